@@ -256,21 +256,21 @@ class Tally:
                 kept.append(sample._replace(value=None, weight=None))
         return kept
 
-    def add(self, one: Impossible) -> None:
+    def add(self, impossible: Impossible) -> None:
         """Count what cannot be."""
-        key = one.host, one.metric, one.instance
+        key = impossible.host, impossible.metric, impossible.instance
         if (known := self.found.get(key)) is None:
-            self.found[key] = one
+            self.found[key] = impossible
         else:
-            known.count += one.count
+            known.count += impossible.count
 
 
 _SHOWN = 10
 
 
-def sentences(found: Iterable[Impossible]) -> list[str]:
+def sentences(impossibles: Iterable[Impossible]) -> list[str]:
     """One of each series, and of many one for what is left."""
-    rows = list(found)
+    rows = list(impossibles)
     left = sum(one.count for one in rows[_SHOWN:])
     values = counted(left, "more impossible value")
     more = [f"{values} of {len(rows) - _SHOWN} other series: not measured"]

@@ -14,7 +14,7 @@ class OptionError(CollectorError):
         where: the place of the option, for a message without a line.
     """
 
-    def __init__(self, option: str, said: str, where: str = "") -> None:
-        super().__init__(": ".join(filter(None, (where, option, said))))
+    def __init__(self, option: str, text: str, where: str = "") -> None:
+        super().__init__(": ".join(filter(None, (where, option, text))))
         self.option = option
-        self.said = said
+        self.said = text

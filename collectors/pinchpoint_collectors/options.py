@@ -41,11 +41,11 @@ def texts(options: Options, name: str, allowed: str, where: str = "") -> tuple[s
     value = options.get(name)
     if value is None:
         return None
-    found = [value] if isinstance(value, str) else value
-    is_list = isinstance(found, list | tuple) and bool(found)
-    if not is_list or not all(isinstance(each, str) and each.strip() for each in found):
+    result = [value] if isinstance(value, str) else value
+    is_list = isinstance(result, list | tuple) and bool(result)
+    if not is_list or not all(isinstance(each, str) and each.strip() for each in result):
         raise OptionError(name, f"found {value!r}; allowed: {allowed}", where)
-    return tuple(found)
+    return tuple(result)
 
 
 def flag(options: Options, name: str) -> bool:
@@ -82,8 +82,8 @@ def file(options: Options, name: str) -> str | None:
 def interval_s(options: Options, shortest_s: float, longest_s: float) -> float:
     """Seconds between two readings, 1 by default. Raises ``OptionError``."""
     given = options.get("interval", "1s")
-    found = _INTERVAL.fullmatch(given) if isinstance(given, str) else None
-    seconds = float(found[1]) * (0.001 if found[2] == "ms" else 1.0) if found else 0.0
+    result = _INTERVAL.fullmatch(given) if isinstance(given, str) else None
+    seconds = float(result[1]) * (0.001 if result[2] == "ms" else 1.0) if result else 0.0
     if not shortest_s <= seconds <= longest_s:
         allowed = f"a duration from {shortest_s * 1000:g}ms to {longest_s:g}s"
         raise OptionError("interval", f"found {given!r}; allowed: {allowed}")
@@ -130,8 +130,8 @@ def tier_processes(watch: Watch) -> Processes | None:
         raise OptionError("port", "given beside `process`; allowed: one of them", where)
     names, has = process_names(watch, "local"), watch.options.get("command_line")
     if has is not None and (names is None or not isinstance(has, str) or not has.strip()):
-        found = f"found {has!r}" if names is not None else "given without `process`"
-        raise OptionError("command_line", f"{found}; allowed: a text, beside `process`", where)
+        result = f"found {has!r}" if names is not None else "given without `process`"
+        raise OptionError("command_line", f"{result}; allowed: a text, beside `process`", where)
     if names is not None:
         answers = watch.processes.port if watch.processes and not has else None
         return Processes(names=names, port=answers, command_line=has or "")

@@ -39,14 +39,14 @@ def children(processes: Iterable[Process]) -> Mapping[int, list[Process]]:
 
 def tree(roots: Iterable[Process], by_parent: Mapping[int, list[Process]]) -> dict[int, Process]:
     """The roots and all that descend from them, by id. Sessions and groups do not matter, parents do."""
-    found: dict[int, Process] = {}
+    result: dict[int, Process] = {}
     waiting = list(roots)
     while waiting:
         process = waiting.pop()
-        if process.pid not in found:
-            found[process.pid] = process
+        if process.pid not in result:
+            result[process.pid] = process
             waiting.extend(by_parent.get(process.pid, ()))
-    return found
+    return result
 
 
 def lives(process: Process, table: Mapping[int, Process]) -> bool:

@@ -125,10 +125,10 @@ class PrometheusCollector:
         """Facts about the machine from exporter and server. See docs/metrics.md, "Inventory"."""
         there = places.layout(self._exporter, self._found)
         facts = means.facts(self._exporter, list(self._before.values())) | places.machine(self._found)
-        found = {}
+        result = {}
         for watch in self._watches:
             roles = {role: places.role(there, given) for role, given in watch.disks.items()}
-            found[watch.host] = {
+            result[watch.host] = {
                 "tier": watch.tier,
                 **facts,
                 "disks": places.disks(there, roles.values(), self._found),
@@ -139,7 +139,7 @@ class PrometheusCollector:
                 "clock": self._clock.facts(),
                 "not_measured": [asdict(each) for each in self._not_measured(watch, roles)],
             }
-        return found
+        return result
 
     def close(self) -> None:
         """Close the connection."""
@@ -183,15 +183,15 @@ class PrometheusCollector:
         new: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
         for labels, points in fetched:
             new.setdefault(frozenset(labels.items()), {}).update(points)
-        found: list[Series] = []
+        series: list[Series] = []
         for key, came in new.items():
             known = dict(self._before.get(key, ({}, {}))[1])
             points = known | {at: value for at, value in came.items() if at > max(known, default=0.0)}
             if points:
                 last = max(points)
                 self._before[key] = dict(key), {last: points[last]}
-                found.append((dict(key), points))
-        return found
+                series.append((dict(key), points))
+        return series
 
     def _samples(self, series: Sequence[Series]) -> Iterator[Sample]:
         own = [each for each in series if each[0].get(NAME) != UP]
@@ -233,8 +233,8 @@ class PrometheusCollector:
                 f"{self._where}: Prometheus has not scraped {self._target} {since}; look at its targets page"
             )
         if latest[max(latest)] == 0:
-            said = next((each.get("lastError") for each in self._own_targets()), None)
-            why = f": {said}" if said else ""
+            answer = next((each.get("lastError") for each in self._own_targets()), None)
+            why = f": {answer}" if answer else ""
             return (
                 f"{self._where}: Prometheus does not reach {self._target}{why}; start the exporter there, or "
                 "mend the way to it"
@@ -278,9 +278,9 @@ class PrometheusCollector:
             if seconds:
                 return seconds, "the server's targets"
         now_s = self._server.clock()[1] / _NS
-        found = self._server.series(query.selector([UP], matchers), _LOOK_BACK_S, now_s)
+        result = self._server.series(query.selector([UP], matchers), _LOOK_BACK_S, now_s)
         steps = sorted(
-            later - earlier for _, points in found for earlier, later in itertools.pairwise(sorted(points))
+            later - earlier for _, points in result for earlier, later in itertools.pairwise(sorted(points))
         )
         if not steps:
             raise CollectorError(

@@ -47,13 +47,13 @@ def kind(name: str) -> Kind:
     """The kind of that name. Raises ``CollectorError`` that lists every name and the nearest."""
     if name not in _KINDS:
         raise CollectorError(f"no collector kind {name!r}; {allowed(name, names())}")
-    found = _KINDS[name]
-    if isinstance(found, PlugIn):
+    result = _KINDS[name]
+    if isinstance(result, PlugIn):
         try:
-            found = _KINDS[name] = found.load("name")()
+            result = _KINDS[name] = result.load("name")()
         except PlugInError as error:
             raise CollectorError(f"collector kind {error}") from error
-    if isinstance(found, str):
-        module, _, class_name = found.partition(":")
-        found = _KINDS[name] = getattr(import_module(f"{__package__}.{module}"), class_name)()
-    return found
+    if isinstance(result, str):
+        module, _, class_name = result.partition(":")
+        result = _KINDS[name] = getattr(import_module(f"{__package__}.{module}"), class_name)()
+    return result

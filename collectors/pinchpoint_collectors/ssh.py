@@ -86,7 +86,7 @@ class LinuxHost:
         if len(frame.sections) <= len(FILES):
             raise CollectorError(f"a reading came with {len(frame.sections)} of more than {len(FILES)} parts")
         times = list(self._timeline.times(frame))
-        found: list[Sample] = []
+        result: list[Sample] = []
         interval_s = 0.0
         sources = self._machine.sources
         for source, section, (time_ns, now_ns) in zip(sources, frame.sections, times, strict=False):
@@ -96,12 +96,12 @@ class LinuxHost:
                 raise CollectorError(f"{source.path} can no longer be read")
             reading = source.take(section.text, time_ns, now_ns)
             interval_s = reading.interval_s
-            found += self._machine.samples(reading)
+            result += self._machine.samples(reading)
         if frame.processes is not None:
             time_ns, now_ns = times[-1]
             uptime_s = frame.sections[-1].uptime_ns / _NS
-            found += self.tiers.cpu(frame.processes, time_ns, now_ns, uptime_s, interval_s)
-        return [*found, *self._own(frame.sections[len(FILES) :], times[0][0], interval_s)]
+            result += self.tiers.cpu(frame.processes, time_ns, now_ns, uptime_s, interval_s)
+        return [*result, *self._own(frame.sections[len(FILES) :], times[0][0], interval_s)]
 
     def facts(self, watch: Watch) -> dict[str, Any]:
         """One host for the inventory; see docs/metrics.md, "Inventory"."""
@@ -182,18 +182,18 @@ class LoopSession(SshSession):
     def why_ended(self, silent_s: float = 0.0) -> str:
         # Some accounts without a shell say so on standard output.
         rest = self._link.rest if self.hello is None else ""
-        said = "\n".join([rest, *self._said, self._link.errors])
+        text = "\n".join([rest, *self._said, self._link.errors])
         status = self._link.status()
         # ssh has the same status for a link that failed and for a command that a signal ended, but no words.
-        silent = status == ssh.SSH_FAILED and not said.strip() and silent_s > ssh.ALIVE_INTERVAL_S
+        silent = status == ssh.SSH_FAILED and not text.strip() and silent_s > ssh.ALIVE_INTERVAL_S
         if self.hello is not None and silent:
             return (
                 f"{self._address}: the link was cut, nothing came for {silent_s:.0f} s; look at the network "
                 "between here and there"
             )
-        if self.hello is not None and (status != ssh.SSH_FAILED or not said.strip()):
+        if self.hello is not None and (status != ssh.SSH_FAILED or not text.strip()):
             return f"{self._address}: what runs on the host for us was ended there (status {status})"
-        return ssh.why(self._address, status, said)
+        return ssh.why(self._address, status, text)
 
     def _take(self, timeout_s: float) -> None:
         self._link.pump(timeout_s)
@@ -217,8 +217,8 @@ class LoopSession(SshSession):
             ) from error
 
     def _hear(self, line: str, now_ns: int) -> None:
-        word, _, said = line.partition(" ")
-        number, _, rest = said.partition(" ")
+        word, _, answer = line.partition(" ")
+        number, _, rest = answer.partition(" ")
         if word == "#t":
             self._hear_time(int(number), rest, now_ns)
         elif word == "#h":
@@ -228,9 +228,9 @@ class LoopSession(SshSession):
         else:
             self._said.append(line)
 
-    def _hear_time(self, number: int, said: str, now_ns: int) -> None:
+    def _hear_time(self, number: int, text: str, now_ns: int) -> None:
         sent_ns = self._asked_ns.pop(number)
-        stamp, seconds = (int(word) for word in said.split())
+        stamp, seconds = (int(word) for word in text.split())
         if self.hello is not None and self.hello.nanoseconds:
             self.stamps.observe(sent_ns, stamp, now_ns)
             return
@@ -351,13 +351,13 @@ class SshCollector(RemoteCollector[LoopSession]):
         return session.frames[0]
 
     def _taken(self, session: LoopSession) -> list[Sample]:
-        found: list[Sample] = []
+        result: list[Sample] = []
         while session.frames:
             samples = self._host.samples(session.frames.popleft())
             # After a gap the first reading covers no time: it would stand for an instant among seconds.
-            found += () if self._is_first_reading and self._last_ns is not None else samples
+            result += () if self._is_first_reading and self._last_ns is not None else samples
             self._note_gap(samples[0].time_ns)
-        return found
+        return result
 
     def _answers(self, session: LoopSession, until_s: float) -> list[Sample]:
         session.wait(until_s, lambda: session.answered)

@@ -31,8 +31,8 @@ class Scenarios(UserDict[str, Any]):
                 self.data[use] = there.load("use")
             except PlugInError as error:
                 raise ScenarioError(f"scenario {error}") from error
-        found: type[Scenario] = self.data[use]
-        return found
+        result: type[Scenario] = self.data[use]
+        return result
 
     def usable(self) -> Iterator[tuple[str, type[Scenario]]]:
         """All of them but those of packages that cannot be imported."""

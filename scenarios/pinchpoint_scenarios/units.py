@@ -24,14 +24,14 @@ def _form(units: Iterable[str]) -> Any:
 def seconds(value: object) -> float:
     """The duration in seconds; raises ``ValueError`` naming what is allowed where it is none above zero."""
     if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
-        found = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(value))
+        result = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(value))
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        found = float(value)
+        result = float(value)
     else:
         raise ValueError(f"{value!r} is no duration; write it with its unit, such as 30s, 250ms or 1m30s")
-    if not (math.isfinite(found) and found > 0):
+    if not (math.isfinite(result) and result > 0):
         raise ValueError(f"{value!r} is no duration above zero; write something like 30s")
-    return found
+    return result
 
 
 def spelt_s(length_s: float) -> str:
@@ -55,19 +55,19 @@ _SPELT = ("TiB", "GiB", "MiB", "KiB")
 
 def size_bytes(value: object) -> int:
     """The size in bytes; raises ``ValueError`` naming what is allowed where it is none above zero."""
-    found: float | None = None
+    result: float | None = None
     if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
         number, unit = match.groups()
         if unit not in _UNITS_BYTES:
             raise ValueError(f"{value!r} has no known unit; allowed: {', '.join(_UNITS_BYTES)}")
-        found = float(number) * _UNITS_BYTES[unit]
+        result = float(number) * _UNITS_BYTES[unit]
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        found = float(value)
-    if found is None:
+        result = float(value)
+    if result is None:
         raise ValueError(f"{value!r} is no size; write it with its unit, such as 200B, 8KiB or 64MB")
-    if not (found >= 1 and found.is_integer()):
+    if not (result >= 1 and result.is_integer()):
         raise ValueError(f"{value!r} is no whole number of bytes above zero; write something like 8KiB")
-    return int(found)
+    return int(result)
 
 
 def spelt_bytes(number_bytes: float) -> str:

@@ -38,7 +38,7 @@ QUOTA = 0.2
 MEMORY_BYTES = 1 << 30
 WARM_UP_S, WHOLE_S, WINDOW_S = 5.0, 90, (45, 105, 150)
 """A fault throughout is recorded for so long; one of a minute begins and ends so long after the recording."""
-USED_UP = 0.5
+SATURATED = 0.5
 """So much of the time the kernel held a container back whose CPU limited; where the machine is busy, or the
 client slow, it does not come to that."""
 GROUPS = Path("/sys/fs/cgroup")
@@ -550,7 +550,7 @@ def record(setup: str, disks: EmulatedDisks, folder: Path) -> list[dict[str, str
                     rows = recorded(server, WINDOW_S[2] if is_window else WHOLE_S)
                 after_it = container.throttled()
                 share = (after_it[0] - throttled) / max(1, after_it[1] - periods)
-                if answer == "cpu" and share < USED_UP * (WINDOW_S[0] / WHOLE_S if is_window else 1):
+                if answer == "cpu" and share < SATURATED * (WINDOW_S[0] / WHOLE_S if is_window else 1):
                     print(
                         f"{case}: left out: the quota was used up in {share:.0%} of the time only", flush=True
                     )

@@ -60,13 +60,13 @@ class Decoder:
     def decode(self, line: str) -> RingReading:
         """The reading of one line. Raises ``ValueError`` for what no ``Encoder`` wrote."""
         try:
-            said = legible.loads(line)
-            self._names += [(metric, instance) for metric, instance in said.get("names", ())]
+            answer = legible.loads(line)
+            self._names += [(metric, instance) for metric, instance in answer.get("names", ())]
             samples = [
                 Sample(time_ns, interval_s, "", *self._names[cell[0]], *cell[1:])
-                for time_ns, interval_s, cells in said["rows"]
+                for time_ns, interval_s, cells in answer["rows"]
                 for cell in cells
             ]
-            return RingReading(said["at"], samples)
+            return RingReading(answer["at"], samples)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"no reading: {line[:80]!r}") from error

@@ -77,8 +77,8 @@ class TailSession(SshSession):
 
     def why_ended(self, silent_s: float = 0.0) -> str:  # noqa: ARG002 - ssh reports it by itself
         status = self._link.status()
-        said = "\n".join([*self._said, self._link.errors])
-        words = [line for line in said.splitlines() if line.startswith("pinchpoint-collect: ")]
+        answer = "\n".join([*self._said, self._link.errors])
+        words = [line for line in answer.splitlines() if line.startswith("pinchpoint-collect: ")]
         if words:
             return f"{self._address}: {words[-1]}"
         if status in (126, 127):
@@ -88,7 +88,7 @@ class TailSession(SshSession):
             )
         if self.hello is not None and status != ssh.SSH_FAILED:
             return f"{self._address}: pinchpoint-collect was ended there (status {status})"
-        return ssh.why(self._address, status, said)
+        return ssh.why(self._address, status, answer)
 
     def _ask(self, question: Mapping[str, Any]) -> None:
         self._link.write(json.dumps(question) + "\n")
@@ -112,14 +112,14 @@ class TailSession(SshSession):
         if line.startswith('{"at":'):
             self.readings.append(self._decoder.decode(line))
             return
-        said = legible.loads(line)
-        if "hello" in said:
-            self.hello = self._understood(said["hello"])
-        elif "time" in said:
-            self._clock.observe(self._asked_ns.pop(said["time"]), said["ns"], now_ns)
-            self.tail_cpu_s = said["cpu_s"]
+        answer = legible.loads(line)
+        if "hello" in answer:
+            self.hello = self._understood(answer["hello"])
+        elif "time" in answer:
+            self._clock.observe(self._asked_ns.pop(answer["time"]), answer["ns"], now_ns)
+            self.tail_cpu_s = answer["cpu_s"]
         else:
-            self.inventories[said["inventory"]] = said
+            self.inventories[answer["inventory"]] = answer
 
     def _understood(self, hello: dict[str, Any]) -> dict[str, Any]:
         if hello["version"] != VERSION:
@@ -225,23 +225,23 @@ class AgentCollector(RemoteCollector[TailSession]):
         if not session.readings:
             raise CollectorError(self._silent("no reading came"))
         seen = {each.instance for each in session.readings[0].samples if each.metric == "disk.reads_per_s"}
-        found = {}
+        result = {}
         for watch in self._watches:
-            said = session.inventories.get(watch.host, {"error": "it did not answer what it is"})
-            if "error" in said:
-                raise CollectorError(f"{self._address}: {said['error']}")
-            facts = {**said["facts"], "clock": session.wall.facts()}
+            answer = session.inventories.get(watch.host, {"error": "it did not answer what it is"})
+            if "error" in answer:
+                raise CollectorError(f"{self._address}: {answer['error']}")
+            facts = {**answer["facts"], "clock": session.wall.facts()}
             facts["not_measured"] = [*facts["not_measured"], *_unseen(facts, seen)]
-            found[watch.host] = facts
-        return found
+            result[watch.host] = facts
+        return result
 
     def _taken(self, session: TailSession) -> list[Sample]:
-        found: list[Sample] = []
+        samples: list[Sample] = []
         while session.readings:
             reading = session.readings.popleft()
             self._note_gap(session, reading)
-            found += self._fanned_out(session, reading)
-        return found
+            samples += self._fanned_out(session, reading)
+        return samples
 
     def _fanned_out(self, session: TailSession, reading: RingReading) -> Iterator[Sample]:
         """One reading by our clock, under the name of each host, with its tier's name."""
@@ -284,10 +284,10 @@ class AgentCollector(RemoteCollector[TailSession]):
 
 def _unseen(facts: Mapping[str, Any], seen: set[str]) -> Iterator[dict[str, Any]]:
     """Disks with a role that the agent does not record: only configured ones and whole disks."""
-    said = {each["instance"] for each in facts["not_measured"] if each["metric"] == "disk.*"}
+    answer = {each["instance"] for each in facts["not_measured"] if each["metric"] == "disk.*"}
     for role, place in facts["roles"].items():
         device = place["device"]
-        if device is not None and device not in seen | said:
+        if device is not None and device not in seen | answer:
             remedy = f"add {place['given']!r} to `disks` in its configuration and start it anew"
             why = f"pinchpoint-collect there does not record {device} (role {role})"
             yield asdict(NotMeasured("disk.*", device, why, remedy))

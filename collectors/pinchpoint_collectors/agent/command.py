@@ -371,8 +371,8 @@ def record(config: Config) -> None:
         raise CollectorError(f"{config.folder}: {sampler.error}; nothing is recorded any more")
 
 
-def _say_event(event: str, /, **said: object) -> None:
-    print(event, *(f"{key}={value}" for key, value in said.items()), file=sys.stderr, flush=True)  # noqa: T201 - for the journal
+def _say_event(event: str, /, **text: object) -> None:
+    print(event, *(f"{key}={value}" for key, value in text.items()), file=sys.stderr, flush=True)  # noqa: T201 - for the journal
 
 
 def _place(text: str) -> int | None:

@@ -79,13 +79,13 @@ def whole(lines: Iterable[str]) -> str:
 
 def _piece(lines: Iterator[str]) -> str:
     """The next lines, about ``_PIECE`` characters of them."""
-    found, length = [], 0
+    result, length = [], 0
     for line in lines:
-        found.append(line)
+        result.append(line)
         length += len(line)
         if length >= _PIECE:
             break
-    return "".join(found)
+    return "".join(result)
 
 
 DECODER = json.JSONDecoder(parse_int=whole_number)
@@ -94,7 +94,7 @@ DECODER = json.JSONDecoder(parse_int=whole_number)
 def loads(given: str) -> Any:
     """The content of a JSON text. Raises ``ValueError``, also if it is nested too deeply."""
     try:
-        found = DECODER.decode(given)
-        return content(found) if may_hold_halves(given) else found
+        result = DECODER.decode(given)
+        return content(result) if may_hold_halves(given) else result
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -21,38 +21,38 @@ NamedT = TypeVar("NamedT", bound=NamedEntry)
 
 def by_name(what: str, several: Iterable[NamedT]) -> dict[str, NamedT]:
     """Name -> each of them; two of one name raise ``ValueError``."""
-    found: dict[str, NamedT] = {}
+    ts: dict[str, NamedT] = {}
     for each in several:
-        if each.name in found:
+        if each.name in ts:
             raise ValueError(f"two {what} are named {each.name!r}")
-        found[each.name] = each
-    return found
+        ts[each.name] = each
+    return ts
 
 
-def unknown(what: str, found: str, names: Iterable[str]) -> str:
+def unknown(what: str, value: str, names: Iterable[str]) -> str:
     """The sentence for an unknown name: ``unknown preset 'log-havy'; allowed: ...; nearest: log-heavy``."""
-    return f"unknown {what} {found!r}; {allowed(found, sorted(names))}"
+    return f"unknown {what} {value!r}; {allowed(value, sorted(names))}"
 
 
-def allowed(found: str, names: Iterable[str]) -> str:
+def allowed(value: str, names: Iterable[str]) -> str:
     """``allowed: local, ssh; nearest: ssh``, in the order of the names."""
     known = list(names)
-    return f"allowed: {', '.join(known)}{nearest(found, known)}"
+    return f"allowed: {', '.join(known)}{nearest(value, known)}"
 
 
-def nearest(found: str, names: Iterable[str]) -> str:
+def nearest(value: str, names: Iterable[str]) -> str:
     """``; nearest: ssh``; nothing where no name is near."""
-    near = nearest_name(found, names)
+    near = nearest_name(value, names)
     return f"; nearest: {near}" if near else ""
 
 
-def nearest_name(found: str, names: Iterable[str]) -> str | None:
-    """The one of ``names`` that ``found`` was probably meant to be: one that is near, or begins with it."""
+def nearest_name(value: str, names: Iterable[str]) -> str | None:
+    """The one of ``names`` that ``value`` was probably meant to be: one that is near, or begins with it."""
     known = list(names)
-    near = difflib.get_close_matches(found, known, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(value, known, n=3, cutoff=0.6)
     # A wrong digit is more likely than an extra one: p33 means p30, not p3.
-    same = [name for name in near if found[-1:].isdigit() and len(name) == len(found)]
-    begun = [name for name in known if len(found) >= SHORTEST_BEGIN and name.startswith(found)]
+    same = [name for name in near if value[-1:].isdigit() and len(name) == len(value)]
+    begun = [name for name in known if len(value) >= SHORTEST_BEGIN and name.startswith(value)]
     return next(iter([*same, *near, *begun]), None)
 
 

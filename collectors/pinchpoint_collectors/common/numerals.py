@@ -51,8 +51,8 @@ def plain(text: str, decimal: str, thousands: str | None = None) -> str:
     mark = grouped[1] if grouped else None
     if grouped and mark and mark != decimal:
         whole, rest = grouped[0], text[grouped.end() :]
-        said = mark == thousands or decimal != "."
-        if mark in ",." and not said and whole.count(mark) == 1 and not rest.startswith(decimal):
+        answer = mark == thousands or decimal != "."
+        if mark in ",." and not answer and whole.count(mark) == 1 and not rest.startswith(decimal):
             raise AmbiguousNumeralError("a mark between thousands, or a decimal one")
         text = whole.replace(mark, "") + rest
     if decimal != "." and "." in text:

@@ -53,7 +53,7 @@ def sqlserver_driver(registered: Sequence[str]) -> SqlServerDriver | None:
     Args:
         registered: the names in the system's odbcinst.ini (``pyodbc.drivers()``).
     """
-    microsoft = [(int(found[1]), name) for name in registered if (found := _MICROSOFT.fullmatch(name))]
+    microsoft = [(int(match[1]), name) for name in registered if (match := _MICROSOFT.fullmatch(name))]
     if microsoft:
         name = max(microsoft)[1]
         return SqlServerDriver(name, f"{name} (the system's)")
@@ -78,10 +78,10 @@ def freetds_encryption(encrypt: str | None) -> dict[str, str]:
 
 def wheel_library() -> Path | None:
     """Microsoft's driver in the wheel ``mssql-python-odbc``, for this system; None without the wheel."""
-    found = importlib.util.find_spec(_WHEEL)
-    if found is None or found.origin is None:
+    result = importlib.util.find_spec(_WHEEL)
+    if result is None or result.origin is None:
         return None
-    libraries = Path(found.origin).parent / "libs"
+    libraries = Path(result.origin).parent / "libs"
     machines = _MACHINES.get(platform.machine(), (platform.machine(),))
     systems = {"Linux": f"linux/{_distribution()}", "Darwin": "macos"}
     folder = libraries / systems.get(platform.system(), "windows")

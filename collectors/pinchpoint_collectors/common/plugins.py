@@ -36,24 +36,24 @@ class PlugIn:
                 f"{where} has the name of one of {self.clash}; rename it, or uninstall {self.package}"
             )
         try:
-            found = EntryPoint(self.name, self.value, "").load()
+            result = EntryPoint(self.name, self.value, "").load()
         except (ImportError, AttributeError, SyntaxError) as error:
             raise PlugInError(
                 f"{where} ({self.value}) cannot be imported: {error}; install it again"
             ) from error
-        if getattr(found, attribute, None) != self.name:
-            said = getattr(found, attribute, None)
-            raise PlugInError(f"{where} ({self.value}): {attribute}: found {said!r}; needed: {self.name!r}")
-        return found
+        if getattr(result, attribute, None) != self.name:
+            answer = getattr(result, attribute, None)
+            raise PlugInError(f"{where} ({self.value}): {attribute}: found {answer!r}; needed: {self.name!r}")
+        return result
 
 
 def plug_ins(group: str, taken: Collection[str]) -> dict[str, PlugIn]:
     """Name -> entry point of that group; one whose name is taken cannot be used."""
-    found: dict[str, PlugIn] = {}
+    ins: dict[str, PlugIn] = {}
     for entry in entry_points(group=group):
         package = entry.dist.name if entry.dist else entry.value
         other = "Pinchpoint" if entry.name in taken else None
-        if entry.name in found and found[entry.name].package != package:
-            other = found[entry.name].package
-        found[entry.name] = PlugIn(entry.name, package, entry.value, other)
-    return found
+        if entry.name in ins and ins[entry.name].package != package:
+            other = ins[entry.name].package
+        ins[entry.name] = PlugIn(entry.name, package, entry.value, other)
+    return ins

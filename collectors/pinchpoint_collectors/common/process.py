@@ -64,9 +64,9 @@ class PipedProcess:
 
     def pieces(self, end: bytes = b"\n") -> Iterator[str]:
         """Return standard output up to each ``end``, without it; what has no end yet stays."""
-        while (found := self._out.find(end)) >= 0:
-            piece = bytes(self._out[:found])
-            del self._out[: found + len(end)]
+        while (result := self._out.find(end)) >= 0:
+            piece = bytes(self._out[:result])
+            del self._out[: result + len(end)]
             yield piece.decode("utf-8", "replace")
 
     @property

@@ -358,10 +358,10 @@ class SamplingCollector(ServerCollector):
 
     def _blocked_by(self, last: SessionSample) -> Iterator[Value]:
         """Blocking sessions; one that no longer blocks is 0 from then on."""
-        found = self._find_blockers(last)
-        self._blockers.update(dict.fromkeys(found))
+        result = self._find_blockers(last)
+        self._blockers.update(dict.fromkeys(result))
         for name in self._blockers:
-            yield Value("db.sessions_blocked_by", name, found.get(name, 0.0))
+            yield Value("db.sessions_blocked_by", name, result.get(name, 0.0))
 
     def _sample(self) -> SessionSample:
         return self._session_sample(self._server.ask(self.SESSIONS))

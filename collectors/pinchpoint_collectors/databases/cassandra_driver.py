@@ -80,9 +80,9 @@ class CassandraServerConnection(ServerConnection[Session, tuple[str, ...], list[
     def _explain(self, error: Exception) -> CollectorError:
         if isinstance(error, NoHostAvailable) and error.errors:
             error = next(iter(error.errors.values()))
-        said = self.no_answer if isinstance(error, OperationTimedOut) else error
+        answer = self.no_answer if isinstance(error, OperationTimedOut) else error
         remedy = None
         if isinstance(error, Unauthorized):
             tables = ", ".join((*TABLES, "settings"))
             remedy = f"run GRANT SELECT ON system_views.T TO {self.user} for each T of {tables}"
-        return self.error(said, remedy)
+        return self.error(answer, remedy)

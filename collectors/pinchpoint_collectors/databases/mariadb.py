@@ -152,8 +152,8 @@ class Version:
 def version_of(text: str) -> Version:
     """From ``SELECT VERSION()``: ``10.11.6-MariaDB-0+deb12u1``, ``8.0.39``. Raises ``CollectorError``."""
     server = "mariadb" if "mariadb" in text.lower() else "mysql"
-    found = _NUMBER.match(text)
-    number = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = _NUMBER.match(text)
+    number = (int(match[1]), int(match[2])) if match else (0, 0)
     if number < OLDEST[server]:
         raise CollectorError(
             f"the server is {text}; collector kind 'mariadb' knows MariaDB from 10.5 and MySQL from 8.0 on: "
@@ -308,13 +308,13 @@ def blockers(rows: Iterable[Row], sessions: Iterable[Row], transactions: Iterabl
     """
     locked = {row["id"] for row in transactions if row["state"] == "LOCK WAIT"}
     who = {row["Id"]: row for row in sessions}
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for row in rows:
         one = who.get(row["id"])
         if one is not None:  # else it has gone meanwhile
             does = "idle" if one["Command"] == "Sleep" else "waiting" if row["id"] in locked else "active"
-            found[f"{one['User']}:{does}"] += int(row["sessions"])
-    return dict(found)
+            result[f"{one['User']}:{does}"] += int(row["sessions"])
+    return dict(result)
 
 
 # ---- counters -----------------------------------------------------------------------------------------
@@ -322,13 +322,13 @@ def blockers(rows: Iterable[Row], sessions: Iterable[Row], transactions: Iterabl
 
 def numbers(rows: Iterable[Row]) -> dict[str, float]:
     """The rows of ``SHOW GLOBAL STATUS`` by name, in lower case; what is no number is left out."""
-    found = {}
+    result = {}
     for row in rows:
         try:
-            found[str(row["Variable_name"]).lower()] = float(row["Value"])
+            result[str(row["Variable_name"]).lower()] = float(row["Value"])
         except ValueError:
             continue  # some are ON, or empty
-    return found
+    return result
 
 
 def is_same_server(before: Status, after: Status, interval_s: float) -> bool:
@@ -387,17 +387,17 @@ def since(before: Status, after: Status, interval_s: float, *, log_apart: bool) 
 
 def by_kind(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
     """The rows of ``FILES`` added up by kind of file; times in seconds."""
-    found: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float]] = {}
     for row in rows:
         kind = next((kind for begins, kind in KINDS_OF_FILE if row["name"].startswith(begins)), None)
         if kind is None:
             continue
-        sums = found.setdefault(kind, {})
+        sums = result.setdefault(kind, {})
         for name, value in row.items():
             if name != "name":
                 of = name.removesuffix("_ps") + "_s" if name.endswith("_ps") else name
                 sums[of] = sums.get(of, 0.0) + float(value) * (_PICO if name.endswith("_ps") else 1)
-    return found
+    return result
 
 
 _OPERATIONS = (("read", "read"), ("write", "write"), ("other", "fsync"))
@@ -526,7 +526,7 @@ class MariadbCollector(SamplingCollector):
                 "say performance_schema=ON in the server's settings and start it again",
             )
         try:
-            (found,) = self._server.ask(COUNTING)
+            (result,) = self._server.ask(COUNTING)
             text = f"LEFT(DIGEST_TEXT, {ASKED_LENGTH})" if texts else "NULL"
             rows = self._server.ask(COUNTED.format(text=text))
         except RefusedError as error:
@@ -536,7 +536,7 @@ class MariadbCollector(SamplingCollector):
                 f"run: GRANT SELECT ON performance_schema.* TO {role}",
             ) from error
         for name, what, remedy in _COUNTING:
-            if not found[name]:
+            if not result[name]:
                 raise UncountedError(
                     f"the performance schema's {what} of statements are off", f"run: {remedy}"
                 )

@@ -71,16 +71,16 @@ class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]",
             asked = {key: values[-1] for key, values in parse_qs(parts.query).items()}
         except ValueError as error:
             raise self.error("the url cannot be read", "correct it in farm.yaml") from error
-        found: dict[str, Any] = dict(zip(("user", "password"), self.target.login, strict=True))
+        result: dict[str, Any] = dict(zip(("user", "password"), self.target.login, strict=True))
         if "unix_socket" in asked:
-            return {**found, "unix_socket": asked["unix_socket"]}
+            return {**result, "unix_socket": asked["unix_socket"]}
         if "tls_ca" in asked or asked.get("tls", "").lower() in {"true", "1", "yes"}:
             try:
-                found["ssl"] = ssl.create_default_context(cafile=asked.get("tls_ca"))
+                result["ssl"] = ssl.create_default_context(cafile=asked.get("tls_ca"))
             except OSError as error:
-                said = f"tls_ca={asked.get('tls_ca')}: {error.strerror or error}"
-                raise self.error(said, "name a file of certificates (PEM)") from error
-        return {**found, "host": host or "127.0.0.1", "port": port}
+                text = f"tls_ca={asked.get('tls_ca')}: {error.strerror or error}"
+                raise self.error(text, "name a file of certificates (PEM)") from error
+        return {**result, "host": host or "127.0.0.1", "port": port}
 
     def _greet(self, link: pymysql.Connection[DictCursor]) -> None:
         self.session = int(link.thread_id())
@@ -102,10 +102,10 @@ class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]",
 
     def _explain(self, error: Exception) -> CollectorError:
         number = _number(error)
-        said = (str(error.args[-1]) if error.args else "") or type(error).__name__
-        if "timed out" in said.partition("\n")[0]:
-            said = self.no_answer
-        return self.error(said, _REMEDIES.get(number or 0), refused=number in _REFUSED)
+        answer = (str(error.args[-1]) if error.args else "") or type(error).__name__
+        if "timed out" in answer.partition("\n")[0]:
+            answer = self.no_answer
+        return self.error(answer, _REMEDIES.get(number or 0), refused=number in _REFUSED)
 
 
 def _number(error: Exception) -> int | None:

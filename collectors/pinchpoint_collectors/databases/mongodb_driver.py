@@ -52,8 +52,8 @@ class MongoServerConnection(ServerConnection[Client, dict[str, Any], Mapping[str
         except (errors.PyMongoError, ValueError) as error:
             # What the library says of a URL it could not take apart may quote a piece of the password.
             unread = isinstance(error, (errors.InvalidURI, ValueError))
-            said = "the url cannot be read" if unread else str(error)
-            raise self.error(said, "correct the url in farm.yaml") from error
+            answer = "the url cannot be read" if unread else str(error)
+            raise self.error(answer, "correct the url in farm.yaml") from error
 
     def _run(self, link: Client, question: dict[str, Any]) -> Mapping[str, Any]:
         return link.admin.command(question)
@@ -62,12 +62,12 @@ class MongoServerConnection(ServerConnection[Client, dict[str, Any], Mapping[str
         link.close()
 
     def _explain(self, error: Exception) -> CollectorError:
-        said = str(error).partition(", full error")[0].partition(" (configured timeouts")[0]
-        said = said.strip() or type(error).__name__
+        answer = str(error).partition(", full error")[0].partition(" (configured timeouts")[0]
+        answer = answer.strip() or type(error).__name__
         if isinstance(error, errors.NetworkTimeout):
-            said = self.no_answer
+            answer = self.no_answer
         refused = isinstance(error, errors.OperationFailure)
         remedy = None
         if isinstance(error, errors.OperationFailure) and error.code == 13:
             remedy = f"run: db.getSiblingDB('admin').grantRolesToUser('{self.user}', ['clusterMonitor'])"
-        return self.error(said, remedy, refused=refused)
+        return self.error(answer, remedy, refused=refused)

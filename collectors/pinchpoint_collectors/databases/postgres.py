@@ -330,15 +330,15 @@ class PostgresCollector(SamplingCollector):
 
     def statement_counts(self, *, texts: bool) -> Sequence[Counted]:
         """From the extension pg_stat_statements, of all databases; without the collector's own."""
-        (found,) = self._server.ask(COUNTING)
-        if found["place"] is None:
+        (result,) = self._server.ask(COUNTING)
+        if result["place"] is None:
             raise UncountedError(
-                f"the extension pg_stat_statements is not in the database {found['db']}",
+                f"the extension pg_stat_statements is not in the database {result['db']}",
                 "run there: CREATE EXTENSION pg_stat_statements (it needs shared_preload_libraries = "
                 "'pg_stat_statements' and a restart)",
             )
         try:
-            rows = self._server.ask(counted_statement(found["place"], texts=texts))
+            rows = self._server.ask(counted_statement(result["place"], texts=texts))
         except CollectorError as error:
             for words, why, remedy in _UNCOUNTED:
                 if words in str(error):
@@ -395,5 +395,5 @@ class PostgresKind(ServerKind):
         if given := watch.options.get("address"):
             return str(given)
         query = parse_qs(url.query)
-        said = [query[key][0] for key in ("host", "hostaddr", "service") if key in query]
-        return ":".join([*said[:1], *query.get("port", ())]) if said else "local socket"
+        lines = [query[key][0] for key in ("host", "hostaddr", "service") if key in query]
+        return ":".join([*lines[:1], *query.get("port", ())]) if lines else "local socket"

@@ -136,9 +136,9 @@ class PostgresServerConnection(ServerConnection[_TimeLimitedConnection, str, lis
 
     def _explain(self, error: Exception) -> CollectorError:
         primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
-        said = primary or str(error).strip() or type(error).__name__
+        text = primary or str(error).strip() or type(error).__name__
         if isinstance(error, psycopg.errors.QueryCanceled):
-            said = f"it did not answer within {STATEMENT_S} s"
-        elif "wait timeout expired" in said:
-            said = self.no_answer
-        return self.error(said)
+            text = f"it did not answer within {STATEMENT_S} s"
+        elif "wait timeout expired" in text:
+            text = self.no_answer
+        return self.error(text)

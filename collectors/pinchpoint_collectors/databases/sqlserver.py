@@ -168,12 +168,12 @@ def session_sample(rows: Iterable[Row]) -> SessionSample:
 
 def blockers(rows: Iterable[Row]) -> dict[str, float]:
     """``LOGIN:DOES`` -> how many sessions wait for one of its; DOES: ``idle``, ``waiting``, ``active``."""
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for row in rows:
         idle = str(row["status"]).lower() == "sleeping"
         does = "idle" if idle else "waiting" if row["blocked"] else "active"
-        found[f"{row['login']}:{does}"] += int(row["sessions"])
-    return dict(found)
+        result[f"{row['login']}:{does}"] += int(row["sessions"])
+    return dict(result)
 
 
 def waits(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Iterator[Value]:
@@ -272,9 +272,9 @@ def counters(before: Counters | None, after: Counters, interval_s: float) -> Ite
             yield Value(means.metric, "", grown)
 
 
-def connection_count(found: Counters) -> float | None:
+def connection_count(value: Counters) -> float | None:
     """How many connections users have; None if that is not counted."""
-    return found.get(("SQLServer:General Statistics", "User Connections"), (None, 0))[0]
+    return value.get(("SQLServer:General Statistics", "User Connections"), (None, 0))[0]
 
 
 # ---- files --------------------------------------------------------------------------------------------
@@ -299,16 +299,16 @@ def kind_of(row: Row) -> str:
 
 def by_file(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
     """The rows of ``files_statement``: sums of each kind, and files by ``DATABASE:NAME``."""
-    found: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float]] = {}
     files: dict[str, dict[str, float]] = {}
     for row in rows:
         own = {name: float(row[name] or 0) for name in _SUMS}
-        kind = found.setdefault(kind_of(row), dict.fromkeys(_SUMS, 0.0))
+        kind = result.setdefault(kind_of(row), dict.fromkeys(_SUMS, 0.0))
         for name in _SUMS:
             kind[name] += own[name]
         files[f"{row['database_name']}:{row['name'] or row['file_id']}"] = own
     busiest = sorted(files, key=lambda name: -(files[name]["reads"] + files[name]["writes"]))
-    return found | {name: files[name] for name in busiest[:MOST_FILES]}
+    return result | {name: files[name] for name in busiest[:MOST_FILES]}
 
 
 def files(
@@ -332,7 +332,7 @@ def files(
         yield Value("db.governed_s_per_s", instance, governed)
 
 
-def not_measured(about: Row, found: Counters) -> Iterator[NotMeasured]:
+def not_measured(about: Row, value: Counters) -> Iterator[NotMeasured]:
     """What this login, or this server, does not give."""
     if not about["sees_files"]:
         why = f"the login {about['role']} may not see files' types: a file numbered 2 is taken for a log"
@@ -342,7 +342,7 @@ def not_measured(about: Row, found: Counters) -> Iterator[NotMeasured]:
     for of, names in COUNTERS.items():
         if of.startswith("SQLServer:"):
             for name, means in names.items():
-                if (of, name) not in found and means.metric not in NOT_FROM_COUNTERS:
+                if (of, name) not in value and means.metric not in NOT_FROM_COUNTERS:
                     yield NotMeasured(means.metric, "", f"the server has no counter {of}\\{name}", None)
 
 
@@ -391,19 +391,19 @@ class SqlserverCollector(SamplingCollector):
         """From the Query Store of the collector's database."""
         database, role = self._about["database_name"], self._about["role"]
         try:
-            found = next(iter(self._server.ask(COUNTING)), None)
+            result = next(iter(self._server.ask(COUNTING)), None)
         except RefusedError as error:
             raise UncountedError(
                 f"{role} may not read the Query Store of {database}",
                 f"run there: GRANT VIEW DATABASE STATE TO [{role}]",
             ) from error
-        if found is None or database == "master":
+        if result is None or database == "master":
             raise UncountedError(
                 f"the database {database} has no Query Store",
                 "name the load's database in the endpoint's url",
             )
-        if found["state"] != _READ_WRITE:
-            why = f"is read-only (reason {found['reason']})" if found["state"] == 1 else "is off"
+        if result["state"] != _READ_WRITE:
+            why = f"is read-only (reason {result['reason']})" if result["state"] == 1 else "is off"
             remedy = f"run: ALTER DATABASE [{database}] SET QUERY_STORE = ON (OPERATION_MODE = READ_WRITE)"
             raise UncountedError(f"the Query Store of {database} {why}", remedy)
         text = f"MAX(LEFT(t.query_sql_text, {ASKED_LENGTH}))" if texts else "NULL"

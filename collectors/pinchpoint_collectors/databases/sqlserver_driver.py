@@ -80,11 +80,11 @@ class SqlServerConnection(ServerConnection[pyodbc.Connection, str, list[Row]]):
         return not said_by(error)[0].startswith(_REFUSED)
 
     def _explain(self, error: Exception) -> CollectorError:
-        state, said = said_by(error)
+        state, answer = said_by(error)
         if self._link is None and (host := urlsplit(self.target.own_url).hostname) and _has_no_address(host):
             # FreeTDS says of it what it says of a server that is off: "Adaptive Server is unavailable".
             return self.error("the host name cannot be resolved", "correct the host name in farm.yaml")
-        return self.error(said, _REMEDIES.get(state), refused=state.startswith(_REFUSED))
+        return self.error(answer, _REMEDIES.get(state), refused=state.startswith(_REFUSED))
 
 
 def _has_no_address(host: str) -> bool:
@@ -109,14 +109,14 @@ def driver(target: DatabaseTarget) -> str:
     if asked:
         return asked
     registered = pyodbc.drivers()
-    found = sqlserver_driver(registered)
-    if found is None:
+    result = sqlserver_driver(registered)
+    if result is None:
         others = ", ".join(registered) or "none"
         raise CollectorError(
             f"{target.where}: no ODBC driver for SQL Server is installed; found {others}; "
             f"{INSTALL_SQLSERVER_DRIVER}"
         )
-    return found.keyword
+    return result.keyword
 
 
 def connection_string(target: DatabaseTarget) -> str:

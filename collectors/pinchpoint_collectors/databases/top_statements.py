@@ -76,16 +76,16 @@ class CountsStatements(Protocol):
 
 def counted(rows: Iterable[Mapping[str, Any]]) -> list[Counted]:
     """Rows of a statement with the columns of ``Counted`` (``amount`` is ``rows``), added up by key."""
-    found: dict[str, Counted] = {}
+    counteds: dict[str, Counted] = {}
     for row in rows:
         key, given = str(row["id"]), row["amount"]
         one = Counted(
             key, str(row["statement"]), row["db"], float(row["calls"] or 0), float(row["time_s"] or 0),
             None if given is None else float(given), row["text"],
         )  # fmt: skip
-        same = found.get(key)
-        found[key] = one if same is None else _added(same, one)
-    return list(found.values())
+        same = counteds.get(key)
+        counteds[key] = one if same is None else _added(same, one)
+    return list(counteds.values())
 
 
 def _added(one: Counted, other: Counted) -> Counted:
@@ -107,7 +107,7 @@ def growth(before: Iterable[Counted], after: Iterable[Counted]) -> list[Grown]:
             now = now._replace(calls=now.calls - old.calls, time_s=now.time_s - old.time_s, rows=rows)  # noqa: PLW2901
         if now.calls > 0:
             parts[now.statement, now.database].append(now)
-    found = [
+    result = [
         Grown(
             next((legible(one.text) for one in ones if one.text is not None), None),
             database,
@@ -117,7 +117,7 @@ def growth(before: Iterable[Counted], after: Iterable[Counted]) -> list[Grown]:
         )
         for (_, database), ones in parts.items()
     ]
-    return sorted(found, key=lambda one: -one.time_s)
+    return sorted(result, key=lambda one: -one.time_s)
 
 
 _CONSTANT = re.compile(r"'(?:[^']|'')*'|[$]?\b\d+\b|(?<=extract\()\w+")

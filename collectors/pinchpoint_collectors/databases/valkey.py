@@ -338,16 +338,16 @@ class ValkeyCollector(ServerCollector):
         histories = self._ask(asked(answer.events)).histories if answer.events else {}
         self._reported = {name: history[-1] for name, history in histories.items() if history}
 
-    def _ask(self, one: ReadingQuestion) -> ServerAnswer:
-        answer: ServerAnswer = one.parse(self._server.ask(one.question))
+    def _ask(self, question: ReadingQuestion) -> ServerAnswer:
+        answer: ServerAnswer = question.parse(self._server.ask(question.question))
         return answer
 
     def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
         about, user = self._about, str(self._server.user)
         notes_delays = None
         if self._sees_latency:
-            (said,) = self._server.ask((("LATENCY DOCTOR",),))
-            notes_delays = None if isinstance(said, CollectorError) else _NO_DELAYS not in _text(said)
+            (answer,) = self._server.ask((("LATENCY DOCTOR",),))
+            notes_delays = None if isinstance(answer, CollectorError) else _NO_DELAYS not in _text(answer)
         database = {
             "server": about.get("server_name", "redis"),
             "version": str(about.get("valkey_version", about["redis_version"])),

@@ -60,10 +60,10 @@ class ValkeyServerConnection(ServerConnection[Valkey, tuple[tuple[str, ...], ...
         link.connection_pool.disconnect()
 
     def _explain(self, error: Exception) -> CollectorError:
-        said = self.no_answer if isinstance(error, exceptions.TimeoutError) else error
+        answer = self.no_answer if isinstance(error, exceptions.TimeoutError) else error
         may_not = isinstance(error, exceptions.NoPermissionError)
         remedy = f"run: ACL SETUSER {self.user} +info" if may_not else None
-        return self.error(said, remedy, refused=isinstance(error, exceptions.ResponseError))
+        return self.error(answer, remedy, refused=isinstance(error, exceptions.ResponseError))
 
 
 def _server_url(target: DatabaseTarget) -> str:

@@ -127,13 +127,13 @@ def joined(exporter: Exporter, series: Iterable[Series]) -> dict[Key, list[Point
     One thing has several series if a label changed: one ends (of an exporter's old pod), another begins.
     Where two overlap (two jobs scrape one exporter), the one that begins later is taken.
     """
-    found: dict[Key, list[Points]] = {}
+    result: dict[Key, list[Points]] = {}
     for labels, points in sorted((each for each in series if each[1]), key=lambda each: min(each[1])):
         key, begin_s, end_s = _key(exporter, labels), min(points), max(points)
-        before = [{at: one[at] for at in one if at < begin_s} for one in found.get(key, ())]
-        after = [{at: one[at] for at in one if at > end_s} for one in found.get(key, ())]
-        found[key] = [piece for piece in (*before, points, *after) if piece]
-    return found
+        before = [{at: one[at] for at in one if at < begin_s} for one in result.get(key, ())]
+        after = [{at: one[at] for at in one if at > end_s} for one in result.get(key, ())]
+        result[key] = [piece for piece in (*before, points, *after) if piece]
+    return result
 
 
 def samples(
@@ -163,7 +163,7 @@ def samples(
 
 def facts(exporter: Exporter, series: Iterable[Series]) -> dict[str, Any]:
     """The machine's facts from its series, for the inventory."""
-    found: dict[str, Any] = {"os": exporter.system}
+    result: dict[str, Any] = {"os": exporter.system}
     cores, sizes = set(), []
     for labels, points in series:
         if labels.get(NAME) == exporter.cpu.name:
@@ -172,10 +172,10 @@ def facts(exporter: Exporter, series: Iterable[Series]) -> dict[str, Any]:
             sizes += list(points.values())
     numbers = sorted(int(core) for core in cores if core.isdecimal())
     if numbers:
-        found |= {"cores": len(numbers), "usable_cores": numbers}
+        result |= {"cores": len(numbers), "usable_cores": numbers}
     if sizes:
-        found["memory_bytes"] = round(max(sizes))
-    return found
+        result["memory_bytes"] = round(max(sizes))
+    return result
 
 
 def core_of(label: str) -> str:
@@ -250,8 +250,8 @@ def _cpus(
     spent: dict[str, dict[str, dict[float, tuple[float, float | None]]]] = {}
     for (name, core, mode), pieces in named.items():
         if name == cpu.name:
-            found = {at: (step, more) for at, step, more in increases(pieces, usual_s)}
-            spent.setdefault(core, {})[mode] = found
+            result = {at: (step, more) for at, step, more in increases(pieces, usual_s)}
+            spent.setdefault(core, {})[mode] = result
     whole: dict[float, list[dict[str, float]]] = {}
     steps: dict[float, float] = {}
     for core, modes in spent.items():
@@ -277,19 +277,19 @@ def _ratios(
 ) -> Iterator[Sample]:
     own = [{mode: more for mode, more in core.items() if cpu.counts(mode)} for core in cores]
     all_s = sum(sum(core.values()) for core in own)
-    found: dict[str, float | None] = dict.fromkeys(("cpu.busy_ratio", *cpu.shares.values()))
+    result: dict[str, float | None] = dict.fromkeys(("cpu.busy_ratio", *cpu.shares.values()))
     if all_s > 0:
         share = {mode: sum(core.get(mode, 0.0) for core in own) / all_s for mode in ("idle", *cpu.shares)}
-        found |= {metric: share[mode] for mode, metric in cpu.shares.items()}
-        found["cpu.busy_ratio"] = bounds.share(1.0 - sum(share.values()))
-    for metric, value in found.items():
+        result |= {metric: share[mode] for mode, metric in cpu.shares.items()}
+        result["cpu.busy_ratio"] = bounds.share(1.0 - sum(share.values()))
+    for metric, value in result.items():
         yield Sample(round(time_s * 1e9), interval_s, host, metric, instance, value)
 
 
 def _memory(
     exporter: Exporter, host: str, named: Mapping[Key, Sequence[Points]], usual_s: float | None
 ) -> Iterator[Sample]:
-    sizes = next((found for name in exporter.memory if (found := named.get((name, "", "")))), ())
+    sizes = next((result for name in exporter.memory if (result := named.get((name, "", "")))), ())
     pieces = named.get((exporter.available, "", ""), ())
     total, left = _level(sizes), _level(pieces)
     for time_s, interval_s, _ in increases(pieces, usual_s):

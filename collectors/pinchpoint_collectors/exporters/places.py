@@ -33,11 +33,11 @@ class StorageLayout:
     mapped: Mapping[str, str]
 
 
-def layout(exporter: Exporter, found: Iterable[Labels]) -> StorageLayout:
+def layout(exporter: Exporter, value: Iterable[Labels]) -> StorageLayout:
     """From the labels of all series of one machine."""
     label = exporter.means[exporter.disks].label
     devices, mounts, mapped = set(), {}, {}
-    for labels in found:
+    for labels in value:
         if labels.get(NAME) == exporter.disks and label in labels:
             devices.add(labels[label])
         elif labels.get(NAME) == FILE_SYSTEMS:
@@ -76,7 +76,7 @@ def role(there: StorageLayout, given: str) -> dict[str, Any]:
 
 
 def disks(
-    there: StorageLayout, roles: Iterable[Mapping[str, Any]], found: Iterable[Labels]
+    there: StorageLayout, roles: Iterable[Mapping[str, Any]], value: Iterable[Labels]
 ) -> dict[str, Any]:
     """The machine's whole disks, and those with a role.
 
@@ -86,7 +86,7 @@ def disks(
     used = {place["device"] for place in roles if place["device"]}
     own = [name for name in whole_disks(there.devices) if not name.startswith(MAPPED)]
     listed = used if any(name.startswith(MAPPED) for name in used) else used | set(own)
-    models = {labels.get("device", ""): labels.get("model") for labels in found if labels.get(NAME) == DISK}
+    models = {labels.get("device", ""): labels.get("model") for labels in value if labels.get(NAME) == DISK}
     unknown = dict.fromkeys(("size_bytes", "rotational", "scheduler", "write_cache"))
     return {name: {**unknown, "model": models.get(name) or None, "members": []} for name in sorted(listed)}
 

@@ -36,9 +36,9 @@ class ExporterTarget:
         return f"{self.instance or 'the exporter'} (job {self.job})" if self.job else str(self.instance)
 
 
-def only_target(where: str, found: Iterable[Labels]) -> ExporterTarget:
+def only_target(where: str, value: Iterable[Labels]) -> ExporterTarget:
     """The exporter of all these series. Raises ``CollectorError`` if there are several."""
-    targets = sorted({ExporterTarget.of(labels) for labels in found}, key=str)
+    targets = sorted({ExporterTarget.of(labels) for labels in value}, key=str)
     if len(targets) > 1:
         shown = "; ".join(map(str, targets[:5]))
         raise CollectorError(
@@ -51,12 +51,12 @@ def matchers(watch: Watch, where: str) -> str:
     """What selects the host's series, in PromQL. Raises ``OptionError``."""
     labels = watch.options.get("labels", {})
     if not isinstance(labels, Mapping) or not all(_LABEL.fullmatch(str(name)) for name in labels):
-        said = f"found {labels!r}; allowed: names and values, as {{job: node}}"
-        raise OptionError("labels", said, where)
-    found = [f"{name}={_quoted(str(value))}" for name, value in labels.items()]
+        text = f"found {labels!r}; allowed: names and values, as {{job: node}}"
+        raise OptionError("labels", text, where)
+    result = [f"{name}={_quoted(str(value))}" for name, value in labels.items()]
     if "instance" in watch.options or not labels:
-        found.append(_instance(str(watch.options.get("instance", watch.host))))
-    return ",".join(found)
+        result.append(_instance(str(watch.options.get("instance", watch.host))))
+    return ",".join(result)
 
 
 def selector(names: Iterable[str], of: str) -> str:
@@ -109,9 +109,9 @@ def partial(content: object) -> str | None:
     """
     if not isinstance(content, dict):
         return None
-    said = content.get("warnings")
-    if isinstance(said, list) and said:
-        return "; ".join(map(str, said[:3]))
+    answer = content.get("warnings")
+    if isinstance(answer, list) and answer:
+        return "; ".join(map(str, answer[:3]))
     return "isPartial" if content.get("isPartial") is True else None
 
 

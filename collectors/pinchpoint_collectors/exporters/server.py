@@ -96,8 +96,8 @@ class Server:
             data = self._ask("targets", {"state": "active"}, data_of)
         except CollectorError:
             return []  # stores of several servers' series scrape nothing themselves
-        found = data.get("activeTargets")
-        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+        result = data.get("activeTargets")
+        return [each for each in result if isinstance(each, dict)] if isinstance(result, list) else []
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
@@ -119,7 +119,7 @@ class Server:
                     raise CollectorError(f"{self._where}: {_moved(answer)}")
                 body = self._body(answer, until)
         except (requests.RequestException, HTTPError, zlib.error) as error:
-            raise CollectorError(f"{self._where}: {_said(error)}") from error
+            raise CollectorError(f"{self._where}: {_message(error)}") from error
         remedy = _STATUS.get(answer.status_code)
         if remedy is not None:
             raise CollectorError(f"{self._where}: HTTP {answer.status_code} {answer.reason}; {remedy}")
@@ -129,8 +129,8 @@ class Server:
             return parse(content)
         except ValueError as error:
             busy = answer.status_code == _TOO_MANY or answer.status_code >= _FAILED
-            said = _BUSY if busy else _NO_PROMETHEUS
-            raise CollectorError(f"{self._where}: {said.format(status=answer.status_code)}") from error
+            result = _BUSY if busy else _NO_PROMETHEUS
+            raise CollectorError(f"{self._where}: {result.format(status=answer.status_code)}") from error
         except CollectorError as error:
             raise CollectorError(f"{self._where}: {error}") from error
 
@@ -191,7 +191,7 @@ def _moved(answer: requests.Response) -> str:
     return f"it redirects to {place}, and the login goes to no other address; write url: {url} in farm.yaml"
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     text = str(error)
     known = next((said for words, said in _WORDS.items() if words in text), None)
     return known or f"no answer ({type(error).__name__}); check the server, and the url in farm.yaml"

@@ -105,11 +105,11 @@ class Blg:
         """A trace whose events are those of counters."""
         return _is_trace(head) and _PDH in head
 
-    def read(self, file: BinaryIO, settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, file: BinaryIO, settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per counter that is understood and reading; see ``BinaryFormat.read``."""
         log = _Log()
         paths: dict[str, None] = {}
-        for _, values in _readings(file, log, found):
+        for _, values in _readings(file, log, facts):
             paths |= dict.fromkeys(values)
             _check_many(paths)
         if not paths:
@@ -118,13 +118,13 @@ class Blg:
         for index, name in log.names.items():
             names.setdefault(folded(name), set()).add(index)
         known = settings.names or {name: frozenset(indices) for name, indices in names.items()}
-        columns = columns_of(list(paths), known, found)
+        columns = columns_of(list(paths), known, facts)
         used = _renumbered(columns, list(paths))
         pace = ReadingTimes()
         if settings.zone is None:
-            found.utc_offset_s = round(-60 * log.minutes)
-        clock = LocalClock(settings.zone, 60.0 * log.minutes, pace, found)
-        yield from samples(columns, _rows(file, used, found), clock, pace, found)
+            facts.utc_offset_s = round(-60 * log.minutes)
+        clock = LocalClock(settings.zone, 60.0 * log.minutes, pace, facts)
+        yield from samples(columns, _rows(file, used, facts), clock, pace, facts)
 
 
 def _check_many(paths: Sized) -> None:
@@ -154,11 +154,11 @@ def _renumbered(columns: list[CounterColumn], paths: list[str]) -> dict[str, int
 
 
 def _rows(
-    file: BinaryIO, used: Mapping[str, int], found: FileFacts
+    file: BinaryIO, used: Mapping[str, int], facts: FileFacts
 ) -> Iterator[tuple[int, datetime, list[str]]]:
     """(number, local time, cells as the CSV has them) of each reading."""
     before: dict[str, _Value] = {}
-    for number, (local, values) in enumerate(_readings(file, _Log(), found), 1):
+    for number, (local, values) in enumerate(_readings(file, _Log(), facts), 1):
         row = [""] * (len(used) + 1)
         for path, place in used.items():
             now, then = values.get(path), before.get(path)
@@ -175,12 +175,12 @@ def _rows(
 # ---- the trace ---------------------------------------------------------------------------------------------
 
 
-def _readings(file: BinaryIO, log: _Log, found: FileFacts) -> Iterator[tuple[datetime, Mapping[str, _Value]]]:
+def _readings(file: BinaryIO, log: _Log, facts: FileFacts) -> Iterator[tuple[datetime, Mapping[str, _Value]]]:
     """(local time, path -> value) of each reading; fills ``log``. Raises ForeignFileError."""
     first_s: float | None = None
     try:
         start, biases = _header(file)
-        for kind, ticks, body in _events(file, found):
+        for kind, ticks, body in _events(file, facts):
             if kind == _NAMES:
                 log.names |= _names(body)
             elif kind == _CATALOGUE:
@@ -211,10 +211,10 @@ def _header(file: BinaryIO) -> tuple[int, tuple[int, int]]:
     return start, (bias + standard, bias + daylight)
 
 
-def _events(file: BinaryIO, found: FileFacts) -> Iterator[tuple[int, int, bytes]]:
+def _events(file: BinaryIO, facts: FileFacts) -> Iterator[tuple[int, int, bytes]]:
     """(kind, local time in 100 ns, content) of the counters' events, parts put together, in order."""
     parts: dict[int, list[bytes]] = {}
-    for buffer in _buffers(file, found):
+    for buffer in _buffers(file, facts):
         for event in _events_of(buffer):
             kind, ticks = event[4], struct.unpack_from("<q", event, 16)[0]
             part, of = struct.unpack_from("<II", event, 64)
@@ -243,7 +243,7 @@ def _events_of(buffer: bytes) -> Iterator[bytes]:
         at += -(-size // 8) * 8
 
 
-def _buffers(file: BinaryIO, found: FileFacts) -> Iterator[bytes]:
+def _buffers(file: BinaryIO, facts: FileFacts) -> Iterator[bytes]:
     """The filled part of each buffer, in the order in which they were written: a circular log goes round."""
     file.seek(0, 2)
     end = file.tell()
@@ -259,9 +259,9 @@ def _buffers(file: BinaryIO, found: FileFacts) -> Iterator[bytes]:
         if its == size and _BUFFER < filled <= size:
             order.append((struct.unpack_from("<q", head, 24)[0], place, filled))
         elif its:
-            found.note("a part of the binary log is damaged and was ignored")
+            facts.note("a part of the binary log is damaged and was ignored")
     if end % size:
-        found.note("the end of the binary log is truncated and was ignored")
+        facts.note("the end of the binary log is truncated and was ignored")
     for _, place, filled in sorted(order):
         file.seek(place)
         yield file.read(filled)
@@ -315,7 +315,7 @@ def _text(texts: bytes, at: int) -> str:
 
 def _values(body: bytes, log: _Log) -> dict[str, _Value]:
     """Path -> value of one reading: an item for each record of the catalogue."""
-    found: dict[str, _Value] = {}
+    values: dict[str, _Value] = {}
     at, number = 0, 0
     while at + _ITEM <= len(body):
         mark, version, kind, size = struct.unpack_from("<2sBBI", body, at)
@@ -333,16 +333,16 @@ def _values(body: bytes, log: _Log) -> dict[str, _Value]:
             raise ForeignFileError(_DAMAGED.format(why="an item has no size"))
         content = body[at + _ITEM : at + size]
         if kind == _OBJECT:
-            found |= _of_object(content, log)
+            values |= _of_object(content, log)
         elif number < len(log.records):
             record = log.records[number]
             if kind == _ONE:
-                found |= _of_one(content, record)
+                values |= _of_one(content, record)
             elif kind == _INSTANCES:
-                found |= _of_instances(content, record)
+                values |= _of_instances(content, record)
         at += size
         number += 1
-    return found
+    return values
 
 
 def _path(host: str, object_: str, instance: str | None, counter: str) -> str:
@@ -366,15 +366,15 @@ def _of_one(content: bytes, record: _Record) -> dict[str, _Value]:
 def _of_instances(content: bytes, record: _Record) -> dict[str, _Value]:
     """Of a counter of all instances; a name that is there already gets a number, as PDH writes it."""
     _, many, status = struct.unpack_from("<III", content, 0)
-    found: dict[str, _Value] = {}
+    values: dict[str, _Value] = {}
     if status not in _VALID:
-        return found
+        return values
     seen: dict[str, int] = {}
     for number in range(min(many, len(content) // _INSTANCE)):
         name_at, _, first, second = struct.unpack_from("<IIqq", content, 24 + number * _INSTANCE)
         name = _numbered(_text(content, name_at), seen)
-        found[_path(record.host, record.object, name, record.counter)] = _logged(record, first, second)
-    return found
+        values[_path(record.host, record.object, name, record.counter)] = _logged(record, first, second)
+    return values
 
 
 def _numbered(name: str, seen: dict[str, int]) -> str:
@@ -399,7 +399,7 @@ def _of_object(content: bytes, log: _Log) -> dict[str, _Value]:
     header, objects = struct.unpack_from("<II", content, 24)
     perf_time, per_s, sys_time, _, host_at = struct.unpack_from("<qqqII", content, 56)
     host = _text(content[:header], host_at)
-    found: dict[str, _Value] = {}
+    values: dict[str, _Value] = {}
     at = header
     for _ in range(min(objects, len(content) // 64)):
         size, defined, its_header, index = struct.unpack_from("<IIII", content, at)
@@ -421,12 +421,12 @@ def _of_object(content: bytes, log: _Log) -> dict[str, _Value]:
                         sys_time,
                         max(1, per_s),
                     )
-                    found[_path(host, name, instance, counter)] = _Value(one.type, raw)
-                _check_many(found)
+                    values[_path(host, name, instance, counter)] = _Value(one.type, raw)
+                _check_many(values)
         if size < 64:
             raise ForeignFileError(_DAMAGED.format(why="an object has no size"))
         at += size
-    return found
+    return values
 
 
 def _definitions(content: bytes, at: int, many: int, log: _Log) -> Iterator[_Definition]:

@@ -68,24 +68,26 @@ class _Column:
             highest = _USUAL_WAIT_S
         limit = "below 0" if middle < 0 else f"above {bounds.number(highest)}"
         guess, scale = _guess(metric, middle)
-        said = f"`scale: {scale}`" if scale else "`scale` and `offset`"
+        answer = f"`scale: {scale}`" if scale else "`scale` and `offset`"
         remedy = (
-            f"say {said} in the mapping" if is_mapped else f"map it with --kind csv --map MAPPING and {said}"
+            f"say {answer} in the mapping"
+            if is_mapped
+            else f"map it with --kind csv --map MAPPING and {answer}"
         )
         values = f"{self.odd:,} of {counted(self.counted, 'value')}"
         return f"{values} {limit}, median {bounds.number(middle)}: {guess}; {remedy}"
 
 
 def checked(
-    samples: Iterable[Sample], found: FileFacts, mapping: CsvMapping | None = None
+    samples: Iterable[Sample], facts: FileFacts, mapping: CsvMapping | None = None
 ) -> Iterator[Sample]:
-    """The samples; those that cannot be as not measured, which ``found`` counts.
+    """The samples; those that cannot be as not measured, which ``facts`` counts.
 
     A column of the file has one unit: if it covers several hosts, all of them are checked together.
 
     Args:
         samples: of one file.
-        found: of the file, with the line that is being read where it has lines.
+        facts: of the file, with the line that is being read where it has lines.
         mapping: of a CSV, in which a person said which unit each column is in.
 
     Raises:
@@ -104,18 +106,18 @@ def checked(
         column.measured += sample.value is not None
         column.counted += bool(sample.value)
         if not is_possible or (is_mapped and _is_unusual(sample)):
-            column.add(sample, found.line)
+            column.add(sample, facts.line)
         if is_possible:
             yield sample
         else:
-            impossible.add(replace(bounds.nonsense(sample), line=found.line))
+            impossible.add(replace(bounds.nonsense(sample), line=facts.line))
             yield sample._replace(value=None, weight=None)
     for (_, metric, instance), column in columns.items():
         if column.is_another_unit(metric, is_mapped=is_mapped):
             words = column.words(metric, is_mapped=is_mapped)
             raise ForeignFileError(f"{f'{metric} {instance}'.strip()}: {words}", column.line)
     for sentence in bounds.sentences(impossible.found.values()):
-        found.note(sentence)
+        facts.note(sentence)
 
 
 def _is_unusual(sample: Sample) -> bool:

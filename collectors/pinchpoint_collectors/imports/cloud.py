@@ -140,9 +140,9 @@ class AzureMonitorJson:
         """By the namespace of its metrics."""
         return _AZURE_BEGINS.match(head) is not None and "Microsoft.Insights/metrics" in head
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
         """One sample per value; see ``Format.read``."""
-        yield from _samples(_of_azure(_json(lines)), AZURE, found)
+        yield from _samples(_of_azure(_json(lines)), AZURE, facts)
 
 
 class CloudWatchJson:
@@ -155,9 +155,9 @@ class CloudWatchJson:
         """By the names that its answers begin with."""
         return _AWS_BEGINS.match(head) is not None
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
         """One sample per value; see ``Format.read``."""
-        yield from _samples(_of_aws(_json(lines)), AWS, found)
+        yield from _samples(_of_aws(_json(lines)), AWS, facts)
 
 
 def _json(lines: Iterable[str]) -> Mapping[str, Any]:
@@ -198,7 +198,7 @@ def _of_aws(content: Mapping[str, Any]) -> Iterator[CloudSeries]:
 
 
 def _samples(
-    series: Iterable[CloudSeries], table: Mapping[str, CloudMetric], found: FileFacts
+    series: Iterable[CloudSeries], table: Mapping[str, CloudMetric], facts: FileFacts
 ) -> Iterator[Sample]:
     unused: dict[str, None] = {}
     is_used = False
@@ -208,12 +208,12 @@ def _samples(
             unused[one.name or "one without a name"] = None
             continue
         is_used = True
-        found.facts(one.host).update(data_io="kernel")
+        facts.facts(one.host).update(data_io="kernel")
         instance = (one.instance or means.instance) if means.instance else ""
         values = {_time_s(time): _value(reading, means) for time, reading in one.readings}
         times = sorted(values)
         if len(times) < 2:
-            found.note(f"{one.name} was ignored: it has {len(times)} values, its interval is not known")
+            facts.note(f"{one.name} was ignored: it has {len(times)} values, its interval is not known")
             continue
         interval_s = median_low([later - at for at, later in itertools.pairwise(times)])
         for at_s in times:
@@ -226,7 +226,7 @@ def _samples(
         names = ", ".join(list(unused)[:5])
         if not is_used:
             raise ForeignFileError(f"Pinchpoint uses none of its metrics ({names}); used: {', '.join(table)}")
-        found.note(f"ignored metrics that Pinchpoint does not use: {names}")
+        facts.note(f"ignored metrics that Pinchpoint does not use: {names}")
 
 
 def _value(reading: Mapping[str, Any], means: CloudMetric) -> float | None:

@@ -47,15 +47,15 @@ class CrawlLog:
         first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
         return any(all(name in first for name in names) for names in (HISTORY, ITEMS))
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """Samples of ``search.*``, the content source as instance; see ``Format.read``."""
         rows = list(_rows(lines))
         columns = rows[0][1].keys()
-        found.facts("")
+        facts.facts("")
         if all(name in columns for name in HISTORY):
-            yield from _history(rows, settings, found)
+            yield from _history(rows, settings, facts)
         elif all(name in columns for name in ITEMS):
-            yield from _items(rows, settings, found)
+            yield from _items(rows, settings, facts)
         else:
             raise ForeignFileError(
                 f"found the columns {', '.join(columns)}; allowed: {' and '.join(HISTORY)} (the history), or "
@@ -98,19 +98,19 @@ def _rows(lines: Iterable[str]) -> Iterator[_Row]:
         raise ForeignFileError("it contains a header but no row")
 
 
-def _history(rows: Iterable[_Row], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+def _history(rows: Iterable[_Row], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
     rows = list(rows)
-    clock = _LogTimes([row[name] for _, row in rows for name in HISTORY], settings, found)
+    clock = _LogTimes([row[name] for _, row in rows for name in HISTORY], settings, facts)
     decimal, open_ = _decimal_mark(rows), 0
     for line, row in rows:
         begun_s, ended_s = (clock.utc_s(row[name], line) for name in HISTORY)
         if begun_s is None or ended_s is None or ended_s <= begun_s:
             open_ += 1
             continue
-        found.line = line
+        facts.line = line
         yield from _crawl(row, line, ended_s, ended_s - begun_s, decimal)
     if open_:
-        found.note(f"ignored {counted(open_, 'crawl')} that had not ended at the export")
+        facts.note(f"ignored {counted(open_, 'crawl')} that had not ended at the export")
 
 
 def _crawl(
@@ -130,9 +130,9 @@ def _crawl(
             yield Sample(time_ns, length_s, "", metric, source, value, weight)
 
 
-def _items(rows: Iterable[_Row], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+def _items(rows: Iterable[_Row], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
     rows = list(rows)
-    clock = _LogTimes([row["TimeStampUtc"] for _, row in rows], settings, found)
+    clock = _LogTimes([row["TimeStampUtc"] for _, row in rows], settings, facts)
     done: Counter[tuple[str, int]] = Counter()
     failed: Counter[tuple[str, int]] = Counter()
     for line, row in rows:
@@ -213,8 +213,8 @@ class _LogTimes:
         found: see ``Dates``.
     """
 
-    def __init__(self, texts: Sequence[str], settings: Settings, found: FileFacts) -> None:
-        self._dates = Dates(texts, POWERSHELL_DATES, found)
+    def __init__(self, texts: Sequence[str], settings: Settings, facts: FileFacts) -> None:
+        self._dates = Dates(texts, POWERSHELL_DATES, facts)
         self._zone = settings.zone or UTC
 
     def utc_s(self, text: str, line: int) -> float | None:

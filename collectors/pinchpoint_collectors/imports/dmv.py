@@ -72,9 +72,9 @@ class Dmv:
         lines = head.lstrip("\ufeff").splitlines()
         return bool(lines) and _reader(_names(lines[0])) is not None
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per figure and snapshot but the first, which begins; see ``Format.read``."""
-        header, rows = _table(lines, found)
+        header, rows = _table(lines, facts)
         read = _reader(header)
         if read is None:
             raise ForeignFileError(
@@ -83,15 +83,15 @@ class Dmv:
                 "sys.dm_exec_query_memory_grants",
                 1,
             )
-        snapshots = _snapshots(header, rows, settings, found)
+        snapshots = _snapshots(header, rows, settings, facts)
         if len(snapshots) < 2:
             raise ForeignFileError(
                 f"it has a single snapshot, and the views count since the start of the server; {_RECORD}"
             )
-        found.facts("").update(os="Windows", data_io="kernel")
+        facts.facts("").update(os="Windows", data_io="kernel")
         for before, after in itertools.pairwise(snapshots):
             interval_s = after.time_s - before.time_s
-            found.line = after.line
+            facts.line = after.line
             for metric, instance, value, weight in read(before, after, interval_s):
                 yield Sample(round(after.time_s * 1e9), interval_s, "", metric, instance, value, weight)
 
@@ -122,11 +122,11 @@ def _names(line: str) -> list[str]:
     return [name.strip(' "\ufeff').casefold() for name in line.split(_delimiter(line))]
 
 
-def _table(lines: Iterable[str], found: FileFacts) -> tuple[list[str], list[tuple[int, Row]]]:
+def _table(lines: Iterable[str], facts: FileFacts) -> tuple[list[str], list[tuple[int, Row]]]:
     """(names of the columns, the line and cells of each row); sqlcmd puts dashes below the names."""
     header: list[str] = []
     rows: list[tuple[int, Row]] = []
-    last = LastLine(found)
+    last = LastLine(facts)
     delimiter = ","
     for line, text in last.lines(lines):
         if not header:
@@ -140,12 +140,12 @@ def _table(lines: Iterable[str], found: FileFacts) -> tuple[list[str], list[tupl
 
 
 def _snapshots(
-    header: Sequence[str], rows: Sequence[tuple[int, Row]], settings: Settings, found: FileFacts
+    header: Sequence[str], rows: Sequence[tuple[int, Row]], settings: Settings, facts: FileFacts
 ) -> list[Snapshot]:
     column = next((name for name in header if _OF_TIME.search(name) and not _NOT_NOW.fullmatch(name)), None)
     if column is None:
         raise ForeignFileError(f"no column has the time of the snapshot; {_RECORD}", 1)
-    dates = Dates([row[column] for _, row in rows], POWERSHELL_DATES, found)
+    dates = Dates([row[column] for _, row in rows], POWERSHELL_DATES, facts)
     snapshots: dict[float, Snapshot] = {}
     for line, row in rows:
         try:
@@ -154,7 +154,7 @@ def _snapshots(
             raise ForeignFileError(
                 f"found {row[column][:40]!r} in column {column}; {ALLOWED_POWERSHELL_DATES}", line
             ) from error
-        zone = moment.tzinfo or zone_of(settings, found)
+        zone = moment.tzinfo or zone_of(settings, facts)
         time_s = zoned_s(moment.replace(tzinfo=None), zone, None)
         snapshots.setdefault(time_s, Snapshot(time_s, [], line)).rows.append(row)
     return [snapshots[time_s] for time_s in sorted(snapshots)]
@@ -164,14 +164,14 @@ def _counts(
     snapshot: Snapshot, key: Callable[[Row], str | None], columns: Sequence[str]
 ) -> dict[str, list[float]]:
     """What a snapshot counts of each thing, added up where several rows are of one."""
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for row in snapshot.rows:
         name = key(row)
         values = [number(row[column], column, snapshot.line) for column in columns]
         if name is not None and None not in values:
-            known = found.setdefault(name, [0.0] * len(columns))
-            found[name] = [one + (more or 0.0) for one, more in zip(known, values, strict=True)]
-    return found
+            known = result.setdefault(name, [0.0] * len(columns))
+            result[name] = [one + (more or 0.0) for one, more in zip(known, values, strict=True)]
+    return result
 
 
 def _increases(

@@ -43,16 +43,16 @@ class Dstat:
         """By its first line."""
         return _BEGINS.match(head) is not None
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         part: _Section | None = None
-        last = LastLine(found)
+        last = LastLine(facts)
         for line, text in last.lines(lines):
             if _BEGINS.match(text):
-                part = _Section(settings, found)
+                part = _Section(settings, facts)
             elif part is not None:
                 yield from last.kept(part.samples(text, line))
-        found.note("the first row covers the time since boot and was ignored")
+        facts.note("the first row covers the time since boot and was ignored")
 
 
 class _Section:
@@ -63,9 +63,9 @@ class _Section:
         found: see ``record.FileFacts``.
     """
 
-    def __init__(self, settings: Settings, found: FileFacts) -> None:
+    def __init__(self, settings: Settings, facts: FileFacts) -> None:
         self._settings = settings
-        self._found = found
+        self._found = facts
         self._host = ""
         self._begin: datetime | None = None
         self._zone_name = ""
@@ -96,13 +96,13 @@ class _Section:
             yield from self._row(row, line)
 
     def _header(self, row: Sequence[str]) -> None:
-        said = dict(pairwise(row))
-        if host := said.get("Host:"):
+        answer = dict(pairwise(row))
+        if host := answer.get("Host:"):
             self._host = host
             self._found.facts(host).update(os="Linux")
-        if every := _EVERY.search(said.get("Cmdline:", "")):
+        if every := _EVERY.search(answer.get("Cmdline:", "")):
             self._every_s = float(every["first"])
-        if date := _DATE.match(said.get("Date:", "")):
+        if date := _DATE.match(answer.get("Date:", "")):
             self._zone_name = date["zone"]
             try:
                 self._begin = datetime.strptime(date["date"], "%d %b %Y %H:%M:%S")  # noqa: DTZ007 -- `_local_s` gives it its zone
@@ -112,8 +112,8 @@ class _Section:
     def _row(self, row: Sequence[str], line: int) -> Iterator[Sample]:
         names = [f"{group} {name}" for group, name in self._columns]
         cells(names, row, line)
-        found = dict(zip(self._columns, zip(names, row, strict=True), strict=True))
-        time_s = self._time_s(found, line)
+        result = dict(zip(self._columns, zip(names, row, strict=True), strict=True))
+        time_s = self._time_s(result, line)
         if self._last_s is not None and time_s <= self._last_s:
             raise ForeignFileError(
                 "the time is not later than that of the row before; split the file where its clock changed",
@@ -123,7 +123,7 @@ class _Section:
         if before_s is None:
             return
         values = {
-            column: number(cell, name, line) for column, (name, cell) in found.items() if column[1] in _USED
+            column: number(cell, name, line) for column, (name, cell) in result.items() if column[1] in _USED
         }
         interval_s = self._pace.covered_s(before_s, time_s)
         for metric, instance, value, weight in _values(values, interval_s, self._found):
@@ -215,7 +215,7 @@ _MEMORY = ("used", "free", "buff", "cach")
 _USED = frozenset({"usr", "sys", *_CPU_NAMES, *_NET, *_MEMORY, *(name for _, name in (*_DISK, *_PLAIN))})
 
 
-def _values(row: Row, interval_s: float, found: FileFacts) -> Iterator[Reported]:
+def _values(row: Row, interval_s: float, facts: FileFacts) -> Iterator[Reported]:
     groups = dict.fromkeys(group for group, _ in row)
     is_all = sum(group.startswith("net/") for group in groups) == 1
     for group in groups:
@@ -225,7 +225,7 @@ def _values(row: Row, interval_s: float, found: FileFacts) -> Iterator[Reported]
             yield from ((metric, cpu["core"] or "", value, None) for metric, value in cpu_values(fields))
         elif group == "memory usage":
             free, cached = its.get("free"), total(its.get("buff"), its.get("cach"))
-            available, size = available_of(None, free, cached, found), total(free, cached, its.get("used"))
+            available, size = available_of(None, free, cached, facts), total(free, cached, its.get("used"))
             yield "mem.available_bytes", "", available, None
             share = available / size if available is not None and size else None
             yield "mem.available_ratio", "", share, None
@@ -244,10 +244,10 @@ def _values(row: Row, interval_s: float, found: FileFacts) -> Iterator[Reported]
 
 def _disks(row: Row) -> Mapping[str, Mapping[str, float | None]]:
     """Disk -> metric -> value; their total only where it stands alone."""
-    found: dict[str, dict[str, float | None]] = {}
+    result: dict[str, dict[str, float | None]] = {}
     for (group, name), value in row.items():
         kind, slash, disk = group.rpartition("/")
         if known := _DISK.get((kind if slash else "", name)):
             metric, scale = known
-            found.setdefault(disk, {}).setdefault(metric, scaled(value, scale))
-    return {disk: its for disk, its in found.items() if disk != _ALL or len(found) == 1}
+            result.setdefault(disk, {}).setdefault(metric, scaled(value, scale))
+    return {disk: its for disk, its in result.items() if disk != _ALL or len(result) == 1}

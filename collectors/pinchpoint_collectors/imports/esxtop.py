@@ -78,12 +78,12 @@ class Esxtop:
         """By the frame of perfmon's logs, and counters that only ESX has."""
         return perfmon.Perfmon().recognises(head) and any(name in head.splitlines()[0] for name in _OWN)
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per counter that is understood and row; see ``Format.read``."""
         rows = perfmon.rows_of(lines)
         line, header = next(rows, (1, [""]))
         pace = ReadingTimes()
-        clock = perfmon.clock_of(header[0], line, settings, pace, found)
+        clock = perfmon.clock_of(header[0], line, settings, pace, facts)
         paths = [perfmon.PATH.fullmatch(path.strip()) for path in header[1:]]
         known = [match.groupdict(default="") if match else {} for match in paths]
         columns = _columns(header[1:], known)
@@ -95,14 +95,14 @@ class Esxtop:
             )
         sums = _ColumnSums(known, len(header))
         host = columns[0].host
-        found.facts(host).update(os="VMware ESXi", data_io="kernel")
+        facts.facts(host).update(os="VMware ESXi", data_io="kernel")
         cores = {one.instance for one in columns if one.means.metric == "cpu.busy_ratio" and one.instance}
-        found.facts(host)["cores"] = len(cores) or None
+        facts.facts(host)["cores"] = len(cores) or None
         readings = (
             (number, perfmon.local_of(row[0], number), [*row, *sums.cells(row)])
-            for number, row in perfmon.whole_rows(rows, len(header), found)
+            for number, row in perfmon.whole_rows(rows, len(header), facts)
         )
-        yield from perfmon.samples([*columns, *sums.columns(host)], readings, clock, pace, found)
+        yield from perfmon.samples([*columns, *sums.columns(host)], readings, clock, pace, facts)
 
 
 def _columns(paths: Sequence[str], known: Sequence[Mapping[str, str]]) -> list[perfmon.CounterColumn]:
@@ -161,10 +161,10 @@ class _ColumnSums:
 
     def columns(self, host: str) -> list[perfmon.CounterColumn]:
         """Behind those of the file."""
-        found = [("Group Cpu", _READY), ("Memory", _SHARE)]
+        result = [("Group Cpu", _READY), ("Memory", _SHARE)]
         return [
             perfmon.CounterColumn(self._width + at, f"{of} together", host, "", None, of, "", means, "")
-            for at, (of, means) in enumerate(found)
+            for at, (of, means) in enumerate(result)
         ]
 
     def cells(self, row: Sequence[str]) -> tuple[str, str]:

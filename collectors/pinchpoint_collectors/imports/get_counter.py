@@ -39,10 +39,10 @@ class GetCounter:
         header = set(re.split(r'[",;\t]+', first))
         return header >= _SETS or header >= _SINGLE
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per counter that is understood and reading; see ``Format.read``."""
-        rows = list(_rows(lines, found))
-        dates = Dates([row["Timestamp"] for _, row in rows], POWERSHELL_DATES, found)
+        rows = list(_rows(lines, facts))
+        dates = Dates([row["Timestamp"] for _, row in rows], POWERSHELL_DATES, facts)
         readings: list[tuple[int, datetime, dict[str, str]]] = []
         for line, row in rows:
             local = _local(row["Timestamp"], dates, line)
@@ -51,12 +51,12 @@ class GetCounter:
             readings[-1][2].update(_reported(row, line))
         paths = list(dict.fromkeys(path for _, _, cells in readings for path in cells))
         pace = ReadingTimes()
-        clock = LocalClock(zone_of(settings, found), 0.0, pace, found)
+        clock = LocalClock(zone_of(settings, facts), 0.0, pace, facts)
         table = (
             (line, local, ["", *(cells.get(path, "") for path in paths)]) for line, local, cells in readings
         )
-        columns = perfmon.columns_of(paths, settings.names, found)
-        yield from perfmon.samples(columns, table, clock, pace, found)
+        columns = perfmon.columns_of(paths, settings.names, facts)
+        yield from perfmon.samples(columns, table, clock, pace, facts)
 
 
 def _is_content(line: str) -> bool:
@@ -64,7 +64,7 @@ def _is_content(line: str) -> bool:
     return bool(line.strip("\ufeff \r\n")) and not line.lstrip("\ufeff").startswith("#TYPE")
 
 
-def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _rows(lines: Iterable[str], facts: FileFacts) -> Iterator[tuple[int, Mapping[str, str]]]:
     """(line, column -> cell) of each row; what was cut off at the end is left out."""
     numbered = [(line, text) for line, text in enumerate(lines, 1) if text.strip()]
     begin = next((at for at, (_, text) in enumerate(numbered) if _is_content(text)), None)
@@ -102,7 +102,7 @@ def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping
             "Export-Csv), or Timestamp, Path and CookedValue (of its CounterSamples)"
         )
     if damage is not None:
-        found.note("the last row is truncated and was ignored")
+        facts.note("the last row is truncated and was ignored")
 
 
 def _reported(row: Mapping[str, str], line: int) -> Iterator[Cell]:

@@ -52,23 +52,23 @@ class Iostat:
             return any(_is_header(line.split()) for line in head.splitlines())
         return BEGINS.match(head) is not None and '"file-date"' not in head and _reports(head)
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         content = list(lines)
         is_text = TEXT.match("".join(content[:_BEGIN])) is not None
-        for block in _text_blocks(content, found) if is_text else host_blocks(content, found):
-            host = note_machine(block, found)
+        for block in _text_blocks(content, facts) if is_text else host_blocks(content, facts):
+            host = note_machine(block, facts)
             reports = listed(block.get("statistics"), "statistics")
             if len(reports) < 2:
                 raise ForeignFileError(
                     f"found {len(reports)} report of {host}; the first one covers the time since boot "
                     "and is ignored: record for longer (an interval and a count)"
                 )
-            times = _times(reports, settings, found)
-            found.note("the first report covers the time since boot and was ignored")
+            times = _times(reports, settings, facts)
+            facts.note("the first report covers the time since boot and was ignored")
             for report, before_s, time_s in zip(reports[1:], times, times[1:], strict=False):
                 interval_s = time_s - before_s
-                for metric, instance, value, weight in _values(report, interval_s, found):
+                for metric, instance, value, weight in _values(report, interval_s, facts):
                     yield Sample(round(time_s * 1e9), interval_s, host, metric, instance, value, weight)
 
 
@@ -82,10 +82,10 @@ def _is_header(words: Sequence[str]) -> bool:
     return words[:1] == [_CPU] or (len(words) > 1 and not {"tps", "r/s"}.isdisjoint(words[1:]))
 
 
-def _text_blocks(lines: Sequence[str], found: FileFacts) -> Iterator[Fields]:
+def _text_blocks(lines: Sequence[str], facts: FileFacts) -> Iterator[Fields]:
     """The text as the blocks that JSON has."""
     blocks: list[_TextBlock] = []
-    last = LastLine(found)
+    last = LastLine(facts)
     for line, text in last.lines(lines):
         if begin := TEXT.match(text):
             blocks.append(_TextBlock(text_block(begin)))
@@ -94,7 +94,7 @@ def _text_blocks(lines: Sequence[str], found: FileFacts) -> Iterator[Fields]:
             blocks[-1].add(text.strip(), line)
         except ForeignFileError as error:
             last.damaged(error)
-    found.line = None
+    facts.line = None
     for block in blocks:
         if block.reports:
             yield {**block.machine, "statistics": block.reports}
@@ -151,15 +151,15 @@ def _reports(head: str) -> bool:
     return any(name in head for name in ('"statistics"', '"avg-cpu"', '"disk"'))
 
 
-def _times(reports: Sequence[Fields], settings: Settings, found: FileFacts) -> list[float]:
+def _times(reports: Sequence[Fields], settings: Settings, facts: FileFacts) -> list[float]:
     """UTC seconds of each report: as it says, else by ``start_s`` and ``every_s``."""
     if all("timestamp" in report for report in reports):
         times: list[float] = []
         texts = [str(report["timestamp"]) for report in reports]
-        dates = Dates(texts, DATES, found)
+        dates = Dates(texts, DATES, facts)
         for text in texts:
             last_s = times[-1] if times else None
-            times.append(_time_s(_moment(text, dates), last_s, settings, found))
+            times.append(_time_s(_moment(text, dates), last_s, settings, facts))
     elif settings.start_s is not None and settings.every_s is not None:
         times = [settings.start_s + place * settings.every_s for place in range(len(reports))]
     else:
@@ -176,12 +176,12 @@ def _times(reports: Sequence[Fields], settings: Settings, found: FileFacts) -> l
     return times
 
 
-def _time_s(moment: datetime, last_s: float | None, settings: Settings, found: FileFacts) -> float:
+def _time_s(moment: datetime, last_s: float | None, settings: Settings, facts: FileFacts) -> float:
     if moment.tzinfo is not None:
         return moment.timestamp()
     if settings.zone is None:
-        found.zone_assumed = True
-        found.note(
+        facts.zone_assumed = True
+        facts.note(
             "its times have no time zone; UTC was assumed: give --zone, or record with S_TIME_FORMAT=ISO"
         )
     return zoned_s(moment, settings.zone or UTC, last_s)
@@ -194,7 +194,7 @@ def _moment(text: str, dates: Dates) -> datetime:
         raise ForeignFileError(f"found the time {text!r}; {ALLOWED_DATES}") from error
 
 
-def _values(report: Fields, interval_s: float, found: FileFacts) -> Iterator[Reported]:
+def _values(report: Fields, interval_s: float, facts: FileFacts) -> Iterator[Reported]:
     if cpu := mapping(report.get("avg-cpu"), "avg-cpu"):
         yield from ((metric, "", value, None) for metric, value in cpu_values(cpu))
     disks = listed(report.get("disk"), "disk")
@@ -203,9 +203,9 @@ def _values(report: Fields, interval_s: float, found: FileFacts) -> Iterator[Rep
         device = str(disk.get("disk_device"))
         if not _part_of_another(device, names):
             reported = (
-                _disk(disk, device, interval_s, found)
+                _disk(disk, device, interval_s, facts)
                 if _is_extended(disk)
-                else _short(disk, device, interval_s, found)
+                else _short(disk, device, interval_s, facts)
             )
             yield from reported
 
@@ -220,12 +220,12 @@ def _is_extended(disk: Fields) -> bool:
     return number(disk, "r/s") is not None or number(disk, "w/s") is not None
 
 
-def _short(disk: Fields, device: str, interval_s: float, found: FileFacts) -> Iterator[Reported]:
+def _short(disk: Fields, device: str, interval_s: float, facts: FileFacts) -> Iterator[Reported]:
     """What it prints without -x, or with -s: both ways together."""
     rate = number(disk, "tps")
     yield "disk.transfers_per_s", device, rate, None
     if number(disk, "await") is None:
-        found.note("it was recorded without -x, so it has neither latency nor utilisation of the disks")
+        facts.note("it was recorded without -x, so it has neither latency nor utilisation of the disks")
     else:
         weight = None if rate is None else rate * interval_s
         yield "disk.transfer_latency_s", device, latency(number(disk, "await"), rate), weight
@@ -240,15 +240,15 @@ def _short(disk: Fields, device: str, interval_s: float, found: FileFacts) -> It
 def _kib(disk: Fields, kib: str, mib: str, sectors: str) -> float | None:
     """KiB a second, in whichever unit they are."""
     units = {kib: 1.0, mib: KIB, sectors: SECTOR_BYTES / KIB}
-    found = ((number(disk, name), factor) for name, factor in units.items())
-    return next((value * factor for value, factor in found if value is not None), None)
+    result = ((number(disk, name), factor) for name, factor in units.items())
+    return next((value * factor for value, factor in result if value is not None), None)
 
 
 _ROUNDED = 0.1
 """Requests x their mean size and bytes a second differ by a tenth at most, and by what is rounded."""
 
 
-def _checked(disk: Fields, way: str, size_kib: float | None, found: FileFacts) -> float | None:
+def _checked(disk: Fields, way: str, size_kib: float | None, facts: FileFacts) -> float | None:
     """KiB a second; where requests x their size contradict it, these: with -m some versions are wrong."""
     rate, each_kib = number(disk, f"{way[0]}/s"), number(disk, f"{way[0]}areq-sz")
     if rate is None or each_kib is None or size_kib is None:
@@ -256,14 +256,14 @@ def _checked(disk: Fields, way: str, size_kib: float | None, found: FileFacts) -
     reckoned = rate * each_kib
     if abs(reckoned - size_kib) <= _ROUNDED * max(reckoned, size_kib) + KIB / 100:
         return size_kib
-    found.note(
+    facts.note(
         f"its {way}s in bytes a second contradict their number and mean size ({size_kib:,.0f} against "
         f"{reckoned:,.0f} KiB/s of {disk.get('disk_device')}): number and size were taken"
     )
     return reckoned
 
 
-def _disk(disk: Fields, device: str, interval_s: float, found: FileFacts) -> Iterator[Reported]:
+def _disk(disk: Fields, device: str, interval_s: float, facts: FileFacts) -> Iterator[Reported]:
     rates = {"read": number(disk, "r/s"), "write": number(disk, "w/s"), "flush": number(disk, "f/s")}
     for way, rate in rates.items():
         if rate is None:
@@ -278,6 +278,6 @@ def _disk(disk: Fields, device: str, interval_s: float, found: FileFacts) -> Ite
         yield "disk.transfer_latency_s", device, latency(number(disk, "await"), both), weight
     for way in ("read", "write"):
         size = _kib(disk, f"{way[0]}kB/s", f"{way[0]}MB/s", f"{way[0]}sec/s")
-        yield f"disk.{way}_bytes_per_s", device, scaled(_checked(disk, way, size, found), KIB), None
+        yield f"disk.{way}_bytes_per_s", device, scaled(_checked(disk, way, size, facts), KIB), None
     yield "disk.outstanding", device, number(disk, "aqu-sz", "avgqu-sz"), None
     yield "disk.busy_ratio", device, scaled(number(disk, "util"), 0.01), None

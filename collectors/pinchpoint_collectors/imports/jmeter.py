@@ -102,11 +102,11 @@ class JMeter:
             _LABEL.match(html.unescape(value)) for name, value in _ATTRIBUTE.findall(head) if name == "lb"
         )
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
         """One sample per value; see ``Format.read``."""
         series: dict[str, _LabelReadings] = {}
         left: dict[str, None] = {}
-        for line, row in _rows(lines, found):
+        for line, row in _rows(lines, facts):
             label = row["label"]
             one = series.get(label) or _series(label)
             if one is None:
@@ -123,15 +123,15 @@ class JMeter:
             one.readings.append((int(row["timeStamp"]) / 1000, value, line))
         if left:
             labels = counted(len(left), "label")
-            found.note(f"ignored {labels} that Pinchpoint does not use, such as {next(iter(left))}")
+            facts.note(f"ignored {labels} that Pinchpoint does not use, such as {next(iter(left))}")
         for one in series.values():
-            yield from _samples(one, series.values(), found)
+            yield from _samples(one, series.values(), facts)
 
 
-def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _rows(lines: Iterable[str], facts: FileFacts) -> Iterator[tuple[int, Mapping[str, str]]]:
     """(line, name -> cell) of each value, in either form."""
     header: Sequence[str] = ()
-    last = LastLine(found)
+    last = LastLine(facts)
     for line, text in last.lines(each.strip().lstrip("\ufeff") for each in lines):
         if text.startswith("<"):
             for sample in _XML.findall(text):
@@ -176,21 +176,25 @@ def _series(label: str) -> _LabelReadings | None:
     return _LabelReadings(match["host"], instance, means)
 
 
-def _samples(one: _LabelReadings, all_: Iterable[_LabelReadings], found: FileFacts) -> Iterator[Sample]:
-    found.facts(one.host)
-    means, waits = one.means, dict[int, float]()
+def _samples(readings: _LabelReadings, all_: Iterable[_LabelReadings], facts: FileFacts) -> Iterator[Sample]:
+    facts.facts(readings.host)
+    means, waits = readings.means, dict[int, float]()
     if means in {_MEANS["CPU", "combined"], _MEANS["CPU", "idle"]}:
-        beside = {each.means: each for each in all_ if (each.host, each.instance) == (one.host, one.instance)}
+        beside = {
+            each.means: each
+            for each in all_
+            if (each.host, each.instance) == (readings.host, readings.instance)
+        }
         if means != _MEANS["CPU", "idle"] and _MEANS["CPU", "idle"] in beside:
             return
         if wait := beside.get(_MEANS["CPU", "iowait"]):
             waits = {round(at_s): value for at_s, value, _ in wait.readings if value is not None}
         else:
-            found.note("its CPU utilisation includes waiting for I/O: record CPU iowait as well")
+            facts.note("its CPU utilisation includes waiting for I/O: record CPU iowait as well")
     pace = ReadingTimes()
     before_s: float | None = None
-    for at_s, theirs, line in one.readings:
-        found.line = line
+    for at_s, theirs, line in readings.readings:
+        facts.line = line
         if before_s is not None and at_s > before_s:
             interval_s = pace.covered_s(before_s, at_s)
             value = None
@@ -198,5 +202,7 @@ def _samples(one: _LabelReadings, all_: Iterable[_LabelReadings], found: FileFac
                 counted_s = at_s - before_s if means.is_count else 1.0
                 value = theirs / 1000 * means.scale / counted_s + means.offset
                 value -= waits.get(round(at_s), 0.0) / 1e5
-            yield Sample(round(at_s * 1e9), interval_s, one.host, means.metric, one.instance, value, None)
+            yield Sample(
+                round(at_s * 1e9), interval_s, readings.host, means.metric, readings.instance, value, None
+            )
         before_s = at_s

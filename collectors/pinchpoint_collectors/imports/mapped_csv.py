@@ -95,7 +95,7 @@ class MappedCsv:
         """Never by itself."""
         return False
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per mapped cell; see ``Format.read``."""
         mapping = settings.mapping
         if mapping is None:
@@ -106,7 +106,7 @@ class MappedCsv:
         reader = csv.reader(lines, delimiter=mapping.delimiter)
         try:
             header = [cell.strip("\ufeff ") for cell in _header(reader)]
-            rows = _MappedRows(header, mapping, settings, found)
+            rows = _MappedRows(header, mapping, settings, facts)
             for row in reader:
                 if any(cell.strip() for cell in row):
                     yield from rows.samples(row, reader.line_num)
@@ -156,13 +156,13 @@ class _MappedRows:
     """
 
     def __init__(
-        self, header: Sequence[str], mapping: CsvMapping, settings: Settings, found: FileFacts
+        self, header: Sequence[str], mapping: CsvMapping, settings: Settings, facts: FileFacts
     ) -> None:
         self._places = _places(header, mapping)
         self._width = len(header)
         self._mapping = mapping
         self._settings = settings
-        self._found = found
+        self._found = facts
         self._last_s: dict[str, float] = {}
         self._paces: dict[str, ReadingTimes] = {}
         self._seen: dict[str, set[float]] = {}

@@ -63,24 +63,24 @@ class Nmon:
             _BEGINS.match(head) is not None and re.search(r"^AAA,progname,", head, re.MULTILINE) is not None
         )
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
-        recording = _Recording(found)
-        last = LastLine(found)
+        recording = _Recording(facts)
+        last = LastLine(facts)
         for line, text in last.lines(lines):
             try:
                 recording.add(text.strip().split(","), line)
             except ForeignFileError as error:
                 last.damaged(error)
-        found.line = None
+        facts.line = None
         yield from recording.samples(settings)
 
 
 class _Recording:
     """What was read of one file."""
 
-    def __init__(self, found: FileFacts) -> None:
-        self._found = found
+    def __init__(self, facts: FileFacts) -> None:
+        self._found = facts
         self._facts: dict[str, str] = {}
         self._columns: dict[str, Sequence[str]] = {}
         self._moments: dict[str, datetime] = {}
@@ -179,12 +179,12 @@ def _moment(cells: Sequence[str], line: int) -> datetime:
         ) from error
 
 
-def _memory(table: str, its: Fields, step_s: float, found: FileFacts) -> Iterator[Reported]:
+def _memory(table: str, its: Fields, step_s: float, facts: FileFacts) -> Iterator[Reported]:
     """Memory in MiB; Linux counts the pages of a snapshot, AIX those of a second."""
     if table == "MEM" and "memtotal" in its:
         cached = total(figure(its, "cached"), figure(its, "buffers"))
         free, size = figure(its, "memfree"), figure(its, "memtotal")
-        available = available_of(figure(its, "memavailable"), free, cached, found)
+        available = available_of(figure(its, "memavailable"), free, cached, facts)
         yield "mem.available_bytes", "", scaled(available, _MIB), None
         yield "mem.available_ratio", "", available / size if available is not None and size else None, None
     elif table == "MEMNEW":

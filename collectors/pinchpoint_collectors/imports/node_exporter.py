@@ -40,7 +40,7 @@ class NodeExporter:
         """By the frame of the API's answers."""
         return _BEGINS.match(head) is not None
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
         """One sample per value and scrape; see ``Format.read``."""
         known = frozenset().union(*(each.names for each in EXPORTERS))
         by_host: dict[str, list[Series]] = {}
@@ -57,14 +57,14 @@ class NodeExporter:
                 'query raw series: {__name__=~"node_(cpu|disk|memory|network|pressure|vmstat|procs)_.*"}[1h]'
             )
         if unused:
-            found.note(
+            facts.note(
                 f"ignored {len(unused):,} series that Pinchpoint does not use, such as {next(iter(unused))}"
             )
         for host, series in by_host.items():
             exporter = whose({labels[NAME] for labels, _ in series})
             if exporter is not None:
-                found.facts(host).update(means.facts(exporter, series))
-                _note_gaps(host, means.joined(exporter, series).values(), found)
+                facts.facts(host).update(means.facts(exporter, series))
+                _note_gaps(host, means.joined(exporter, series).values(), facts)
                 yield from means.samples(exporter, host, series)
 
 
@@ -81,13 +81,13 @@ def _series(lines: Iterable[str]) -> Iterator[Series]:
         raise ForeignFileError(f"{error}; {AS_IT_CAME}") from error
 
 
-def _note_gaps(host: str, series: Iterable[Sequence[Points]], found: FileFacts) -> None:
+def _note_gaps(host: str, series: Iterable[Sequence[Points]], facts: FileFacts) -> None:
     """Say where no scrape was made: by one series, as two jobs may scrape one host in turns."""
     pace = ReadingTimes()
     longest = max(({at for piece in pieces for at in piece} for pieces in series), key=len, default=set())
     for before_s, time_s in itertools.pairwise(sorted(longest)):
         pace.covered_s(before_s, time_s)
-    pace.report(found, host)
+    pace.report(facts, host)
 
 
 def _host(labels: Labels) -> str:

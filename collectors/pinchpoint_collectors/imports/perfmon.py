@@ -102,7 +102,7 @@ class Perfmon:
         """By the first cell of the header."""
         return _BEGINS.match(head) is not None
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per counter that is understood and row; see ``Format.read``."""
         rows = rows_of(lines)
         number, header = next(rows, (1, []))
@@ -111,10 +111,10 @@ class Perfmon:
                 "it contains no header line; allowed: the file as perfmon or typeperf wrote it"
             )
         pace = ReadingTimes()
-        clock = clock_of(header[0], number, settings, pace, found)
-        readings = ((line, local_of(row[0], line), row) for line, row in whole_rows(rows, len(header), found))
-        columns = columns_of(header[1:], settings.names, found)
-        yield from samples(columns, readings, clock, pace, found)
+        clock = clock_of(header[0], number, settings, pace, facts)
+        readings = ((line, local_of(row[0], line), row) for line, row in whole_rows(rows, len(header), facts))
+        columns = columns_of(header[1:], settings.names, facts)
+        yield from samples(columns, readings, clock, pace, facts)
 
 
 def samples(
@@ -122,7 +122,7 @@ def samples(
     readings: Iterable[tuple[int, datetime, Sequence[str]]],
     clock: LocalClock,
     pace: ReadingTimes,
-    found: FileFacts,
+    facts: FileFacts,
 ) -> Iterator[Sample]:
     """Those of a table of counters.
 
@@ -131,14 +131,14 @@ def samples(
         readings: the line, the local time, and the cells, those of the counters from the second on.
         clock: for the local times.
         pace: for the readings.
-        found: see ``record.FileFacts``.
+        facts: see ``record.FileFacts``.
 
     Raises:
         ForeignFileError: a cell is no number, or there is not a single reading.
     """
     last_s: float | None = None
     for line, local, row in readings:
-        found.line = line
+        facts.line = line
         time_s = clock.utc_s(local, line)
         if time_s is None:
             continue
@@ -148,8 +148,8 @@ def samples(
         last_s = time_s
     if last_s is None:
         raise ForeignFileError("it contains a header but no row; record for longer")
-    pace.report(found)
-    _note(columns, found)
+    pace.report(facts)
+    _note(columns, facts)
 
 
 def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
@@ -169,7 +169,7 @@ def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def whole_rows(
-    rows: Iterator[tuple[int, list[str]]], width: int, found: FileFacts
+    rows: Iterator[tuple[int, list[str]]], width: int, facts: FileFacts
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows with all their cells. Words after the last one are typeperf's; a last row may be cut off."""
     held: tuple[int, list[str]] | None = None
@@ -198,7 +198,7 @@ def whole_rows(
                     "remove it, or export the log again (relog LOG.blg -f csv)",
                     line,
                 )
-            found.note("the last line is truncated and was ignored")
+            facts.note("the last line is truncated and was ignored")
             return
         else:
             held = line, row
@@ -233,7 +233,7 @@ def local_of(text: str, line: int) -> datetime:
         ) from error
 
 
-def clock_of(cell: str, line: int, settings: Settings, pace: ReadingTimes, found: FileFacts) -> LocalClock:
+def clock_of(cell: str, line: int, settings: Settings, pace: ReadingTimes, facts: FileFacts) -> LocalClock:
     """The file's clock: by ``--zone``, else by its header, else UTC with a warning."""
     match = _HEADER.fullmatch(cell.strip())
     if match is None:
@@ -242,14 +242,14 @@ def clock_of(cell: str, line: int, settings: Settings, pace: ReadingTimes, found
         )
     minutes = match["minutes"]
     if settings.zone is None and minutes is None:
-        found.zone_assumed = True
+        facts.zone_assumed = True
         why = "the file has no time zone (typeperf writes none)"
         if match["unreadable"]:
             why = f"the time zone in its header cannot be read ({match['unreadable'][:40]})"
-        found.note(f"{why}; UTC was assumed: give --zone if that is wrong")
+        facts.note(f"{why}; UTC was assumed: give --zone if that is wrong")
     if settings.zone is None:
-        found.utc_offset_s = -60 * int(minutes or 0)
-    return LocalClock(settings.zone, 60.0 * int(minutes or 0), pace, found)
+        facts.utc_offset_s = -60 * int(minutes or 0)
+    return LocalClock(settings.zone, 60.0 * int(minutes or 0), pace, facts)
 
 
 def _samples(
@@ -304,14 +304,14 @@ def _number(text: str, line: int) -> float | None:
         ) from error
 
 
-def _note(columns: Sequence[CounterColumn], found: FileFacts) -> None:
+def _note(columns: Sequence[CounterColumn], facts: FileFacts) -> None:
     never = [one.path for one in columns if not one.begun]
     if never:
-        found.note(f"no value in the whole file: {counted(len(never), 'counter')}, such as {never[0]}")
+        facts.note(f"no value in the whole file: {counted(len(never), 'counter')}, such as {never[0]}")
     negative = sum(one.negative for one in columns)
     if negative:
         values = counted(negative, "value")
-        found.note(f"{values} below 0 (perfmon could not read the counter): not measured")
+        facts.note(f"{values} below 0 (perfmon could not read the counter): not measured")
 
 
 # ---- which columns are used, and what each becomes --------------------------------------------------------
@@ -370,14 +370,14 @@ def _name_servers(known: Sequence[CounterColumn]) -> None:
 
 
 def columns_of(
-    paths: Sequence[str], names: Mapping[str, frozenset[int]], found: FileFacts
+    paths: Sequence[str], names: Mapping[str, frozenset[int]], facts: FileFacts
 ) -> list[CounterColumn]:
-    """The columns that are understood; ``found`` gets the cores and what was left out.
+    """The columns that are understood; ``facts`` gets the cores and what was left out.
 
     Args:
         paths: the header's cells after the first.
         names: counter names by the registry, where they were given.
-        found: see ``record.FileFacts``.
+        facts: see ``record.FileFacts``.
 
     Raises:
         ForeignFileError: none is understood.
@@ -395,21 +395,21 @@ def columns_of(
         )
     _name_servers(known)
     for host in dict.fromkeys(one.host for one in known):
-        found.facts(host).update(os="Windows", data_io="kernel")
+        facts.facts(host).update(os="Windows", data_io="kernel")
     for host in dict.fromkeys(one.host for one in known if one.means.metric == "mem.available_bytes"):
-        found.facts(host)["not_measured"] = [dict(SIZE_OF_MEMORY)]
+        facts.facts(host)["not_measured"] = [dict(SIZE_OF_MEMORY)]
     places = {(one.host, one.object, one.logged, one.counter): one.at for one in known}
-    used = _without_same_disks(_first_of_each(known), found)
+    used = _without_same_disks(_first_of_each(known), facts)
     for one in used:
         if one.means.weight:
             one.weight_at = places.get((one.host, one.object, one.logged, one.means.weight))
     for host in dict.fromkeys(one.host for one in used if one.object == HYPERVISOR):
-        found.note(
+        facts.note(
             f"{host} is a Hyper-V host: its CPU is what the hypervisor reports, as Processor shows the root "
             "partition only"
         )
-    _cores(used, found)
-    _left_out(paths, known, found)
+    _cores(used, facts)
+    _left_out(paths, known, facts)
     return used
 
 
@@ -423,22 +423,22 @@ def _first_of_each(known: Iterable[CounterColumn]) -> list[CounterColumn]:
     return list(best.values())
 
 
-def _without_same_disks(known: Sequence[CounterColumn], found: FileFacts) -> list[CounterColumn]:
+def _without_same_disks(known: Sequence[CounterColumn], facts: FileFacts) -> list[CounterColumn]:
     """Each drive and the disks below it once; the sum of all disks only if nothing else is recorded."""
     disks = [one for one in known if one.object in _DISKS]
     each = [one for one in disks if one.logged.casefold() != TOTAL]
     sums = {one.host: one.object for one in disks if one.host not in {other.host for other in each}}
     each += [one for one in disks if sums.get(one.host) == one.object]
     for host in sums:
-        found.note(
+        facts.note(
             f"for the disks of {host or 'the machine'} only _Total was logged, which hides a slow disk "
             "among the others: log \\LogicalDisk(*)\\*"
         )
-    kept = {one.at: one for one in _reported_once(each, found)}
+    kept = {one.at: one for one in _reported_once(each, facts)}
     return [kept.get(one.at, one) for one in known if one.object not in _DISKS or one.at in kept]
 
 
-def _reported_once(disks: Sequence[CounterColumn], found: FileFacts) -> Iterator[CounterColumn]:
+def _reported_once(disks: Sequence[CounterColumn], facts: FileFacts) -> Iterator[CounterColumn]:
     """The columns of disks without those of physical ones ("1 L: M:") whose drives show the same I/O."""
     drives: dict[tuple[str, str], dict[str, CounterColumn]] = {}
     physical: dict[tuple[str, str], list[CounterColumn]] = {}
@@ -451,14 +451,14 @@ def _reported_once(disks: Sequence[CounterColumn], found: FileFacts) -> Iterator
             physical.setdefault((host, name), []).append(one)
     for (host, name), columns in physical.items():
         above = [drives.get((host, letter.upper()), {}) for letter in _DRIVE.findall(name)]
-        yield from _beside(columns, above, f"PhysicalDisk {name}{host and f' of {host}'}", found)
+        yield from _beside(columns, above, f"PhysicalDisk {name}{host and f' of {host}'}", facts)
 
 
 def _beside(
     columns: Sequence[CounterColumn],
     above: Sequence[Mapping[str, CounterColumn]],
     whose: str,
-    found: FileFacts,
+    facts: FileFacts,
 ) -> Iterator[CounterColumn]:
     """What of a physical disk its drives do not report; that of a single drive is put under its name."""
     if not above or not all(above):
@@ -467,40 +467,40 @@ def _beside(
     more = [one for one in columns if any(one.means.metric not in drive for drive in above)]
     names = ", ".join(one.counter for one in more[:SHOWN]) + (", ..." if len(more) > SHOWN else "")
     if not more:
-        found.note(f"{whose} was ignored, because its logical drives show the same I/O")
+        facts.note(f"{whose} was ignored, because its logical drives show the same I/O")
     elif len(above) == 1:
         drive = next(iter(above[0].values())).instance
-        found.note(
+        facts.note(
             f"{whose}: {names} were used for LogicalDisk {drive}, which lacks them; the rest was "
             "ignored, because it shows the same I/O"
         )
         yield from (replace(one, instance=drive) for one in more)
     else:
-        found.note(
+        facts.note(
             f"{whose}: {names} were not logged for each of its drives, so it is listed beside them and "
             "its I/O appears twice: log \\LogicalDisk(*)\\*"
         )
         yield from columns
 
 
-def _cores(columns: Iterable[CounterColumn], found: FileFacts) -> None:
+def _cores(columns: Iterable[CounterColumn], value: FileFacts) -> None:
     """How many cores each machine has, where they were logged one by one."""
     cores: dict[str, list[str]] = {}
     for column in columns:
         if column.means.metric == "cpu.busy_ratio" and column.instance and column.object not in PARTS:
             cores.setdefault(column.host, []).append(column.instance)
     for host, names in cores.items():
-        facts = found.facts(host)
+        facts = value.facts(host)
         facts["cores"] = len(names)
         if all(name.isdecimal() for name in names):
             facts["usable_cores"] = sorted(map(int, names))
 
 
-def _left_out(paths: Sequence[str], known: Sequence[CounterColumn], found: FileFacts) -> None:
+def _left_out(paths: Sequence[str], known: Sequence[CounterColumn], facts: FileFacts) -> None:
     used = {one.at for one in known}
     rest = [path for at, path in enumerate(paths, 1) if at not in used]
     if rest:
-        found.note(
+        facts.note(
             f"ignored {len(rest):,} of {len(paths):,} counters that Pinchpoint does not use, such as "
             f"{rest[0] or 'one without a name'}"
         )
@@ -518,12 +518,12 @@ def registry_names(lines: Iterable[str]) -> dict[str, frozenset[int]]:
     Raises:
         ForeignFileError: it is no such list.
     """
-    found: dict[str, set[int]] = {}
+    result: dict[str, set[int]] = {}
     index: int | None = None
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if index is not None:
-            found.setdefault(folded(text), set()).add(index)
+            result.setdefault(folded(text), set()).add(index)
             index = None
         elif _INDEX.fullmatch(text):
             index = int(text)
@@ -534,4 +534,4 @@ def registry_names(lines: Iterable[str]) -> dict[str, frozenset[int]]:
                 "them",
                 number,
             )
-    return {name: frozenset(indices) for name, indices in found.items()}
+    return {name: frozenset(indices) for name, indices in result.items()}

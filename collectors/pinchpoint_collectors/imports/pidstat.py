@@ -39,22 +39,22 @@ class Pidstat:
         rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))
         return any(row["rest"].split()[-1] == _NAME for row in rows)
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per name and reading; see ``Format.read``."""
         tasks: _Tasks | None = None
-        last = LastLine(found)
+        last = LastLine(facts)
         for line, text in last.lines(lines):
             if begin := TEXT.match(text):
                 if tasks is not None:
                     yield from tasks.end()
-                tasks = _Tasks(text_block(begin), settings, found)
+                tasks = _Tasks(text_block(begin), settings, facts)
             elif tasks is not None and (row := _ROW.fullmatch(text.strip())):
                 yield from last.kept(tasks.samples(row["time"], row["rest"], line))
         if tasks is not None:
             yield from tasks.end()
             if not tasks.is_used:
                 raise ForeignFileError("Pinchpoint uses none of its tables; record pidstat -u -t, -d or -r")
-        found.note("only the CPU time of processes and their waits were used; the rest was ignored")
+        facts.note("only the CPU time of processes and their waits were used; the rest was ignored")
 
 
 def _is_used(columns: Sequence[str]) -> bool:
@@ -70,10 +70,10 @@ class _Tasks:
         found: see ``record.FileFacts``.
     """
 
-    def __init__(self, machine: Mapping[str, Any], settings: Settings, found: FileFacts) -> None:
+    def __init__(self, machine: Mapping[str, Any], settings: Settings, facts: FileFacts) -> None:
         self._machine = machine
-        self._host = note_machine(machine, found)
-        self._clock = DayClock(machine["date"], settings, found)
+        self._host = note_machine(machine, facts)
+        self._clock = DayClock(machine["date"], settings, facts)
         self._columns: Sequence[str] = ()
         self._before_s: float | None = None
         self._time_s: float | None = None

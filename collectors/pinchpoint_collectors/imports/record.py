@@ -118,8 +118,8 @@ class Format(Protocol):
         """Whether a file that begins so (its first few thousand characters) is of this kind."""
         ...
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
-        """The samples, host as the file names it, in any order; ``found`` is complete when they are.
+    def read(self, lines: Iterable[str], settings: Settings, value: FileFacts) -> Iterator[Sample]:
+        """The samples, host as the file names it, in any order; ``value`` is complete when they are.
 
         Raises ``ForeignFileError`` with the line.
         """
@@ -138,6 +138,6 @@ class BinaryFormat(Protocol):
         """Whether a file with these first bytes (a million at most) is of this kind."""
         ...
 
-    def read(self, file: BinaryIO, settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, file: BinaryIO, settings: Settings, value: FileFacts) -> Iterator[Sample]:
         """As ``Format.read``, of the file's bytes, which may be read several times."""
         ...

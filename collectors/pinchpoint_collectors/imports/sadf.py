@@ -51,26 +51,26 @@ class Sadf:
         """By the frame, and what only sadf's hosts have."""
         return BEGINS.match(head) is not None and '"file-date"' in head
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         until_s: dict[str, float] = {}
         tables: dict[str, None] = {}
         is_used = False
-        for block in host_blocks(lines, found):
-            host = note_machine(block, found)
+        for block in host_blocks(lines, facts):
+            host = note_machine(block, facts)
             last_s: float | None = None
             for statistics in listed(block.get("statistics"), "statistics"):
                 stamp = mapping(statistics.get(_STAMP), _STAMP)
-                last_s = _time_s(stamp, last_s, settings, found)
+                last_s = _time_s(stamp, last_s, settings, facts)
                 time_ns, interval_s = round(last_s * 1e9), number(stamp, "interval")
                 if not interval_s or interval_s > _LONGEST_S:
                     continue  # the first record after a restart covers nothing
                 if last_s <= until_s.get(host, -math.inf):
-                    found.note(f"records of {host} that are not later than the one before were ignored")
+                    facts.note(f"records of {host} that are not later than the one before were ignored")
                     continue
                 until_s[host] = last_s
                 tables |= dict.fromkeys(each for each in statistics if each != _STAMP)
-                for metric, instance, value, weight in values(statistics, block, interval_s, found):
+                for metric, instance, value, weight in values(statistics, block, interval_s, facts):
                     is_used = True
                     yield Sample(time_ns, interval_s, host, metric, instance, value, weight)
         if tables and not is_used:
@@ -80,7 +80,7 @@ class Sadf:
             )
 
 
-def _time_s(stamp: Fields, last_s: float | None, settings: Settings, found: FileFacts) -> float:
+def _time_s(stamp: Fields, last_s: float | None, settings: Settings, facts: FileFacts) -> float:
     """With -j it has UTC unless it was asked for local time (-T, -t); newer ones name the zone (``tz``)."""
     text = f"{stamp.get('date')}T{stamp.get('time')}"
     try:
@@ -93,22 +93,22 @@ def _time_s(stamp: Fields, last_s: float | None, settings: Settings, found: File
     named = stamp.get("tz") or stamp.get("timezone")
     utc = stamp.get("utc") == 1 or named == "UTC"
     if not utc and settings.zone is None:
-        found.zone_assumed = True
-        found.note(
+        facts.zone_assumed = True
+        facts.note(
             f"its times are local ones ({named or 'no zone is named'}); UTC was assumed: give --zone, or "
             "export with sadf without -t and -T, which writes UTC"
         )
     return zoned_s(moment, UTC if utc or settings.zone is None else settings.zone, last_s)
 
 
-def values(statistics: Fields, block: Fields, interval_s: float, found: FileFacts) -> Iterator[Reported]:
+def values(statistics: Fields, block: Fields, interval_s: float, facts: FileFacts) -> Iterator[Reported]:
     """What a record says.
 
     Args:
         statistics: the record.
         block: of the machine; its type gives the page size.
         interval_s: seconds it covers.
-        found: see ``record.FileFacts``.
+        facts: see ``record.FileFacts``.
     """
     for each in listed(statistics.get("cpu-load") or statistics.get("cpu-load-all"), "cpu-load"):
         name = str(each.get("cpu"))
@@ -121,17 +121,17 @@ def values(statistics: Fields, block: Fields, interval_s: float, found: FileFact
             yield "cpu.blocked_threads", "", number(queue, "blocked"), None
     if paging := mapping(statistics.get("paging"), "paging"):
         yield "mem.major_faults_per_s", "", number(paging, "majflt"), None
-    yield from _memory(statistics, block, found)
+    yield from _memory(statistics, block, facts)
     for disk in listed(statistics.get("disk"), "disk"):
         yield from _disk(disk, interval_s)
     yield from _network(mapping(statistics.get("network"), "network"))
     yield from _pressure(mapping(statistics.get("psi"), "psi"))
 
 
-def _memory(statistics: Fields, block: Fields, found: FileFacts) -> Iterator[Reported]:
+def _memory(statistics: Fields, block: Fields, facts: FileFacts) -> Iterator[Reported]:
     memory = mapping(statistics.get("memory"), "memory")
     free, buffers, cached = (number(memory, name) for name in ("memfree", "buffers", "cached"))
-    available = scaled(available_of(number(memory, "avail"), free, total(buffers, cached), found), KIB)
+    available = scaled(available_of(number(memory, "avail"), free, total(buffers, cached), facts), KIB)
     used, share = scaled(number(memory, "memused"), KIB), scaled(number(memory, "memused-percent"), 0.01)
     if memory:
         size = used / share if used is not None and share else None
@@ -142,7 +142,7 @@ def _memory(statistics: Fields, block: Fields, found: FileFacts) -> Iterator[Rep
         return
     page = PAGES.get(str(block.get("machine")))
     if page is None:
-        found.note(f"the page size of {block.get('machine')} is unknown: paging was ignored")
+        facts.note(f"the page size of {block.get('machine')} is unknown: paging was ignored")
         return
     yield "mem.paged_in_bytes_per_s", "", scaled(number(swap, "pswpin"), page), None
     yield "mem.paged_out_bytes_per_s", "", scaled(number(swap, "pswpout"), page), None

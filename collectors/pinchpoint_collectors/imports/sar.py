@@ -68,14 +68,14 @@ class Sar:
         headers = [words for row in rows if _is_header(words := row["rest"].split())]
         return bool(headers) and not any(words[-1] == _OF_TASKS for words in headers)
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         day: _Day | None = None
-        last = LastLine(found)
+        last = LastLine(facts)
         tables: dict[str, bool] = {}
         for line, text in last.lines(lines):
             if begin := TEXT.match(text):
-                day = _Day(text_block(begin), settings, found, tables)
+                day = _Day(text_block(begin), settings, facts, tables)
             elif day is not None and (row := _ROW.fullmatch(text.strip())):
                 yield from last.kept(day.samples(row["clock"], row["rest"].split(), line))
         if tables and not any(tables.values()):
@@ -113,13 +113,13 @@ class _Day:
     """
 
     def __init__(
-        self, machine: Mapping[str, Any], settings: Settings, found: FileFacts, tables: dict[str, bool]
+        self, machine: Mapping[str, Any], settings: Settings, facts: FileFacts, tables: dict[str, bool]
     ) -> None:
         self._machine = machine
         self._tables = tables
-        self._host = note_machine(machine, found)
+        self._host = note_machine(machine, facts)
         self._settings = settings
-        self._found = found
+        self._found = facts
         self._columns: tuple[str, ...] = ()
         self._clocks: dict[tuple[str, ...], DayClock] = {}
         self._readings: dict[tuple[str, ...], tuple[float, float]] = {}

@@ -28,13 +28,13 @@ Reported = tuple[str, str, float | None, float | None]
 """metric, instance, value, weight."""
 
 
-def host_blocks(lines: Iterable[str], found: FileFacts) -> Iterator[Fields]:
+def host_blocks(lines: Iterable[str], facts: FileFacts) -> Iterator[Fields]:
     """The blocks of ``sysstat.hosts``, one per machine; of a file that was cut off what is whole.
 
-    Several outputs may stand one behind the other (``for each in sa*; do sadf -j $each; done``). ``found`` is
+    Several outputs may stand one behind the other (``for each in sa*; do sadf -j $each; done``). ``facts`` is
     reported of what was left out. Raises ``ForeignFileError``.
     """
-    for content in _documents(_mended(legible.whole(lines), found), found):
+    for content in _documents(_mended(legible.whole(lines), facts), facts):
         blocks = listed(mapping(mapping(content, "its top").get("sysstat"), "sysstat").get("hosts"), "hosts")
         if not blocks:
             raise ForeignFileError(
@@ -50,7 +50,7 @@ _FAULTS = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<leading>\[\s*,)|(?P<missing>\}(?=\s
 """Strings and brackets, which stay as they are, and what sysstat is known to write beside JSON."""
 
 
-def _mended(text: str, found: FileFacts) -> str:
+def _mended(text: str, facts: FileFacts) -> str:
     """Without the comma that ``iostat -y`` writes before its first report, and with those that it forgets."""
     kept: list[str] = []
     begin = depth = 0
@@ -60,20 +60,20 @@ def _mended(text: str, found: FileFacts) -> str:
             kept += [text[begin : match.start()], "[" if match["leading"] else "},"]
             begin = match.end()
     if kept:
-        found.note(
+        facts.note(
             "its commas were corrected: this version of sysstat writes JSON with one too many or too few"
         )
     return "".join([*kept, text[begin:]])
 
 
-def _documents(text: str, found: FileFacts) -> Iterator[Any]:
+def _documents(text: str, facts: FileFacts) -> Iterator[Any]:
     sign, halves = _SIGN.search(text), legible.may_hold_halves(text)
     while sign is not None:
         try:
             content, end = legible.DECODER.raw_decode(text, sign.start())
         except json.JSONDecodeError as error:
             content, end = _whole_part(text[sign.start() :], error), len(text)
-            found.note("it is truncated (the recorder was stopped): the incomplete end was ignored")
+            facts.note("it is truncated (the recorder was stopped): the incomplete end was ignored")
         except RecursionError as error:
             raise ForeignFileError("not a JSON of sysstat: it is nested too deeply; export again") from error
         yield legible.content(content) if halves else content
@@ -133,11 +133,11 @@ def text_block(line: re.Match[str]) -> dict[str, Any]:
     return {**line.groupdict(), "sysname": "Linux", "number-of-cpus": int(cores) if cores else None}
 
 
-def note_machine(block: Fields, found: FileFacts) -> str:
-    """The machine's name; its facts go to ``found``."""
+def note_machine(block: Fields, facts: FileFacts) -> str:
+    """The machine's name; its facts go to ``facts``."""
     host = str(block.get("nodename") or "")
     cores = block.get("number-of-cpus")
-    found.facts(host).update(
+    facts.facts(host).update(
         os=str(block.get("sysname") or "Linux"),
         kernel=block.get("release"),
         cores=cores if isinstance(cores, int) and bounds.bound_of("cpu.cores").has(cores) else None,
@@ -184,7 +184,7 @@ def latency(milliseconds: float | None, operations: float | None) -> float | Non
 
 
 def available_of(
-    available: float | None, free: float | None, cached: float | None, found: FileFacts
+    available: float | None, free: float | None, cached: float | None, facts: FileFacts
 ) -> float | None:
     """What is available of a memory: as the kernel says, else what is free or cached.
 
@@ -195,5 +195,5 @@ def available_of(
         return available
     if reckoned is not None:
         why = "is not in the file" if available is None else "contradicts the free memory"
-        found.note(f"the available memory {why}: the sum of free and cached was used")
+        facts.note(f"the available memory {why}: the sum of free and cached was used")
     return reckoned

@@ -88,8 +88,8 @@ def cells(columns: Sequence[str], words: Sequence[str], line: int) -> Mapping[st
 class LastLine:
     """Remembers the damage of a line: the last one of a file was cut off, any other is an error."""
 
-    def __init__(self, found: FileFacts) -> None:
-        self._found = found
+    def __init__(self, facts: FileFacts) -> None:
+        self._found = facts
         self._damage: ForeignFileError | None = None
 
     def lines(self, lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -130,11 +130,11 @@ class DayClock:
         found: receives a note if times were taken for UTC.
     """
 
-    def __init__(self, date: str, settings: Settings, found: FileFacts) -> None:
+    def __init__(self, date: str, settings: Settings, facts: FileFacts) -> None:
         self._date = date
         self._dates: Dates | None = None
         self._settings = settings
-        self._found = found
+        self._found = facts
         self._last: datetime | None = None
         self._last_clock = ""
         self._last_s: float | None = None
@@ -160,9 +160,9 @@ _SET_BACK = timedelta(hours=2)
 """A clock is set back by an hour when summer ends, and by its time service by less."""
 
 
-def zone_of(settings: Settings, found: FileFacts) -> tzinfo:
-    """The zone of times that name none; ``found`` notes if it is not known."""
+def zone_of(settings: Settings, facts: FileFacts) -> tzinfo:
+    """The zone of times that name none; ``facts`` notes if it is not known."""
     if settings.zone is None:
-        found.zone_assumed = True
-        found.note("its times have no time zone; UTC was assumed: give --zone if that is wrong")
+        facts.zone_assumed = True
+        facts.note("its times have no time zone; UTC was assumed: give --zone if that is wrong")
     return settings.zone or UTC

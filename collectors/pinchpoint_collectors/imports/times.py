@@ -54,14 +54,14 @@ class ReadingTimes:
         self._gaps.append((before_s, time_s - usual_s))
         return usual_s
 
-    def report(self, found: FileFacts, whose: str = "") -> None:
+    def report(self, facts: FileFacts, whose: str = "") -> None:
         """Say how often, and for how long at most, nothing was read."""
         if not self._gaps:
             return
         begin_s, end_s = max(self._gaps, key=lambda gap: gap[1] - gap[0])
         begin, end = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}" for at in (begin_s, end_s))
         times = "once" if len(self._gaps) == 1 else f"{len(self._gaps)} times, for longest"
-        found.note(f"nothing was recorded{whose and f' of {whose}'} {times} from {begin} to {end} UTC")
+        facts.note(f"nothing was recorded{whose and f' of {whose}'} {times} from {begin} to {end} UTC")
 
 
 HOUR_S = 3600.0
@@ -93,11 +93,11 @@ class LocalClock:
         found: receives clock changes.
     """
 
-    def __init__(self, zone: tzinfo | None, offset_s: float, pace: ReadingTimes, found: FileFacts) -> None:
+    def __init__(self, zone: tzinfo | None, offset_s: float, pace: ReadingTimes, facts: FileFacts) -> None:
         self._zone = zone
         self._offset_s = offset_s
         self._pace = pace
-        self._found = found
+        self._found = facts
         self._last: datetime | None = None
         self._last_s: float | None = None
         self._was_put_back = False
@@ -175,7 +175,7 @@ class Dates:
         found: receives a note if day and month could be exchanged.
     """
 
-    def __init__(self, texts: Sequence[str], formats: Sequence[str], found: FileFacts) -> None:
+    def __init__(self, texts: Sequence[str], formats: Sequence[str], facts: FileFacts) -> None:
         # One time of each day is enough: days are what differs.
         days = {text.split()[0]: _plain(text) for text in texts if text.strip()}
         fits = {format_: _fitting(days.values(), format_) for format_ in formats}
@@ -187,7 +187,7 @@ class Dates:
         differing = next((pair for pair in pairs if pair[0] != pair[1]), None)
         if differing is not None:
             taken, other = (f"{moment.day} {moment:%B %Y}" for moment in differing)
-            found.note(
+            facts.note(
                 f"one of its dates is {taken}, or {other}: no date in the file shows whether the day or "
                 "the month comes first. The former was assumed; record dates as ISO 8601 to be sure"
             )
@@ -210,8 +210,8 @@ def _parsed(text: str, format_: str) -> datetime:
 
 def _fitting(texts: Iterable[str], format_: str) -> list[datetime]:
     """The times that are written so."""
-    found = []
+    datetimes = []
     for text in texts:
         with contextlib.suppress(ValueError):  # written otherwise: it is not counted
-            found.append(_parsed(text, format_))
-    return found
+            datetimes.append(_parsed(text, format_))
+    return datetimes

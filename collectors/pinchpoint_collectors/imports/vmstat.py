@@ -46,34 +46,34 @@ class Vmstat:
         """By the line above its names."""
         return _FIRST.match(head) is not None
 
-    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
-        rows = _rows(lines, found)
-        found.facts("").update(os="Linux")
+        rows = _rows(lines, facts)
+        facts.facts("").update(os="Linux")
         held = ("free", "buff", "cache", "swpd")
         cached = [total(*(figure(row, name) for name in held)) for _, _, row in rows]
         most = max((one for one in cached if one is not None), default=None)
         is_kib = most is not None and most >= LEAST_KIB
         if most is not None and not is_kib:
-            found.note("its memory is not in KiB (-S) and its unit is not given: memory was ignored")
+            facts.note("its memory is not in KiB (-S) and its unit is not given: memory was ignored")
         pace, last_s = ReadingTimes(), None
         for at, (line, time, row) in enumerate(rows):
-            found.line = line
-            time_s = _time_s(time, at, last_s, line, settings, found)
+            facts.line = line
+            time_s = _time_s(time, at, last_s, line, settings, facts)
             if last_s is not None:
                 interval_s = pace.covered_s(last_s, time_s)
-                for metric, instance, value, weight in _values(row, is_kib=is_kib, found=found):
+                for metric, instance, value, weight in _values(row, is_kib=is_kib, facts=facts):
                     yield Sample(round(time_s * 1e9), interval_s, "", metric, instance, value, weight)
             last_s = time_s
-        pace.report(found)
-        found.note("the first row covers the time since boot and was ignored")
+        pace.report(facts)
+        facts.note("the first row covers the time since boot and was ignored")
 
 
-def _rows(lines: Iterable[str], found: FileFacts) -> list[tuple[int, str, Fields]]:
+def _rows(lines: Iterable[str], facts: FileFacts) -> list[tuple[int, str, Fields]]:
     """(line, time or "", values) of each row; headers come again each screen."""
     columns: list[str] = []
     rows: list[tuple[int, str, Fields]] = []
-    last = LastLine(found)
+    last = LastLine(facts)
     for line, text in last.lines("" if _FIRST.match(text) else text for text in lines):
         words = text.split()
         if words[0] == "r":
@@ -91,10 +91,10 @@ def _rows(lines: Iterable[str], found: FileFacts) -> list[tuple[int, str, Fields
 
 
 def _time_s(
-    time: str, at: int, last_s: float | None, line: int, settings: Settings, found: FileFacts
+    time: str, at: int, last_s: float | None, line: int, settings: Settings, facts: FileFacts
 ) -> float:
     if time:
-        time_s = zoned_s(datetime.fromisoformat(time), zone_of(settings, found), last_s)
+        time_s = zoned_s(datetime.fromisoformat(time), zone_of(settings, facts), last_s)
     elif settings.start_s is not None and settings.every_s is not None:
         time_s = settings.start_s + at * settings.every_s
     else:
@@ -111,13 +111,13 @@ def _time_s(
     return time_s
 
 
-def _values(row: Fields, *, is_kib: bool, found: FileFacts) -> Iterator[Reported]:
+def _values(row: Fields, *, is_kib: bool, facts: FileFacts) -> Iterator[Reported]:
     yield from ((metric, "", value, None) for metric, value in cpu_values(row))
     yield "cpu.run_queue", "", figure(row, "r"), None
     yield "cpu.blocked_threads", "", figure(row, "b"), None
     if is_kib:
         cached = total(figure(row, "buff"), figure(row, "cache"))
-        available = available_of(None, figure(row, "free"), cached, found)
+        available = available_of(None, figure(row, "free"), cached, facts)
         yield "mem.available_bytes", "", scaled(available, KIB), None
         yield "mem.paged_in_bytes_per_s", "", scaled(figure(row, "si"), KIB), None
         yield "mem.paged_out_bytes_per_s", "", scaled(figure(row, "so"), KIB), None

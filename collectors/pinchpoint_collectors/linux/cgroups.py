@@ -160,13 +160,13 @@ def memory_v1(
     limit is no higher than the cap it is met first, and ``memory.failcnt`` stays 0. Its own failcnt is kept
     by some kernels only (6.18 does not), so that a 0 there says nothing.
     """
-    found = _numbers(stat)
+    result = _numbers(stat)
     return GroupMemory(
         cap_bytes,
         int(usage),
-        found["total_inactive_file"],
-        found.get("total_pgmajfault"),
-        found.get("total_workingset_refault_file"),
+        result["total_inactive_file"],
+        result.get("total_pgmajfault"),
+        result.get("total_workingset_refault_file"),
         None,
         int(failcnt) if memsw is None or int(memsw[0]) > cap_bytes else int(memsw[1]) or None,
     )
@@ -174,16 +174,16 @@ def memory_v1(
 
 def memory_v2(cap_bytes: int, current: str, stat: str, events: str) -> GroupMemory:
     """From ``memory.current``, ``memory.stat`` and ``memory.events``; groups below are included."""
-    found, reported = _numbers(stat), _numbers(events)
+    result, reported = _numbers(stat), _numbers(events)
     # Before kernel 5.9 file and anonymous pages were not counted apart.
-    refaults = found.get("workingset_refault_file", found.get("workingset_refault"))
+    refaults = result.get("workingset_refault_file", result.get("workingset_refault"))
     return GroupMemory(
         cap_bytes,
         int(current),
-        found["inactive_file"],
-        found.get("pgmajfault"),
+        result["inactive_file"],
+        result.get("pgmajfault"),
         refaults,
-        found.get("pgsteal"),
+        result.get("pgsteal"),
         reported["max"] + reported["high"],
     )
 
@@ -235,14 +235,14 @@ class MemoryCaps:
 
         A cap above the machine's own memory is none.
         """
-        found: dict[str, Capped] = {}
+        cappeds: dict[str, Capped] = {}
         for version, directories in self._groups.of(pids):
             read = self._read_v1 if version == 1 else self._read_v2
             for directory in directories:
                 capped = read(directory)
                 if capped is not None:
-                    found[directory] = Capped(directory, capped)
-        return min(found.values(), key=lambda capped: capped.memory.available_bytes, default=None)
+                    cappeds[directory] = Capped(directory, capped)
+        return min(cappeds.values(), key=lambda capped: capped.memory.available_bytes, default=None)
 
     def _read_v1(self, directory: str) -> GroupMemory | None:
         cap = cap_bytes_v1(self._files.fact(f"{directory}/memory.limit_in_bytes") or str(2**63))

@@ -56,10 +56,10 @@ def from_document(provider: str, document: str) -> dict[str, str]:
 
 def _known(read: Callable[[Ask], Mapping[str, Any]], ask: Ask) -> dict[str, str]:
     try:
-        found = read(ask)
+        result = read(ask)
     except (OSError, HTTPException, ValueError, AttributeError):
         return {}  # the service is switched off, or answers otherwise
-    return {name: value for name, value in found.items() if isinstance(value, str) and value}
+    return {name: value for name, value in result.items() if isinstance(value, str) and value}
 
 
 def _provider(files: HostFiles) -> str | None:

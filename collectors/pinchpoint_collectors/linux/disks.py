@@ -72,11 +72,11 @@ class Disks:
         """The device of a role. Raises ``CollectorError`` for a missing device or path."""
         if not given.startswith("/"):
             return self._named(given, given)
-        found = self._files.find(given)
-        if found.is_device:
-            return self._named(given, self._by_number(found.number) or given)
-        mount = mount_of(found.real, self._mounts)
-        device = self._by_number(found.number)
+        result = self._files.find(given)
+        if result.is_device:
+            return self._named(given, self._by_number(result.number) or given)
+        mount = mount_of(result.real, self._mounts)
+        device = self._by_number(result.number)
         if device is None and mount is not None:
             # btrfs and overlays give numbers that are no device's: the mount table names what is behind them.
             device = self._by_source(mount.source)
@@ -86,15 +86,15 @@ class Disks:
 
     def below(self, device: str) -> list[str]:
         """The whole disks a virtual device is made of, on every level; of a loop device its file's disk."""
-        found: list[str] = []
+        result: list[str] = []
         parts = [self._disk_of(name) for name in self._files.names(f"{self._sys}/block/{device}/slaves")]
         backing = self._files.fact(f"{self._sys}/block/{device}/loop/backing_file")
         if backing and self._files.real(backing):
             behind = self.place(backing).device
             parts += [behind] if behind else []
         for part in parts:
-            found += [part, *self.below(part)]
-        return sorted(set(found))
+            result += [part, *self.below(part)]
+        return sorted(set(result))
 
     def lines(self, device: str) -> list[str]:
         """The lines of /proc/diskstats in which its I/O is counted; none where the kernel does not count it.
@@ -167,12 +167,12 @@ class Disks:
 
     def _by_source(self, source: str) -> str | None:
         try:
-            found = self._files.find(source)
+            result = self._files.find(source)
         except (
             CollectorError
         ):  # no device file of that name ("overlay", "server:/share"): the caller reports it
             return None
-        return self._by_number(found.number) if found.is_device else None
+        return self._by_number(result.number) if result.is_device else None
 
     def _disk_of(self, device: str) -> str:
         """The disk of a partition; a disk is its own."""

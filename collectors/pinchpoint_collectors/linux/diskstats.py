@@ -64,24 +64,24 @@ def parse(text: str, wanted: Mapping[str, str] | None = None) -> dict[str, DiskC
             continue
         f = [0, *map(int, fields[3:])]
         flushes, flush_ms = (f[16], f[17]) if len(f) > 17 else (None, None)
-        found = DiskCounters(f[1], f[3], f[4], f[5], f[7], f[8], f[10], f[11], flushes, flush_ms)
-        disks[device] = _together(disks[device], found) if device in disks else found
+        result = DiskCounters(f[1], f[3], f[4], f[5], f[7], f[8], f[10], f[11], flushes, flush_ms)
+        disks[device] = _together(disks[device], result) if device in disks else result
     return disks
 
 
-def _together(one: DiskCounters, other: DiskCounters) -> DiskCounters:
+def _together(counters: DiskCounters, other: DiskCounters) -> DiskCounters:
     """Of two paths to a disk; it is as busy as the busier of them, as they work at the same time."""
     return DiskCounters(
-        one.reads + other.reads,
-        one.read_sectors + other.read_sectors,
-        one.read_ms + other.read_ms,
-        one.writes + other.writes,
-        one.write_sectors + other.write_sectors,
-        one.write_ms + other.write_ms,
-        max(one.busy_ms, other.busy_ms),
-        one.outstanding_ms + other.outstanding_ms,
-        None if one.flushes is None or other.flushes is None else one.flushes + other.flushes,
-        None if one.flush_ms is None or other.flush_ms is None else one.flush_ms + other.flush_ms,
+        counters.reads + other.reads,
+        counters.read_sectors + other.read_sectors,
+        counters.read_ms + other.read_ms,
+        counters.writes + other.writes,
+        counters.write_sectors + other.write_sectors,
+        counters.write_ms + other.write_ms,
+        max(counters.busy_ms, other.busy_ms),
+        counters.outstanding_ms + other.outstanding_ms,
+        None if counters.flushes is None or other.flushes is None else counters.flushes + other.flushes,
+        None if counters.flush_ms is None or other.flush_ms is None else counters.flush_ms + other.flush_ms,
     )
 
 

@@ -63,13 +63,13 @@ class LocalFiles:
 
     def find(self, path: str) -> ExistingPath:
         try:
-            found = os.stat(path)  # noqa: PTH116 - the result is a number pair, not a path
+            result = os.stat(path)  # noqa: PTH116 - the result is a number pair, not a path
         except OSError as error:
             raise CollectorError(
                 f"disk {path!r}: {error.strerror}; give a path or device that is there"
             ) from error
-        is_device = stat.S_ISBLK(found.st_mode)
-        number = found.st_rdev if is_device else found.st_dev
+        is_device = stat.S_ISBLK(result.st_mode)
+        number = result.st_rdev if is_device else result.st_dev
         return ExistingPath(os.path.realpath(path), is_device, f"{os.major(number)}:{os.minor(number)}")
 
 

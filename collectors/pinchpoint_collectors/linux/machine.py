@@ -91,7 +91,7 @@ class LinuxMachine:
     def _verified(self, verify: Callable[[Path, str], DataIo]) -> dict[str, dict[str, DataIo]]:
         """What counts as a write, by host and role, where we may try it; each file system once."""
         tried: dict[tuple[str, str], DataIo] = {}
-        found: dict[str, dict[str, DataIo]] = {}
+        ios: dict[str, dict[str, DataIo]] = {}
         for watch in self._watches:
             for role, place in self._places[watch.host].items():
                 folder = Path(place.given)
@@ -102,8 +102,8 @@ class LinuxMachine:
                 where = place.device, place.mount.mount_point
                 if where not in tried:
                     tried[where] = verify(folder, place.device)
-                found.setdefault(watch.host, {})[role] = tried[where]
-        return found
+                ios.setdefault(watch.host, {})[role] = tried[where]
+        return ios
 
     def _flushes_are_writes(self) -> set[str]:
         """Devices on which every role that was tried out said so."""
@@ -129,13 +129,13 @@ class LinuxMachine:
 
 
 def _places(disks: Disks, watch: Watch) -> dict[str, DiskPlace]:
-    found = {}
+    places = {}
     for role, given in watch.disks.items():
         try:
-            found[role] = disks.place(given)
+            places[role] = disks.place(given)
         except CollectorError as error:
             raise CollectorError(f"host {watch.host!r}, role {role!r}: {error}") from error
-    return found
+    return places
 
 
 def _role(place: DiskPlace, data_io: DataIo | None) -> dict[str, Any]:

@@ -38,11 +38,13 @@ def parse(text: str) -> list[Mount]:
 def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
     """The mount of an absolute path without symbolic links; None if the list has no root."""
     above = {path, *map(str, PurePosixPath(path).parents)}
-    found = None
+    result = None
     for mount in mounts:
-        if mount.mount_point in above and (found is None or len(mount.mount_point) >= len(found.mount_point)):
-            found = mount
-    return found
+        if mount.mount_point in above and (
+            result is None or len(mount.mount_point) >= len(result.mount_point)
+        ):
+            result = mount
+    return result
 
 
 def _plain(text: str) -> str:

@@ -55,7 +55,7 @@ class OtherProcesses:
         """The shares since the reading before; none at the first. See ``record.Collector``."""
         now_ns, times, table = time.monotonic_ns(), stat.parse(read_text("/proc/stat")), self._table.read()
         by_parent = children(table.values())
-        roots = [found for one in self._roots for found in one.find(table)]
+        roots = [result for one in self._roots for result in one.find(table)]
         self._ours.follow(roots, table, by_parent)
         others = {pid: process for pid, process in table.items() if pid not in self._ours.now}
         before, self._before = self._before, table
@@ -75,15 +75,15 @@ class OtherProcesses:
             used[others[pid].name] += ticks
         all_busy, ours = busy.get("cpu.busy_ratio"), self._ours.used_ticks(before) / possible
         everyone = None if all_busy is None else max(0.0, all_busy - ours)
-        found = {"": everyone, HYPERVISOR: busy.get("cpu.steal_ratio")}
+        result = {"": everyone, HYPERVISOR: busy.get("cpu.steal_ratio")}
         for name, ticks in sorted(used.items(), key=lambda item: -item[1])[:_AT_A_TIME]:
             ratio = min(1.0, ticks / possible)
             if ratio >= _LEAST_RATIO and (name in self._names or len(self._names) < _NAMES):
                 self._names.add(name)
-                found[f"{PROCESS}{_whole_name(name, others)}"] = ratio
+                result[f"{PROCESS}{_whole_name(name, others)}"] = ratio
         return [
             Sample(time.time_ns(), interval_s, self._host, METRIC, instance, value)
-            for instance, value in found.items()
+            for instance, value in result.items()
         ]
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:

@@ -53,13 +53,13 @@ class ProcessTable:
         self._kernel_threads &= pids
         table = {}
         for pid in pids - self._kernel_threads:
-            found = _read(f"/proc/{pid}/stat")
-            if found is not None:
-                table[pid] = found
+            result = _read(f"/proc/{pid}/stat")
+            if result is not None:
+                table[pid] = result
         kthreadd = table.get(2)
         if kthreadd is not None and kthreadd.name == "kthreadd" and kthreadd.parent == 0:
-            self._kernel_threads.update(pid for pid, found in table.items() if found.parent == 2)
-        return {pid: found for pid, found in table.items() if pid not in self._kernel_threads}
+            self._kernel_threads.update(pid for pid, result in table.items() if result.parent == 2)
+        return {pid: result for pid, result in table.items() if pid not in self._kernel_threads}
 
 
 class ServerMark(NamedTuple):
@@ -186,14 +186,14 @@ class Roots:
     def find(self, table: Mapping[int, Process]) -> list[Process]:
         """The tier's first processes among all; if there are none, ``missing`` says why."""
         if self._wanted.pids:
-            found = self._by_pid(table)
+            process = self._by_pid(table)
         elif self._wanted.names:
-            found = self._by_name(table)
+            process = self._by_name(table)
         else:
-            found = self._by_port(table)
-        if found:
+            process = self._by_port(table)
+        if process:
             self.missing = None
-        return found
+        return process
 
     def _by_pid(self, table: Mapping[int, Process]) -> list[Process]:
         there = [table[pid] for pid in self._wanted.pids if pid in table]

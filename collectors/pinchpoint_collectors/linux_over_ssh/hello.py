@@ -113,7 +113,7 @@ def parse(text: str) -> Hello:
     others: list[str] = []
     reported: dict[str, str] = {}
     for line in rest.splitlines():
-        word, _, said = line.partition(" ")
+        word, _, answer = line.partition(" ")
         if line.startswith("/"):
             path, _, content = line.partition(":")
             facts[path].append(content)
@@ -121,17 +121,17 @@ def parse(text: str) -> Hello:
             _, kind, real, path = line.split("\t", 3)
             places[path] = kind, real
         elif word == "link":
-            path, _, leads = said.partition(" ")
+            path, _, leads = answer.partition(" ")
             links[path] = posixpath.normpath(posixpath.join(posixpath.dirname(path), leads))
         elif word == "missing":
-            path, _, why = said.partition(" ")
+            path, _, why = answer.partition(" ")
             missing[path] = why
         elif word == "name":
-            others.append(said)
+            others.append(answer)
         else:
-            reported[word] = said
+            reported[word] = answer
     try:
-        found = Hello(
+        hello = Hello(
             Recorded({path: "\n".join(lines) for path, lines in facts.items()}, links, others, places),
             missing,
             reported["fractions"] == "yes",
@@ -144,4 +144,4 @@ def parse(text: str) -> Hello:
         raise CollectorError(f"its shell did not answer ({error}): {text.strip()[:200]!r}") from error
     if not any(line.startswith("MemTotal:") for line in facts.get("/proc/meminfo", ())):
         raise CollectorError("it has no /proc/meminfo as Linux has it")
-    return found
+    return hello

@@ -155,15 +155,15 @@ class CloudWatch:
             ) from error
 
     def fetch(self, begin_s: int, end_s: int) -> Iterator[MetricPoint]:
-        found: dict[tuple[MetricSeries, int], dict[str, float]] = {}
+        result: dict[tuple[MetricSeries, int], dict[str, float]] = {}
         queries = list(self._queries())
         for start in range(0, len(queries), _AT_ONCE):
             part = queries[start : start + _AT_ONCE]
             for number, at_s, value in self._values(part, begin_s, end_s):
                 asked = part[number]
                 # The same volume may be answered under both of its dimensions.
-                found.setdefault((asked.series, at_s), {})[asked.volume] = asked.of.unit * value
-        for (series, at_s), values in found.items():
+                result.setdefault((asked.series, at_s), {})[asked.volume] = asked.of.unit * value
+        for (series, at_s), values in result.items():
             value = sum(values.values()) if series.metric in _ADD_UP else max(values.values())
             yield MetricPoint(series, at_s, value)
 
@@ -239,8 +239,8 @@ class CloudWatch:
         ):
             after_s = asked_pause_s(about.get("HTTPHeaders", {}))
             return ThrottledError(f"{self._where}: CloudWatch limits the number of queries ({code})", after_s)
-        said = str(answer.get("Error", {}).get("Message", "")).splitlines()[:1]
-        words = f"HTTP {status} {code}{': ' + said[0][:200] if said else ''}"
+        result = str(answer.get("Error", {}).get("Message", "")).splitlines()[:1]
+        words = f"HTTP {status} {code}{': ' + result[0][:200] if result else ''}"
         remedy = next(
             (what for name, what in _CODES.items() if name in code), "see AWS' status page, then run again"
         )

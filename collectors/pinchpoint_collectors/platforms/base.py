@@ -59,9 +59,9 @@ class ThrottledError(CollectorError):
         after_s: how long it asks to wait; None if it does not say.
     """
 
-    def __init__(self, said: str, after_s: float | None) -> None:
+    def __init__(self, text: str, after_s: float | None) -> None:
         self.after_s = _THROTTLED_S if after_s is None else after_s
-        super().__init__(f"{said}; the next query is in {self.after_s:.0f} s, and no value is lost meanwhile")
+        super().__init__(f"{text}; the next query is in {self.after_s:.0f} s, and no value is lost meanwhile")
 
 
 class Platform(Protocol):
@@ -178,7 +178,7 @@ class PlatformCollector:
         """Add what is new to ``into``; whether the platform answered."""
         self._due_s = now_s + EVERY_S
         try:
-            found = list(self._platform.fetch(min(self._next.values()), int(now_s)))
+            result = list(self._platform.fetch(min(self._next.values()), int(now_s)))
         except ThrottledError as error:
             self._due_s = now_s + error.after_s
             self._down = str(error)
@@ -187,7 +187,7 @@ class PlatformCollector:
             self._down = str(error)
             return False
         self._down = None
-        for point in found:
+        for point in result:
             place = point.series, point.begin_s
             # The value of an interval that is not over yet is one of a part of it.
             if point.begin_s >= self._next[point.series] and point.end_s <= now_s and place not in self._came:
@@ -332,15 +332,15 @@ def as_instances(option: str, given: object, roles: Iterable[str], where: str) -
             option, "missing or no mapping; needed: a disk role and its disk, as {log: ...}", where
         )
     known = set(roles)
-    found = {}
+    result = {}
     for role, named in given.items():
         if known and role not in known:
             raise OptionError(
                 option, f"no disk role {role!r} on this host; allowed: {', '.join(sorted(known))}", where
             )
         each = named if isinstance(named, list) else [named]
-        found[str(role)] = tuple(str(one) for one in each)
-    return found
+        result[str(role)] = tuple(str(one) for one in each)
+    return result
 
 
 def _floor(time_s: float, grain_s: int) -> int:

@@ -176,11 +176,11 @@ class RemoteCollector(ABC, Generic[S]):
         silent_s = time.monotonic() - self._came_s
         if session.ended:
             self._lose(session.why_ended(silent_s))
-        said = self._silent(f"nothing came for {silent_s:.0f} s")
+        answer = self._silent(f"nothing came for {silent_s:.0f} s")
         if silent_s > _GIVE_UP_S + self._slow_s:
-            self._lose(said)
+            self._lose(answer)
         if silent_s > SILENT_S + self._slow_s:
-            raise CollectorError(said)
+            raise CollectorError(answer)
 
     def _silent(self, what: str) -> str:
         return f"{self._address}: {what}; {self._remedy}"

@@ -227,28 +227,28 @@ def why(address: Address, status: int, stderr: str) -> str:
         status: its exit status.
         stderr: what it said.
     """
-    said = _last_line(stderr)
+    answer = _last_line(stderr)
     if status != SSH_FAILED:
         return f"{address}: {_command_failed(status, stderr)}"
     for pattern, sentence in _FAILURES:
-        found = re.search(pattern, stderr)
-        if found:
-            words = {"how": found.groupdict().get("how", ""), "by_hand": _by_hand(address)}
+        match = re.search(pattern, stderr)
+        if match:
+            words = {"how": match.groupdict().get("how", ""), "by_hand": _by_hand(address)}
             # A key that was not offered was not refused.
             more = f"; {_OPEN_KEY}" if sentence == _REFUSED_KEY and re.search(_IS_OPEN, stderr) else ""
-            return f"{address}: {sentence.format(**words)}{more} (ssh: {said})"
-    said = said or "without a word, as it gives up a link that was cut"
-    return f"{address}: ssh failed: {said}; try `{_by_hand(address)}`"
+            return f"{address}: {sentence.format(**words)}{more} (ssh: {answer})"
+    answer = answer or "without a word, as it gives up a link that was cut"
+    return f"{address}: ssh failed: {answer}; try `{_by_hand(address)}`"
 
 
 def _command_failed(status: int, stderr: str) -> str:
-    said = _last_line(stderr)
+    answer = _last_line(stderr)
     if status in (126, 127) or _NO_SHELL.search(stderr):
         return (
             f"the login works, but there is no shell that runs our commands (exit status {status}: "
-            f"{said or 'nothing was said'}); give a user whose login shell is one, or `kind: windows`"
+            f"{answer or 'nothing was said'}); give a user whose login shell is one, or `kind: windows`"
         )
-    return f"the command ended with status {status}: {said or 'nothing was said'}"
+    return f"the command ended with status {status}: {answer or 'nothing was said'}"
 
 
 def _by_hand(address: Address) -> str:

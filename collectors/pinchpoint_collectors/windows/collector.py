@@ -114,10 +114,10 @@ class WindowsCollector:
         self._stream.close()
 
     def _facts(self) -> dict[str, dict[str, Any]]:
-        reader, found = self._reader, {}
+        reader, result = self._reader, {}
         for watch in self._watches:
             places = role_places(watch, reader.machine.storage, self._where)
-            found[watch.host] = {
+            result[watch.host] = {
                 **reader.machine.host(watch.tier, places, reader.devices),
                 "clock": reader.clock.facts(),
                 "not_measured": [
@@ -125,7 +125,7 @@ class WindowsCollector:
                     *(asdict(one) for one in self._tiers.missing(watch.host)),
                 ],
             }
-        return found
+        return result
 
     def _until(self, enough: Callable[[], bool], within_s: float) -> list[Sample]:
         """Take what comes until it is enough. Raises ``CollectorError`` where it is not in time."""
@@ -207,7 +207,7 @@ class WindowsKind:
             address, every_s = transport(first.options), interval_s(first.options)
             asked = wanted(sql_server=sql_server(first.options))
             of_tiers = {
-                watch.host: found for watch in watches if (found := sought(watch.options)) is not None
+                watch.host: result for watch in watches if (result := sought(watch.options)) is not None
             }
         except CollectorError as error:
             raise CollectorError(f"{where}: {error}") from error

@@ -163,12 +163,12 @@ def placed(name: str, counter: str, logged: str) -> tuple[Counter, str] | None:
         return None
     instance = text if own is None else own  # sums are left out elsewhere, and counted
     if name == WAIT_STATISTICS:
-        said = _SAYS.get(text.casefold())
+        answer = _SAYS.get(text.casefold())
         if of := _AS_PARTS.get((counter, text.casefold())):
             return of, ""
-        if said is None:
+        if answer is None:
             return None
-        scale, instant, rank = said
+        scale, instant, rank = answer
         means, instance = replace(means, scale=scale, instant=instant, rank=means.rank + rank), ""
     if counter in _WAITED_FOR:
         instance = f"{_WAITED_FOR[counter]}:{instance or counter}"

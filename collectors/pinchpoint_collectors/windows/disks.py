@@ -118,36 +118,36 @@ class Storage:
         """What is known of a device, for the inventory; null is "not known"."""
         if device in self.physical:
             number = _number(device)
-            said = self.disks.get(number) if number is not None else None
-            return self._facts(number, said.get("size_bytes") if said else None, [])
+            answer = self.disks.get(number) if number is not None else None
+            return self._facts(number, answer.get("size_bytes") if answer else None, [])
         members = self.members(device)
         volume = self.volumes.get(self._volume(device)[1] or "")
         only = _number(members[0]) if len(members) == 1 else None
         return self._facts(only, volume.get("size_bytes") if volume else None, members)
 
     def _facts(self, number: int | None, size_bytes: int | None, members: list[str]) -> dict[str, Any]:
-        said = self.disks.get(number) if number is not None else None
+        answer = self.disks.get(number) if number is not None else None
         media = self.media.get(number) if number is not None else None
         return {
             "size_bytes": size_bytes,
-            "model": said.get("model") if said else None,
+            "model": answer.get("model") if answer else None,
             "rotational": {_HARD_DISK: True, _SOLID_STATE: False}.get(media) if media is not None else None,
             "scheduler": None,
             "write_cache": _cache(self.caches.get(number)) if number is not None else None,
             "members": members,
-            **self._cloud(said or {}),
+            **self._cloud(answer or {}),
         }
 
-    def _cloud(self, said: Line) -> dict[str, Any]:
+    def _cloud(self, line: Line) -> dict[str, Any]:
         """The type that the cloud calls a disk by: the data disk of its LUN, if that is of its size as well.
 
         The system's own disks have LUNs of another controller.
         """
-        lun = _LUN.search(str(said.get("location") or ""))
+        lun = _LUN.search(str(line.get("location") or ""))
         if lun is None:
             return {}
         for one in self.cloud:
-            if (int(one["lun"]), int(one["size_gib"]) * _GIB) == (int(lun[1]), said.get("size_bytes")):
+            if (int(one["lun"]), int(one["size_gib"]) * _GIB) == (int(lun[1]), line.get("size_bytes")):
                 return {"cloud_type": one["type"], "cloud_size_gib": int(one["size_gib"])}
         return {}
 
@@ -189,8 +189,8 @@ def _plain(path: str) -> str:
 
 
 def _number(physical: str) -> int | None:
-    found = _NUMBERED.match(physical)
-    return int(found[1]) if found else None
+    match = _NUMBERED.match(physical)
+    return int(match[1]) if match else None
 
 
 def _has_letter(physical: str, logical: str) -> bool:

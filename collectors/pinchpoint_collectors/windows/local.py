@@ -120,8 +120,8 @@ class PdhCounters:
     def instances(self, name: str) -> list[str]:
         """The instances of ``LogicalDisk`` or ``PhysicalDisk`` at the last reading."""
         handle = self._present[name]
-        found = self._formatted(name, handle) if handle is not None else None
-        return [one for one in found or {} if instance_of(name, one) is not None]
+        result = self._formatted(name, handle) if handle is not None else None
+        return [one for one in result or {} if instance_of(name, one) is not None]
 
     def values(self, interval_s: float) -> Iterator[Value]:
         """What the last two readings say; null where PDH has no value.
@@ -130,16 +130,16 @@ class PdhCounters:
             interval_s: between them; 0 at the first: then only what needs no difference is reported.
         """
         for at, handle in enumerate(self._handles):
-            found = self._formatted(handle.object, handle.counter) or {}
+            result = self._formatted(handle.object, handle.counter) or {}
             rates = self._formatted(handle.object, handle.weight) if handle.weight is not None else None
             seen = self._seen.setdefault(at, {})
-            seen.update(dict.fromkeys(found))
+            seen.update(dict.fromkeys(result))
             for name in seen:
                 instance = instance_of(handle.object, name)
                 if instance is None or (handle.object == "Network Interface" and TUNNELS.match(instance)):
                     continue
                 place = f"{handle.sql_instance}/{instance}" if handle.sql_instance else instance
-                shown = found.get(name)
+                shown = result.get(name)
                 if shown is None:  # it was taken away while we watched
                     yield Value(handle.means.metric, place, None)
                 else:
@@ -220,23 +220,23 @@ _ASKED = ["pid", "ppid", "name", "create_time", "cpu_times", "num_threads"]
 
 def processes_here() -> dict[int, Process]:
     """Every process that this user may ask for its times, by its id; CPU time and starts in 100 ns."""
-    found = {}
+    result = {}
     for one in psutil.process_iter(_ASKED):
-        said = one.info
-        times, begun = said["cpu_times"], said["create_time"]
-        if times is None or begun is None or not said["pid"]:  # another's, or the idle one
+        answer = one.info
+        times, begun = answer["cpu_times"], answer["create_time"]
+        if times is None or begun is None or not answer["pid"]:  # another's, or the idle one
             continue
         own = round((times.user + times.system) * PER_S)
-        found[one.pid] = Process(
+        result[one.pid] = Process(
             one.pid,
-            said["ppid"] or 0,
-            plain(said["name"] or ""),
+            answer["ppid"] or 0,
+            plain(answer["name"] or ""),
             round(begun * PER_S),
-            said["num_threads"] or 1,
+            answer["num_threads"] or 1,
             own,
             0,
         )
-    return with_true_parents(found)
+    return with_true_parents(result)
 
 
 def roots_here(wanted: Processes, there: Mapping[int, Process]) -> list[Process]:
@@ -312,8 +312,8 @@ def ask_machine() -> WindowsMachine:
         if line is not None and line["kind"] != "end":
             machine.take(line)
     if not machine.said and "host" not in machine.unknown:
-        said = " ".join(done.stderr.split())[-300:] or "it did not say why"
-        machine.unknown["host"] = f"PowerShell reported nothing: {said}"
+        answer = " ".join(done.stderr.split())[-300:] or "it did not say why"
+        machine.unknown["host"] = f"PowerShell reported nothing: {answer}"
     return machine
 
 
@@ -365,10 +365,10 @@ class LocalWindows:
         time_ns, now_ns = time.time_ns(), time.monotonic_ns()
         interval_s = 0.0 if self._read_ns is None else (now_ns - self._read_ns) / 1e9
         self._read_ns = now_ns
-        found = with_ratio(self._counters.values(interval_s), self._machine.memory_bytes)
+        result = with_ratio(self._counters.values(interval_s), self._machine.memory_bytes)
         samples = [
             Sample(time_ns, interval_s, watch.host, *value)
-            for value in found
+            for value in result
             if is_watched(value.instance, self._devices)
             for watch in self._watches
         ]
@@ -407,12 +407,12 @@ class LocalWindows:
         return tuple(self._counters.instances(name))
 
     def _missing(self, watch: Watch) -> list[dict[str, Any]]:
-        found = list(not_measured(self._machine, (), (), self._places[watch.host].items()))
-        found += [asdict(NotMeasured(metric, "", why, None)) for metric, why in self._counters.missing]
-        found.append(asdict(NotMeasured("net.errors_per_s", "", "PDH shows totals of errors only", None)))
+        result = list(not_measured(self._machine, (), (), self._places[watch.host].items()))
+        result += [asdict(NotMeasured(metric, "", why, None)) for metric, why in self._counters.missing]
+        result.append(asdict(NotMeasured("net.errors_per_s", "", "PDH shows totals of errors only", None)))
         if watch.host in self._tiers:
             _, wanted = self._tiers[watch.host]
-            found.append(asdict(NOT_OF_A_TIER))
+            result.append(asdict(NOT_OF_A_TIER))
             if not roots_here(wanted, processes_here()):
-                found.append(asdict(nothing_runs(watch.tier, wanted)))
-        return found
+                result.append(asdict(nothing_runs(watch.tier, wanted)))
+        return result

@@ -97,18 +97,18 @@ class WindowsMachine:
 
     def facts(self) -> dict[str, Any]:
         """What is the same for every host that is this machine (docs/metrics.md, "Inventory")."""
-        said, cores = self.said, self.cores
-        paging = said.get("paging_mib")
+        answer, cores = self.said, self.cores
+        paging = answer.get("paging_mib")
         return {
-            "machine_id": f"{said['uuid']} {said['hostname']}" if said.get("uuid") else None,
-            "hostname": said.get("hostname"),
-            "cpu_model": _words(said.get("cpu_model")),
+            "machine_id": f"{answer['uuid']} {answer['hostname']}" if answer.get("uuid") else None,
+            "hostname": answer.get("hostname"),
+            "cpu_model": _words(answer.get("cpu_model")),
             "cores": cores,
             "usable_cores": list(range(cores)) if cores else [],
             "memory_bytes": self.memory_bytes,
             "swap_bytes": None if paging is None else int(paging) * _MIB,
-            "kernel": said.get("kernel"),
-            "os": _words(said.get("os")),
+            "kernel": answer.get("kernel"),
+            "os": _words(answer.get("os")),
             "virtualisation": self._virtualisation(),
             "clock_source": None,
             "sql_servers": [
@@ -188,9 +188,9 @@ def not_measured(
 
 
 def _missing(wanted: Iterable[CounterObject], classes: Sequence[CounterClass]) -> Iterator[NotMeasured]:
-    found = {one.wanted.object: one for one in classes}
+    result = {one.wanted.object: one for one in classes}
     for asked in wanted:
-        counted = found.get(asked.object)
+        counted = result.get(asked.object)
         if counted is None and asked.needed:
             why = (
                 f"Windows has no counters of {asked.object}: they are damaged, or this user may not see them"

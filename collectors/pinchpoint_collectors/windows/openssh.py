@@ -40,7 +40,7 @@ class SshLink:
     def receive(self) -> list[Arrived]:
         self._process.pump(_WAIT_S)
         now_ns = time.time_ns()
-        found = []
+        arriveds = []
         for text in self._process.pieces():
             line = line_of(text)
             if line is None:
@@ -48,10 +48,10 @@ class SshLink:
                 continue
             if line["kind"] == "end":
                 raise LinkLost(f"{self._address}: the script has ended: {line.get('why') or 'on request'}")
-            found.append(Arrived(now_ns, line))
-        if not found and self._process.ended:
+            arriveds.append(Arrived(now_ns, line))
+        if not arriveds and self._process.ended:
             raise LinkLost(self._why())
-        return found
+        return arriveds
 
     def ask(self) -> None:
         """Send a line; before the line ``ready`` it is PowerShell that reads it."""
@@ -64,11 +64,13 @@ class SshLink:
 
     def _why(self) -> str:
         status = self._process.status()
-        said = self._process.errors or "\n".join(self._said)
-        if status in (126, 127) or _NO_POWERSHELL.search(said):
+        answer = self._process.errors or "\n".join(self._said)
+        if status in (126, 127) or _NO_POWERSHELL.search(answer):
             return (
-                f"{self._address}: there is no PowerShell; is it a Windows machine? ({said.strip()[-200:]})"
+                f"{self._address}: there is no PowerShell; is it a Windows machine? ({answer.strip()[-200:]})"
             )
         if status == 0:
-            return f"{self._address}: the session has ended" + (f": {said.strip()[-300:]}" if said else "")
-        return ssh.why(self._address, status, said)
+            return f"{self._address}: the session has ended" + (
+                f": {answer.strip()[-300:]}" if answer else ""
+            )
+        return ssh.why(self._address, status, answer)

@@ -167,17 +167,17 @@ class ScriptReader:
             before, passed_s = None, 0.0
         if before is None and self._reported_ns is not None:
             return []  # the first after a gap covers no time: it would stand for an instant among seconds
-        found = values(counted, before, after, only_instance=self._only())
-        return self._fanned(after.utc, passed_s, found)
+        result = values(counted, before, after, only_instance=self._only())
+        return self._fanned(after.utc, passed_s, result)
 
     def _of_tiers(self, line: Line) -> list[Sample]:
         """What a line about processes says of the tiers; nothing where it covers no time after a gap."""
-        found, interval_s, begins = self._tiers.take(line, self.machine.cores)
+        result, interval_s, begins = self._tiers.take(line, self.machine.cores)
         if begins and self._reported_ns is not None:
             return []
-        time_ns = self._ours(int(line["utc"])) if found else 0
+        time_ns = self._ours(int(line["utc"])) if result else 0
         covered_s = self._every_s if interval_s is None else interval_s
-        return [Sample(time_ns, covered_s, host, *value) for host, value in found]
+        return [Sample(time_ns, covered_s, host, *value) for host, value in result]
 
     def _reading(self, line: Line) -> list[Sample]:
         """The end of a reading: what it cost there, and whether others should have come before it."""
@@ -230,8 +230,8 @@ class ScriptReader:
 
     def _only(self) -> bool:
         """Whether there is one instance of SQL Server at most."""
-        found = {one.sql_instance for one in self._session.classes.values()} - {None}
-        return len(found) <= 1
+        result = {one.sql_instance for one in self._session.classes.values()} - {None}
+        return len(result) <= 1
 
 
 def _disks(rows: ClassRows) -> tuple[str, ...]:

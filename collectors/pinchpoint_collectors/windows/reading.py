@@ -283,8 +283,8 @@ def rows_of(line: Line, width: int) -> ClassRows:
         CollectorError: the line is none the script writes.
     """
     try:
-        found = {str(row[0]): _row(row, width) for row in line["rows"]}
-        return ClassRows(int(line["utc"]), found)
+        result = {str(row[0]): _row(row, width) for row in line["rows"]}
+        return ClassRows(int(line["utc"]), result)
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise _unknown_line(line) from error
 
@@ -355,9 +355,9 @@ def not_read(
         yield from values(counted, before, ClassRows(before.utc, {}), only_instance=only_instance)
 
 
-def with_ratio(found: Iterable[Value], memory_bytes: int | None) -> Iterator[Value]:
+def with_ratio(value: Iterable[Value], memory_bytes: int | None) -> Iterator[Value]:
     """The same, and what is available of a memory of that size as a ratio."""
-    for one in found:
+    for one in value:
         yield one
         if one.metric == "mem.available_bytes" and memory_bytes:
             share = None if one.value is None else one.value / memory_bytes
@@ -366,18 +366,18 @@ def with_ratio(found: Iterable[Value], memory_bytes: int | None) -> Iterator[Val
 
 def _of_row(counted: CounterClass, instance: str, old: Row | None, new: Row) -> Iterator[Value]:
     lost = old is not None and _was_reset(counted, old, new)
-    found = {
+    result = {
         means.metric: _value(means, _cooked(counted, column, old, new, lost=lost), instance)
         for column, means in counted.counters
         if old is not None or not column.type.difference
     }
     if old is not None and new.perf_per_s > 0:
         for metric in _LATENCIES:
-            if metric in found and _wrapped_twice(found.get("disk.outstanding"), old, new):
-                found[metric] = Value(metric, instance, None)
+            if metric in result and _wrapped_twice(result.get("disk.outstanding"), old, new):
+                result[metric] = Value(metric, instance, None)
         if counted.errors:
-            found["net.errors_per_s"] = _errors(counted, instance, old, new)
-    yield from found.values()
+            result["net.errors_per_s"] = _errors(counted, instance, old, new)
+    yield from result.values()
 
 
 def _cooked(

@@ -95,7 +95,7 @@ def _pattern(name: str) -> str:
     return f"*_{property_name(name)}"
 
 
-def sql_instance(wanted_: CounterObject, found: str) -> str | None:
+def sql_instance(wanted_: CounterObject, value: str) -> str | None:
     """Which instance of SQL Server a class is of: ``""`` is the default one; None: it is none's.
 
     ``MSSQLSERVER_SQLServerLocks`` is of the default instance, ``MSSQLPROD_MSSQLPRODLocks`` of ``PROD``.
@@ -103,9 +103,9 @@ def sql_instance(wanted_: CounterObject, found: str) -> str | None:
     if not wanted_.object.startswith(SQL_SERVER):
         return None
     ending = property_name(wanted_.object.removeprefix(SQL_SERVER))
-    if found == f"MSSQLSERVER_SQLServer{ending}":
+    if value == f"MSSQLSERVER_SQLServer{ending}":
         return ""
-    named = re.fullmatch(rf"MSSQL(\w+)_MSSQL\1{ending}", found)
+    named = re.fullmatch(rf"MSSQL(\w+)_MSSQL\1{ending}", value)
     return named[1] if named else None
 
 

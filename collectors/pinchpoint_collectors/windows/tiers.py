@@ -46,7 +46,7 @@ def table_of(rows: ClassRows, columns: Iterable[str]) -> dict[int, Process]:
         columns: the properties they hold, in their order.
     """
     places = {column: at for at, column in enumerate(columns)}
-    found = {}
+    result = {}
     for name, row in rows.by_name.items():
         values = [row.cells[places[one]] if one in places else None for one in PROPERTIES]
         pid, parent, start, own, threads = values
@@ -54,18 +54,18 @@ def table_of(rows: ClassRows, columns: Iterable[str]) -> dict[int, Process]:
             continue
         # "Process V2" and a setting of the registry put the id behind the name.
         program = re.sub(rf"[:_]{pid}$", "", name)
-        found[pid] = Process(pid, parent or 0, plain(program), start, threads or 1, own, 0)
-    return with_true_parents(found)
+        result[pid] = Process(pid, parent or 0, plain(program), start, threads or 1, own, 0)
+    return with_true_parents(result)
 
 
-def with_true_parents(found: Mapping[int, Process]) -> dict[int, Process]:
+def with_true_parents(process: Mapping[int, Process]) -> dict[int, Process]:
     """Without parents that have ended and whose ids were reused: no process is older than its parent."""
 
     def true(one: Process) -> int:
-        parent = found.get(one.parent)
+        parent = process.get(one.parent)
         return one.parent if parent is not None and parent.start <= one.start else 0
 
-    return {pid: one._replace(parent=true(one)) for pid, one in found.items()}
+    return {pid: one._replace(parent=true(one)) for pid, one in process.items()}
 
 
 class WindowsTier:
@@ -115,19 +115,19 @@ class WindowsTier:
 
 
 def roots(
-    sought: ProcessSelector, table: Mapping[int, Process], found: Mapping[str, Collection[int]]
+    sought: ProcessSelector, table: Mapping[int, Process], value: Mapping[str, Collection[int]]
 ) -> list[Process]:
     """The processes that are sought, of all.
 
     Args:
         sought: which.
         table: every process.
-        found: text -> ids, of services and command lines, as the machine said.
+        value: text -> ids, of services and command lines, as the machine said.
     """
     if sought.what == "process":
         names = set(map(plain, sought.texts))
         return [one for one in table.values() if one.name in names]
-    return [table[pid] for text in sought.texts for pid in found.get(text, ()) if pid in table]
+    return [table[pid] for text in sought.texts for pid in value.get(text, ()) if pid in table]
 
 
 def missing(tier: str, sought: ProcessSelector, why: str | None) -> NotMeasured:
@@ -138,8 +138,8 @@ def missing(tier: str, sought: ProcessSelector, why: str | None) -> NotMeasured:
         "others than administrators may not be shown any",
         "command_line": "start it before the run; others' command lines are seen by administrators only",
     }
-    found = f"nothing runs there with the {sought}" + (f" ({why})" if why else "")
-    return NotMeasured("cpu.busy_ratio", f"tier:{tier}", found, remedy[sought.what])
+    result = f"nothing runs there with the {sought}" + (f" ({why})" if why else "")
+    return NotMeasured("cpu.busy_ratio", f"tier:{tier}", result, remedy[sought.what])
 
 
 class TierReadings(NamedTuple):
@@ -209,8 +209,10 @@ class WindowsTiers:
             why = "Windows has no counters of processes: they are damaged, or this user may not see them"
             yield NotMeasured("cpu.busy_ratio", f"tier:{tier.name}", why, REBUILD)
         elif not tier.found:
-            said = [self._why[sought.what, text] for text in sought.texts if (sought.what, text) in self._why]
-            yield missing(tier.name, sought, said[0] if said else None)
+            lines = [
+                self._why[sought.what, text] for text in sought.texts if (sought.what, text) in self._why
+            ]
+            yield missing(tier.name, sought, lines[0] if lines else None)
 
     def _take_found(self, line: Line) -> None:
         name = str(line["what"]), str(line["text"])
@@ -230,8 +232,8 @@ class WindowsTiers:
         values = []
         for host, tier in self._tiers.items():
             sought = self._sought[host]
-            found = {text: self._found.get((sought.what, text), ()) for text in sought.texts}
-            first = roots(sought, table, found)
+            result = {text: self._found.get((sought.what, text), ()) for text in sought.texts}
+            first = roots(sought, table, result)
             interval_s = passed_s if before is not None else 0.0
             values += [(host, one) for one in tier.values(first, table, before, interval_s, cores)]
         return TierReadings(values, passed_s if before is not None else 0.0, begins=before is None)

@@ -94,14 +94,14 @@ class WinRmLink:
     def receive(self) -> list[Arrived]:
         self._fetch()
         now_ns = time.time_ns()
-        found, self._reported = self._reported, []
+        arriveds, self._reported = self._reported, []
         for line in self._lines(self._script):
             if line["kind"] == "end":
                 raise self._cut(f"the script has ended: {line.get('why') or 'on request'}")
-            found.append(Arrived(now_ns, line))
-        if not found and self._script.state != PSInvocationState.RUNNING:
+            arriveds.append(Arrived(now_ns, line))
+        if not arriveds and self._script.state != PSInvocationState.RUNNING:
             raise self._cut(_errors(self._script) or "the script was stopped")
-        return found
+        return arriveds
 
     def _fetch(self) -> None:
         """Fetch what the script has said. While the link is cut Windows holds it; we wait ``_HELD_S``."""
@@ -158,8 +158,8 @@ class WinRmLink:
             self._connection.close()
 
     def _lines(self, call: PowerShell) -> list[dict[str, object]]:
-        said, call.output = call.output, []
-        texts = [str(one) for one in said]
+        answer, call.output = call.output, []
+        texts = [str(one) for one in answer]
         self._received_bytes += sum(map(len, texts))
         return [dict(line) for text in texts if (line := line_of(text)) is not None]
 

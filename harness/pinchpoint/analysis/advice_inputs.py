@@ -51,24 +51,24 @@ class AdviceInputs:
     @property
     def after(self) -> tuple[Demand, ...]:
         """What would limit next, the smallest ceiling first; of a disk its machine, used much or little."""
-        found = others(self.first, self.demands)
+        demands = others(self.first, self.demands)
         machine = self.machine
-        if machine is None or machine in found:
-            return found
-        return tuple(sorted((*found, machine), key=lambda one: one.ceiling_ratio))
+        if machine is None or machine in demands:
+            return demands
+        return tuple(sorted((*demands, machine), key=lambda one: one.ceiling_ratio))
 
     @property
     def need(self) -> float | None:
         """Up to this multiple of the throughput now nothing else limits; None if that is not known."""
-        found = self.after
-        return found[0].ceiling_ratio if found else None
+        result = self.after
+        return result[0].ceiling_ratio if result else None
 
-    def _words(self, one: Demand) -> str:
+    def _words(self, demand: Demand) -> str:
         """What limits then; the host, too, where it is called as what limits now."""
         own = self.first.resource
-        text = limit_words(one.resource, one.found)
+        text = limit_words(demand.resource, demand.found)
         same_words = own.whole is None and text == limit_words(own, self.first.found)
-        return f"{text} ({owner(one.resource, one.found)[1]})" if same_words else text
+        return f"{text} ({owner(demand.resource, demand.found)[1]})" if same_words else text
 
     def rounds(self, scenario: str | None, left: float) -> float:
         """How much faster users cycle if their operations take only the share ``left`` of their present time.
@@ -100,15 +100,15 @@ class AdviceInputs:
         """What ``what-if`` says of these settings; None if it has no answer."""
         try:
             settings = read_settings(given, known_in(self.asked.measured))
-            found = ask(self.asked, settings) if self.asked.measured.seen else None
+            result = ask(self.asked, settings) if self.asked.measured.seen else None
         except InputError:
             return None
-        if found is None:
+        if result is None:
             return None
-        one = max(found.scenarios, key=lambda each: each.ratio)
-        then = found.binds_then
+        one = max(result.scenarios, key=lambda each: each.ratio)
+        then = result.binds_then
         limit = None if then.how == "nothing" else then.name
-        return Gain(one.ratio - 1, limit, "; ".join(found.assumes), asked=one, set=given)
+        return Gain(one.ratio - 1, limit, "; ".join(result.assumes), asked=one, set=given)
 
     def asked_for(self, *given: str) -> Gain:
         """What ``what-if`` says of these settings; where it has no answer, that none can be predicted."""
@@ -125,10 +125,10 @@ class AdviceInputs:
             ends.append((own, again, assumes or SAME, True))
         if not ends:
             return Gain(None, None, NO_NEXT)
-        ratio, limit, said, bound = min(ends, key=lambda end: end[0])
+        ratio, limit, answer, bound = min(ends, key=lambda end: end[0])
         return Gain(
             max(0.0, ratio / self.now - 1),
             limit,
-            "; ".join(dict.fromkeys([said, assumes] if assumes else [said])),
+            "; ".join(dict.fromkeys([answer, assumes] if assumes else [answer])),
             bound,
         )

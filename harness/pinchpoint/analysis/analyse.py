@@ -75,9 +75,9 @@ def analyse_case(run: StoredRun) -> tuple[Verdict, Case | None]:
     levels, climbed = _levels(run, whole)
     periods = find_periods(whole, levels)
     case = _judged_case(whole, levels, climbed, periods)
-    found = _verdict(whole, levels, climbed, case, periods)
+    result = _verdict(whole, levels, climbed, case, periods)
     unjudged = unjudged_words(whole, held_levels(run.manifest))
-    return with_proof(replace(found, warnings=(*found.warnings, *unjudged)), run, case), case
+    return with_proof(replace(result, warnings=(*result.warnings, *unjudged)), run, case), case
 
 
 def judged_case(run: StoredRun) -> Case | None:
@@ -112,7 +112,7 @@ def _verdict(
     return Verdict(
         **{name: getattr(ahead, name) for name in Outlook.__slots__},
         **{
-            name: _rests_on(getattr(concluded, name), case)
+            name: _with_sample_counts(getattr(concluded, name), case)
             for name in Conclusion.__slots__
             if name not in APART
         },
@@ -152,10 +152,10 @@ def _kept_up(case: Case, concluded: Conclusion) -> bool:
     return concluded.outcome == "not_reached" or (concluded.outcome == "inconclusive" and no_wait)
 
 
-def _rests_on(answer: Any, case: Case) -> Any:
+def _with_sample_counts(answer: Any, case: Case) -> Any:
     """A suspect, or several, with the number of samples behind each fact; anything else as it is."""
     if isinstance(answer, tuple):
-        return tuple(_rests_on(one, case) for one in answer)
+        return tuple(_with_sample_counts(one, case) for one in answer)
     if isinstance(answer, Suspect):
         return replace(answer, evidence=tuple(counted(fact, case) for fact in answer.evidence))
     return answer
@@ -220,10 +220,10 @@ def _judged_case(
     periods = tuple(one for one in periods if one.window.first_s < end_s)
     knee = _knee(levels, climbed)
     part = judged_part(whole, levels, knee, full_from_s(periods))
-    return build_case(part, knee, _climb(whole, levels, climbed, knee))
+    return build_case(part, knee, _load_steps(whole, levels, climbed, knee))
 
 
-def _climb(
+def _load_steps(
     whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...], knee: Knee
 ) -> SteppedLevels:
     """What the load levels of the varied scenario show of every resource."""

@@ -45,8 +45,8 @@ def burst_steps(inputs: Inputs, load: Load) -> list[Steps]:
 
 
 def _begun_s(inputs: Inputs, scenario: str) -> float | None:
-    told = [one for one in inputs.events if one.get("event") == LOAD_BEGUN and one["scenario"] == scenario]
-    return seconds_of(told[-1]["at"]) if told else None
+    lines = [one for one in inputs.events if one.get("event") == LOAD_BEGUN and one["scenario"] == scenario]
+    return seconds_of(lines[-1]["at"]) if lines else None
 
 
 def _whole_steps(windows: list[tuple[float, float]], window: Window) -> Iterator[Steps]:
@@ -71,11 +71,11 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
     such step, nor any base. ``recovery_s``: until the first step whose median is within 10 % of that; None
     where there was none in ``watched_s``, the time until the next burst or the end of the measuring.
     """
-    window, found = inputs.window, burst_steps(inputs, load)
-    if not found:
+    window, result = inputs.window, burst_steps(inputs, load)
+    if not result:
         return []
     inside = np.zeros(window.steps, dtype=bool)
-    for start, end in found:
+    for start, end in result:
         inside[start:end] = True
     traffic = inputs.traffic.of(load.scenario).whole()
     medians = traffic.ok().medians_s(window)  # what fails at once has not recovered
@@ -86,7 +86,7 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
     base = (load.base_per_s or 0.0) * window.step_s
     # Without a base, what ends after a burst is the burst's own.
     calm = _calm(medians, inside | (waiting > max(1.0, base))) if base else None
-    followers = [*(start for start, _ in found[1:]), window.steps]
+    followers = [*(start for start, _ in result[1:]), window.steps]
     return [
         {
             "start_s": start * window.step_s,
@@ -98,7 +98,7 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
             "recovery_s": _recovery(medians[end:following], calm, window.step_s),
             "watched_s": (following - end) * window.step_s,
         }
-        for (start, end), following in zip(found, followers, strict=True)
+        for (start, end), following in zip(result, followers, strict=True)
     ]
 
 

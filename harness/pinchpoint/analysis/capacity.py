@@ -96,18 +96,18 @@ def find_demands(
         served: throughput by scenario over those rows.
         climb: the levels of a load in steps; None if there were none.
     """
-    found = []
+    result = []
     for resource in resources:
         measured = measure(resource, rows)
         use = KINDS[resource.type].load_use(resource, measured, in_steps=climb is not None)
         if use is None or use <= 0 or (climb and _unmoved(resource, climb)):
             continue
         own = loads_of(resource, flows)
-        found.append(
+        result.append(
             (climb and _of_levels(resource, measured, use, served, climb))
             or _of_one_level(resource, measured, use, {n: rate for n, rate in served.items() if n in own})
         )
-    return tuple(sorted(found, key=lambda one: (one.ceiling_ratio, one.resource.key)))
+    return tuple(sorted(result, key=lambda one: (one.ceiling_ratio, one.resource.key)))
 
 
 def _of_one_level(resource: Resource, measured: Measures, use: float, served: Mapping[str, float]) -> Demand:
@@ -175,19 +175,19 @@ def _assumed(always: str, resource: Resource, more: str = "") -> str:
     return "; ".join(filter(None, [always, more, "its burst credits last" if resource.baseline else ""]))
 
 
-def demand_row(one: Demand) -> dict[str, Any]:
+def demand_row(demand: Demand) -> dict[str, Any]:
     """What is used of a resource, and where that ends."""
-    tier, host = owner(one.resource, one.found)
+    tier, host = owner(demand.resource, demand.found)
     return {
         "tier": tier,
         "host": host,
-        "resource": one.resource.type,
-        "instance": one.resource.instance,
-        "role": one.resource.role,
-        "used_ratio": one.use,
-        "base_ratio": one.base if one.each_s is not None else None,
-        "each_s": one.each_s,
-        "ceilings_per_s": dict(one.ceilings_per_s),
-        "levels": one.levels,
-        "assumes": one.assumes,
+        "resource": demand.resource.type,
+        "instance": demand.resource.instance,
+        "role": demand.resource.role,
+        "used_ratio": demand.use,
+        "base_ratio": demand.base if demand.each_s is not None else None,
+        "each_s": demand.each_s,
+        "ceilings_per_s": dict(demand.ceilings_per_s),
+        "levels": demand.levels,
+        "assumes": demand.assumes,
     }

@@ -80,17 +80,17 @@ def build_case(
     """
     flows, stages = find_flows(inputs), find_stages(inputs)
     resources = _fallen(_paced(find_resources(inputs, flows), climb), since)
-    stage, resources, found = _judged(stages, resources, flows)
-    found = by_all_levels(found, climb)
+    stage, resources, result = _judged(stages, resources, flows)
+    result = by_all_levels(result, climb)
     knee = knee or no_knee(len(stages))
-    return Case(inputs, flows, resources, check_gates(inputs, flows), knee, stages, stage, found, climb)
+    return Case(inputs, flows, resources, check_gates(inputs, flows), knee, stages, stage, result, climb)
 
 
-def by_all_levels(found: tuple[Suspicion, ...], climb: SteppedLevels | None) -> tuple[Suspicion, ...]:
+def by_all_levels(suspicions: tuple[Suspicion, ...], climb: SteppedLevels | None) -> tuple[Suspicion, ...]:
     """What speaks against which resource, the cause first, with what the levels of a load in steps say."""
     if climb is None:
-        return found
-    return tuple(sorted(with_growth(found, climb), key=rank, reverse=True))
+        return suspicions
+    return tuple(sorted(with_growth(suspicions, climb), key=rank, reverse=True))
 
 
 def _paced(resources: tuple[Resource, ...], climb: SteppedLevels | None) -> tuple[Resource, ...]:
@@ -117,7 +117,7 @@ def _judged(
     for stage in stages:
         there = settle(resources, stage.rows)
         first = first or (stage, there)
-        found = suspects(there, stage.rows, flows)
-        if found:
-            return stage, there, found
+        result = suspects(there, stage.rows, flows)
+        if result:
+            return stage, there, result
     return (*first, ()) if first else (None, resources, ())

@@ -18,36 +18,38 @@ from pinchpoint.analysis.thresholds import HARDLY, OWN_USE, at_least
 def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> tuple[Suspicion, ...]:
     """Everything with evidence against it over those rows, the cause first."""
     resources = tuple(resources)
-    found = [one for one in (suspect(resource, rows, flows) for resource in resources) if one is not None]
+    result = [one for one in (suspect(resource, rows, flows) for resource in resources) if one is not None]
     disks = [one for one in resources if one.is_device]
-    found = [one for one in found if kind_of(one).felt(one, one.found, disks, rows, flows)]
-    found = [one for one in found if not kind_of(one).explained(one, found)]
+    result = [one for one in result if kind_of(one).felt(one, one.found, disks, rows, flows)]
+    result = [one for one in result if not kind_of(one).explained(one, result)]
     rest = _without_yielding(
-        [one for one in found if not _of_other_processes(one, rows, flows)], resources, rows
+        [one for one in result if not _of_other_processes(one, rows, flows)], resources, rows
     )
     if all(one.not_waited_for for one in rest):
-        rest = _without_yielding(found, resources, rows)
+        rest = _without_yielding(result, resources, rows)
     return tuple(sorted(rest, key=rank, reverse=True))
 
 
-def _without_yielding(found: list[Suspicion], resources: tuple[Resource, ...], rows: Rows) -> list[Suspicion]:
+def _without_yielding(
+    suspicions: list[Suspicion], resources: tuple[Resource, ...], rows: Rows
+) -> list[Suspicion]:
     """The suspects without those that count only if everything else has room, when something has none."""
-    firm = [one for one in found if not kind_of(one).yields]
-    return firm if any(not one.not_waited_for for one in firm) or _crowded(resources, rows) else found
+    firm = [one for one in suspicions if not kind_of(one).yields]
+    return firm if any(not one.not_waited_for for one in firm) or _crowded(resources, rows) else suspicions
 
 
-def _of_other_processes(one: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> bool:
+def _of_other_processes(suspicion: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> bool:
     """Whether other processes fill the cores while the servers report that few of their sessions need a CPU.
 
     So they are not what operations wait for, as far as those who press the farm spend their time there.
     """
-    running = mean_of(one.resource, "running", rows)
-    if running is None or other_processes(one.resource, one.found) is None:
+    running = mean_of(suspicion.resource, "running", rows)
+    if running is None or other_processes(suspicion.resource, suspicion.found) is None:
         return False
     pressed = [flow for flow in flows if flow.pressed]
-    there = sum(flow.going_on(tier) for flow in flows for tier in one.resource.tiers)
+    there = sum(flow.going_on(tier) for flow in flows for tier in suspicion.resource.tiers)
     elsewhere = any(
-        1 - sum(flow.share(tier) for tier in one.resource.tiers) > HARDLY.value for flow in pressed
+        1 - sum(flow.share(tier) for tier in suspicion.resource.tiers) > HARDLY.value for flow in pressed
     )
     return bool(pressed) and not elsewhere and running < HARDLY.value * there
 
@@ -76,15 +78,15 @@ class Rank(NamedTuple):
     key: str
 
 
-def rank(one: Suspicion) -> Rank:
+def rank(suspicion: Suspicion) -> Rank:
     """Where a suspect stands among others."""
     return Rank(
-        waited_for=not one.not_waited_for,
-        memory=kind_of(one).explains_disks,
-        kinds=len(one.evidence),
-        used_up=WAYS[one.kind] != "time",
-        exact=one.exact,
-        depth=max((DEPTH.get(tier, 1) for tier in one.resource.tiers), default=1),
-        disk=kind_of(one).delays_cpu,
-        key=one.resource.key,
+        waited_for=not suspicion.not_waited_for,
+        memory=kind_of(suspicion).explains_disks,
+        kinds=len(suspicion.evidence),
+        used_up=WAYS[suspicion.kind] != "time",
+        exact=suspicion.exact,
+        depth=max((DEPTH.get(tier, 1) for tier in suspicion.resource.tiers), default=1),
+        disk=kind_of(suspicion).delays_cpu,
+        key=suspicion.resource.key,
     )

@@ -92,7 +92,7 @@ def without_room(case: Case, stage: Stage, *, served: bool) -> Iterator[tuple[fl
     What does more than was declared has another limit. Memory is judged by what is read again for lack of it,
     and connections only where all was ``served``: users who wait fill them.
     """
-    found = []
+    result = []
     for one in case.resources:
         kind = KINDS[one.type]
         measured = kind.measure(one, stage.rows)
@@ -100,8 +100,8 @@ def without_room(case: Case, stage: Stage, *, served: bool) -> Iterator[tuple[fl
         if used is not None and used >= ROOM.value and not exceeds(used):
             name, limit = kind.name(one, measured), "its declared limit" if one.limits else "its limit"
             text = f"{name} is at {units.percent(used)} of {limit}"
-            found.append((used, NoSingleCause(text, MORE_LOAD.format(name=name))))
-    yield from sorted(found, key=lambda each: -each[0])
+            result.append((used, NoSingleCause(text, MORE_LOAD.format(name=name))))
+    yield from sorted(result, key=lambda each: -each[0])
 
 
 def hidden(case: Case) -> Iterator[NoSingleCause]:
@@ -235,7 +235,7 @@ def conclude(case: Case) -> Conclusion:
         )
     if case.found:
         return _used_up(case, case.stage)
-    return _nothing_used_up(case, case.stage)
+    return _nothing_saturated(case, case.stage)
 
 
 def _blocking(case: Case) -> tuple[Gate, ...]:
@@ -252,8 +252,8 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
     ]
     if case.found and used_by_generator(case.found[0]):
         fact = facts(case.found[0])[0]
-        said = replace(fact, fact=f"the load generator used most of the farm's cores ({fact.fact})")
-        gates.append(Gate("", said, "give the load generator cores of its own"))
+        answer = replace(fact, fact=f"the load generator used most of the farm's cores ({fact.fact})")
+        gates.append(Gate("", answer, "give the load generator cores of its own"))
     return tuple(gates)
 
 
@@ -275,12 +275,12 @@ def _excused(case: Case) -> bool:
     )
 
 
-def _often_full(one: Resource) -> bool:
+def _often_full(resource: Resource) -> bool:
     """Whether a resource hardly had room in more than a tenth of the time."""
-    least = KINDS[one.type].maybe_full
+    least = KINDS[resource.type].maybe_full
     if least is None:
         return False
-    full = one.columns[least.column] >= least.limit.value
+    full = resource.columns[least.column] >= least.limit.value
     return bool(len(full)) and float(full.mean()) > OFTEN.value
 
 
@@ -299,9 +299,9 @@ def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
         )
     if not any(flow.ok for flow in case.flows):
         kinds = sorted({kind for flow in case.flows for kind in failures(inputs, flow)})
-        said = [words for flow in case.flows for words in said_of(inputs, flow)]
+        lines = [words for flow in case.flows for words in said_of(inputs, flow)]
         return (
-            f"all operations failed ({', '.join([*kinds, *said])})",
+            f"all operations failed ({', '.join([*kinds, *lines])})",
             "Remove the cause of the failures, then run again.",
         )
     return None
@@ -337,12 +337,12 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
     )
 
 
-def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
+def _nothing_saturated(case: Case, stage: Stage) -> Conclusion:
     """No limit reached if the schedule limited the load; if the farm did, something unmeasured limits it."""
     pressed, unhealthy = pressed_words(case.flows), tuple(health_checks(case))
     near = tuple(without_room(case, stage, served=not pressed))
-    found = (*(why for _, why in near), *unhealthy)
-    if not pressed and not found:
+    result = (*(why for _, why in near), *unhealthy)
+    if not pressed and not result:
         most_used = next(iter(output.others(None, demands_of(case))), None)
         words = summary.not_reached_words(case.served_per_s(), most_used)
         return Conclusion("not_reached", words)
@@ -353,12 +353,12 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     first = f"{pressed}, yet" if pressed else "the offered load was served, and"
     full = any(used >= UTILISATION.value for used, _ in near)
     rest = "no wait for a resource was seen" if full else "no measured resource was saturated"
-    why = "; ".join((f"{first} {rest}", *(one.why for one in found)))
+    why = "; ".join((f"{first} {rest}", *(one.why for one in result)))
     return Conclusion(
         "inconclusive",
         summary.inconclusive_words(why, candidates),
         candidates=candidates,
-        experiment=found[0].experiment if found else summary.experiment(case.flows, ()),
+        experiment=result[0].experiment if result else summary.experiment(case.flows, ()),
         why=why,
         served=not pressed and not unhealthy and not full,
     )

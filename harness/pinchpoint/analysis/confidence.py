@@ -55,13 +55,13 @@ class Trust:
 
 
 def votes(
-    found: Sequence[Suspicion], resources: tuple[Resource, ...], stage: Stage, flows: tuple[Flow, ...]
+    suspicions: Sequence[Suspicion], resources: tuple[Resource, ...], stage: Stage, flows: tuple[Flow, ...]
 ) -> Counter[str | None]:
     """Resource -> in how many block-bootstrap resamples of the stage it comes first; None: nothing does.
 
-    What several levels say of a resource (``found``) is not drawn anew: it comes from all of them.
+    What several levels say of a resource (``suspicions``) is not drawn anew: it comes from all of them.
     """
-    grown = {one.resource.key: {fact.evidence for fact in one.grown} for one in found}
+    grown = {one.resource.key: {fact.evidence for fact in one.grown} for one in suspicions}
     random = np.random.default_rng(SEED)
     resources = tuple(one for one in resources if _could_be_suspected(one, stage))
     counted: Counter[str | None] = Counter()
@@ -74,39 +74,39 @@ def votes(
     return counted
 
 
-def _could_be_suspected(one: Resource, stage: Stage) -> bool:
+def _could_be_suspected(resource: Resource, stage: Stage) -> bool:
     """Whether any choice of the rows could: of what never reaches its limit none does.
 
     What others are judged by is kept in any case: how much is used of disks, allowances and interfaces.
     """
-    least = KINDS[one.type].least
+    least = KINDS[resource.type].least
     if (
         least is None
-        or least.column not in one.columns
-        or KINDS[one.type].own_use(one, stage.rows) is not None
+        or least.column not in resource.columns
+        or KINDS[resource.type].own_use(resource, stage.rows) is not None
     ):
         return True
-    return bool((one.columns[least.column][stage.rows] >= least.limit.value).any())
+    return bool((resource.columns[least.column][stage.rows] >= least.limit.value).any())
 
 
 def trust(
     inputs: Inputs,
-    found: tuple[Suspicion, ...],
+    suspicions: tuple[Suspicion, ...],
     resources: tuple[Resource, ...],
     stage: Stage,
     flows: tuple[Flow, ...],
     knee: Knee,
 ) -> Trust:
     """High, medium or low by docs/rules.md; None names no one. Too few load levels: medium at most."""
-    first = found[0]
-    named = votes(found, resources, stage, flows)
+    first = suspicions[0]
+    named = votes(suspicions, resources, stage, flows)
     stable = named[first.resource.key] / RESAMPLES
     if stable < STABLE_MEDIUM.value:
         return Trust(None, stable, ("resamples of the run name different resources",), named)
     undecided = _undecided(inputs, first)
     if undecided is not None:
         return Trust(None, stable, (undecided.why,), named, undecided.experiment)
-    lowered = tuple(_lowering(inputs, found, resources, stage, flows))
+    lowered = tuple(_lowering(inputs, suspicions, resources, stage, flows))
     if lowered:
         return Trust("low", stable, lowered, named, kind_of(first).experiment(first, stage.rows))
     if knee.levels < MIN_LEVELS.value:
@@ -130,13 +130,13 @@ def _short_of_high(first: Suspicion, stable: float) -> Iterator[str]:
 
 def _lowering(
     inputs: Inputs,
-    found: tuple[Suspicion, ...],
+    suspicions: tuple[Suspicion, ...],
     resources: tuple[Resource, ...],
     stage: Stage,
     flows: tuple[Flow, ...],
 ) -> Iterator[str]:
     """Every reason that lowers the confidence to low."""
-    first, context = found[0], Context(inputs, resources, stage.rows, flows)
+    first, context = suspicions[0], Context(inputs, resources, stage.rows, flows)
     if len(first.evidence) < 2:
         yield "only one kind of evidence"
     if len(stage.rows) < MIN_SAMPLES.value:
@@ -149,7 +149,11 @@ def _lowering(
     for one in resources:
         if one.key != first.resource.key:
             yield from KINDS[one.type].beside(one, first, context)
-    if len(found) > 1 and not found[1].not_waited_for and len(found[1].evidence) >= len(first.evidence):
+    if (
+        len(suspicions) > 1
+        and not suspicions[1].not_waited_for
+        and len(suspicions[1].evidence) >= len(first.evidence)
+    ):
         yield "another resource is saturated as well"
     yield from unseen(inputs)
     yield from stolen(inputs)

@@ -74,15 +74,15 @@ class Contention:
 
     def fact(self) -> Fact:
         """The same as something that was measured."""
-        found = CONTENDED.value, CONTENDED.source, CONTENDED.says
-        return Fact(self.words(), METRIC, self.ratio, self.host, "", "context", *found)
+        result = CONTENDED.value, CONTENDED.source, CONTENDED.says
+        return Fact(self.words(), METRIC, self.ratio, self.host, "", "context", *result)
 
 
 def find_contention(inputs: Inputs) -> Contention | None:
     """The machine on which other processes took most CPU; None if that was not measured."""
     hosts = dict.fromkeys(key.host for key in inputs.samples.keys(METRIC))
-    found = [one for one in (_on(inputs, host) for host in hosts) if one is not None]
-    return max(found, key=lambda one: one.ratio, default=None)
+    result = [one for one in (_on(inputs, host) for host in hosts) if one is not None]
+    return max(result, key=lambda one: one.ratio, default=None)
 
 
 def _on(inputs: Inputs, host: str) -> Contention | None:

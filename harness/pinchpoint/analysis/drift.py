@@ -44,7 +44,7 @@ def drift_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
 
 def _scenario(inputs: Inputs, name: str, parts: list[Any]) -> Iterator[dict[str, Any]]:
     whole = inputs.traffic.of(name).whole()
-    found: dict[str, list[float | None]] = {
+    result: dict[str, list[float | None]] = {
         "throughput_per_s": [],
         "p50_s": [],
         "p99_s": [],
@@ -54,11 +54,11 @@ def _scenario(inputs: Inputs, name: str, parts: list[Any]) -> Iterator[dict[str,
         step = inputs.window.step_s
         there = whole.during(Window(inputs.window.first_s + int(part[0]) * step, step, len(part)))
         times = there.ok().response() or there.ok().service()
-        found["throughput_per_s"].append(there.ok().count / (len(part) * step))
-        found["p50_s"].append(times.p50_s if times else None)
-        found["p99_s"].append(times.p99_s if times else None)
-        found["error_ratio"].append(there.failures / there.count if there.count else None)
-    for metric, values in found.items():
+        result["throughput_per_s"].append(there.ok().count / (len(part) * step))
+        result["p50_s"].append(times.p50_s if times else None)
+        result["p99_s"].append(times.p99_s if times else None)
+        result["error_ratio"].append(there.failures / there.count if there.count else None)
+    for metric, values in result.items():
         yield _row(name, "", metric, np.array(values, dtype=float))
 
 

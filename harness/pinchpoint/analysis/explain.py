@@ -41,9 +41,9 @@ class Looked:
 
 def look(case: Case, stage: Stage) -> tuple[Looked, ...]:
     """Every resource that was considered, the most used first; those whose use is not known come last."""
-    found = [_looked(case, stage, resource) for resource in case.resources]
+    result = [_looked(case, stage, resource) for resource in case.resources]
     return tuple(
-        sorted(found, key=lambda each: -(-1.0 if each.one.found.use is None else each.one.found.use))
+        sorted(result, key=lambda each: -(-1.0 if each.one.found.use is None else each.one.found.use))
     )
 
 
@@ -61,41 +61,45 @@ def _innocent(case: Case, stage: Stage, resource: Resource) -> Suspicion:
     return kind.innocent(resource, kind.measure(resource, stage.rows), case.flows)
 
 
-def _saturation(one: Suspicion) -> Check:
+def _saturation(suspicion: Suspicion) -> Check:
     """E1: its utilisation, or the measure that replaces it."""
-    kind = KINDS[one.resource.type]
-    room = None if "E1" in one.evidence else kind.room(one, one.found)
+    kind = KINDS[suspicion.resource.type]
+    room = None if "E1" in suspicion.evidence else kind.room(suspicion, suspicion.found)
     if room is not None:
         return Check("E1", None if room.value is None else False, room)
-    about = facts(one)
+    about = facts(suspicion)
     fact = next((each for each in about if each.evidence == "E1"), next(iter(about), None))
     if fact is None or fact.value is None:
-        return Check("E1", None, _unknown(one, "its use was not measured"))
-    if "E1" not in one.evidence and fact.evidence == "E1" and _reached(fact):
-        why = kind.excused(one.found)
+        return Check("E1", None, _unknown(suspicion, "its use was not measured"))
+    if "E1" not in suspicion.evidence and fact.evidence == "E1" and _reached(fact):
+        why = kind.excused(suspicion.found)
         return Check("E1", False, replace(fact, fact=f"{fact.fact}, but {why}") if why else fact)
-    return Check("E1", "E1" in one.evidence, fact)
+    return Check("E1", "E1" in suspicion.evidence, fact)
 
 
-def _growth(one: Suspicion, case: Case, kind: str) -> Check:
+def _growth(suspicion: Suspicion, case: Case, kind: str) -> Check:
     """E2 and E3: from several levels only, and of what was measured at them."""
     rule = KIND[kind]
-    grown = next((fact for fact in one.grown if fact.evidence == kind), None)
+    grown = next((fact for fact in suspicion.grown if fact.evidence == kind), None)
     if grown is not None:
         return Check(kind, True, grown)
-    why = "only a load in steps can show it" if case.climb is None else why_not_shown(one, case.climb, kind)
+    why = (
+        "only a load in steps can show it"
+        if case.climb is None
+        else why_not_shown(suspicion, case.climb, kind)
+    )
     if why:
-        return Check(kind, None, _unknown(one, why, rule))
-    return Check(kind, False, _unknown(one, "not found at the load levels", rule))
+        return Check(kind, None, _unknown(suspicion, why, rule))
+    return Check(kind, False, _unknown(suspicion, "not found at the load levels", rule))
 
 
-def _witness(one: Suspicion) -> Check:
+def _witness(suspicion: Suspicion) -> Check:
     """E4: what an independent source reports of it."""
-    seen = tuple(KINDS[one.resource.type].witnesses(one, one.found))
+    seen = tuple(KINDS[suspicion.resource.type].witnesses(suspicion, suspicion.found))
     fact = next((each for each in seen if each.evidence == "E4"), next(iter(seen), None))
     if fact is None or fact.value is None:
-        return Check("E4", None, _unknown(one, "no second source was available"))
-    return Check("E4", "E4" in one.evidence or (fact.evidence == "E4" and _reached(fact)), fact)
+        return Check("E4", None, _unknown(suspicion, "no second source was available"))
+    return Check("E4", "E4" in suspicion.evidence or (fact.evidence == "E4" and _reached(fact)), fact)
 
 
 def _reached(fact: Fact) -> bool:
@@ -106,10 +110,10 @@ def _reached(fact: Fact) -> bool:
     return fact.value < fact.threshold if below else fact.value >= fact.threshold
 
 
-def _unknown(one: Suspicion, why: str, rule: Threshold | None = None) -> Fact:
-    host = one.resource.hosts[0] if one.resource.hosts else ""
+def _unknown(suspicion: Suspicion, why: str, rule: Threshold | None = None) -> Fact:
+    host = suspicion.resource.hosts[0] if suspicion.resource.hosts else ""
     source, says = (rule.source, rule.says) if rule else (None, None)
-    return Fact(why, "", None, host, one.resource.instance, "context", None, source, says)
+    return Fact(why, "", None, host, suspicion.resource.instance, "context", None, source, says)
 
 
 def explain(case: Case, concluded: Conclusion) -> Explanation:
@@ -156,9 +160,9 @@ def _row(case: Case, looked: Looked, concluded: Conclusion) -> Considered:
     )
 
 
-def _suspected(one: Suspicion) -> bool:
+def _suspected(suspicion: Suspicion) -> bool:
     """Whether it is saturated or waited for; a queue that grows with the load is not enough."""
-    return bool(one.evidence & {"E1", "E4"})
+    return bool(suspicion.evidence & {"E1", "E4"})
 
 
 def _why(case: Case, looked: Looked, concluded: Conclusion) -> str:
@@ -175,11 +179,11 @@ def _why(case: Case, looked: Looked, concluded: Conclusion) -> str:
     return "utilisation not known" if looked.checks[0].holds is None else "not saturated"
 
 
-def _why_not(case: Case, one: Suspicion) -> str:
+def _why_not(case: Case, suspicion: Suspicion) -> str:
     """Why one that something speaks against is not taken for a suspect."""
-    if kind_of(one).yields:
+    if kind_of(suspicion).yields:
         return "named only if CPU, memory and disks are below their limits, and they are not"
-    if kind_of(one).explained(one, case.found):
+    if kind_of(suspicion).explained(suspicion, case.found):
         return "the machine's limit for all its disks explains this disk's latency"
     return "no work waited for it"
 
@@ -201,15 +205,15 @@ AHEAD: Mapping[str, Callable[[Suspicion, Suspicion], str]] = {
 """Field of the rank -> why the one comes before the other."""
 
 
-def ahead(one: Suspicion, other: Suspicion) -> str:
+def ahead(suspicion: Suspicion, other: Suspicion) -> str:
     """Why the one is taken for the cause rather than the other."""
-    pairs = zip(Rank._fields, rank(one), rank(other), strict=True)
+    pairs = zip(Rank._fields, rank(suspicion), rank(other), strict=True)
     field = next((name for name, mine, its in pairs if mine != its), "key")
-    return AHEAD[field](one, other)
+    return AHEAD[field](suspicion, other)
 
 
-def _kinds(one: Suspicion) -> str:
-    return listed([PROVES[each] for each in sorted(one.evidence)])
+def _kinds(suspicion: Suspicion) -> str:
+    return listed([PROVES[each] for each in sorted(suspicion.evidence)])
 
 
 def _reasons(case: Case, concluded: Conclusion) -> Iterator[str]:
@@ -293,8 +297,8 @@ def _nearest(case: Case, looked: tuple[Looked, ...]) -> Iterator[str]:
 def _without(case: Case, stage: Stage, first: Suspicion) -> str:
     """Who would be named if the winner were not there."""
     rest = [one for one in case.resources if one.key != first.resource.key]
-    found = by_all_levels(suspects(rest, stage.rows, case.flows), case.climb)
-    following = next((one for one in found if not one.not_waited_for), None)
+    result = by_all_levels(suspects(rest, stage.rows, case.flows), case.climb)
+    following = next((one for one in result if not one.not_waited_for), None)
     if following is None:
         return f"without {thing(first)} no resource would be the bottleneck"
     return f"without {thing(first)} the bottleneck would be {thing(following)}"

@@ -28,12 +28,12 @@ def failures(inputs: Inputs, flow: Flow) -> Iterator[str]:
 
 def said_of(inputs: Inputs, flow: Flow) -> list[str]:
     """What the server said of a scenario's statements that failed, with each one's file and line, if any."""
-    said = [
+    lines = [
         f"{event.get('said')}, {_place(event)}"
         for event in inputs.events
         if event.get("event") == "statement_failed" and event.get("scenario") == flow.load.scenario
     ]
-    return said[:NAMED]
+    return lines[:NAMED]
 
 
 def _place(event: Mapping[str, Any]) -> str:

@@ -83,8 +83,8 @@ def _fact(
     text: str, metric: str, value: float | None, limit: Threshold | None, where: tuple[str, str]
 ) -> Fact:
     host, instance = where
-    found = (limit.value, limit.source, limit.says) if limit else (None, None, None)
-    return Fact(text, metric, value, host, instance, "context", *found)
+    result = (limit.value, limit.source, limit.says) if limit else (None, None, None)
+    return Fact(text, metric, value, host, instance, "context", *result)
 
 
 def _recorder(inputs: Inputs) -> Iterator[Gate]:

@@ -82,31 +82,35 @@ class Line:
         return (1 - self.base) / self.each_s
 
 
-def with_growth(found: Sequence[Suspicion], climb: SteppedLevels) -> tuple[Suspicion, ...]:
+def with_growth(suspicions: Sequence[Suspicion], climb: SteppedLevels) -> tuple[Suspicion, ...]:
     """The suspicions with the evidence of the load levels; unchanged if there are too few levels."""
     if len(climb.levels) < MIN_LEVELS.value:
-        return tuple(found)
-    return tuple(_grown(one, climb) for one in found)
+        return tuple(suspicions)
+    return tuple(_grown(one, climb) for one in suspicions)
 
 
-def _grown(one: Suspicion, climb: SteppedLevels) -> Suspicion:
-    measured = climb.measured(one.resource)
+def _grown(suspicion: Suspicion, climb: SteppedLevels) -> Suspicion:
+    measured = climb.measured(suspicion.resource)
     if not measured:
-        return one
-    use = np.array([_use(each, one) for each in measured], dtype=float)
+        return suspicion
+    use = np.array([_use(each, suspicion) for each in measured], dtype=float)
     line = find_line(climb, use)
-    facts = [fact for fact in (_queue(one, measured, use, climb), _ceiling(one, line, climb)) if fact]
-    evidence = one.evidence | {fact.evidence for fact in facts}
-    return replace(one, evidence=evidence, grown=tuple(facts), outrun=_outrun(line, climb))
+    facts = [
+        fact for fact in (_queue(suspicion, measured, use, climb), _ceiling(suspicion, line, climb)) if fact
+    ]
+    evidence = suspicion.evidence | {fact.evidence for fact in facts}
+    return replace(suspicion, evidence=evidence, grown=tuple(facts), outrun=_outrun(line, climb))
 
 
-def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: SteppedLevels) -> Fact | None:
+def _queue(
+    suspicion: Suspicion, measured: Sequence[Measures], use: Floats, climb: SteppedLevels
+) -> Fact | None:
     """E2: what waits for it grows with the load, by Kendall's rank correlation.
 
     Where nothing of it is left a queue is as long as a pool of users or connections lets it be: those levels
     count as one.
     """
-    words, metric, show = KINDS[one.resource.type].waiting or ("", "", units.percent)
+    words, metric, show = KINDS[suspicion.resource.type].waiting or ("", "", units.percent)
     waiting = np.array([each.waiting for each in measured], dtype=float)
     known = np.isfinite(waiting)
     if not metric or known.sum() < MIN_LEVELS.value:
@@ -122,29 +126,31 @@ def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: Ste
         f"{words} grew with the load: {first} at the first level, {last} at the last "
         f"(Kendall's tau {tau:.2f})"
     )
-    return _fact(one, text, metric, float(waiting[known][-1]), "E2", RISES)
+    return _fact(suspicion, text, metric, float(waiting[known][-1]), "E2", RISES)
 
 
-def why_not_shown(one: Suspicion, climb: SteppedLevels, kind: str) -> str:
+def why_not_shown(suspicion: Suspicion, climb: SteppedLevels, kind: str) -> str:
     """Why the levels cannot show whether the queue grows (``E2``) or the ceiling fits (``E3``), else ""."""
     if len(climb.levels) < MIN_LEVELS.value:
         return f"{len(climb.levels)} load levels, at least {MIN_LEVELS.value:.0f} are needed"
-    measured = climb.measured(one.resource)
+    measured = climb.measured(suspicion.resource)
     if kind == "E2":
-        known = [each for each in measured if KINDS[one.resource.type].waiting and each.waiting is not None]
+        known = [
+            each for each in measured if KINDS[suspicion.resource.type].waiting and each.waiting is not None
+        ]
         return "" if len(known) >= MIN_LEVELS.value else "its queue was not measured"
-    known = [each for each in measured if _use(each, one) is not None]
+    known = [each for each in measured if _use(each, suspicion) is not None]
     return "" if len(known) >= LINE else "its utilisation is not known"
 
 
-def _ceiling(one: Suspicion, line: Line | None, climb: SteppedLevels) -> Fact | None:
+def _ceiling(suspicion: Suspicion, line: Line | None, climb: SteppedLevels) -> Fact | None:
     """E3: the ceiling computed from its use per operation is the highest throughput measured."""
     reached = float(climb.done.max())
     if line is None or abs(line.ceiling_per_s / reached - 1) > CEILING.value:
         return None
     text = _used_up_words(line, reached)
-    found = _fact(one, text, "operations.throughput_per_s", line.ceiling_per_s, "E3", CEILING)
-    return replace(found, host="", instance=climb.levels[0].scenario)
+    result = _fact(suspicion, text, "operations.throughput_per_s", line.ceiling_per_s, "E3", CEILING)
+    return replace(result, host="", instance=climb.levels[0].scenario)
 
 
 def _outrun(line: Line | None, climb: SteppedLevels) -> str:
@@ -189,17 +195,17 @@ def _before(climb: SteppedLevels, level: Level) -> bool:
     return not climb.knee.found or level.amount <= (climb.knee.level or 0.0)
 
 
-def _use(found: Measures, one: Suspicion) -> float | None:
+def _use(measures: Measures, suspicion: Suspicion) -> float | None:
     """Its utilisation; unknown for a disk whose cap is unknown or contradicted."""
-    return found.use if KINDS[one.resource.type].grows and not one.contradicted else None
+    return measures.use if KINDS[suspicion.resource.type].grows and not suspicion.contradicted else None
 
 
-def _fact(one: Suspicion, text: str, metric: str, value: float, kind: str, rule: Threshold) -> Fact:
+def _fact(suspicion: Suspicion, text: str, metric: str, value: float, kind: str, rule: Threshold) -> Fact:
     """The rule's number is no value of the metric: it stays out of the fact.
 
     Pressure and lock waits are measured per host; only disks have series of their own.
     """
-    host = one.resource.hosts[0] if one.resource.hosts else ""
-    own = one.resource.instance if KINDS[one.resource.type].own_series else ""
-    instance = None if one.resource.whole is not None else own
+    host = suspicion.resource.hosts[0] if suspicion.resource.hosts else ""
+    own = suspicion.resource.instance if KINDS[suspicion.resource.type].own_series else ""
+    instance = None if suspicion.resource.whole is not None else own
     return Fact(text, metric, value, host, instance, kind, None, rule.source, rule.says)

@@ -105,9 +105,9 @@ def _two_lines(load: Floats, done: Floats) -> tuple[int, float, float]:
     best: tuple[float, int, float, float] | None = None
     for at in range(EDGE - 1, len(load) - EDGE):
         terms = np.column_stack([np.ones_like(load), load, np.maximum(0, load - load[at])])
-        found, *_ = np.linalg.lstsq(terms, done, rcond=None)
-        _, slope, bend = found
-        error = float(np.sum((terms @ found - done) ** 2))
+        result, *_ = np.linalg.lstsq(terms, done, rcond=None)
+        _, slope, bend = result
+        error = float(np.sum((terms @ result - done) ** 2))
         if best is None or error < best[0]:
             best = error, at, float(slope), float(slope + bend)
     assert best is not None  # noqa: S101 -- at least six points

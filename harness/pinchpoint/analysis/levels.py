@@ -138,7 +138,7 @@ def during_level(inputs: Inputs, level: Level) -> Inputs:
 
 def _row(inputs: Inputs, level: Level) -> dict[str, Any]:
     there = during_level(inputs, level)
-    found = scenario_table(there)[level.scenario]
+    result = scenario_table(there)[level.scenario]
     objectives = list(_due(there, level))
     figures = (
         "throughput_per_s",
@@ -155,7 +155,7 @@ def _row(inputs: Inputs, level: Level) -> dict[str, Any]:
         "unit": level.unit,
         "from": utc(level.start_s),
         "to": utc(level.end_s),
-        **{name: found[name] for name in figures},
+        **{name: result[name] for name in figures},
         "objectives_met": all(row["met"] for row in objectives) if objectives else None,
     }
 
@@ -185,31 +185,31 @@ def stepped_objectives(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[st
             [row for row in objective_table(during_level(inputs, one)) if row["scenario"] == scenario]
             for one in own
         ]
-        rows += [_climbed(own, found) for found in zip(*tables, strict=True)]
+        rows += [_over_levels(own, found) for found in zip(*tables, strict=True)]
     return tuple(rows)
 
 
-def _climbed(levels: Sequence[Level], found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _over_levels(levels: Sequence[Level], value: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One objective at each of the levels -> its row."""
-    if found[0]["metric"] == THROUGHPUT:
-        best = max(range(len(found)), key=lambda at: found[at]["value"] or 0.0)
-        if found[best]["met"] is None:
-            return {**found[best], "result": "not measured", "holds": "not measured"}
-        holds = f"{units.per_second(found[best]['value'])} at {levels[best].words}, the highest throughput"
-        return {**found[best], "result": f"{found[best]['result']}, at {levels[best].words}", "holds": holds}
-    first = next((at for at, row in enumerate(found) if row["met"] is not None), 0)
+    if value[0]["metric"] == THROUGHPUT:
+        best = max(range(len(value)), key=lambda at: value[at]["value"] or 0.0)
+        if value[best]["met"] is None:
+            return {**value[best], "result": "not measured", "holds": "not measured"}
+        holds = f"{units.per_second(value[best]['value'])} at {levels[best].words}, the highest throughput"
+        return {**value[best], "result": f"{value[best]['result']}, at {levels[best].words}", "holds": holds}
+    first = next((at for at, row in enumerate(value) if row["met"] is not None), 0)
     held = first - 1
-    while held + 1 < len(found) and found[held + 1]["met"]:
+    while held + 1 < len(value) and value[held + 1]["met"]:
         held += 1
-    if found[first]["met"] is None:
-        return {**found[first], "result": "not measured", "holds": "not measured"}
+    if value[first]["met"] is None:
+        return {**value[first], "result": "not measured", "holds": "not measured"}
     if held < first:
         words = levels[first].words
         holds = f"held at no level; whether it holds below {words} is not known"
-        return {**found[first], "result": f"{found[first]['result']}, from {words} on", "holds": holds}
-    more = "the highest there was" if held + 1 == len(found) else f"not at {levels[held + 1].words}"
+        return {**value[first], "result": f"{value[first]['result']}, from {words} on", "holds": holds}
+    more = "the highest there was" if held + 1 == len(value) else f"not at {levels[held + 1].words}"
     holds = f"met up to {levels[held].words}, {more}"
-    return {**found[held], "result": f"met up to {levels[held].words}", "holds": holds}
+    return {**value[held], "result": f"met up to {levels[held].words}", "holds": holds}
 
 
 def highest_held(
@@ -219,7 +219,7 @@ def highest_held(
 
     ``never_per_s`` is a throughput that is wanted and that no level came near, else None: the others held.
     """
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         own = [row for row in rows if row["scenario"] == scenario]
         asked = [row for row in own if row["objectives_met"] is not None]
@@ -231,14 +231,14 @@ def highest_held(
                 break
             if row["objectives_met"]:  # otherwise no level could meet it: no more is served than is offered
                 held = row
-        found[scenario] = {
+        result[scenario] = {
             "unit": own[0]["unit"],
             "level": held["level"] if held else None,
             "throughput_per_s": held["throughput_per_s"] if held else None,
             "all_held": held is own[-1],
             "never_per_s": _never(own, [one for one in objectives if one["scenario"] == scenario]),
         }
-    return found
+    return result
 
 
 def _never(own: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]]) -> float | None:
@@ -251,12 +251,12 @@ def _never(own: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, A
 def held_words(held: Mapping[str, Mapping[str, Any]], levels: Sequence[Level]) -> Iterator[str]:
     """The highest load at which the objectives were met, for the summary."""
     words = {(level.scenario, level.amount): level.words for level in levels}
-    for scenario, found in held.items():
-        if found["level"] is None:
+    for scenario, result in held.items():
+        if result["level"] is None:
             yield f"The objectives of {scenario} were met at no level."
         else:
-            most = ", the highest there was" if found["all_held"] else ""
-            up_to = f"{words[scenario, found['level']]}{most}{never_words(found)}"
+            most = ", the highest there was" if result["all_held"] else ""
+            up_to = f"{words[scenario, result['level']]}{most}{never_words(result)}"
             yield f"The objectives of {scenario} were met up to {up_to}."
 
 

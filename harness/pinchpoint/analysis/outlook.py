@@ -63,8 +63,8 @@ def look_ahead(
     advice = tuple(_on_generator(blocking) if blocking else ())
     if first is not None:
         basis = AdviceInputs(case, first, demands, Asked(case, ""))
-        found = kind_of(first).advise(basis, first.found)
-        advice = tuple(_with_room(one, case, first, now) for one in found)
+        result = kind_of(first).advise(basis, first.found)
+        advice = tuple(_with_room(one, case, first, now) for one in result)
     elif not blocking:  # what would have to be known of those who may be it
         advice = tuple(
             one for each in candidates for one in KINDS[each.resource].advise_on(each, case.inputs)
@@ -79,12 +79,12 @@ def look_ahead(
     )
 
 
-def _with_room(one: _Ahead, case: Case, first: Suspicion | None, now: float) -> _Ahead:
+def _with_room(ahead: _Ahead, case: Case, first: Suspicion | None, now: float) -> _Ahead:
     """Its gain also assumes room on resources that were not measured: the next limit may be one of them."""
-    if one.gain_ratio is None:
-        return one
-    unknown = list(_unknown_room(case, first, (1 + one.gain_ratio) * now))
-    return replace(one, assumes=f"{one.assumes}; room for it on {listed(unknown)}") if unknown else one
+    if ahead.gain_ratio is None:
+        return ahead
+    unknown = list(_unknown_room(case, first, (1 + ahead.gain_ratio) * now))
+    return replace(ahead, assumes=f"{ahead.assumes}; room for it on {listed(unknown)}") if unknown else ahead
 
 
 def _unknown_room(case: Case, first: Suspicion | None, times: float) -> Iterator[str]:
@@ -165,20 +165,20 @@ def _of_levels(case: Case) -> Headroom | None:
     """For a load in steps that missed its objectives: the last level that met them ÷ the judged level."""
     if case.climb is None:
         return None
-    for scenario, found in highest_held(case.climb.rows_of_levels, case.inputs.objectives).items():
-        now, level = _now(case, scenario), found["level"]
-        if found["all_held"] or now is None:
+    for scenario, result in highest_held(case.climb.rows_of_levels, case.inputs.objectives).items():
+        now, level = _now(case, scenario), result["level"]
+        if result["all_held"] or now is None:
             continue
         if level is None:
-            first = units.load_level(case.climb.levels[0].amount, found["unit"])
+            first = units.load_level(case.climb.levels[0].amount, result["unit"])
             own = (row for row in case.climb.rows_of_levels if row["scenario"] == scenario)
             if next(own)["objectives_met"] is None:
                 return _unknown(
                     f"the objectives of {scenario} were met at no level: that rate was never reached"
                 )
             return _unknown(f"the objectives of {scenario} were met at no level: try a load below {first}")
-        done = found["throughput_per_s"]
-        words = units.load_level(level, found["unit"])
+        done = result["throughput_per_s"]
+        words = units.load_level(level, result["unit"])
         return Headroom(
             ratio=max(0.0, done / now - 1),
             how="levels",
@@ -186,7 +186,7 @@ def _of_levels(case: Case) -> Headroom | None:
             now_per_s=now,
             objectives_per_s=done,
             why=f"the objectives of {scenario} were met up to {words}, with {units.per_second(done)} done"
-            f"{never_words(found)}; {units.per_second(now)} are done in the judged part",
+            f"{never_words(result)}; {units.per_second(now)} are done in the judged part",
         )
     return None
 

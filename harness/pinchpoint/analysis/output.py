@@ -26,21 +26,21 @@ def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
     return utc(window.first_s + first * window.step_s), utc(window.first_s + (last + 1) * window.step_s)
 
 
-def named(inputs: Inputs, stage: Stage, one: Suspicion, trust: Trust | None) -> Suspect:
+def named(inputs: Inputs, stage: Stage, suspicion: Suspicion, trust: Trust | None) -> Suspect:
     """A suspicion as the verdict names it; without ``trust`` it is a candidate only."""
-    tier, host = owner(one.resource, one.found)
+    tier, host = owner(suspicion.resource, suspicion.found)
     return Suspect(
-        kind=one.kind,
+        kind=suspicion.kind,
         tier=tier,
         host=host,
-        resource=kind_of(one).reported,
-        instance=one.resource.instance,
-        role=one.resource.role,
+        resource=kind_of(suspicion).reported,
+        instance=suspicion.resource.instance,
+        role=suspicion.resource.role,
         confidence=trust.level if trust else None,
         window=window_of(inputs, stage),
-        evidence=facts(one),
-        shared_with=tuple(other for other in one.resource.tiers if other != tier),
-        uses=tuple({"tier": name, "share_ratio": share} for name, share in one.found.uses.items()),
+        evidence=facts(suspicion),
+        shared_with=tuple(other for other in suspicion.resource.tiers if other != tier),
+        uses=tuple({"tier": name, "share_ratio": share} for name, share in suspicion.found.uses.items()),
         why_not_more=trust.why_not_more if trust else (),
     )
 
@@ -70,10 +70,10 @@ def nearest(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tupl
     """Where nothing stands out: the two resources nearest to their limit, the unmeasured among them."""
     ranked = []
     for one in resources:
-        kind, found = KINDS[one.type], measure(one, stage.rows)
-        near = kind.nearness(one, found)
+        kind, result = KINDS[one.type], measure(one, stage.rows)
+        near = kind.nearness(one, result)
         if kind.nearest and one.whole is None and near >= PRESSED.value:
-            ranked.append((-near, -1.0 if found.use is None else found.use, one))
+            ranked.append((-near, -1.0 if result.use is None else result.use, one))
     ranked.sort(key=lambda each: (each[0], -each[1]))
     return candidates(inputs, stage, (one for *_, one in ranked[:2]))
 
@@ -84,20 +84,20 @@ def candidates(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> t
     return tuple(_candidate(inputs, stage, one, kind) for one, kind in rated if kind.candidate is not None)
 
 
-def _candidate(inputs: Inputs, stage: Stage, one: Resource, kind: ResourceKind[Any]) -> Suspect:
-    found = kind.measure(one, stage.rows)
-    tier, host = kind.owner(one, found)
+def _candidate(inputs: Inputs, stage: Stage, resource: Resource, kind: ResourceKind[Any]) -> Suspect:
+    result = kind.measure(resource, stage.rows)
+    tier, host = kind.owner(resource, result)
     return Suspect(
         kind=kind.candidate or kind.kind,
         tier=tier,
         host=host,
-        resource=one.type,
-        instance=one.instance,
-        role=one.role,
+        resource=resource.type,
+        instance=resource.instance,
+        role=resource.role,
         confidence=None,
         window=window_of(inputs, stage),
-        evidence=(kind.standing(one, found),),
-        shared_with=tuple(other for other in one.tiers if other != tier),
+        evidence=(kind.standing(resource, result),),
+        shared_with=tuple(other for other in resource.tiers if other != tier),
     )
 
 
@@ -121,14 +121,14 @@ def others(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Demand, 
     return tuple(one for one in demands if _counts(one, first))
 
 
-def _counts(one: Demand, first: Suspicion | None) -> bool:
-    resource = one.resource
+def _counts(demand: Demand, first: Suspicion | None) -> bool:
+    resource = demand.resource
     if first is not None and resource.key == first.resource.key:
         return False
     # What the load itself takes of it must count: sessions that stay open use a pool at any load. What does
     # more than it can is not what was declared; a little more is at its limit.
     part = first is not None and KINDS[resource.type].is_part_of(resource, first.resource)
-    return not exceeds(one.use) and one.use - one.base >= LEAST_USED and not part
+    return not exceeds(demand.use) and demand.use - demand.base >= LEAST_USED and not part
 
 
 def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next, ...]:
@@ -137,17 +137,17 @@ def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next,
     return tuple(_next(one, now) for one in others(first, demands))
 
 
-def _next(one: Demand, now: float) -> Next:
-    tier, host = owner(one.resource, one.found)
+def _next(demand: Demand, now: float) -> Next:
+    tier, host = owner(demand.resource, demand.found)
     return Next(
-        kind=KINDS[one.resource.type].kind,
+        kind=KINDS[demand.resource.type].kind,
         tier=tier,
         host=host,
-        resource=one.resource.type,
-        instance=one.resource.instance,
-        role=one.resource.role,
-        utilisation_ratio=one.use,
-        gain_ratio=max(0.0, one.ceiling_ratio / now - 1),
-        assumes=one.assumes,
-        at_most=one.levels > 1,
+        resource=demand.resource.type,
+        instance=demand.resource.instance,
+        role=demand.resource.role,
+        utilisation_ratio=demand.use,
+        gain_ratio=max(0.0, demand.ceiling_ratio / now - 1),
+        assumes=demand.assumes,
+        at_most=demand.levels > 1,
     )

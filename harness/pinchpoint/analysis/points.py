@@ -140,21 +140,21 @@ def _judged(
     point = points[at]
     name, held = _in_force(point, limits, burst)
     resource = _disk(role, held)
-    found = _measures(points, at, resource)
+    result = _measures(points, at, resource)
     if len(points) == 1 and limits is None:
         why = "one point, and no limit is known: latency = outstanding ÷ rate holds for every disk"
         return Judged(point, None, None, None, exact=False, why=why)
     waits_for_each = role not in COMMIT_ROLES
-    state = state_of(resource, found, wait_ratio, "", reading=waits_for_each)
-    kind = disk_kind(state) if disk_evidence(found, state) or state.slow else None
-    used = found.utilisation
+    state = state_of(resource, result, wait_ratio, "", reading=waits_for_each)
+    kind = disk_kind(state) if disk_evidence(result, state) or state.slow else None
+    used = result.utilisation
     return Judged(
         point=point,
         kind=kind,
         limit=name if used is not None else None,
         used_ratio=used,
         exact=used is not None and abs(used - 1) <= CAP_MATCH.value,
-        why=_why(kind, point, found, f"its {name}" if declared or name == "burst" else "the", held),
+        why=_why(kind, point, result, f"its {name}" if declared or name == "burst" else "the", held),
     )
 
 
@@ -213,18 +213,18 @@ def _response(points: Sequence[Point], at: int, resource: Resource) -> RateRespo
     other = at + 1 if at + 1 < len(points) else at - 1
     slope = _slope(point, points[other], resource) if 0 <= other < len(points) else None
     queued = (point.going_on or 0.0) >= WAITING_IO.value
-    found = RateResponse(slope=slope, level=point.iops, queued=queued, count=point.iops * point.seconds)
+    response = RateResponse(slope=slope, level=point.iops, queued=queued, count=point.iops * point.seconds)
     same = [one for one in points if abs(one.iops - point.iops) <= FLAT.value * point.iops]
     depth = [one.going_on for one in same if one.going_on]
     if any(one.spread is not None and one.spread > FLAT.value for one in same):
-        return found  # means may agree by chance; a regulator's seconds do as well
+        return response  # means may agree by chance; a regulator's seconds do as well
     deeper = [one for one in points if depth and (one.going_on or 0.0) >= min(depth)]
     if len(deeper) > len(same):
-        return found  # of many points some agree by chance; at a limiter all further ones do
+        return response  # of many points some agree by chance; at a limiter all further ones do
     wide = bool(depth) and min(depth) <= DEVICE_QUEUE and max(depth) >= TENFOLD * min(depth)
     rates = [one.iops for one in same]
     spread = (max(rates) - min(rates)) / 2 / float(np.median(rates))
-    return replace(found, spread=spread) if wide and spread <= REGULATOR_FLAT.value else found
+    return replace(response, spread=spread) if wide and spread <= REGULATOR_FLAT.value else response
 
 
 def _slope(point: Point, other: Point, resource: Resource) -> float | None:
@@ -239,12 +239,12 @@ def _slope(point: Point, other: Point, resource: Resource) -> float | None:
     return math.log(other.iops / point.iops) / math.log(could)
 
 
-def _why(kind: Kind | None, point: Point, found: DiskMeasures, which: str, limits: Limits | None) -> str:
+def _why(kind: Kind | None, point: Point, measures: DiskMeasures, which: str, limits: Limits | None) -> str:
     rate = units.iops(point.iops)
     each = units.seconds(point.each_s)
     outstanding = "" if point.going_on is None else f" with {units.count(point.going_on)} outstanding"
     text = f"{rate} at {each}{outstanding}"
-    if found.utilisation is not None and limits is not None:
+    if measures.utilisation is not None and limits is not None:
         caps = limits_words(limits.iops, limits.bytes_per_s)
-        text += f": {units.percent(found.utilisation)} of {which} limit ({caps})"
+        text += f": {units.percent(measures.utilisation)} of {which} limit ({caps})"
     return text if kind else f"{text}; this point shows no limit"

@@ -92,20 +92,22 @@ def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effec
     if len(rows) >= DRIFT_FROM:
         columns.append((at - at.mean()) / float(np.ptp(at)))
     design, figures = np.column_stack(columns), np.log([row[2] for row in rows])
-    found, _, rank, _ = np.linalg.lstsq(design, figures, rcond=None)
+    result, _, rank, _ = np.linalg.lstsq(design, figures, rcond=None)
     free = len(rows) - rank
     if free < 2 or rank < len(columns):
-        return {kind: Effect(math.exp(found[place])) for place, kind in enumerate(kinds, 1)}
-    spread = float(((figures - design @ found) ** 2).sum()) / free
+        return {kind: Effect(math.exp(result[place])) for place, kind in enumerate(kinds, 1)}
+    spread = float(((figures - design @ result) ** 2).sum()) / free
     errors = np.sqrt(spread * np.diag(np.linalg.inv(design.T @ design)))
     reach = scipy.stats.t.ppf((1 + SURE) / 2, free) * errors
     return {
-        kind: Effect(*(math.exp(found[place] + side * reach[place]) for side in (0, -1, 1)))
+        kind: Effect(*(math.exp(result[place] + side * reach[place]) for side in (0, -1, 1)))
         for place, kind in enumerate(kinds, 1)
     }
 
 
-def predicted(one: Suspicion | None, kind: Kind, change: Mapping[str, Any], working: float = 1.0) -> Model:
+def predicted(
+    suspicion: Suspicion | None, kind: Kind, change: Mapping[str, Any], working: float = 1.0
+) -> Model:
     """What a resource that limits as the verdict says does to throughput when it is slower.
 
     What operations wait for takes 1 ÷ ratio as long: X' ÷ X = 1 ÷ (1 + w (1 ÷ ratio - 1)), where w is the
@@ -114,25 +116,29 @@ def predicted(one: Suspicion | None, kind: Kind, change: Mapping[str, Any], work
     (utilisation law).
 
     Args:
-        one: what is known of the resource; None if nothing but its name is.
+        suspicion: what is known of the resource; None if nothing but its name is.
         kind: how it limits, or would.
         change: ``ratio``, and what it is ``of``: the resource's ``capacity``, or its ``use`` until then.
         working: the share of users' time with an operation in progress; the rest is think time.
     """
     ratio = float(change["ratio"])
     if WAYS[kind] == "time":
-        share, words = kind_of(one).waited_share(one, one.found, working) if one else waits_for(None, working)
+        share, words = (
+            kind_of(suspicion).waited_share(suspicion, suspicion.found, working)
+            if suspicion
+            else waits_for(None, working)
+        )
         return Model(1 / (1 + share * (1 / ratio - 1)), words)
-    used = 1.0 if change.get("of") == "use" else _used(one)
+    used = 1.0 if change.get("of") == "use" else _used(suspicion)
     words = "all of it is used" if used >= 1 else f"{units.percent(used)} of it is used"
     return Model(min(1.0, ratio / used), words)
 
 
-def _used(one: Suspicion | None) -> float:
+def _used(suspicion: Suspicion | None) -> float:
     """How much of it is used; all of it if that is not known, or where a limit shows by itself."""
-    if one is None or WAYS[one.kind] != "use":
+    if suspicion is None or WAYS[suspicion.kind] != "use":
         return 1.0
-    used = kind_of(one).used_share(one, one.found)
+    used = kind_of(suspicion).used_share(suspicion, suspicion.found)
     return min(1.0, used) if used else 1.0
 
 
@@ -153,19 +159,19 @@ def answer(
         return "undecided", "nothing got through in some of the windows"
     if model.ratio > PROOF_VISIBLE.value:
         return "undecided", f"at this load the model says that hardly anything changes: {model.words}"
-    said = f"{what} came to {effect.words} of what it was; the model says {units.percent(model.ratio)}"
+    text = f"{what} came to {effect.words} of what it was; the model says {units.percent(model.ratio)}"
     least, most = effect.shares(model.ratio)
     if least is None or most is None:
-        return "undecided", f"{said}; too few windows to decide"
+        return "undecided", f"{text}; too few windows to decide"
     if most < PROOF_ANSWERS.value:
-        return "contradicts", said
+        return "contradicts", text
     doubts = (
         (least < PROOF_ANSWERS.value, "the windows differ too much from each other to decide"),
         (least > PROOF_EXCEEDS.value, "it fell by more than that: more than this was made slower"),
         (also is not None, f"but so it did when {also} was slower"),
     )
     doubt = next((words for holds, words in doubts if holds), None)
-    return ("undecided", f"{said}; {doubt}") if doubt else ("agrees", said)
+    return ("undecided", f"{text}; {doubt}") if doubt else ("agrees", text)
 
 
 SPEED = "the speed of operations (1 ÷ the time they take)"
@@ -272,10 +278,10 @@ def _judged(
 # ---- what was measured -------------------------------------------------------------------------------
 
 
-def _figure(flows: Iterable[Flow], one: Suspicion | None, target: Suspect) -> Figure | None:
+def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Suspect) -> Figure | None:
     """The scenario that waits most at the suspect's tier, and the figure of it that must respond."""
     flows = [flow for flow in flows if flow.ok]
-    named = (one.disk.waiting if one.disk else one.resource.scenario) if one else None
+    named = (suspicion.disk.waiting if suspicion.disk else suspicion.resource.scenario) if suspicion else None
     own = [flow for flow in flows if flow.load.scenario == named]
     pressed = own or [flow for flow in flows if flow.pressed] or flows
     if not pressed:
@@ -312,8 +318,8 @@ def _effects(windows: Sequence[Mapping[str, Any]]) -> dict[str, Effect]:
     empty = {row["what"] for row in windows if row["value"] is None or row["value"] == 0}
     rows = [(row["what"], row["at_s"], row["value"]) for row in windows if row["value"] is not None]
     rows = [(kind, at_s, value) for kind, at_s, value in rows if value > 0]
-    found = {} if AS_IS in empty else find_effects(rows)
-    return {kind: effect for kind, effect in found.items() if kind not in empty}
+    result = {} if AS_IS in empty else find_effects(rows)
+    return {kind: effect for kind, effect in result.items() if kind not in empty}
 
 
 def _measured(effect: Effect | None, ratio: float) -> dict[str, Any]:

@@ -152,19 +152,19 @@ def _kind(disk: DiskMean) -> Kind | None:
     if disk.iops is None:
         return "disk_latency" if slow else None
     point = Point(iops=disk.iops, latency_s=disk.latency_s)
-    [found] = judge_points([point], disk.limits, role=disk.role, wait_ratio=None)
-    return found.kind or ("disk_latency" if slow else None)
+    [result] = judge_points([point], disk.limits, role=disk.role, wait_ratio=None)
+    return result.kind or ("disk_latency" if slow else None)
 
 
 def _slow(disk: DiskMean, kind: Kind) -> Suspected:
     limit, name = latency_limit(disk.role), f"{disk.tier}.{disk.role}"
-    said = []
+    lines = []
     if kind == "disk_cap" and disk.limits is not None:
-        said.append(f"{name} does {units.iops(disk.iops)} of {units.iops(disk.limits.iops)}")
-    if disk.latency_s is not None and (disk.latency_s > limit.value or not said):
+        lines.append(f"{name} does {units.iops(disk.iops)} of {units.iops(disk.limits.iops)}")
+    if disk.latency_s is not None and (disk.latency_s > limit.value or not lines):
         taken = units.seconds(disk.latency_s)
-        said.append(f"an I/O of {name} takes {taken} ({limit.source}: {limit.says})")
-    why = "; ".join(said)
+        lines.append(f"an I/O of {name} takes {taken} ({limit.source}: {limit.says})")
+    why = "; ".join(lines)
     return Suspected(kind, "disk", disk.tier, (disk.host,), disk.role, None, measured=True, why=why)
 
 
@@ -193,10 +193,10 @@ def _cpu(cpu: CpuMean) -> Suspected:
     return Suspected("cpu", "cpu", cpu.tier, (cpu.host,), None, None, measured=measured, why=why)
 
 
-def _together(found: Sequence[Suspected]) -> tuple[Suspected, ...]:
+def _together(suspecteds: Sequence[Suspected]) -> tuple[Suspected, ...]:
     """Hosts of one tier of which the same is suspected are one candidate."""
     joined: dict[tuple[str | None, str, str | None], Suspected] = {}
-    for one in found:
+    for one in suspecteds:
         key = (one.tier, one.of, one.role)
         other = joined.get(key)
         if other is None:
@@ -218,7 +218,7 @@ def _outside(sources: Sequence[SourceMean]) -> tuple[Suspected, ...]:
     """
     going_on = {source.name: source.rate_per_s * source.latency_s for source in sources}
     total = sum(going_on.values())
-    found = []
+    result = []
     for source in sources:
         share = going_on[source.name] / total if total else 0.0
         if source.tier is None and share >= POOL_HELD.value and source.latency_s >= OUTSIDE_S.value:
@@ -226,14 +226,14 @@ def _outside(sources: Sequence[SourceMean]) -> tuple[Suspected, ...]:
                 f"{units.percent(share)} of the requests in flight are at {source.name}, "
                 f"{units.seconds(source.latency_s)} each"
             )
-            found.append(
+            result.append(
                 Suspected("external", "dependency", None, (), None, source.name, measured=True, why=why)
             )
-    return tuple(found)
+    return tuple(result)
 
 
-def _name(one: Suspected) -> str:
-    hosts = ", ".join(one.hosts)
-    what = f"the {one.role} disks" if one.of == "disk" else "the CPU"
-    shown = one.measured or one.of == "disk"  # of a disk it may be its limit that is not known
-    return f"{what} of {one.tier} ({hosts}{'' if shown else ', not measured'})"
+def _name(suspected: Suspected) -> str:
+    hosts = ", ".join(suspected.hosts)
+    what = f"the {suspected.role} disks" if suspected.of == "disk" else "the CPU"
+    shown = suspected.measured or suspected.of == "disk"  # of a disk it may be its limit that is not known
+    return f"{what} of {suspected.tier} ({hosts}{'' if shown else ', not measured'})"

@@ -46,12 +46,12 @@ def _count(fact: Fact, inputs: Inputs, rows: Rows | None) -> int:
             for key in samples.keys(fact.metric)
             if fact.host in {key.host, ""} and fact.instance in {key.instance, None}
         ]
-    found = [series for series in (samples.series(*key) for key in keys) if series is not None]
-    if not found and len(keys) > 1 and fact.instance:  # single cores were not measured, only the machine
+    result = [series for series in (samples.series(*key) for key in keys) if series is not None]
+    if not result and len(keys) > 1 and fact.instance:  # single cores were not measured, only the machine
         return _count(replace(fact, instance=""), inputs, rows)
     judged = rows is not None and not fact.metric.startswith("generator.")
-    counts = [int(series.counts[rows].sum()) for series in found] if judged else []
-    return sum(counts) or sum(series.measured for series in found)  # of long intervals, the middle counts
+    counts = [int(series.counts[rows].sum()) for series in result] if judged else []
+    return sum(counts) or sum(series.measured for series in result)  # of long intervals, the middle counts
 
 
 def _scenarios(fact: Fact, inputs: Inputs) -> list[str]:

@@ -29,7 +29,7 @@ def server_table(inputs: Inputs, levels: tuple[Level, ...] = ()) -> tuple[dict[s
     return tuple(_row(inputs, objective, levels) for objective in inputs.server_objectives)
 
 
-class _Found(NamedTuple):
+class _Measured(NamedTuple):
     """One objective over one time.
 
     Attributes:
@@ -65,30 +65,30 @@ def _row(inputs: Inputs, objective: Mapping[str, Any], levels: tuple[Level, ...]
     }
     climbing = [level for level in levels if level.scenario == levels[0].scenario]
     if not climbing:
-        found, holds = _found(inputs, about), ""
-        result = _result(found)
+        value, holds = _measured_value(inputs, about), ""
+        result = _result(value)
     else:
-        found, result, holds = _climbed(inputs, about, climbing)
+        value, result, holds = _over_levels(inputs, about, climbing)
     return {
         **about,
-        "value": found.value,
-        "where": found.where,
-        "met": found.met,
+        "value": value.value,
+        "where": value.where,
+        "met": value.met,
         "result": result,
-        "holds": holds or ("not measured" if found.met is None else result),
+        "holds": holds or ("not measured" if value.met is None else result),
     }
 
 
-def _result(found: _Found) -> str:
-    if found.met is None:
-        return f"not measured: {found.why}"
-    word = "met" if found.met else "missed"
-    return f"{word}; {found.why}" if found.why else word
+def _result(measured: _Measured) -> str:
+    if measured.met is None:
+        return f"not measured: {measured.why}"
+    word = "met" if measured.met else "missed"
+    return f"{word}; {measured.why}" if measured.why else word
 
 
-def _climbed(inputs: Inputs, about: Mapping[str, Any], levels: list[Level]) -> tuple[_Found, str, str]:
+def _over_levels(inputs: Inputs, about: Mapping[str, Any], levels: list[Level]) -> tuple[_Measured, str, str]:
     """(what decides, its result, up to what load it is met), level by level."""
-    each = [_found(_during(inputs, level), about) for level in levels]
+    each = [_measured_value(_during(inputs, level), about) for level in levels]
     measured = [at for at, found in enumerate(each) if found.met is not None]
     if not measured:
         return each[0], _result(each[0]), ""
@@ -109,33 +109,33 @@ def _during(inputs: Inputs, level: Level) -> Inputs:
     return replace(inputs, window=window, samples=inputs.samples.during(window))
 
 
-def _found(inputs: Inputs, about: Mapping[str, Any]) -> _Found:
+def _measured_value(inputs: Inputs, about: Mapping[str, Any]) -> _Measured:
     """The worst of all series that have to reach the goal."""
     lower = about["at_least"]
     missing: list[_Place] = []
     idle: list[_Place] = []
-    found: list[tuple[float, Key]] = []
+    result: list[tuple[float, Key]] = []
     places = list(_places(inputs, about))
     if about["device"] is not None and any(place.key for place in places):
         places = [place for place in places if place.key]  # the other hosts have no such device
     for place in places:
         value = _value(inputs, place.key, about["figure"]) if place.key else None
         if value is not None and place.key is not None:
-            found.append((value, place.key))
+            result.append((value, place.key))
         elif place.key is not None and place.key.metric.endswith("_latency_s"):
             idle.append(place)
         else:
             missing.append(place)
-    if not found:
+    if not result:
         without = [*missing, *(one._replace(why=f"{one.why}: there was no such I/O") for one in idle)]
         why = without[0].why if without else f"no host or disk of the farm fits: {of_servers(about)}"
-        return _Found(None, "", None, why)
-    value, key = (min if lower else max)(found)
+        return _Measured(None, "", None, why)
+    value, key = (min if lower else max)(result)
     met = value >= about["target"] if lower else value <= about["target"]
     where = " ".join(filter(None, (key.host, key.instance)))
     if met and missing:
-        return _Found(value, where, None, f"{missing[0].why}; met on {where}")
-    return _Found(value, where, met, _partly(inputs, key))
+        return _Measured(value, where, None, f"{missing[0].why}; met on {where}")
+    return _Measured(value, where, met, _partly(inputs, key))
 
 
 def _partly(inputs: Inputs, key: Key) -> str:

@@ -109,7 +109,7 @@ MOST = 1.2
 
 def waiting_downstream(inputs: Inputs, stations: Sequence[Station]) -> tuple[Mapping[str, Floats], ...]:
     """Of each station, how many of its operations wait for which deeper tier: tier -> one value per step."""
-    found: list[dict[str, Floats]] = [{} for _ in stations]
+    values: list[dict[str, Floats]] = [{} for _ in stations]
     for tier in dict.fromkeys(host.tier for host in inputs.hosts):
         before = [one for one in stations if calls(inputs, one.tier, tier)]
         there = sum(one.going_on for one in before)
@@ -119,10 +119,10 @@ def waiting_downstream(inputs: Inputs, stations: Sequence[Station]) -> tuple[Map
         if usual is None or not HARDLY.value * there <= usual <= MOST * there or not there:
             continue
         more = np.minimum(np.where(np.isfinite(more), more, usual), there)
-        for waiting, station in zip(found, stations, strict=True):
+        for waiting, station in zip(values, stations, strict=True):
             if station in before:
                 waiting[tier] = more * station.going_on / there
-    return tuple(found)
+    return tuple(values)
 
 
 def calls(inputs: Inputs, tier: str, deeper: str) -> bool:

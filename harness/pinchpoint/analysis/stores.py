@@ -68,37 +68,37 @@ class _MergedStores:
 
 def store_view(inputs: Inputs, roles: Iterable[DiskRole]) -> StoreView:
     """Figures of the stores whose disk has these roles; a log without its own disk is on the data disk."""
-    told = _MergedStores(inputs.window.steps)
+    answer = _MergedStores(inputs.window.steps)
     for role in roles:
         own = {disk.role for disk in inputs.disks if disk.host == role.host}
         data = role.role == "data"
         log = role.role in COMMIT_ROLES or (data and not own & set(COMMIT_ROLES))
         if log:
-            _valkey_log(inputs, role.host, told)
-            _mongodb_log(inputs, role.host, told)
+            _valkey_log(inputs, role.host, answer)
+            _mongodb_log(inputs, role.host, answer)
         if data:
-            _mongodb_data(inputs, role.host, told)
-        _cassandra(inputs, role.host, told, log=log, data=data)
-    return StoreView(told.waiting, told.share, told.backlog, tuple(dict.fromkeys(told.series)))
+            _mongodb_data(inputs, role.host, answer)
+        _cassandra(inputs, role.host, answer, log=log, data=data)
+    return StoreView(answer.waiting, answer.share, answer.backlog, tuple(dict.fromkeys(answer.series)))
 
 
 # ---- Valkey, Redis -----------------------------------------------------------------------------------
 
 
-def _valkey_log(inputs: Inputs, host: str, told: _MergedStores) -> None:
+def _valkey_log(inputs: Inputs, host: str, stores: _MergedStores) -> None:
     """Of the main thread's work what is writing and flushing its log: all clients wait for it."""
     key = Key(host, "db.aof.wait_ratio", "")
     waits, busy = inputs.samples.steps(*key), inputs.samples.steps(host, "db.main_thread.busy_ratio")
     # Without a measured busy time: at most all of the time.
     busy = np.where(np.isfinite(busy), busy, 1.0)
     share = np.divide(waits, busy, out=np.full_like(waits, np.nan), where=busy > 0)
-    _share(told, np.minimum(1.0, share), key)
+    _share(stores, np.minimum(1.0, share), key)
 
 
 # ---- MongoDB -----------------------------------------------------------------------------------------
 
 
-def _mongodb_log(inputs: Inputs, host: str, told: _MergedStores) -> None:
+def _mongodb_log(inputs: Inputs, host: str, stores: _MergedStores) -> None:
     """Of a write's time what is waiting for the journal.
 
     If flushes follow one another without a pause, writes always wait for the next one. Else a write waits for
@@ -111,17 +111,17 @@ def _mongodb_log(inputs: Inputs, host: str, told: _MergedStores) -> None:
     part = np.divide((1 + busy) * flush_s, write_s, out=np.full_like(busy, np.nan), where=write_s > 0)
     share = np.where(busy >= UTILISATION.value, 1.0, np.minimum(1.0, part))
     share = np.where(write_s >= flush_s, share, np.nan)
-    _share(told, np.where(write_s < flush_s / 2, 0.0, share), key)
+    _share(stores, np.where(write_s < flush_s / 2, 0.0, share), key)
 
 
 def waiting_for_data(inputs: Inputs, host: str) -> Floats:
     """Of MongoDB's clients how many wait for pages, or for room in the cache; NaN if not reported."""
-    told = _MergedStores(inputs.window.steps)
-    _mongodb_data(inputs, host, told)
-    return told.waiting
+    answer = _MergedStores(inputs.window.steps)
+    _mongodb_data(inputs, host, answer)
+    return answer.waiting
 
 
-def _mongodb_data(inputs: Inputs, host: str, told: _MergedStores) -> None:
+def _mongodb_data(inputs: Inputs, host: str, stores: _MergedStores) -> None:
     """Clients that read pages, or wait until pages of the cache are written."""
     room = Key(host, "db.cache_wait_s_per_s", "")
     pages = Key(host, "db.cache_read_latency_s", "")
@@ -129,19 +129,19 @@ def _mongodb_data(inputs: Inputs, host: str, told: _MergedStores) -> None:
     reading = np.nan_to_num(each_s) * how_many / inputs.window.step_s
     waiting = inputs.samples.steps(*room) + reading
     if np.isfinite(waiting).any():
-        told.wait(waiting, pages if reading.sum() > waiting[np.isfinite(waiting)].sum() / 2 else room)
+        stores.wait(waiting, pages if reading.sum() > waiting[np.isfinite(waiting)].sum() / 2 else room)
 
 
-def _share(told: _MergedStores, share: Floats, key: Key) -> None:
+def _share(stores: _MergedStores, share: Floats, key: Key) -> None:
     if np.isfinite(share).any():
-        told.share = np.fmax(told.share, share)
-        told.series.append(key)
+        stores.share = np.fmax(stores.share, share)
+        stores.series.append(key)
 
 
 # ---- Cassandra ---------------------------------------------------------------------------------------
 
 
-def _cassandra(inputs: Inputs, host: str, told: _MergedStores, *, log: bool, data: bool) -> None:
+def _cassandra(inputs: Inputs, host: str, stores: _MergedStores, *, log: bool, data: bool) -> None:
     writes, reads = tasks_held(inputs, host, WRITES), tasks_held(inputs, host, READS)
     if not np.isfinite(writes).any():
         return
@@ -152,14 +152,14 @@ def _cassandra(inputs: Inputs, host: str, told: _MergedStores, *, log: bool, dat
         return
     flushing = sum(_pending(inputs, host, pool) for pool in _pools(inputs, host, FLUSHES)) > 0
     if log:
-        told.wait(np.where(flushing, 0.0, writes) * idle, Key(host, "db.pool.active", WRITES))
+        stores.wait(np.where(flushing, 0.0, writes) * idle, Key(host, "db.pool.active", WRITES))
     if data:
         waiting = (np.nan_to_num(reads) + np.where(flushing, writes, 0.0)) * idle
-        told.wait(waiting, Key(host, "db.pool.active", READS))
+        stores.wait(waiting, Key(host, "db.pool.active", READS))
         backlog = inputs.samples.steps(host, "db.pool.pending", COMPACTIONS)
         if np.isfinite(backlog).any():
-            told.backlog = np.fmax(told.backlog, backlog)
-            told.series.append(Key(host, "db.pool.pending", COMPACTIONS))
+            stores.backlog = np.fmax(stores.backlog, backlog)
+            stores.series.append(Key(host, "db.pool.pending", COMPACTIONS))
 
 
 def tasks_held(inputs: Inputs, host: str, pool: str) -> Floats:

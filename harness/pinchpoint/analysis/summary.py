@@ -18,12 +18,12 @@ HALF = 0.5
 LONGER = "Measure for at least a minute at the same load."
 
 
-def bottleneck_words(one: Suspicion, runner_up: Suspicion | None, *, in_bursts: bool) -> Summary:
+def bottleneck_words(suspicion: Suspicion, runner_up: Suspicion | None, *, in_bursts: bool) -> Summary:
     """The bottleneck, the number that shows it, and what else is saturated."""
     when = " in the bursts" if in_bursts else ""
     also = "" if runner_up is None else f"Also saturated: {bare(thing(runner_up))}."
-    return Summary(f"{bare(thing(one))}.", label=f"Bottleneck{when}").then(
-        f"{capitalised(kind_of(one).proof(one, one.found))}.", also
+    return Summary(f"{bare(thing(suspicion))}.", label=f"Bottleneck{when}").then(
+        f"{capitalised(kind_of(suspicion).proof(suspicion, suspicion.found))}.", also
     )
 
 
@@ -39,11 +39,11 @@ def not_reached_words(rates: Mapping[str, float], most_used: Demand | None) -> S
     """No limit was reached: what was served, and what was used most."""
     served = listed([f"{units.per_second(rate)} of {name}" for name, rate in rates.items()])
     higher = "Its limit is higher: raise the load until throughput no longer rises."
-    found = Summary(f"the farm served {served}.", higher, "No limit reached")
+    summary = Summary(f"the farm served {served}.", higher, "No limit reached")
     if most_used is None:
-        return found
+        return summary
     name = bare(KINDS[most_used.resource.type].name(most_used.resource, most_used.found))
-    return found.then(f"Highest utilisation: {name}, {units.percent(most_used.use)}.")
+    return summary.then(f"Highest utilisation: {name}, {units.percent(most_used.use)}.")
 
 
 def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> Summary:
@@ -52,10 +52,10 @@ def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> Summary:
     return Summary(f"{why}.", f"Candidates: {named}." if named else "", "Inconclusive")
 
 
-def experiment(flows: Sequence[Flow], found: Sequence[Suspicion]) -> str:
+def experiment(flows: Sequence[Flow], suspicions: Sequence[Suspicion]) -> str:
     """The one experiment that would decide most."""
-    if found:
-        return _of_suspects(found)
+    if suspicions:
+        return _of_suspects(suspicions)
     native = next((flow for flow in flows if flow.load.native), None)
     if native is not None:
         return (
@@ -80,19 +80,19 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion]) -> str:
     return LONGER
 
 
-def _of_suspects(found: Sequence[Suspicion]) -> str:
+def _of_suspects(suspicions: Sequence[Suspicion]) -> str:
     """What would separate two suspects, or one from chance."""
-    first, relief = found[0], kind_of(found[0]).relief(found[0].resource)
-    if first.not_waited_for and len(found) == 1:
+    first, relief = suspicions[0], kind_of(suspicions[0]).relief(suspicions[0].resource)
+    if first.not_waited_for and len(suspicions) == 1:
         return f"{capitalised(relief)} and repeat: if throughput rises, {thing(first)} was the limit."
     if other_processes(first.resource, first.found) is not None:
         host, unseen = first.resource.hosts[0], unwatched(first)
         if unseen:
             return f"Watch the processes of {listed(list(unseen))} on {host}, and run the same plan again."
         return f"End the other processes on {host}, and run the same plan again."
-    if len(found) > 1:
+    if len(suspicions) > 1:
         return (
             f"Relieve {thing(first)} alone ({relief}) and repeat: if throughput rises, "
-            f"that was the limit; if it stays, it is {thing(found[1])}."
+            f"that was the limit; if it stays, it is {thing(suspicions[1])}."
         )
     return f"{LONGER} If the answer still varies, {relief} and see whether throughput rises."

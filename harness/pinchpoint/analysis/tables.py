@@ -41,9 +41,9 @@ def _scenario(inputs: Inputs, name: str) -> dict[str, Any]:
     return row
 
 
-def _latencies(name: str, found: Latency | None) -> dict[str, float | None]:
+def _latencies(name: str, latency: Latency | None) -> dict[str, float | None]:
     figures = ("p50_s", "p95_s", "p99_s")
-    return {f"{name}_{figure}": getattr(found, figure) if found else None for figure in figures}
+    return {f"{name}_{figure}": getattr(latency, figure) if latency else None for figure in figures}
 
 
 def disk_table(inputs: Inputs) -> list[dict[str, Any]]:

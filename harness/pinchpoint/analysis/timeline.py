@@ -104,15 +104,17 @@ def _longest_reading_s(inputs: Inputs) -> float:
 
 def _block(inputs: Inputs, window: Window, words: str) -> Period:
     case: Case | None = build_case(inputs.during(window)) if window.steps else None
-    found = [one for one in case.found if not one.not_waited_for] if case else []
+    result = [one for one in case.found if not one.not_waited_for] if case else []
     there = Counter(one.key for one in case.resources if _measured(one)) if case else Counter[str]()
-    suspected = Counter(one.resource.key for one in found)
-    return Period(window, 1, next(iter(found), None), suspected, there, words)
+    suspected = Counter(one.resource.key for one in result)
+    return Period(window, 1, next(iter(result), None), suspected, there, words)
 
 
-def _measured(one: Resource) -> bool:
+def _measured(resource: Resource) -> bool:
     """Whether there is a reading of it: counters that stopped are no resource that has room."""
-    column = next((one.columns[name] for name in ("reads", "busy", "used") if name in one.columns), None)
+    column = next(
+        (resource.columns[name] for name in ("reads", "busy", "used") if name in resource.columns), None
+    )
     return column is not None and bool(np.isfinite(column).any())
 
 
@@ -143,10 +145,10 @@ def _held(periods: Sequence[Period]) -> list[Period]:
     return [one for one in periods if one.first and one.blocks >= MIN_BLOCKS.value]
 
 
-def _apart(one: Period, other: Period) -> bool:
-    if one.key is None or other.seen.get(one.key, 0) * 2 < other.blocks:
+def _apart(period: Period, other: Period) -> bool:
+    if period.key is None or other.seen.get(period.key, 0) * 2 < other.blocks:
         return False
-    return other.suspected.get(one.key, 0) * 2 < other.blocks
+    return other.suspected.get(period.key, 0) * 2 < other.blocks
 
 
 def moved_at_s(periods: Sequence[Period]) -> float:
@@ -226,8 +228,8 @@ def in_turn(case: Case) -> list[tuple[Resource, float]]:
     shares = (parts / np.maximum(1.0, parts.sum(axis=0))).mean(axis=1)
     if shares.sum() < UTILISATION.value:
         return []
-    found = [(one, float(share)) for (one, _), share in zip(turns, shares, strict=True)]
-    return sorted(found, key=lambda item: (-item[1], item[0].key))
+    result = [(one, float(share)) for (one, _), share in zip(turns, shares, strict=True)]
+    return sorted(result, key=lambda item: (-item[1], item[0].key))
 
 
 def alternating_words(case: Case) -> str:
@@ -251,16 +253,16 @@ def _at_limit(resources: Sequence[Resource], rows: Rows) -> Iterator[tuple[Resou
             yield one, one.columns[least.column][rows] >= least.limit.value
 
 
-def _of_the_same_cores(one: Resource, other: Resource) -> bool:
+def _of_the_same_cores(resource: Resource, other: Resource) -> bool:
     """Whether one is the other's cores, or what a tier may use of them."""
-    limit = KINDS[one.type].kind == KINDS[other.type].kind
-    return limit and one.type != other.type and one.machine == other.machine
+    limit = KINDS[resource.type].kind == KINDS[other.type].kind
+    return limit and resource.type != other.type and resource.machine == other.machine
 
 
-def _used(one: Resource, rows: Rows) -> Floats:
+def _used(resource: Resource, rows: Rows) -> Floats:
     """How much of it is used in each step; nothing where that was not measured."""
-    least = KINDS[one.type].full_now
-    return np.nan_to_num(one.columns[least.column][rows]) if least else np.zeros(len(rows))
+    least = KINDS[resource.type].full_now
+    return np.nan_to_num(resource.columns[least.column][rows]) if least else np.zeros(len(rows))
 
 
 def _any(turns: Sequence[tuple[Resource, Steps]], like: Steps) -> Steps:
@@ -286,18 +288,18 @@ def timeline_table(
     )
 
 
-def _same(one: Period, judged: Suspicion, window: Window) -> bool:
-    meet = one.window.first_s < window.end_s and window.first_s < one.window.end_s
-    return meet and one.key == judged.resource.key
+def _same(period: Period, judged: Suspicion, window: Window) -> bool:
+    meet = period.window.first_s < window.end_s and window.first_s < period.window.end_s
+    return meet and period.key == judged.resource.key
 
 
-def _row(one: Period) -> dict[str, Any]:
-    window, first = one.window, one.first
+def _row(period: Period) -> dict[str, Any]:
+    window, first = period.window, period.first
     tier, host = owner(first.resource, first.found) if first else (None, None)
     return {
         "from": utc(window.first_s),
         "to": utc(window.end_s),
-        "level": one.level or None,
+        "level": period.level or None,
         "kind": first.kind if first else None,
         "tier": tier,
         "host": host,

@@ -164,11 +164,11 @@ class Interrupts:
         """End this process. Generators and an embedded farm end by themselves when it is gone."""
         lines = [f"\nended at once: {why}"]
         try:
-            found = within(_NAMING_S, self.left)
+            result = within(_NAMING_S, self.left)
         except Exception:  # noqa: BLE001 - a scenario that must ask the server that hangs
             lines.append("what it made on the farm may be left there: `run --dry-run` names every place")
         else:
-            lines += [f"left on the farm: {place}" for place in found]
+            lines += [f"left on the farm: {place}" for place in result]
         lines.append("the next run of this plan on this farm removes it")
         _write(("\n".join(lines) + "\n").encode(errors="replace"))
         os._exit(status)

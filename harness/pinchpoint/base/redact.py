@@ -279,8 +279,8 @@ def _shown_parameter(part: str) -> str:
 
 def _ending(text: str) -> str:
     """Punctuation of the sentence around a URL."""
-    found = _ENDS.search(text)
-    return found[0] if found else ""
+    match = _ENDS.search(text)
+    return match[0] if match else ""
 
 
 # Values that this process knows ----------------------------------------------------------------------------

@@ -187,8 +187,8 @@ def grouped(texts: Sequence[str], most: int = 3) -> str:
     rest = [text for text in texts if not text.endswith(end)]
     more = [f"{len(names) - most} more"] if len(names) > most else []
     shown = [*names[:most], *more]
-    said = [f"{listed(shown)}{end if len(names) == 1 else ' were not measured'}"] if names else []
-    return "; ".join([*said, *rest])
+    answer = [f"{listed(shown)}{end if len(names) == 1 else ' were not measured'}"] if names else []
+    return "; ".join([*answer, *rest])
 
 
 def headroom(ratio: float) -> str:
@@ -207,8 +207,8 @@ NOTHING = 0.0005
 
 def rate_of(figures: Mapping[str, Any]) -> float | None:
     """A scenario's throughput as every screen shows it: in the judged part, else in the whole phase."""
-    found: float | None = figures.get("now_per_s", figures.get("throughput_per_s"))
-    return found
+    result: float | None = figures.get("now_per_s", figures.get("throughput_per_s"))
+    return result
 
 
 def at_most(gain_ratio: float, *, bound: bool) -> str:

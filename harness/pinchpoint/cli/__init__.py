@@ -99,8 +99,8 @@ class _Commands(click.Group):
 def command(name: str) -> click.Command:
     """The command of a name in ``COMMANDS``."""
     module = f"{name}_" if iskeyword(name) else name.replace("-", "_")
-    found: click.Command = getattr(import_module(f"pinchpoint.cli.{module}"), module)
-    return found
+    result: click.Command = getattr(import_module(f"pinchpoint.cli.{module}"), module)
+    return result
 
 
 def _install_completion(ctx: click.Context, _: click.Parameter, shell: str | None) -> None:

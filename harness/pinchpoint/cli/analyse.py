@@ -58,6 +58,6 @@ def _published(path: Path, *, as_json: bool) -> int:
     from pinchpoint.published import judge_report, read_report  # noqa: PLC0415 -- a run needs none of it
     from pinchpoint.published.text import published_text  # noqa: PLC0415 -- likewise
 
-    found = judge_report(read_report(path))
-    click.echo(json.dumps(found.to_json(), indent=1) if as_json else published_text(found))
+    result = judge_report(read_report(path))
+    click.echo(json.dumps(result.to_json(), indent=1) if as_json else published_text(result))
     return 0

@@ -59,8 +59,10 @@ def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, 
     proofs: list[ProofCheck] = []
     live = standing_farm(farm)
     if live is None:
-        found = "is embedded and down: `pinchpoint run` starts it; its endpoints can be checked once it is up"
-        checks.append(HostCheck(f"farm {farm.name}", ok=True, found=found))
+        result = (
+            "is embedded and down: `pinchpoint run` starts it; its endpoints can be checked once it is up"
+        )
+        checks.append(HostCheck(f"farm {farm.name}", ok=True, found=result))
     for entry in checks:
         say(entry)
     if live is not None:
@@ -102,9 +104,9 @@ def _judged(plan: Plan) -> Iterator[HostCheck]:
     if plan.compare is not None:
         names = ", ".join(plan.compare.metrics) or "the default figures"
         margin, bound = plan.compare.margin_ratio, plan.compare.bound
-        said = [f"within {units.percent(margin)} the same"] if margin is not None else []
-        said += [f"one run up to {units.times(bound)} the next"] if bound is not None else []
-        yield HostCheck("compare", ok=True, found="; ".join([f"judged: {names}", *said]))
+        answer = [f"within {units.percent(margin)} the same"] if margin is not None else []
+        answer += [f"one run up to {units.times(bound)} the next"] if bound is not None else []
+        yield HostCheck("compare", ok=True, found="; ".join([f"judged: {names}", *answer]))
 
 
 def _confidence(plan: Plan) -> Iterator[HostCheck]:
@@ -115,14 +117,14 @@ def _confidence(plan: Plan) -> Iterator[HostCheck]:
     longest_s = plan.phases.measure.at_most_s
     if levels == 1 and longest_s < MIN_SAMPLES.value:
         needed = units.seconds(MIN_SAMPLES.value)
-        found = f"low at most: {units.seconds(longest_s)} are measured; {needed} are needed (phases.measure)"
+        result = f"low at most: {units.seconds(longest_s)} are measured; {needed} are needed (phases.measure)"
     elif levels < MIN_LEVELS.value:
         has = f"{levels} load levels" if levels > 1 else "one load level"
         remedy = "a higher at_most, or a smaller step" if levels > 1 else "load: {model: steps, ...}"
-        found = f"medium at most: {has}; {MIN_LEVELS.value:.0f} are needed for high ({remedy})"
+        result = f"medium at most: {has}; {MIN_LEVELS.value:.0f} are needed for high ({remedy})"
     else:
         return
-    yield HostCheck("confidence", ok=True, warning=True, found=found)
+    yield HostCheck("confidence", ok=True, warning=True, found=result)
 
 
 def _ready(problems: int) -> str:

@@ -53,15 +53,15 @@ class TwoSides(click.Command):
 def spread(args: list[str]) -> list[str]:
     """Repeat ``--with`` before each of the arguments that follow it; ``--aa`` likewise."""
     spreading = ""
-    found: list[str] = []
+    result: list[str] = []
     for argument in args:
         if argument.startswith("-") and argument != "-":
             spreading = argument if argument in _MANY else ""
-            found += [] if spreading else [argument]
+            result += [] if spreading else [argument]
         else:
-            found += [spreading, argument] if spreading else [argument]
+            result += [spreading, argument] if spreading else [argument]
     # One that nothing follows is left for click to complain of.
-    return [*found, spreading] if spreading and args[-1] == spreading else found
+    return [*result, spreading] if spreading and args[-1] == spreading else result
 
 
 @click.command(cls=TwoSides)
@@ -189,7 +189,7 @@ def compare(  # noqa: PLR0913 - one for each option
     _check_no_sets((*base, *other, *aa))
     sides = read_sides(base, other)
     again = read_again(sides.base, aa) if aa else None
-    found = compare_sides(
+    result = compare_sides(
         sides,
         factors,
         metrics=metrics,
@@ -199,14 +199,14 @@ def compare(  # noqa: PLR0913 - one for each option
         prices=prices,
         what_if=predicted(sides),
     )
-    directory = write_comparison(found, out or beside(base))
-    content = found.to_json()
+    directory = write_comparison(result, out or beside(base))
+    content = result.to_json()
     click.echo(json.dumps(content, indent=1) if as_json else comparison_text(content))
     click.echo(directory, err=as_json)
     if fail_on:
-        for line in _why_it_fails(found):
+        for line in _why_it_fails(result):
             click.echo(f"--fail-on worse: {line}", err=True)
-    return exit_status(found, fail_on_worse=fail_on is not None)
+    return exit_status(result, fail_on_worse=fail_on is not None)
 
 
 def _many_sides(base: Sequence[Path]) -> tuple[Path, ...]:
@@ -221,21 +221,21 @@ def _many_sides(base: Sequence[Path]) -> tuple[Path, ...]:
     return ()
 
 
-def _several(found: SidesComparison, out: Path, fail_on: str | None, *, as_json: bool) -> int:
+def _several(comparison: SidesComparison, out: Path, fail_on: str | None, *, as_json: bool) -> int:
     """Prints and writes a comparison of several sides."""
     from pinchpoint.report.several_page import text  # noqa: PLC0415 -- charts take a second
 
-    directory = write_sides(found, out)
-    click.echo(json.dumps(found.to_json(), indent=1) if as_json else text(found))
+    directory = write_sides(comparison, out)
+    click.echo(json.dumps(comparison.to_json(), indent=1) if as_json else text(comparison))
     click.echo(directory, err=as_json)
-    return several.exit_status(found, fail_on_worse=fail_on is not None)
+    return several.exit_status(comparison, fail_on_worse=fail_on is not None)
 
 
-def _why_it_fails(found: Comparison) -> Iterator[str]:
+def _why_it_fails(comparison: Comparison) -> Iterator[str]:
     """The work that is worse, which no figure shows; or that no figure can be called so."""
-    worse = [one for one in found.work if one.worse]
+    worse = [one for one in comparison.work if one.worse]
     yield from (f"{one.about} {one.name}: {one.unlike}" for one in worse)
-    if not worse and not any(one.judged.call and one.judged.ci95 for one in found.changes):
+    if not worse and not any(one.judged.call and one.judged.ci95 for one in comparison.changes):
         yield (
             "no figure that was to be judged has an interval, so none can be called worse; this comparison "
             "cannot fail by it"
@@ -245,14 +245,14 @@ def _why_it_fails(found: Comparison) -> Iterator[str]:
 def _margin(text: str) -> float:
     """A ratio above 0, as plans write it. Raises InputError."""
     try:
-        found = ratio(text)
+        result = ratio(text)
     except BadValue as error:
         raise InputError(f"--margin: {error}") from error
-    if not found:
+    if not result:
         raise InputError(
             "--margin: found 0; allowed: more than 0: no two runs are the same to the last digit"
         )
-    return found
+    return result
 
 
 _Given = tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...], tuple[str, ...], tuple[str, ...]]
@@ -313,9 +313,9 @@ def _probes(
         return _several(compare_probes(read_probes(base), base), out, fail_on, as_json=as_json)
     if not other:
         raise InputError("--with: is missing: give the probe of the other side")
-    found = compared(base, other)
-    directory = write_probe_comparison(found, out)
-    click.echo(json.dumps(found.to_json(), indent=1) if as_json else probe_comparison_text(found))
+    result = compared(base, other)
+    directory = write_probe_comparison(result, out)
+    click.echo(json.dumps(result.to_json(), indent=1) if as_json else probe_comparison_text(result))
     click.echo(directory, err=as_json)
-    worse = fail_on is not None and any(one.call == "worse" for one in found.changes)
+    worse = fail_on is not None and any(one.call == "worse" for one in result.changes)
     return ExitStatus.OBJECTIVES_MISSED if worse else ExitStatus.FINE

@@ -97,10 +97,10 @@ def demo(out: Path, corpus: Path | None, seed: str | None, *, both: bool, repeat
             raise InputError("--corpus: a seed's farm.yaml says what it is filled with (embedded: content)")
         return int(run_seed(chosen, out, repeat))
     click.echo("measuring for 3 s what load this machine can bear", err=True)
-    found = calibrate()
-    click.echo(_calibrated(found), err=True)
+    result = calibrate()
+    click.echo(_calibrated(result), err=True)
     ended, verdict = conduct(
-        *_loaded(out / "demo", farm(found.load_ratio), plan(found.load_ratio), corpus), out
+        *_loaded(out / "demo", farm(result.load_ratio), plan(result.load_ratio), corpus), out
     )
     click.echo(ended.directory / REPORT)
     # The demo shows the product, it is no gate: what the machine could not bear is in the report.
@@ -109,15 +109,15 @@ def demo(out: Path, corpus: Path | None, seed: str | None, *, both: bool, repeat
     return gravest([*ended.statuses, *([] if too_much else [ExitStatus(exit_status(verdict))])])
 
 
-def _calibrated(found: Calibration) -> str:
+def _calibrated(calibration: Calibration) -> str:
     """What the machine can bear, and at which load the demo runs therefore: one sentence."""
-    loads = plan(found.load_ratio)["scenarios"]
+    loads = plan(calibration.load_ratio)["scenarios"]
     users, rate = loads["crawl"]["load"]["users"], loads["orders"]["load"]["rate"]
     base, peak = (loads["burst"]["load"][key] for key in ("base", "peak"))
-    full = found.load_ratio == 1
-    what = "runs at its full load" if full else f"lowers its load to {units.percent(found.load_ratio)}"
+    full = calibration.load_ratio == 1
+    what = "runs at its full load" if full else f"lowers its load to {units.percent(calibration.load_ratio)}"
     return (
-        f"{capitalised(found.words())}: the demo {what} (crawl {users} users, orders {rate}, "
+        f"{capitalised(calibration.words())}: the demo {what} (crawl {users} users, orders {rate}, "
         f"burst {base} to {peak})."
     )
 

@@ -56,11 +56,11 @@ def status(farm_file: Path | None) -> int:
     if farm_file is None:
         click.echo(embedded().describe_known())
         return ExitStatus.FINE
-    found = embedded().status(farm_file.resolve())
-    if found.state == "down":
+    result = embedded().status(farm_file.resolve())
+    if result.state == "down":
         _refuse_unknown(farm_file)
-    click.echo(embedded().describe(found))
-    return ExitStatus.ENVIRONMENT if found.state == "broken" else ExitStatus.FINE
+    click.echo(embedded().describe(result))
+    return ExitStatus.ENVIRONMENT if result.state == "broken" else ExitStatus.FINE
 
 
 def _refuse_unknown(farm_file: Path) -> None:

@@ -235,9 +235,9 @@ def _seconds(option: str, text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        found = duration(text)
+        result = duration(text)
     except BadValue as error:
         raise InputError(f"{option}: {error}") from error
-    if found <= 0:
+    if result <= 0:
         raise InputError(f"{option}: found {text!r}; allowed: more than 0")
-    return found
+    return result

@@ -55,9 +55,9 @@ def files(urls: Mapping[str, str]) -> dict[str, str]:
     for name, url in urls.items():
         filled(f"--{name}", name, url)
     written = {name: _without_password(name, url) for name, url in urls.items()}
-    found = {"farm.yaml": _text(_farm(written)), "plan.yaml": plan(urls)}
+    result = {"farm.yaml": _text(_farm(written)), "plan.yaml": plan(urls)}
     with tempfile.TemporaryDirectory(prefix="pinchpoint-init-") as folder:
-        for name, text in found.items():
+        for name, text in result.items():
             (Path(folder) / name).write_text(text, "utf-8")
         loaded, planned = load(Path(folder) / "farm.yaml", Path(folder) / "plan.yaml")
         live = standing_farm(loaded)
@@ -69,8 +69,11 @@ def files(urls: Mapping[str, str]) -> dict[str, str]:
         checks, _ = check_scenarios(made)
     if bad := [f"{check.what}: {masked(check.found)}" for check in checks if not check.ok]:
         raise FarmUnavailable(*bad)
-    said = "".join(f"# {check.what}: {masked(check.found)}\n" for check in checks)
-    return {**found, "farm.yaml": f"# What answered when this file was written:\n{said}{found['farm.yaml']}"}
+    answer = "".join(f"# {check.what}: {masked(check.found)}\n" for check in checks)
+    return {
+        **result,
+        "farm.yaml": f"# What answered when this file was written:\n{answer}{result['farm.yaml']}",
+    }
 
 
 def _without_password(name: str, url: str) -> str:

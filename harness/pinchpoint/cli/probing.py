@@ -102,16 +102,16 @@ class _GivenDisk:
 
 def _compared(made: Sequence[Path], asked: ProbeOptions) -> Path:
     """The probes beside each other: the page's folder is the last line."""
-    found: ProbeComparison | SidesComparison
+    result: ProbeComparison | SidesComparison
     if len(made) == 2:
         pair = compared(made[:1], made[1:])
         pair = replace(pair, warnings=(*pair.warnings, *asked.notes))
-        said, directory, found = comparison_text(pair), write_probe_comparison(pair, asked.out), pair
+        answer, directory, result = comparison_text(pair), write_probe_comparison(pair, asked.out), pair
     else:
         many = compare_probes(read_probes(made), made)
         many = replace(many, warnings=(*many.warnings, *asked.notes))
-        said, directory, found = several_text(many), write_sides(many, asked.out), many
-    click.echo(json.dumps(found.to_json(), indent=1) if asked.as_json else said)
+        answer, directory, result = several_text(many), write_sides(many, asked.out), many
+    click.echo(json.dumps(result.to_json(), indent=1) if asked.as_json else answer)
     click.echo(directory, err=asked.as_json)
     return directory
 
@@ -141,12 +141,12 @@ def _one(
 def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
     """A duration or size as people write it, in base units; more than 0."""
     try:
-        found = read(text)
+        number = read(text)
     except BadValue as error:
         raise InputError(f"{option}: {error.found}; {error.allowed}") from error
-    if not found:
+    if not number:
         raise InputError(f"{option}: {text!r} is nothing; give more than 0")
-    return found
+    return number
 
 
 def _check(asked: ProbeOptions) -> None:
@@ -211,11 +211,11 @@ def _target(asked: ProbeOptions, place: _GivenDisk) -> Iterator[ProbeTarget]:
         yield chosen
 
 
-def _print(made: Probe, verdict: ProbeVerdict, directory: Path, asked: ProbeOptions) -> None:
+def _print(probe: Probe, verdict: ProbeVerdict, directory: Path, asked: ProbeOptions) -> None:
     if asked.as_json:
-        click.echo(json.dumps(probe_content(made, verdict), indent=1))
+        click.echo(json.dumps(probe_content(probe, verdict), indent=1))
     else:
-        click.echo(probe_text(made, verdict))
+        click.echo(probe_text(probe, verdict))
     if asked.calibrate:
-        click.echo(calibration(made, verdict), err=asked.as_json)
+        click.echo(calibration(probe, verdict), err=asked.as_json)
     click.echo(directory, err=asked.as_json)

@@ -16,7 +16,7 @@ from pinchpoint.analysis import Verdict, exit_status
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, gravest
 from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
-from pinchpoint.loadgen.crew import DEFAULT_PORT, Crew
+from pinchpoint.loadgen.crew import DEFAULT_PORT, WorkerOptions
 from pinchpoint.loadgen.permits import given_token, new_token
 from pinchpoint.plan import Closed, Farm, Plan, expand_all, guard, load, with_phases
 from pinchpoint.plan.locustfile import scenario_class
@@ -45,12 +45,12 @@ class RunCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """``--live PLAN`` is read as ``--live=DEFAULT PLAN``."""
-        found: list[str] = []
+        result: list[str] = []
         for place, argument in enumerate(args):
             port = args[place + 1] if place + 1 < len(args) else ""
             default = _PORTS.get(argument)
-            found.append(f"{argument}={default}" if default and not port.isdecimal() else argument)
-        return super().parse_args(ctx, found)
+            result.append(f"{argument}={default}" if default and not port.isdecimal() else argument)
+        return super().parse_args(ctx, result)
 
 
 @click.command(cls=RunCommand)
@@ -313,7 +313,9 @@ def _check_fits(plan: Plan, options: RunOptions) -> None:
         )
 
 
-def _crew(workers: int | None, remote: int | None, listen: str | None, token_file: Path | None) -> Crew:
+def _crew(
+    workers: int | None, remote: int | None, listen: str | None, token_file: Path | None
+) -> WorkerOptions:
     if remote and not listen:
         raise InputError(
             "--remote-workers: workers of other machines must know where to find this run; "
@@ -330,12 +332,14 @@ def _crew(workers: int | None, remote: int | None, listen: str | None, token_fil
         raise InputError("--token-file: is for workers of other machines; add --listen with an address")
     token = given_token(token_file)
     if not listen:
-        return Crew(workers)
+        return WorkerOptions(workers)
     made = token is None
-    return Crew(workers, remote or 0, address("--listen", listen), token or new_token(), made)
+    return WorkerOptions(workers, remote or 0, address("--listen", listen), token or new_token(), made)
 
 
-def _web_ui_crew(port: int, crew: Crew, *, as_set: bool, prove: bool, resume: bool, **_: object) -> Crew:
+def _web_ui_crew(
+    port: int, crew: WorkerOptions, *, as_set: bool, prove: bool, resume: bool, **_: object
+) -> WorkerOptions:
     """One process that serves the page. Raises InputError, FarmUnavailable."""
     if crew.workers not in (None, 1) or crew.remote:
         raise InputError(f"{_WEB_UI}: one process serves the page and makes the load; leave the workers out")

@@ -31,11 +31,11 @@ GO_ON = (ExitStatus.FINE, ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE)
 """How a run that was made whole may end, whatever it shows."""
 
 
-def conduct(made: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne) -> list[ExitStatus]:
+def conduct(run_set: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne) -> list[ExitStatus]:
     """Make the runs of a set; one that fails ends it, and what was measured stays.
 
     Args:
-        made: the set.
+        run_set: the set.
         members: farm and plan of each of its farms, in the set's order, A/A repetition left out.
         run_one: makes a run of a farm and a plan in a folder.
 
@@ -45,15 +45,15 @@ def conduct(made: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne)
     Raises:
         InputError: a figure that is to be judged is none of such runs.
     """
-    check_names(made.metrics, members)
+    check_names(run_set.metrics, members)
     by_identity = {str(farm.identity): (farm, plan) for farm, plan in members}
-    made.save()
+    run_set.save()
     statuses: list[ExitStatus] = []
     whole = False
     try:
-        for number, place in turns(made.places, made.repeat):
-            click.echo(f"{place.folder}, round {number} of {made.repeat}:")
-            status, ended_well = _one(made, place, number, *by_identity[place.identity], run_one)
+        for number, place in turns(run_set.places, run_set.repeat):
+            click.echo(f"{place.folder}, round {number} of {run_set.repeat}:")
+            status, ended_well = _one(run_set, place, number, *by_identity[place.identity], run_one)
             statuses.append(status)
             click.echo("")
             if not ended_well:
@@ -65,7 +65,7 @@ def conduct(made: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne)
                 return statuses
         whole = True
     finally:
-        made.end(whole=whole)
+        run_set.end(whole=whole)
     return statuses
 
 
@@ -96,65 +96,65 @@ def came_to_its_end(directory: Path, status: ExitStatus) -> bool:
 
 
 def _one(
-    made: RunSet, place: SetFolder, number: int, farm: Farm, plan: Plan, run_one: RunOne
+    run_set: RunSet, place: SetFolder, number: int, farm: Farm, plan: Plan, run_one: RunOne
 ) -> tuple[ExitStatus, bool]:
     """One run of a set: (its status, whether it came to its end).
 
     An error is reported and becomes its status: the runs before it are kept.
     """
     try:
-        directory, status = run_one(farm, plan, made.directory / place.folder)
+        directory, status = run_one(farm, plan, run_set.directory / place.folder)
     except PinchpointError as error:
         click.echo(str(error), err=True)
         return error.exit_status, False
-    made.note(place, number, directory, status)
+    run_set.note(place, number, directory, status)
     return status, came_to_its_end(directory, status)
 
 
-def compare_farms(made: RunSet, notes: Sequence[str] = ()) -> tuple[list[Path], ExitStatus]:
+def compare_farms(run_set: RunSet, notes: Sequence[str] = ()) -> tuple[list[Path], ExitStatus]:
     """Hold the farms of a set against each other: (the comparisons' directories, exit status).
 
     Three and more are on one page; with an A/A repetition the first one against each of the others. A set of
     one farm with an A/A repetition is held against that: it should show no change. ``notes`` are added to the
     warnings.
     """
-    base, *others = made.sides
-    again = made.again
+    base, *others = run_set.sides
+    again = run_set.again
     if len(others) > 1 and again is None:
         several = compare_sides(
-            read_several([[side] for side in made.sides]), made.factors, metrics=made.metrics
+            read_several([[side] for side in run_set.sides]), run_set.factors, metrics=run_set.metrics
         )
         several = replace(several, warnings=(*several.warnings, *notes))
         click.echo(several_text(several))
-        return [write_sides(several, made.directory)], several_status(several)
+        return [write_sides(several, run_set.directory)], several_status(several)
     if not others and again is not None:
         others, again = [again], None
     written, statuses = [], []
     for other in others:
         sides = read_sides([base], [other])
         aa = read_again(sides.base, [again]) if again else None
-        found = compare(
+        result = compare(
             sides,
-            made.factors,
-            metrics=made.metrics,
+            run_set.factors,
+            metrics=run_set.metrics,
             again=aa,
             what_if=predicted(sides),
         )
-        found = replace(found, notes=tuple(notes))
-        written.append(write_comparison(found, made.directory))
-        statuses.append(exit_status(found))
-        click.echo(comparison_text(found.to_json()))
+        result = replace(result, notes=tuple(notes))
+        written.append(write_comparison(result, run_set.directory))
+        statuses.append(exit_status(result))
+        click.echo(comparison_text(result.to_json()))
     return written, gravest(statuses)
 
 
 _SHOWN = ("throughput_per_s", "response_p95_s", "service_p95_s")
 
 
-def spread_text(made: RunSet) -> str:
+def spread_text(run_set: RunSet) -> str:
     """How much the runs of each farm differ from one another, by scenario: median, smallest and largest."""
     lines = []
-    for folder in made.sides:
-        verdicts = _verdicts(made, folder)
+    for folder in run_set.sides:
+        verdicts = _verdicts(run_set, folder)
         if not verdicts:
             continue
         lines.append(f"{len(verdicts)} run{'s'[: len(verdicts) > 1]} of {folder.name}:")
@@ -167,8 +167,8 @@ def spread_text(made: RunSet) -> str:
     return "\n".join(lines)
 
 
-def _verdicts(made: RunSet, folder: Path) -> list[dict[str, Any]]:
-    names = [str(run["run"]) for run in made.runs if run["folder"] == folder.name]
+def _verdicts(run_set: RunSet, folder: Path) -> list[dict[str, Any]]:
+    names = [str(run["run"]) for run in run_set.runs if run["folder"] == folder.name]
     return [saved_verdict(folder / name) for name in names]
 
 

@@ -67,24 +67,24 @@ def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail:
     from pinchpoint.report.trend import trend_text  # noqa: PLC0415 -- likewise
     from pinchpoint.trend import find_trend, read_histories  # noqa: PLC0415 -- a list of runs needs no statistics
 
-    found = find_trend(read_histories(directory, _plan_name(plan)))
-    click.echo(json.dumps(found.to_json(), indent=1) if as_json else trend_text(found))
+    result = find_trend(read_histories(directory, _plan_name(plan)))
+    click.echo(json.dumps(result.to_json(), indent=1) if as_json else trend_text(result))
     if out is not None:
         from pinchpoint.report.html import write  # noqa: PLC0415 -- charts take a second
         from pinchpoint.report.trend_page import document  # noqa: PLC0415 -- likewise
 
         path = out / PAGE
-        page = write(document(found))
+        page = write(document(result))
         with writable(path):
             out.mkdir(parents=True, exist_ok=True)
             write_file(path, page)
         click.echo(path, err=as_json)
-    if fail and not found.worse and all(line.why_not for line in found.lines):
+    if fail and not result.worse and all(line.why_not for line in result.lines):
         click.echo(
             "--fail-on worse: no figure has enough runs to detect a change, so this check cannot fail",
             err=True,
         )
-    return ExitStatus.OBJECTIVES_MISSED if fail and found.worse else ExitStatus.FINE
+    return ExitStatus.OBJECTIVES_MISSED if fail and result.worse else ExitStatus.FINE
 
 
 def _plan_name(plan: str) -> str:
@@ -100,12 +100,12 @@ def _list(directory: Path) -> None:
 
     if not directory.is_dir():
         raise InputError(f"{directory}: is not a directory; `pinchpoint run` writes its runs to ./runs")
-    found = [_row(path.parent) for path in directory.glob(f"*/{MANIFEST}")]
-    found += [_row_of_set(path.parent) for path in directory.glob(f"*/{SET}")]
-    if not found:
+    result = [_row(path.parent) for path in directory.glob(f"*/{MANIFEST}")]
+    result += [_row_of_set(path.parent) for path in directory.glob(f"*/{SET}")]
+    if not result:
         click.echo(f"no runs in {directory}")
         return
-    rows = sorted(found, key=lambda row: (row.get("started", ""), row["run"]))
+    rows = sorted(result, key=lambda row: (row.get("started", ""), row["run"]))
     titles = {"run": "run", "plan": "plan", "started": "started (UTC)", "lasted": "measured"}
     titles |= {"result": "result", "confidence": "confidence", "throughput": "throughput"}
     columns = [Column(key, title, absent="") for key, title in titles.items()]
@@ -135,8 +135,8 @@ def _row(directory: Path) -> dict[str, str]:
         running = is_being_written(directory)
         return row | {"result": "running" if running else "killed: `pinchpoint analyse` recovers it"}
     verdict = directory / VERDICT
-    found = _outcome(verdict) if verdict.exists() else {"result": "not analysed yet"}
-    return row | (found if state == "finished" else found | {"result": f"{state}: {found['result']}"})
+    result = _outcome(verdict) if verdict.exists() else {"result": "not analysed yet"}
+    return row | (result if state == "finished" else result | {"result": f"{state}: {result['result']}"})
 
 
 def _outcome(verdict: Path) -> dict[str, str]:

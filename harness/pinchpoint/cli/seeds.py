@@ -248,8 +248,8 @@ def run_all(
 
 def check_means(described: Farm) -> None:
     """Raise ``FarmUnavailable`` where this machine has no means for the disks a farm describes."""
-    found = support()
-    ways = {choose(disk, found) for disk in embedded().spec(described).disks.values()}
+    result = support()
+    ways = {choose(disk, result) for disk in embedded().spec(described).disks.values()}
     lacking = sorted(way for way in ways if isinstance(way, str))
     if lacking:
         raise FarmUnavailable(

@@ -24,6 +24,6 @@ def unpack(file: Path, out: Path, signers: Path | None) -> None:
 
     A file that was changed, cut off or made to do harm is refused, and nothing is written.
     """
-    found = archive.unpack(file, out, signers)
-    click.echo(found.signed or "not signed", err=True)
-    click.echo(found.directory)
+    result = archive.unpack(file, out, signers)
+    click.echo(result.signed or "not signed", err=True)
+    click.echo(result.directory)

@@ -34,5 +34,5 @@ def what_if(directory: Path, settings: tuple[str, ...], *, as_json: bool) -> Non
     The model is made of what RUN measured: what an operation takes of each disk and of the CPUs. Without
     --set it shows the run as the model sees it.
     """
-    found = predict(open_run(directory), settings, probed_disk)
-    click.echo(json.dumps(found.to_json(), indent=1) if as_json else prediction_text(found))
+    result = predict(open_run(directory), settings, probed_disk)
+    click.echo(json.dumps(result.to_json(), indent=1) if as_json else prediction_text(result))

@@ -25,13 +25,13 @@ _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^:\s/]+)(?::(?P<port>\d{1,5}
 
 def address(option: str, text: str) -> tuple[str, int]:
     """``HOST[:PORT]`` as (host, port). Raises InputError."""
-    found = _ADDRESS.fullmatch(text)
-    port = int(found["port"] or DEFAULT_PORT) if found else 0
-    if not found or not 0 < port < 65536:
+    match = _ADDRESS.fullmatch(text)
+    port = int(match["port"] or DEFAULT_PORT) if match else 0
+    if not match or not 0 < port < 65536:
         raise InputError(
             f"{option}: found {text!r}; allowed is HOST or HOST:PORT, such as 10.0.0.5 or loader1:5557"
         )
-    return found["host"], port
+    return match["host"], port
 
 
 @click.command()

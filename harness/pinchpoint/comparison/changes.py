@@ -267,13 +267,15 @@ def _unlike_effort(rows: _VerdictRows, thing: tuple[str, str, str], metric: str)
     pers = dict.fromkeys(rows.all(thing, "per"))
     if len(pers) > 1:
         return f"it is counted by {' and by '.join(pers)}, so there is no ratio"
-    said: dict[str, list[str]] = {}
+    answer: dict[str, list[str]] = {}
     for label, side in rows.sides:
-        found = [row[thing] for row in side if thing in row]
-        if all(row[metric] is None for row in found):
-            why = next((row["why"] for row in found if row["why"]), "it did not run there")
-            said.setdefault(why, []).append(label)
-    return "; ".join(f"not known for {wording.listed(labels)}: {why}" for why, labels in said.items()) or None
+        result = [row[thing] for row in side if thing in row]
+        if all(row[metric] is None for row in result):
+            why = next((row["why"] for row in result if row["why"]), "it did not run there")
+            answer.setdefault(why, []).append(label)
+    return (
+        "; ".join(f"not known for {wording.listed(labels)}: {why}" for why, labels in answer.items()) or None
+    )
 
 
 def _worth(row: Row, costs: Costs, side: str) -> Row:
@@ -313,6 +315,6 @@ def time_kind(response: Sequence[float | None]) -> str:
     return "response" if response and all(value is not None for value in response) else "service"
 
 
-def of(found: Sequence[Change], **wanted: Any) -> Change | None:
+def of(value: Sequence[Change], **wanted: Any) -> Change | None:
     """The first change with these attributes."""
-    return next((one for one in found if all(getattr(one, k) == v for k, v in wanted.items())), None)
+    return next((one for one in value if all(getattr(one, k) == v for k, v in wanted.items())), None)

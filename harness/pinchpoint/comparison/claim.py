@@ -94,13 +94,13 @@ def family(kind: str) -> str:
 
 def blamed_of(sides: Sides, places: HostPairs) -> tuple[Blamed, ...]:
     """The resources both sides' verdicts name; of a verdict that names none, its candidates."""
-    found: dict[Blamed, None] = {}
+    result: dict[Blamed, None] = {}
     for name, side in (("base", sides.base), ("other", sides.other)):
         for verdict in side.verdicts:
             named = [verdict["bottleneck"]] if verdict.get("bottleneck") else verdict.get("candidates") or ()
             for suspect in named:
-                found.setdefault(Blamed.of(suspect, name, places))
-    return tuple(found)
+                result.setdefault(Blamed.of(suspect, name, places))
+    return tuple(result)
 
 
 def all_name_bottleneck(sides: Sides) -> bool:
@@ -109,12 +109,12 @@ def all_name_bottleneck(sides: Sides) -> bool:
 
 
 def confounders(
-    found: Sequence[Difference], blamed: Sequence[Blamed], *, named: bool
+    differences: Sequence[Difference], blamed: Sequence[Blamed], *, named: bool
 ) -> tuple[Confounder, ...]:
     """Each difference, with the blamed resources it touches; those that touch any come first.
 
     Args:
-        found: the differences that are not what is studied.
+        differences: the differences that are not what is studied.
         blamed: the resources of both verdicts.
         named: whether every verdict names one; where one does not, what matters there is not known.
     """
@@ -124,36 +124,36 @@ def confounders(
             tuple(resource for resource in blamed if touches(one, resource)),
             anything=not named and _acts(one),
         )
-        for one in found
+        for one in differences
     ]
     return tuple(sorted(each, key=lambda one: not one.matters))
 
 
-def touches(one: Difference, resource: Blamed) -> bool:
+def touches(difference: Difference, resource: Blamed) -> bool:
     """Whether a difference may act upon a resource (a value of our own).
 
     The work that was asked for acts upon everything; hardware upon what is made of it; a database's settings
     upon all its tier does; who watched, and a seed or a machine's identity alone, upon nothing.
     """
-    if not _acts(one):
+    if not _acts(difference):
         return False
-    if one.area in ("plan", "content", "versions"):
+    if difference.area in ("plan", "content", "versions"):
         return True
-    if resource.family in _ANYWHERE.get(one.area, ()):
+    if resource.family in _ANYWHERE.get(difference.area, ()):
         return True
-    reached = _NEAR.get(one.area)
-    if one.role and resource.role and one.role != resource.role:
+    reached = _NEAR.get(difference.area)
+    if difference.role and resource.role and difference.role != resource.role:
         return False
-    if one.area == "memory" and resource.role == "log":
+    if difference.area == "memory" and resource.role == "log":
         return False  # more memory means fewer reads; a log is only written
-    return _near(one, resource) and (reached is None or resource.family in reached)
+    return _near(difference, resource) and (reached is None or resource.family in reached)
 
 
-def _acts(one: Difference) -> bool:
+def _acts(difference: Difference) -> bool:
     """Whether it is of a kind that can change what a farm does at all."""
-    if one.area == "plan" and one.what.partition(".")[0] in NO_WORK:
+    if difference.area == "plan" and difference.what.partition(".")[0] in NO_WORK:
         return False
-    return one.area != "collectors" and (one.area, one.what) not in {
+    return difference.area != "collectors" and (difference.area, difference.what) not in {
         ("plan", "seed"),
         ("plan", "objectives"),
         ("machine", "machine_id"),
@@ -162,14 +162,14 @@ def _acts(one: Difference) -> bool:
     }
 
 
-def _near(one: Difference, resource: Blamed) -> bool:
+def _near(difference: Difference, resource: Blamed) -> bool:
     """Whether it holds for the resource's tier, or for one that shares the resource."""
-    tiers = {place.tier for place in one.places} or ({one.tier} if one.tier else set())
+    tiers = {place.tier for place in difference.places} or ({difference.tier} if difference.tier else set())
     if not tiers or not resource.tiers:
         return True
     if not tiers & resource.tiers:
         return False
-    own = [place for place in one.places if place.tier == resource.tier]
+    own = [place for place in difference.places if place.tier == resource.tier]
     if own and resource.place and len(resource.tiers) == 1:
         return resource.place in own  # another host of its tier is another resource
     return True
@@ -250,10 +250,10 @@ def movement(sides: Sides, places: HostPairs) -> BottleneckMove:
 
 def _gain(side: Side) -> ForeseenGain | None:
     """What its runs' verdicts say comes next; None if one of them does not know, or they disagree."""
-    found = [run.verdict.get("next") for run in side.runs]
-    known = [one for one in found if one and one.get("gain_ratio") is not None]
+    result = [run.verdict.get("next") for run in side.runs]
+    known = [one for one in result if one and one.get("gain_ratio") is not None]
     things = {tuple(one.get(key) for key in ("tier", "resource", "role")) for one in known}
-    if len(known) < len(found) or len(things) != 1:
+    if len(known) < len(result) or len(things) != 1:
         return None
     gain = median(float(one["gain_ratio"]) for one in known)
     assumes = str(known[0].get("assumes") or "")
@@ -267,10 +267,10 @@ def _with_came(gain: ForeseenGain | None, sides: Sides) -> ForeseenGain | None:
     if gain is None or len(waiting) != 1:
         return gain
     base, other = ([run.settled_per_s.get(waiting[0]) for run in side.runs] for side in sides)
-    found = pair(base, other, (sides.base.label, sides.other.label))
-    if found.ratio is None:
+    result = pair(base, other, (sides.base.label, sides.other.label))
+    if result.ratio is None:
         return gain
-    return replace(gain, scenario=waiting[0], came_ratio=found.ratio - 1)
+    return replace(gain, scenario=waiting[0], came_ratio=result.ratio - 1)
 
 
 def same_resource(first: Blamed, second: Blamed) -> bool:
@@ -282,13 +282,13 @@ def same_resource(first: Blamed, second: Blamed) -> bool:
     return (first.tier, first.role) == (second.tier, second.role)
 
 
-def _who(one: Blamed) -> str:
-    return one.tier or "a tier that was not measured"
+def _who(blamed: Blamed) -> str:
+    return blamed.tier or "a tier that was not measured"
 
 
-def _uses(one: Blamed, tiers: frozenset[str]) -> bool:
+def _uses(blamed: Blamed, tiers: frozenset[str]) -> bool:
     """Whether who uses most of some cores is one of these tiers; if that was not measured, any that may."""
-    return one.tier in tiers if one.tier else bool(one.tiers & tiers)
+    return blamed.tier in tiers if blamed.tier else bool(blamed.tiers & tiers)
 
 
 def _named(side: Side, name: str, places: HostPairs) -> tuple[Mapping[str, Any] | None, str | None]:
@@ -337,7 +337,7 @@ def claim(
     sides: Sides,
     factors: Sequence[str],
     studied: Sequence[Difference],
-    found: Sequence[Confounder],
+    value: Sequence[Confounder],
     work: Sequence[ComparedWork],
 ) -> Claim:
     """The factor is the cause only where nothing else that touches a blamed resource differs.
@@ -346,7 +346,7 @@ def claim(
         sides: both sides' runs.
         factors: the areas that are studied.
         studied: the differences in them.
-        found: all other differences.
+        value: all other differences.
         work: what was done; other work weakens the claim as well.
     """
     invalid = tuple(_invalid(sides))
@@ -359,7 +359,7 @@ def claim(
     against += [f"the sides do not differ in {name}" for name in missing]
     if sides.same_runs:
         against.append("the same run is on both sides")
-    areas: dict[str, None] = dict.fromkeys(one.difference.area for one in found if one.matters)
+    areas: dict[str, None] = dict.fromkeys(one.difference.area for one in value if one.matters)
     if areas:
         against.append(
             f"the sides also differ in {wording.listed(list(areas))}, which may affect the bottleneck"
@@ -369,7 +369,7 @@ def claim(
         against.append(f"the sides did not do the same work ({', '.join(unlike)})")
     if against:
         return Claim("associated_with", tuple(against))
-    that = " that can affect the bottleneck" if found else ""
+    that = " that can affect the bottleneck" if value else ""
     return Claim("caused_by", (f"nothing else differs{that}",))
 
 

@@ -94,14 +94,14 @@ class Comparison:
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know beside them, each once."""
         differing = [*self.studied, *(one.difference for one in self.confounders)]
-        said = (
+        answer = (
             *words.warnings(self.sides, differing, self.declared.bound, self.again),
             *self.notes,
             *self.declared.notes,
             *not_kept_up(self.capacity, self.sides),
             *words.reported(self.sides),
         )
-        return tuple(dict.fromkeys(said))
+        return tuple(dict.fromkeys(answer))
 
     def to_json(self) -> dict[str, Any]:
         """The content of comparison.json: JSON types only, null for "not measured".
@@ -147,7 +147,7 @@ def compare(
     work, costs = work_done(sides), costs_of(sides, prices)
     figures = changes(sides, places, costs)
     judges = declared(figures, CommandFigures(tuple(metrics), margin, bound), sides, studied)
-    found = judged(figures, judges.metrics, sides, judges.bound, _again(again, prices), judges.margin_ratio)
+    result = judged(figures, judges.metrics, sides, judges.bound, _again(again, prices), judges.margin_ratio)
     claimed = claim(sides, factors, studied, confounding, work)
     return Comparison(
         sides=sides,
@@ -157,7 +157,7 @@ def compare(
         work=work,
         declared=judges,
         costs=costs,
-        changes=found if claimed.kind else uncalled(found),
+        changes=result if claimed.kind else uncalled(result),
         capacity=tuple(capacities(sides)),
         bottleneck=movement(sides, places),
         claim=claimed,
@@ -209,36 +209,36 @@ def exit_status(comparison: Comparison, *, fail_on_worse: bool = False) -> ExitS
     return ExitStatus.OBJECTIVES_MISSED if fail_on_worse and worse else ExitStatus.FINE
 
 
-def content(found: Comparison) -> dict[str, Any]:
+def content(comparison: Comparison) -> dict[str, Any]:
     """JSON types only, null for "not measured".
 
     Raises:
         ValueError: a number is not finite; such a value has no place in a comparison.
     """
-    sides = found.sides
+    sides = comparison.sides
     document = {
         "schema": SCHEMA,
         "base": _side(sides.base),
         "other": _side(sides.other),
-        "factors": found.factors,
-        "studied": [_difference(one) for one in found.studied],
-        "confounders": [_confounder(one) for one in found.confounders],
-        "work": [asdict(one) for one in found.work],
-        "metrics": found.metrics,
-        "metrics_by": found.declared.by,
-        "margin_ratio": found.declared.margin_ratio,
-        "bound_ratio": found.declared.bound,
-        "changes": [_change(one) for one in found.changes],
-        "capacity": [_capacity(one) for one in found.capacity],
-        "cost": _costs(found.costs),
-        "bottleneck": asdict(found.bottleneck),
-        "lines": asdict(found.lines),
-        "main_changes": found.main_changes,
-        "claim": found.claim.kind,
-        "claim_because": found.claim.because,
-        "what_if": found.what_if,
-        "summary": found.summary,
-        "warnings": found.warnings,
+        "factors": comparison.factors,
+        "studied": [_difference(one) for one in comparison.studied],
+        "confounders": [_confounder(one) for one in comparison.confounders],
+        "work": [asdict(one) for one in comparison.work],
+        "metrics": comparison.metrics,
+        "metrics_by": comparison.declared.by,
+        "margin_ratio": comparison.declared.margin_ratio,
+        "bound_ratio": comparison.declared.bound,
+        "changes": [_change(one) for one in comparison.changes],
+        "capacity": [_capacity(one) for one in comparison.capacity],
+        "cost": _costs(comparison.costs),
+        "bottleneck": asdict(comparison.bottleneck),
+        "lines": asdict(comparison.lines),
+        "main_changes": comparison.main_changes,
+        "claim": comparison.claim.kind,
+        "claim_because": comparison.claim.because,
+        "what_if": comparison.what_if,
+        "summary": comparison.summary,
+        "warnings": comparison.warnings,
         "timelines": {
             name: asdict(side.runs[0].timeline) if side.runs[0].timeline else None
             for name, side in (("base", sides.base), ("other", sides.other))
@@ -270,23 +270,23 @@ def _run(run: ComparedRun) -> dict[str, Any]:
     }
 
 
-def _difference(one: Difference) -> dict[str, Any]:
+def _difference(difference: Difference) -> dict[str, Any]:
     return {
-        "area": one.area,
-        "what": one.what,
-        "tier": one.tier,
-        "hosts": [place.name for place in one.places],
-        "role": one.role,
-        "base": _values(one.base),
-        "other": _values(one.other),
+        "area": difference.area,
+        "what": difference.what,
+        "tier": difference.tier,
+        "hosts": [place.name for place in difference.places],
+        "role": difference.role,
+        "base": _values(difference.base),
+        "other": _values(difference.other),
     }
 
 
-def _confounder(one: Confounder) -> dict[str, Any]:
+def _confounder(confounder: Confounder) -> dict[str, Any]:
     return {
-        **_difference(one.difference),
-        "matters": one.matters,
-        "touches": [_blamed(resource) for resource in one.touches],
+        **_difference(confounder.difference),
+        "matters": confounder.matters,
+        "touches": [_blamed(resource) for resource in confounder.touches],
     }
 
 
@@ -306,28 +306,28 @@ def _blamed(resource: Blamed) -> dict[str, Any]:
     }
 
 
-def _change(one: Change) -> dict[str, Any]:
-    place = one.place
+def _change(change: Change) -> dict[str, Any]:
+    place = change.place
     return {
-        "name": one.name,
-        "about": one.about,
-        "metric": one.metric,
-        "source": one.source,
-        "scenario": one.scenario,
-        "tier": one.tier,
+        "name": change.name,
+        "about": change.about,
+        "metric": change.metric,
+        "source": change.source,
+        "scenario": change.scenario,
+        "tier": change.tier,
         "host": place.name if place else None,
-        "role": one.role,
-        "per": one.per,
-        "better": one.better,
-        **asdict(one.pair),
-        **asdict(one.judged),
+        "role": change.role,
+        "per": change.per,
+        "better": change.better,
+        **asdict(change.pair),
+        **asdict(change.judged),
     }
 
 
-def _capacity(one: Capacity) -> dict[str, Any]:
-    figures: Mapping[str, Any] = asdict(one.pair)
-    hows = {"base_how": one.base_how, "other_how": one.other_how, "kept_up": one.kept_up}
-    return {"scenario": one.scenario, **figures, **hows}
+def _capacity(capacity: Capacity) -> dict[str, Any]:
+    figures: Mapping[str, Any] = asdict(capacity.pair)
+    hows = {"base_how": capacity.base_how, "other_how": capacity.other_how, "kept_up": capacity.kept_up}
+    return {"scenario": capacity.scenario, **figures, **hows}
 
 
 def _costs(costs: Costs) -> dict[str, Any]:

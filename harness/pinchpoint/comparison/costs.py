@@ -162,10 +162,10 @@ class Costs:
     @property
     def why(self) -> str | None:
         """Why what is done for it cannot be compared, one sentence; None if it can be."""
-        said = [one.why for one in (self.base, self.other) if one.why]
-        if not said and len(self.currencies) > 1:
+        lines = [one.why for one in (self.base, self.other) if one.why]
+        if not lines and len(self.currencies) > 1:
             return f"prices are in {wording.listed(list(self.currencies))}, which no rate holds together"
-        return "; ".join(said) or None
+        return "; ".join(lines) or None
 
     @property
     def ratio(self) -> float | None:
@@ -186,10 +186,10 @@ def costs_of(sides: Sides, prices: Prices | None = None) -> Costs:
 
 
 def _side(side: Side, prices: Prices | None) -> SideCost:
-    found = list(dict.fromkeys(_each(side, prices)))
-    if len(found) > 1:
+    result = list(dict.fromkeys(_each(side, prices)))
+    if len(result) > 1:
         return SideCost(None, f"the farms of {side.label}'s runs do not cost the same")
-    cost = found[0]
+    cost = result[0]
     if cost is None:
         return SideCost(None, f"no prices are declared for {side.label}")
     if cost.unpriced:

@@ -77,8 +77,8 @@ class RatioOfSums:
 
     def resampled(self, starts: Starts, length: int) -> Floats:
         above, below = (_blocks(each, length)[starts].sum(axis=1) for each in (self.above, self.below))
-        found: Floats = np.divide(above, below, out=np.full(len(starts), np.nan), where=below > 0)
-        return found
+        values: Floats = np.divide(above, below, out=np.full(len(starts), np.nan), where=below > 0)
+        return values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,8 +120,8 @@ def _blocks(steps: Floats, length: int) -> Floats:
     """The sum of the block that begins at each step, along the first axis."""
     around = np.concatenate([np.zeros_like(steps[:1]), steps, steps[: length - 1]])
     reached = np.cumsum(around, axis=0)
-    found: Floats = reached[length:] - reached[:-length]
-    return found
+    values: Floats = reached[length:] - reached[:-length]
+    return values
 
 
 def together(count: int) -> int:
@@ -206,7 +206,7 @@ TOLERANCE = 1.05
 _PERCENTS = {"p50_s": 50.0, "p95_s": 95.0}
 _US = 1e6
 
-_Found: TypeAlias = Iterator[tuple[Key, FigureCourse | None]]
+_Courses: TypeAlias = Iterator[tuple[Key, FigureCourse | None]]
 
 
 def courses_of(run: StoredRun, inputs: Inputs, verdict: Mapping[str, Any]) -> dict[Key, FigureCourse]:
@@ -220,11 +220,11 @@ def courses_of(run: StoredRun, inputs: Inputs, verdict: Mapping[str, Any]) -> di
     if inputs.window.steps == 0:
         return {}
     figures = dict(_figures(verdict))
-    found: dict[Key, FigureCourse] = {}
+    courses: dict[Key, FigureCourse] = {}
     for key, course in (*_scenarios(run, inputs), *_sources(run, verdict), *_disks(inputs), *_cpus(inputs)):
-        if key not in found and course is not None and _within_tolerance(course.value, figures.get(key)):
-            found[key] = course
-    return found
+        if key not in courses and course is not None and _within_tolerance(course.value, figures.get(key)):
+            courses[key] = course
+    return courses
 
 
 def _within_tolerance(value: float, figure: float | None) -> bool:
@@ -247,7 +247,7 @@ def _figures(verdict: Mapping[str, Any]) -> Iterator[tuple[Key, Any]]:
         yield from ((("cpu", row["tier"], row["host"], None, metric), value) for metric, value in row.items())
 
 
-def _scenarios(run: StoredRun, inputs: Inputs) -> _Found:
+def _scenarios(run: StoredRun, inputs: Inputs) -> _Courses:
     window = inputs.window
     for name in inputs.traffic.scenarios:
         per_s = inputs.traffic.of(name).whole().ok().per_step(window)
@@ -292,7 +292,7 @@ def _timed(table: pa.Table, kind: str, window: Window) -> tuple[Floats, Floats] 
     )
 
 
-def _sources(run: StoredRun, verdict: Mapping[str, Any]) -> _Found:
+def _sources(run: StoredRun, verdict: Mapping[str, Any]) -> _Courses:
     """A source's documents and fetches from its first to its last one: a crawl's work is given."""
     table = run.operations
     for row in verdict.get("crawl") or ():
@@ -314,7 +314,7 @@ def _fetches(table: pa.Table, name: str, window: Window) -> RatioOfSums | None:
     return RatioOfSums(timed[0] @ timed[1], timed[0].sum(axis=1)) if timed else None
 
 
-def _disks(inputs: Inputs) -> _Found:
+def _disks(inputs: Inputs) -> _Courses:
     """Where several hosts are one machine, or I/O is counted in two ways, the one the verdict took fits."""
     for disk in inputs.disks:
         if disk.device is None:
@@ -334,11 +334,11 @@ def _series(inputs: Inputs, host: str, device: str, metric: str) -> Series | Non
     return inputs.samples.series(host, f"disk.{metric}", device)
 
 
-def _cpus(inputs: Inputs) -> _Found:
+def _cpus(inputs: Inputs) -> _Courses:
     for host in inputs.hosts:
         for instance in (f"tier:{host.tier}", ""):
-            found = inputs.samples.series(host.name, "cpu.busy_ratio", instance)
-            yield ("cpu", host.tier, host.name, None, "busy_mean_ratio"), _mean(found)
+            result = inputs.samples.series(host.name, "cpu.busy_ratio", instance)
+            yield ("cpu", host.tier, host.name, None, "busy_mean_ratio"), _mean(result)
 
 
 def _mean(series: Series | None) -> RatioOfSums | None:

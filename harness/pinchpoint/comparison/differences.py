@@ -100,10 +100,10 @@ def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield from flat(item, f"{prefix}.{key}" if prefix else str(key))
 
 
-_Found = Iterator[tuple[Subject, Any]]
+_SubjectFacts = Iterator[tuple[Subject, Any]]
 
 
-def _hosts(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Found:
+def _hosts(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
     """What the collectors found on each host."""
     inventory = manifest.get("hosts") or {}
     for tier, hosts in tiers_of(manifest).items():
@@ -138,8 +138,8 @@ def _where(manifest: Mapping[str, Any], tier: str, host: str) -> dict[str, str |
     tiers = farm.get("tiers") or {}
     declared = ((tiers.get(tier) or {}).get("hosts") or {}).get(host) or {}
     facts = (manifest.get("hosts") or {}).get(host) or {}
-    said = {"region": declared.get("region") or farm.get("region"), "zone": declared.get("zone")}
-    return {name: facts.get(name) or said.get(name) for name in ("region", "zone", "machine_type")}
+    answer = {"region": declared.get("region") or farm.get("region"), "zone": declared.get("zone")}
+    return {name: facts.get(name) or answer.get(name) for name in ("region", "zone", "machine_type")}
 
 
 def _neighbours(inventory: Mapping[str, Any], host: str, tier: str) -> str | None:
@@ -151,22 +151,22 @@ def _neighbours(inventory: Mapping[str, Any], host: str, tier: str) -> str | Non
     return ", ".join(sorted(tiers - {tier})) or "none"
 
 
-def _declared_limits(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Found:
+def _declared_limits(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
     """What farm.yaml says the machines and disks can do."""
     for tier, spec in ((manifest.get("farm") or {}).get("tiers") or {}).items():
         for host, entry in ((spec or {}).get("hosts") or {}).items():
             place = places.of(tier, host, side)
             yield Subject("machine", "machine", tier, place), (entry or {}).get("machine")
             for role, disk in ((entry or {}).get("disks") or {}).items():
-                said = disk or {}
-                yield Subject("disks", "declared.profile", tier, place, role), said.get("profile")
-                if said.get("attached") != NETWORK:
-                    yield Subject("disks", "declared.attached", tier, place, role), said.get("attached")
-                for name, value in flat(said.get("resolved_limits") or {}):
+                answer = disk or {}
+                yield Subject("disks", "declared.profile", tier, place, role), answer.get("profile")
+                if answer.get("attached") != NETWORK:
+                    yield Subject("disks", "declared.attached", tier, place, role), answer.get("attached")
+                for name, value in flat(answer.get("resolved_limits") or {}):
                     yield Subject("disks", f"declared.{name}", tier, place, role), _limit(value)
 
 
-def _built(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Found:
+def _built(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
     """What an embedded farm was given: the verdict never reads it, but in it two farms differ."""
     built = (manifest.get("farm") or {}).get("embedded") or {}
     for key, disk in (built.get("disks") or {}).items():
@@ -192,7 +192,7 @@ def stands_alone(manifest: Mapping[str, Any], host: str, role: str) -> bool:
     return disk.get("given") is not None and disk.get("given") == disk.get("mount_point")
 
 
-def _databases(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Found:
+def _databases(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
     """Versions and settings, as the collector on the host saw them, else as the scenarios did."""
     seen = set()
     for host, facts in (manifest.get("hosts") or {}).items():
@@ -203,15 +203,15 @@ def _databases(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Fo
                 if name.startswith("settings.") or name in ("server", "version", "standby"):
                     yield Subject("database", name, tier, places.of(tier, host, side)), value
     for endpoints in (manifest.get("endpoints") or {}).values():
-        for endpoint, said in (endpoints or {}).items():
+        for endpoint, answer in (endpoints or {}).items():
             tier = _ENDPOINT_TIER.get(endpoint, endpoint)
-            if tier in seen or not isinstance(said, Mapping) or "server" not in said:
+            if tier in seen or not isinstance(answer, Mapping) or "server" not in answer:
                 continue
-            for name, value in flat({key: said.get(key) for key in ("server", "version", "settings")}):
+            for name, value in flat({key: answer.get(key) for key in ("server", "version", "settings")}):
                 yield Subject("database", name, tier), value
 
 
-def _whole_run(manifest: Mapping[str, Any]) -> _Found:
+def _whole_run(manifest: Mapping[str, Any]) -> _SubjectFacts:
     """What holds for the whole run."""
     plan = {key: value for key, value in (manifest.get("plan") or {}).items() if key not in ("name", "seed")}
     yield Subject("plan", "seed"), manifest.get("seed")
@@ -296,18 +296,18 @@ def differences(
     """
     ours = [facts_of(manifest, "base", places) for manifest in base]
     theirs = [facts_of(manifest, "other", places) for manifest in other]
-    found = [one for place in places.all for one in _whole_host(place, ours, theirs)]
-    apart = {place for one in found for place in one.places}
+    result = [one for place in places.all for one in _whole_host(place, ours, theirs)]
+    apart = {place for one in result for place in one.places}
     for subject in dict.fromkeys(subject for facts in (*ours, *theirs) for subject in facts):
         values = _values(ours, subject), _values(theirs, subject)
         reported = subject.place in apart and not subject.given
         if not reported and not _same(subject.area, *values):
             places_of = (subject.place,) if subject.place else ()
-            found.append(
+            result.append(
                 Difference(subject.area, subject.what, subject.tier, places_of, subject.role, *values)
             )
     return tuple(
-        sorted(_merged(found), key=lambda one: (AREAS.index(one.area), one.tier or "", one.role or ""))
+        sorted(_merged(result), key=lambda one: (AREAS.index(one.area), one.tier or "", one.role or ""))
     )
 
 
@@ -338,13 +338,13 @@ def _same(area: Area, base: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return len(base) == len(other) == 1 and bool(base == other)
 
 
-def _merged(found: Sequence[Difference]) -> list[Difference]:
+def _merged(value: Sequence[Difference]) -> list[Difference]:
     """The same difference on several hosts is one: hosts of one machine all describe its CPU.
 
     It then is no longer one tier's, unless all of them are of that tier.
     """
     groups: dict[tuple[Any, ...], list[Difference]] = {}
-    for one in found:
+    for one in value:
         key = (one.area, one.what, one.role, one.base, one.other)
         alone = (one.tier,) if one.role or not one.places else ()
         groups.setdefault((*key, *alone), []).append(one)

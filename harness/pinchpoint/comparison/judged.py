@@ -60,7 +60,7 @@ class DeclaredFigures:
 
 
 def declared(
-    found: Sequence[Change], asked: CommandFigures, sides: Sides, studied: Sequence[Difference]
+    changes: Sequence[Change], asked: CommandFigures, sides: Sides, studied: Sequence[Difference]
 ) -> DeclaredFigures:
     """What is judged of these figures.
 
@@ -70,7 +70,7 @@ def declared(
     """
     margin = asked.margin_ratio if asked.margin_ratio is not None else _planned(sides, "margin_ratio")
     bound = asked.bound if asked.bound is not None else _planned(sides, "bound")
-    names, by, notes = _metrics(found, asked, sides, studied)
+    names, by, notes = _metrics(changes, asked, sides, studied)
     return DeclaredFigures(
         tuple(dict.fromkeys(names)),
         by,
@@ -81,9 +81,9 @@ def declared(
 
 
 def _metrics(
-    found: Sequence[Change], asked: CommandFigures, sides: Sides, studied: Sequence[Difference]
+    changes: Sequence[Change], asked: CommandFigures, sides: Sides, studied: Sequence[Difference]
 ) -> tuple[Sequence[str], By, list[str]]:
-    there = [one.name for one in found]
+    there = [one.name for one in changes]
     if asked.metrics:
         check_metrics(asked.metrics)
         unknown = [name for name in asked.metrics if name not in there]
@@ -92,7 +92,7 @@ def _metrics(
         return asked.metrics, "command", []
     planned = _planned(sides, "metrics")
     if not planned:
-        return default_metrics(found, sides, studied), "default", []
+        return default_metrics(changes, sides, studied), "default", []
     notes = [
         f"{name} is declared by the plan, but these runs have no such figure{_near(name, there)}"
         for name in planned
@@ -120,13 +120,13 @@ _OPTIONS = {"metrics": "--metric", "margin_ratio": "--margin", "bound": "--bound
 
 def _planned(sides: Sides, key: str) -> Any:
     """What the runs' plans declare; None if none does. Raises InputError where they contradict."""
-    said: dict[Any, list[str]] = {}
+    answer: dict[Any, list[str]] = {}
     for run in _runs(sides):
         value = _compare(run).get(key)
         if value not in (None, []):
-            said.setdefault(tuple(sorted(value)) if key == "metrics" else value, []).append(run.directory)
-    if len(said) > 1:
-        each = "; ".join(f"{', '.join(runs)}: {_plain(value)}" for value, runs in said.items())
+            answer.setdefault(tuple(sorted(value)) if key == "metrics" else value, []).append(run.directory)
+    if len(answer) > 1:
+        each = "; ".join(f"{', '.join(runs)}: {_plain(value)}" for value, runs in answer.items())
         name = key.removesuffix("_ratio")
         raise InputError(
             f"compare.{name}: the plans of these runs do not declare the same ({each}); say with "
@@ -161,7 +161,7 @@ _SPLIT = 4
 """This many runs of a side make two halves of two."""
 
 
-def default_metrics(found: Sequence[Change], sides: Sides, studied: Sequence[Difference]) -> list[str]:
+def default_metrics(changes: Sequence[Change], sides: Sides, studied: Sequence[Difference]) -> list[str]:
     """The six that are judged where none are named: by plan and factor, never by what was measured.
 
     What each scenario is judged by (users who wait for each other do more or less; a schedule is kept, and
@@ -169,31 +169,31 @@ def default_metrics(found: Sequence[Change], sides: Sides, studied: Sequence[Dif
     computes is studied, then the p95 of the others; without a scenario that is on both sides the crawl
     sources' rates, the disks' writes and the CPUs.
     """
-    every = [*_of_scenarios(found, sides), *_of_disks(found, studied), *_of_efforts(found, studied)]
-    every += _p95s(found)
-    if not any(one.about == "scenario" and one.pair.ratio is not None for one in found):
-        every += [one for one in found if one.metric == "rate_per_s"]
-        every += [one for one in found if one.metric == "write_latency_mean_s"]
-        every += [one for one in found if one.metric in ("busy_mean_ratio", "iops_mean")]
+    every = [*_of_scenarios(changes, sides), *_of_disks(changes, studied), *_of_efforts(changes, studied)]
+    every += _p95s(changes)
+    if not any(one.about == "scenario" and one.pair.ratio is not None for one in changes):
+        every += [one for one in changes if one.metric == "rate_per_s"]
+        every += [one for one in changes if one.metric == "write_latency_mean_s"]
+        every += [one for one in changes if one.metric in ("busy_mean_ratio", "iops_mean")]
     both = [one.name for one in every if one.pair.ratio is not None]
     return list(dict.fromkeys(both))[:MOST_METRICS]
 
 
-def _of_scenarios(found: Sequence[Change], sides: Sides) -> Iterator[Change]:
+def _of_scenarios(changes: Sequence[Change], sides: Sides) -> Iterator[Change]:
     planned = planned_scenarios(sides)
-    for name in dict.fromkeys([*planned, *(one.scenario for one in found if one.scenario)]):
+    for name in dict.fromkeys([*planned, *(one.scenario for one in changes if one.scenario)]):
         closed = is_closed(planned.get(name))
-        for one in found:
+        for one in changes:
             wanted = "throughput_per_s" if closed else "_p95_s"
             if one.about == "scenario" and one.scenario == name and one.metric.endswith(wanted):
                 yield one
 
 
-def _of_disks(found: Sequence[Change], studied: Sequence[Difference]) -> Iterator[Change]:
+def _of_disks(changes: Sequence[Change], studied: Sequence[Difference]) -> Iterator[Change]:
     disks = dict.fromkeys((one.tier, one.role) for one in studied if one.area == "disks" and one.role)
     # Commits wait for a log; what is written to data files is rarely waited for.
     for tier, role in sorted(disks, key=lambda disk: disk[1] != "log"):
-        one = first_of(found, about="disk", tier=tier, role=role, metric="write_latency_mean_s")
+        one = first_of(changes, about="disk", tier=tier, role=role, metric="write_latency_mean_s")
         if one:
             yield one
 
@@ -202,13 +202,13 @@ COMPUTES = ("cpu", "machine", "memory", "database", "versions")
 """Areas whose differences show in the CPU time that work takes."""
 
 
-def _of_efforts(found: Sequence[Change], studied: Sequence[Difference]) -> Iterator[Change]:
+def _of_efforts(changes: Sequence[Change], studied: Sequence[Difference]) -> Iterator[Change]:
     if any(one.area in COMPUTES for one in studied):
-        yield from (one for one in found if one.about == "effort" and one.metric == "cpu_s")
+        yield from (one for one in changes if one.about == "effort" and one.metric == "cpu_s")
 
 
-def _p95s(found: Sequence[Change]) -> Iterator[Change]:
-    yield from (one for one in found if one.about == "scenario" and one.metric.endswith("_p95_s"))
+def _p95s(changes: Sequence[Change]) -> Iterator[Change]:
+    yield from (one for one in changes if one.about == "scenario" and one.metric.endswith("_p95_s"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class EstimatedChange:
 
 
 def estimated(
-    found: Sequence[Change],
+    changes: Sequence[Change],
     sides: Sides,
     bound: float = RUN_TO_RUN,
     again: Sequence[Change] = (),
@@ -249,7 +249,7 @@ def estimated(
     """Every change with its interval and margin (the arguments: see ``judged``)."""
     same_farm = {_in_base(one): one for one in again}
     made = []
-    for one in found:
+    for one in changes:
         estimate, floor = _estimate(one, sides), _floor(one, same_farm.get(_in_base(one)))
         margin = max(1 + same if _enough(one) else bound, floor or 1.0)
         made.append(EstimatedChange(_with_interval(one, estimate), estimate, margin, floor))
@@ -257,7 +257,7 @@ def estimated(
 
 
 def judged(
-    found: Sequence[Change],
+    changes: Sequence[Change],
     names: Sequence[str],
     sides: Sides,
     bound: float = RUN_TO_RUN,
@@ -267,7 +267,7 @@ def judged(
     """Every change with its interval; those that were declared with what may be said of them.
 
     Args:
-        found: the figures of both sides.
+        changes: the figures of both sides.
         names: those that were declared.
         sides: their runs, with the courses of their figures where a side has too few.
         bound: where fewer than ``ENOUGH`` runs of a side measured it, how many times as much one run may be
@@ -275,68 +275,68 @@ def judged(
         again: the same figures of the base (as base) and of its A/A runs (as other); empty: none were made.
         same: within this much of each other two sides count as the same.
     """
-    each = {one.change.name: one for one in estimated(found, sides, bound, again, same)}
+    each = {one.change.name: one for one in estimated(changes, sides, bound, again, same)}
     asked = list(dict.fromkeys(names))  # also what has no interval: what is declared is a question
     p = dict(zip(asked, holm([each[name].p for name in asked]), strict=True))
     return tuple(one.called(p[name]) if name in p else one.change for name, one in each.items())
 
 
-def uncalled(found: Sequence[Change]) -> tuple[Change, ...]:
+def uncalled(changes: Sequence[Change]) -> tuple[Change, ...]:
     """The same figures where a run is no valid evidence: shown with their intervals, and nothing is said."""
     return tuple(
         replace(one, judged=replace(one.judged, call="inconclusive", confidence=None))
         if one.judged.declared
         else one
-        for one in found
+        for one in changes
     )
 
 
-def _enough(one: Change) -> bool:
+def _enough(change: Change) -> bool:
     """Whether this many runs of both sides measured it as make a comparison."""
-    return min(map(len, one.pair.measured)) >= ENOUGH
+    return min(map(len, change.pair.measured)) >= ENOUGH
 
 
-def _estimate(one: Change, sides: Sides) -> Estimate | None:
+def _estimate(change: Change, sides: Sides) -> Estimate | None:
     """Of the runs' values where each side has several; else by chance within the runs there are."""
-    if one.pair.ratio is None or one.pair.ratio <= 0:
+    if change.pair.ratio is None or change.pair.ratio <= 0:
         return None
-    base, other = one.pair.measured
+    base, other = change.pair.measured
     if min(len(base), len(other)) >= 2:
         return welch(base, other)
     spreads = [
-        widest([run.courses.get(one.key(name)) for run in side.runs])
+        widest([run.courses.get(change.key(name)) for run in side.runs])
         for name, side in (("base", sides.base), ("other", sides.other))
     ]
     known = [spread for spread in spreads if spread is not None]
     if len(known) < 2:
         return None
-    return combined(math.log(one.pair.ratio), [each[0] for each in known], [each[1] for each in known])
+    return combined(math.log(change.pair.ratio), [each[0] for each in known], [each[1] for each in known])
 
 
-def _with_interval(one: Change, estimate: Estimate | None) -> Change:
+def _with_interval(change: Change, estimate: Estimate | None) -> Change:
     if estimate is None:
-        return replace(one, judged=Judgement(why_no_interval=_why_none(one)))
-    between = min(map(len, one.pair.measured)) >= 2
+        return replace(change, judged=Judgement(why_no_interval=_why_none(change)))
+    between = min(map(len, change.pair.measured)) >= 2
     return replace(
-        one, judged=Judgement(ci95=estimate.ci95, interval="between_runs" if between else "within_run")
+        change, judged=Judgement(ci95=estimate.ci95, interval="between_runs" if between else "within_run")
     )
 
 
-def _why_none(one: Change) -> str:
-    if one.pair.ratio is None:
-        return one.pair.why or "there is no ratio"
-    if min(*(value for side in one.pair.measured for value in side)) <= 0:
+def _why_none(change: Change) -> str:
+    if change.pair.ratio is None:
+        return change.pair.why or "there is no ratio"
+    if min(*(value for side in change.pair.measured for value in side)) <= 0:
         return "it is 0 in one of the runs"
     # Means and percentiles have a course; maxima, counts, bursts, and what is of a part of the run have none.
     return "one run on a side, and it has one value of this figure: repeat the runs for an interval"
 
 
-def _in_base(one: Change) -> tuple[str, str, Key]:
+def _in_base(change: Change) -> tuple[str, str, Key]:
     """What identifies a figure in the base; its name may hold the other side's host, unlike an A/A run's."""
-    return one.about, one.metric, one.key("base")
+    return change.about, change.metric, change.key("base")
 
 
-def _floor(one: Change, again: Change | None) -> float | None:
+def _floor(change: Change, again: Change | None) -> float | None:
     """How many times as much the same farm differed from itself.
 
     Of A/A runs the two means; without them each side's own runs, every second one against the others, and
@@ -345,7 +345,7 @@ def _floor(one: Change, again: Change | None) -> float | None:
     if again is not None:
         base, other = again.pair.measured
         return _apart(base, other)
-    halves = [(side[0::2], side[1::2]) for side in one.pair.measured if len(side) >= _SPLIT]
+    halves = [(side[0::2], side[1::2]) for side in change.pair.measured if len(side) >= _SPLIT]
     known = [apart for half in halves if (apart := _apart(*half)) is not None]
     return max(known) if known else None
 
@@ -357,7 +357,7 @@ def _apart(base: Sequence[float], other: Sequence[float]) -> float | None:
 
 
 def _called(
-    one: Change,
+    change: Change,
     estimate: Estimate | None,
     p: float,
     margin: tuple[float, float | None],
@@ -365,12 +365,12 @@ def _called(
     enough: bool,
 ) -> Change:
     reported = replace(
-        one.judged, declared=True, margin_ratio=margin[0], floor_ratio=margin[1], call="inconclusive"
+        change.judged, declared=True, margin_ratio=margin[0], floor_ratio=margin[1], call="inconclusive"
     )
     if estimate is not None:
         # Of fewer runs than make a comparison nothing is known to be the same: the next may differ.
-        call = call_of(estimate, p, same=margin[0] if enough else None, better=one.better)
+        call = call_of(estimate, p, same=margin[0] if enough else None, better=change.better)
         reported = replace(reported, p=p, call=call)
         if call not in ("equivalent", "inconclusive"):
             reported = replace(reported, confidence="high" if enough else "medium")
-    return replace(one, judged=reported)
+    return replace(change, judged=reported)

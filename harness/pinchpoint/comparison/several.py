@@ -132,10 +132,10 @@ class SidesFigure:
 _TURNED: Mapping[Call | None, Call | None] = {"better": "worse", "worse": "better"}
 
 
-def _turned(one: PairCall) -> PairCall:
-    ci95 = (1 / one.ci95[1], 1 / one.ci95[0]) if one.ci95 else None
-    ratio = 1 / one.ratio if one.ratio else None
-    return PairCall(one.sides[::-1], ratio, ci95, one.p, _TURNED.get(one.call, one.call))
+def _turned(call: PairCall) -> PairCall:
+    ci95 = (1 / call.ci95[1], 1 / call.ci95[0]) if call.ci95 else None
+    ratio = 1 / call.ratio if call.ratio else None
+    return PairCall(call.sides[::-1], ratio, ci95, call.p, _TURNED.get(call.call, call.call))
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,17 +271,17 @@ def ranked(figure: SidesFigure) -> SidesFigure:
     leader = figure.leader
     if leader is None or not figure.judged:
         return replace(figure, standing=(None,) * len(figure.values))
-    found: list[Standing | None] = []
+    standings: list[Standing | None] = []
     for at, value in enumerate(figure.medians):
         pair = figure.between(leader, at)
         call = pair.call if pair else None
         if value is None or at == leader:
-            found.append(None)
+            standings.append(None)
         else:
-            found.append("worse" if call == "worse" else "equivalent" if call == "equivalent" else "tied")
-    others = [one for one in found if one is not None]
-    found[leader] = "best" if others and all(one == "worse" for one in others) else "tied"
-    return replace(figure, standing=tuple(found))
+            standings.append("worse" if call == "worse" else "equivalent" if call == "equivalent" else "tied")
+    others = [one for one in standings if one is not None]
+    standings[leader] = "best" if others and all(one == "worse" for one in others) else "tied"
+    return replace(figure, standing=tuple(standings))
 
 
 def compare_sides(
@@ -338,23 +338,23 @@ def _estimates(
 ) -> dict[str, EstimatedChange]:
     """The figures of a pair by their names in it."""
     places = pair_hosts(sides.base.manifests[0], sides.other.manifests[0])
-    found = changes(sides, places, costs_of(sides, prices))
-    return {one.change.name: one for one in estimated(found, sides, bound, same=margin_ratio)}
+    result = changes(sides, places, costs_of(sides, prices))
+    return {one.change.name: one for one in estimated(result, sides, bound, same=margin_ratio)}
 
 
 def _names(pairs: _Estimates, count: int) -> list[dict[Any, str]]:
     """Of each side what identifies a figure in it -> its name beside the first side."""
     made: list[dict[Any, str]] = [{} for _ in range(count)]
-    for (first, second), found in pairs.items():
+    for (first, second), result in pairs.items():
         if first == 0:
-            for name, one in found.items():
+            for name, one in result.items():
                 made[0].setdefault(_key(one.change, "base"), name)
                 made[second].setdefault(_key(one.change, "other"), name)
     return made
 
 
-def _key(one: Change, side: str) -> Any:
-    return one.about, one.metric, one.key(side)
+def _key(change: Change, side: str) -> Any:
+    return change.about, change.metric, change.key(side)
 
 
 def _called(
@@ -363,15 +363,15 @@ def _called(
     """Each pair's figures by their names beside the first side, called where they are judged."""
     known = _names(pairs, len(valid))
     by_name = {
-        pair: {known[pair[0]].get(_key(one.change, "base"), name): one for name, one in found.items()}
-        for pair, found in pairs.items()
+        pair: {known[pair[0]].get(_key(one.change, "base"), name): one for name, one in result.items()}
+        for pair, result in pairs.items()
     }
-    asked = [(pair, name) for pair, found in by_name.items() for name in names if name in found]
+    asked = [(pair, name) for pair, result in by_name.items() for name in names if name in result]
     p = dict(zip(asked, holm([by_name[pair][name].p for pair, name in asked]), strict=True))
     made: dict[tuple[int, int], dict[str, Change]] = {}
-    for pair, found in by_name.items():
+    for pair, result in by_name.items():
         made[pair] = {}
-        for name, one in found.items():
+        for name, one in result.items():
             change = one.called(p[pair, name]) if (pair, name) in p else one.change
             if change.judged.call and not all(valid[side] for side in pair):
                 change = replace(change, judged=replace(change.judged, call="inconclusive"))
@@ -382,12 +382,12 @@ def _called(
 def _figures(
     called: Mapping[tuple[int, int], Mapping[str, Change]], names: Sequence[str], count: int
 ) -> Iterator[SidesFigure]:
-    every = dict.fromkeys(name for found in called.values() for name in found)
+    every = dict.fromkeys(name for result in called.values() for name in result)
     for name in every:
         values: list[tuple[float | None, ...]] = [()] * count
         calls = []
-        for (first, second), found in called.items():
-            one = found.get(name)
+        for (first, second), result in called.items():
+            one = result.get(name)
             if one is None:
                 continue
             values[first], values[second] = one.pair.base_values, one.pair.other_values
@@ -413,23 +413,23 @@ def _figures(
 
 def _side(side: Side) -> OneSide:
     counted = Counter(wording.limited_by(verdict) for verdict in side.verdicts)
-    found, count = counted.most_common(1)[0]
-    same = next(verdict for verdict in side.verdicts if wording.limited_by(verdict) == found)
+    result, count = counted.most_common(1)[0]
+    same = next(verdict for verdict in side.verdicts if wording.limited_by(verdict) == result)
     runs = len(side.runs)
     following = same.get("next")
     return OneSide(
         label=side.label,
         runs=tuple(run.directory for run in side.runs),
-        found=f"{found} ({count} of {runs} runs)" if runs > 1 else found,
+        found=f"{result} ({count} of {runs} runs)" if runs > 1 else result,
         confidence=str((same.get("bottleneck") or {}).get("confidence") or ""),
         following=wording.thing(following) if following else "",
     )
 
 
 def _differences(with_first: Mapping[int, Comparison]) -> Iterator[SideDifference]:
-    for place, found in with_first.items():
-        every = [*((one, True) for one in found.studied)]
-        every += [(one.difference, False) for one in found.confounders]
+    for place, result in with_first.items():
+        every = [*((one, True) for one in result.studied)]
+        every += [(one.difference, False) for one in result.confounders]
         for one, studied in every:
             yield SideDifference(
                 side=place,
@@ -455,9 +455,9 @@ def _warnings(sides: Sequence[Side], with_first: Mapping[int, Comparison]) -> It
         for run in side.runs:
             if not run.is_evidence:
                 yield f"The run {run.directory} ({side.label}) is not valid: no conclusion is drawn from it"
-    for found in with_first.values():
-        for unlike, names in work_differences((one.name, one.unlike) for one in found.work).items():
-            yield f"{found.sides.other.label}: {wording.listed(names)}: {unlike}"
+    for result in with_first.values():
+        for unlike, names in work_differences((one.name, one.unlike) for one in result.work).items():
+            yield f"{result.sides.other.label}: {wording.listed(names)}: {unlike}"
     counts = ", ".join(f"{side.label}: {len(side.runs)}" for side in sides)
     if min(len(side.runs) for side in sides) < ENOUGH:
         yield (
@@ -465,43 +465,47 @@ def _warnings(sides: Sequence[Side], with_first: Mapping[int, Comparison]) -> It
             f"{units.times(with_first[1].declared.bound)} are reported there. Repeat the runs to see smaller "
             f"ones (`run --repeat {ENOUGH}`)."
         )
-    for found in with_first.values():
-        yield from (*found.declared.notes, *not_kept_up(found.capacity, found.sides), *reported(found.sides))
+    for result in with_first.values():
+        yield from (
+            *result.declared.notes,
+            *not_kept_up(result.capacity, result.sides),
+            *reported(result.sides),
+        )
 
 
-def _sentences(found: SidesComparison) -> Iterator[str]:
+def _sentences(comparison: SidesComparison) -> Iterator[str]:
     limits: dict[str, list[str]] = {}
-    for side in found.sides:
+    for side in comparison.sides:
         limits.setdefault(side.found, []).append(side.label)
-    every = f"all {len(found.sides)} sides"
+    every = f"all {len(comparison.sides)} sides"
     by_limit = [(every if len(limits) == 1 else wording.listed(who), what) for what, who in limits.items()]
-    if found.of == "probes":
+    if comparison.of == "probes":
         limited = f"Limits: {'; '.join(f'{who}: {what}' for who, what in by_limit)}."
         compared = [
-            *_best_words(found.sides, found.figures, "measurements", "repetition"),
-            *_widest(found),
+            *_best_words(comparison.sides, comparison.figures, "measurements", "repetition"),
+            *_widest(comparison),
         ]
         # What limits each side comes first where that is known of all.
-        known = {one.side for one in found.limits if one.kind}
-        yield from [limited, *compared] if len(known) == len(found.sides) else [*compared, limited]
+        known = {one.side for one in comparison.limits if one.kind}
+        yield from [limited, *compared] if len(known) == len(comparison.sides) else [*compared, limited]
         return
     yield f"Bottleneck of {'; of '.join(f'{who}: {what}' for who, what in by_limit)}."
-    yield from _best_words(found.sides, found.figures, "judged figures", "run")
+    yield from _best_words(comparison.sides, comparison.figures, "judged figures", "run")
 
 
-def _widest(found: SidesComparison) -> Iterator[str]:
+def _widest(comparison: SidesComparison) -> Iterator[str]:
     """The measurement in which the medians lie furthest apart, where some differ by more than the margin."""
     ratios = []
-    for one in found.figures:
+    for one in comparison.figures:
         known = [(value, at) for at, value in enumerate(one.medians) if value]
         if one.judged and known:
             (most, high), (least, low) = max(known), min(known)
             ratios.append((most / least, one.name, high, low))
     ratio, name, high, low = max(ratios, default=(1.0, "", 0, 0))
-    if ratio > 1 + found.margin_ratio:
+    if ratio > 1 + comparison.margin_ratio:
         yield (
-            f"The sides differ most in {name}: {found.labels[high]} is {units.times(ratio)} as fast as "
-            f"{found.labels[low]}."
+            f"The sides differ most in {name}: {comparison.labels[high]} is {units.times(ratio)} as fast as "
+            f"{comparison.labels[low]}."
         )
 
 
@@ -536,21 +540,23 @@ def _best_words(
     return [f"{each}." for each in parts]
 
 
-def exit_status(found: SidesComparison, *, fail_on_worse: bool = False) -> ExitStatus:
+def exit_status(comparison: SidesComparison, *, fail_on_worse: bool = False) -> ExitStatus:
     """3 where a run is no valid evidence, 1 where a side is worse than the first and that was asked for."""
-    if not found.valid:
+    if not comparison.valid:
         return ExitStatus.NOT_EVIDENCE
-    worse = any(pair.call == "worse" for one in found.figures for pair in one.pairs if pair.sides[0] == 0)
+    worse = any(
+        pair.call == "worse" for one in comparison.figures for pair in one.pairs if pair.sides[0] == 0
+    )
     return ExitStatus.OBJECTIVES_MISSED if fail_on_worse and worse else ExitStatus.FINE
 
 
-def save(found: SidesComparison, parent: Path) -> Path:
+def save(comparison: SidesComparison, parent: Path) -> Path:
     """Make a directory with comparison.json in it; its path. Raises InputError."""
-    names = "-".join(_slug(label) for label in found.labels)
+    names = "-".join(_slug(label) for label in comparison.labels)
     directory = free_path(parent, f"comparison-{names[:80].strip('-.')}")
     with writable(directory):
         directory.mkdir(parents=True)
-        write_json(directory / SIDES, found.to_json())
+        write_json(directory / SIDES, comparison.to_json())
     return directory
 
 
@@ -561,14 +567,14 @@ def _slug(label: str) -> str:
 def is_sides(directory: Path) -> bool:
     """Whether a directory holds a comparison of several sides."""
     try:
-        found = from_json((directory / SIDES).read_bytes())
+        result = from_json((directory / SIDES).read_bytes())
     except (OSError, ValueError):
         return False
-    return isinstance(found, dict) and found.get("schema") == SCHEMA
+    return isinstance(result, dict) and result.get("schema") == SCHEMA
 
 
 def load(directory: Path) -> SidesComparison:
     """A comparison's directory, read back. Raises InputError."""
     remedy = "`pinchpoint compare A B C` makes it again"
-    found: SidesComparison = document.read_record(directory / SIDES, SidesComparison, SCHEMA, remedy)
-    return found
+    comparison: SidesComparison = document.read_record(directory / SIDES, SidesComparison, SCHEMA, remedy)
+    return comparison

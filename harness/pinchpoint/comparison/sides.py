@@ -127,8 +127,8 @@ def _of_tier(
 
 def _of_a_burst(inputs: Inputs, load: Load, spent: Floats, seen: npt.NDArray[np.bool_]) -> float | str:
     """CPU seconds from a burst's beginning to its end: the mean of those that were seen whole."""
-    found = burst_steps(inputs, load)
-    whole = [float(spent[start:end].sum()) for start, end in found if seen[start:end].all()]
+    result = burst_steps(inputs, load)
+    whole = [float(spent[start:end].sum()) for start, end in result if seen[start:end].all()]
     return float(np.mean(whole)) if whole else "no burst was seen whole"
 
 
@@ -144,10 +144,10 @@ def _cores(inputs: Inputs, tier: str) -> Floats | str:
     """Cores' worth of CPU that a tier used in each step, NaN where not seen; or why that is not known."""
     total = np.zeros(inputs.window.steps)
     for host in (one for one in inputs.hosts if one.tier == tier):
-        found = _of_host(inputs, host)
-        if isinstance(found, str):
-            return found
-        total = total + found
+        result = _of_host(inputs, host)
+        if isinstance(result, str):
+            return result
+        total = total + result
     if np.isfinite(total).mean() < LEAST_SEEN:
         return "its CPU was not measured for most of the time"
     return total
@@ -372,18 +372,18 @@ def read_several(groups: Sequence[Sequence[Path]]) -> tuple[Side, ...]:
 
 def _runs_of(groups: Sequence[Sequence[Path]]) -> list[list[Path]]:
     """The finished runs of each side, each once. Raises InputError with all problems."""
-    found: list[list[Path]] = [[] for _ in groups]
+    result: list[list[Path]] = [[] for _ in groups]
     problems: list[str] = []
     for place, given in enumerate(groups):
         for directory in given:
             try:
-                found[place] += _finished_runs(directory)
+                result[place] += _finished_runs(directory)
             except InputError as error:
                 problems += error.problems
     if problems:
         raise InputError(*dict.fromkeys(problems))
     # Named twice on one side, it would count as a repeat of itself.
-    return [list({path.resolve(): path for path in paths}.values()) for paths in found]
+    return [list({path.resolve(): path for path in paths}.values()) for paths in result]
 
 
 def _read_all(runs: Sequence[Sequence[Path]], *, timelines: bool) -> list[tuple[ComparedRun, ...]]:
@@ -404,8 +404,8 @@ def read_again(base: Side, again: Sequence[Path]) -> Sides:
     Raises:
         InputError: as ``read_sides``; or the runs are of another farm, or are the base's own.
     """
-    found = sorted({path.resolve(): path for given in again for path in _finished_runs(given)}.values())
-    runs = [_read(path, alone=False, shown=False) for path in found]
+    result = sorted({path.resolve(): path for given in again for path in _finished_runs(given)}.values())
+    runs = [_read(path, alone=False, shown=False) for path in result]
     mine = {Path(run.directory).resolve() for run in base.runs}
     own = [run.directory for run in runs if Path(run.directory).resolve() in mine]
     if own:

@@ -170,11 +170,11 @@ def holm(p: Sequence[float]) -> list[float]:
     return corrected
 
 
-def call_of(one: Estimate, p: float, *, same: float | None, better: Better | None) -> Call:
+def call_of(estimate: Estimate, p: float, *, same: float | None, better: Better | None) -> Call:
     """What may be said.
 
     Args:
-        one: the estimate.
+        estimate: the estimate.
         p: of the ratio lying within its margin, corrected.
         same: within 1/same to same the sides are equivalent; None: nothing is known to be.
         better: which way is better.
@@ -182,6 +182,6 @@ def call_of(one: Estimate, p: float, *, same: float | None, better: Better | Non
     if p < SIGNIFICANT:
         if better is None:
             return "changed"
-        return "better" if (one.shift > 0) == (better == "higher") else "worse"
-    low, high = one.ci95
+        return "better" if (estimate.shift > 0) == (better == "higher") else "worse"
+    low, high = estimate.ci95
     return "equivalent" if same is not None and 1 / same <= low and high <= same else "inconclusive"

@@ -39,20 +39,20 @@ def lines(
     movement: BottleneckMove,
     claimed: Claim,
     factors: Sequence[str],
-    found: Sequence[Change],
+    changes: Sequence[Change],
 ) -> Lines:
     """The answer in lines: whether the bottleneck moved, what may be claimed, what is next."""
     return Lines(
         headline=movement_words(sides, movement),
-        cause=claim_words(claimed, factors, shown=shows_change(movement, found)),
+        cause=claim_words(claimed, factors, shown=shows_change(movement, changes)),
         next_step=next_words(movement),
-        gain=gain_words(sides, movement, found),
+        gain=gain_words(sides, movement, changes),
     )
 
 
-def shows_change(movement: BottleneckMove, found: Sequence[Change]) -> bool:
+def shows_change(movement: BottleneckMove, changes: Sequence[Change]) -> bool:
     """Whether there is anything to claim: another bottleneck, or a figure that is called changed."""
-    return bool(movement.moved) or any(one.judged.call in CHANGED for one in found)
+    return bool(movement.moved) or any(one.judged.call in CHANGED for one in changes)
 
 
 def movement_words(sides: Sides, movement: BottleneckMove) -> str:
@@ -77,13 +77,13 @@ def next_words(movement: BottleneckMove) -> str | None:
     )
 
 
-def gain_words(sides: Sides, movement: BottleneckMove, found: Sequence[Change]) -> str | None:
+def gain_words(sides: Sides, movement: BottleneckMove, changes: Sequence[Change]) -> str | None:
     """What was foreseen of the first step, and what came of it."""
     before = movement.foreseen
     # Where the same gives way still, nothing was done about it.
     if not before or not movement.base or movement.moved is False:
         return None
-    came = came_words(before, found)
+    came = came_words(before, changes)
     return (
         f"Predicted from {sides.base.label} without {wording.thing(movement.base)}: {amount(before)} "
         f"more throughput{f'. {came}' if came else ''}."
@@ -99,27 +99,28 @@ MORE = 1.1
 """What came counts as more than what was promised beyond a tenth of the throughput."""
 
 
-def came_words(gain: ForeseenGain, found: Sequence[Change]) -> str:
+def came_words(gain: ForeseenGain, changes: Sequence[Change]) -> str:
     """What came of what was foreseen; where that was more, why: what work took less of the next resource."""
     if gain.came_ratio is None:
         return ""
     sign = "+" if gain.came_ratio >= 0 else ""
-    said = f"Measured: {sign}{units.percent(gain.came_ratio)} ({gain.scenario}, in the steady part)"
+    text = f"Measured: {sign}{units.percent(gain.came_ratio)} ({gain.scenario}, in the steady part)"
     if (1 + gain.came_ratio) <= MORE * (1 + gain.gain_ratio):
-        return said
+        return text
     tier = gain.until.get("tier")
     effort = next(
-        (one for one in found if (one.about, one.scenario, one.tier) == ("effort", gain.scenario, tier)), None
+        (one for one in changes if (one.about, one.scenario, one.tier) == ("effort", gain.scenario, tier)),
+        None,
     )
     if effort is None or effort.pair.ratio is None or effort.pair.ratio >= 1:
-        return f"{said}, more than predicted"
+        return f"{text}, more than predicted"
     each = " to ".join(units.seconds(value) for value in (effort.pair.base, effort.pair.other))
-    return f"{said}, more than predicted, because CPU time of {tier} per {effort.per} went from {each}"
+    return f"{text}, more than predicted, because CPU time of {tier} per {effort.per} went from {each}"
 
 
-def main_changes(found: Sequence[Change], names: Sequence[str]) -> Iterator[str]:
+def main_changes(changes: Sequence[Change], names: Sequence[str]) -> Iterator[str]:
     """The figures that are judged, in the order in which they were declared."""
-    by_name = {one.name: one for one in found}
+    by_name = {one.name: one for one in changes}
     for name in names:
         one = by_name[name]
         if one.pair.ratio is not None:
@@ -145,30 +146,30 @@ FIGURES: Mapping[str, str] = {
 }
 
 
-def figure_words(one: Change) -> str:
+def figure_words(change: Change) -> str:
     """Whose figure, and which: ``crawl``, ``crawl p95``, ``a write to the log disk of sql``."""
-    plain = one.metric.removeprefix("response_").removeprefix("service_").removesuffix("_s")
-    figure = FIGURES.get(one.metric, plain.replace("_", " "))
-    if one.about == "disk":
-        joint = "to" if "write" in one.metric else "from" if "read" in one.metric else "of"
-        return f"{figure} {joint} the {one.role} disk of {one.tier}"
-    if one.about == "effort":
-        return f"{figure} of {one.tier} for a {one.per} of {one.scenario}"
-    if one.about == "cost":
-        return f"{one.scenario} for {one.per}"
-    if one.about == "cpu":
-        return f"CPU of {one.tier} {figure}"
-    burst = "a burst of " if one.about == "burst" else ""
-    return f"{burst}{one.source or one.scenario} {figure}".rstrip()
+    plain = change.metric.removeprefix("response_").removeprefix("service_").removesuffix("_s")
+    figure = FIGURES.get(change.metric, plain.replace("_", " "))
+    if change.about == "disk":
+        joint = "to" if "write" in change.metric else "from" if "read" in change.metric else "of"
+        return f"{figure} {joint} the {change.role} disk of {change.tier}"
+    if change.about == "effort":
+        return f"{figure} of {change.tier} for a {change.per} of {change.scenario}"
+    if change.about == "cost":
+        return f"{change.scenario} for {change.per}"
+    if change.about == "cpu":
+        return f"CPU of {change.tier} {figure}"
+    burst = "a burst of " if change.about == "burst" else ""
+    return f"{burst}{change.source or change.scenario} {figure}".rstrip()
 
 
-def shift(one: Change) -> str:
+def shift(change: Change) -> str:
     """Both medians, how many times as much the other one is, and what may be said of that."""
-    values = (units.of_metric(one.metric, value) for value in (one.pair.base, one.pair.other))
-    ratio = units.times(one.pair.ratio)
-    if one.judged.ci95:
-        ratio += f", {units.interval(one.judged.ci95)}"
-    called = f": {one.judged.call}" if one.judged.call else ""
+    values = (units.of_metric(change.metric, value) for value in (change.pair.base, change.pair.other))
+    ratio = units.times(change.pair.ratio)
+    if change.judged.ci95:
+        ratio += f", {units.interval(change.judged.ci95)}"
+    called = f": {change.judged.call}" if change.judged.call else ""
     return f"{' → '.join(values)} ({ratio}){called}"
 
 

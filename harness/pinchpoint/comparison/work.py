@@ -112,22 +112,22 @@ def work_done(sides: Sides) -> tuple[ComparedWork, ...]:
     return (*_sources(sides), *_scenarios(sides))
 
 
-def work_differences(found: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
+def work_differences(value: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
     """In what work differs -> the names of that work, each reason once."""
     names: dict[str, list[str]] = {}
-    for name, unlike in found:
+    for name, unlike in value:
         if unlike:
             names.setdefault(unlike, []).append(name)
     return names
 
 
 def _sources(sides: Sides) -> Iterator[ComparedWork]:
-    found = [
+    result = [
         [{row["source"]: row for row in verdict.get("crawl") or ()} for verdict in side.verdicts]
         for side in sides
     ]
-    for name in dict.fromkeys(name for side in found for run in side for name in run):
-        base, other = (_source([run[name] for run in side if name in run]) for side in found)
+    for name in dict.fromkeys(name for side in result for run in side for name in run):
+        base, other = (_source([run[name] for run in side if name in run]) for side in result)
         yield ComparedWork("source", name, base, other, _unlike_source(base, other, _labels(sides)))
 
 
@@ -147,9 +147,9 @@ def _source(rows: Sequence[Mapping[str, Any]]) -> WorkDone:
 
 
 def _scenarios(sides: Sides) -> Iterator[ComparedWork]:
-    found = [[verdict.get("scenarios") or {} for verdict in side.verdicts] for side in sides]
-    for name in dict.fromkeys(name for side in found for run in side for name in run):
-        base, other = (_scenario([run[name] for run in side if name in run]) for side in found)
+    result = [[verdict.get("scenarios") or {} for verdict in side.verdicts] for side in sides]
+    for name in dict.fromkeys(name for side in result for run in side for name in run):
+        base, other = (_scenario([run[name] for run in side if name in run]) for side in result)
         yield ComparedWork("scenario", name, base, other, _unlike_scenario(base, other, _labels(sides)))
 
 
@@ -280,12 +280,12 @@ def capacities(sides: Sides) -> Iterator[Capacity]:
     """Of every scenario that is on both sides."""
     planned = planned_scenarios(sides)
     for name in planned:
-        found = [[_most_of(run, name, planned[name]) for run in side.runs] for side in sides]
-        hows = [_worst([how for _, how in side]) for side in found]
+        result = [[_most_of(run, name, planned[name]) for run in side.runs] for side in sides]
+        hows = [_worst([how for _, how in side]) for side in result]
         labels = sides.base.label, sides.other.label
         open_ = [label for label, how in zip(labels, hows, strict=True) if how != "reached"]
         unlike = f"the maximum of {' and '.join(open_)} was not reached" if open_ else None
-        values = [[value for value, _ in side] for side in found]
+        values = [[value for value, _ in side] for side in result]
         yield Capacity(
             scenario=name,
             pair=pair(values[0], values[1], labels, unlike),
@@ -314,9 +314,9 @@ def _worst(hows: Sequence[How]) -> How:
     return next((how for how in ("unknown", "at_least") if how in hows), "reached")
 
 
-def not_kept_up(found: Sequence[Capacity], sides: Sides) -> Iterator[str]:
+def not_kept_up(value: Sequence[Capacity], sides: Sides) -> Iterator[str]:
     """A sentence for every scenario whose offered load was not the load that was done."""
-    for one in found:
+    for one in value:
         behind = [side.label for side, kept in zip(sides, one.kept_up, strict=True) if kept is False]
         if behind:
             yield (

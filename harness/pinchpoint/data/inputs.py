@@ -339,38 +339,38 @@ def disk_roles(manifest: Mapping[str, Any]) -> Iterator[DiskRole]:
         roles = facts.get("roles") or {}
         promised = declared.get((tier, host), {}).get("disks") or {}
         for role in dict.fromkeys([*roles, *promised]):
-            found, said = roles.get(role) or {}, promised.get(role) or {}
+            result, answer = roles.get(role) or {}, promised.get(role) or {}
             yield DiskRole(
                 tier=tier,
                 host=host,
                 role=role,
                 machine=facts.get("machine_id") or host,
-                device=found.get("device"),
-                why=found.get("why") or (None if found else "no collector saw this disk"),
-                data_io=found.get("data_io") or "not verified",
-                limits=_limits(said),
-                profile=said.get("profile"),
-                stripes=said.get("stripes") or 1,
-                attached=said.get("attached") or "network",
-                curve=_curve(said),
-                seen=bool(found),
+                device=result.get("device"),
+                why=result.get("why") or (None if result else "no collector saw this disk"),
+                data_io=result.get("data_io") or "not verified",
+                limits=_limits(answer),
+                profile=answer.get("profile"),
+                stripes=answer.get("stripes") or 1,
+                attached=answer.get("attached") or "network",
+                curve=_curve(answer),
+                seen=bool(result),
             )
 
 
-def _limits(said: Mapping[str, Any]) -> Limits | None:
+def _limits(text: Mapping[str, Any]) -> Limits | None:
     """The declared caps, from a profile (already resolved) or given; None if they are withheld."""
-    given = said.get("resolved_limits") or said.get("limits")
+    given = text.get("resolved_limits") or text.get("limits")
     if not isinstance(given, Mapping):
         return None
     iops, rate, unit = (given.get(key) for key in ("iops", "bytes_per_s", "io_unit_bytes"))
     return Limits(iops, rate, unit) if iops or rate else None
 
 
-def _curve(said: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
+def _curve(text: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
     """Latency over outstanding I/Os, where a probe wrote it into farm.yaml."""
-    given = said.get("limits")
-    found = given.get("latency") if isinstance(given, Mapping) else None
-    return tuple((float(depth), float(latency_s)) for depth, latency_s in found or ())
+    given = text.get("limits")
+    result = given.get("latency") if isinstance(given, Mapping) else None
+    return tuple((float(depth), float(latency_s)) for depth, latency_s in result or ())
 
 
 def _load(name: str, spec: Mapping[str, Any], seed: int) -> Load:

@@ -95,14 +95,14 @@ def bucket_percentiles(
 
 def distributions(run: StoredRun, window: tuple[float, float] | None) -> tuple[Distribution, ...]:
     """Every scenario's latency over the window (the whole run without one); for open loads both kinds."""
-    found = []
+    result = []
     for scenario, kind in _kinds(run):
         wanted: tuple[Kind, ...] = ("service", "response") if kind == "response" else ("service",)
         for each in wanted:
             total = _Timed([text for _, text in _encoded(run, scenario, each, window)])
             if total.count:
-                found.append(_distribution(scenario, each, total))
-    return tuple(found)
+                result.append(_distribution(scenario, each, total))
+    return tuple(result)
 
 
 def _distribution(scenario: str, kind: Kind, total: _Timed) -> Distribution:
@@ -175,10 +175,10 @@ def operation_percentiles(run: StoredRun, window: tuple[float, float] | None) ->
         "GROUP BY scenario, operation ORDER BY scenario, operation",
         {"low": low, "high": high},
     ).fetchall()
-    found = []
+    result = []
     for scenario, operation, encoded in rows:
         total = _Timed(encoded)
-        found.append(
+        result.append(
             {
                 "scenario": scenario,
                 "operation": operation,
@@ -187,4 +187,4 @@ def operation_percentiles(run: StoredRun, window: tuple[float, float] | None) ->
                 "max_s": total.longest_s,
             }
         )
-    return found
+    return result

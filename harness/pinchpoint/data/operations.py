@@ -50,17 +50,17 @@ class Times:
         used = order[self.timed[order]]
         self._place = np.full(len(order), -1, dtype=np.int64)
         self._place[used] = np.arange(len(used))
-        found = histogram.entries(column.take(pa.array(used)).to_pylist())
-        self._ends, self._counters, self._counts = found
+        result = histogram.entries(column.take(pa.array(used)).to_pylist())
+        self._ends, self._counters, self._counts = result
         self._kept: dict[tuple[int, int], histogram.Counts] = {}
 
     @cached_property
     def longest_s(self) -> Floats:
         """The longest of each row, seconds; 0 if nothing was timed."""
         lowest, width = histogram.values_us(self._counters[self._ends[1:] - 1].astype(np.int64))
-        found = np.zeros(len(self._place))
-        found[self.timed] = ((lowest + width - 1) / US)[self._place[self.timed]]
-        return found
+        values = np.zeros(len(self._place))
+        values[self.timed] = ((lowest + width - 1) / US)[self._place[self.timed]]
+        return values
 
     def sum(self, rows: Ints, *, keep: bool = True) -> histogram.Counts:
         """The counters of some rows, added up; empty if nothing was timed.
@@ -87,10 +87,10 @@ class Times:
             return self._kept[first, end]
         there = slice(self._ends[first], self._ends[end])
         # As floats, counts are exact up to 2^53.
-        found = np.bincount(self._counters[there], self._counts[there]).astype(np.int64)
+        counts = np.bincount(self._counters[there], self._counts[there]).astype(np.int64)
         if keep:
-            self._kept[first, end] = found
-        return found
+            self._kept[first, end] = counts
+        return counts
 
 
 class _OperationColumns:
@@ -274,9 +274,9 @@ class Traffic:
         result = np.full(window.steps, np.nan)
         inside = np.flatnonzero((step >= 0) & (step < window.steps))
         order = inside[np.argsort(step[inside], kind="stable")]
-        found, starts = np.unique(step[order], return_index=True)
-        ends = [*starts[1:], len(order)][: len(found)]  # no operation ended: no part
-        for index, start, end in zip(found, starts, ends, strict=True):
+        value, starts = np.unique(step[order], return_index=True)
+        ends = [*starts[1:], len(order)][: len(value)]  # no operation ended: no part
+        for index, start, end in zip(value, starts, ends, strict=True):
             latency = summarised(times.sum(self._rows[order[start:end]], keep=False))
             if latency is not None:
                 result[index] = latency.p50_s
@@ -286,9 +286,9 @@ class Traffic:
         return column[self._rows]
 
     def _where(self, chosen: npt.NDArray[np.bool_]) -> Traffic:
-        found = Traffic.__new__(Traffic)
-        found._all, found._rows = self._all, self._rows[chosen]
-        return found
+        traffic = Traffic.__new__(Traffic)
+        traffic._all, traffic._rows = self._all, self._rows[chosen]
+        return traffic
 
     def _named(self, column: str, names: Collection[str]) -> Traffic:
         wanted = np.array([name in names for name in self._all.names[column]], dtype=bool)

@@ -40,10 +40,10 @@ def machine_id(hosts: Mapping[str, Mapping[str, Any]], host: str) -> str:
 
 def machines(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Machine id -> its farm hosts, in the order of the manifest's ``hosts``."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for host in hosts:
-        found.setdefault(machine_id(hosts, host), []).append(host)
-    return found
+        result.setdefault(machine_id(hosts, host), []).append(host)
+    return result
 
 
 def machine_name(hosts: Mapping[str, Mapping[str, Any]], there: Sequence[str]) -> str:

@@ -104,13 +104,13 @@ class RecordedSamples:
         All lines are asked for at once: each query reads the file.
         """
         wanted = list(dict.fromkeys(lines))
-        found: dict[_Asked, list[SamplePoint]] = {}
+        result: dict[_Asked, list[SamplePoint]] = {}
         for some in _together((line, host) for line in wanted for host in dict.fromkeys(line.hosts)):
             for number, bucket, *figures in self._rows(some):
                 point = SamplePoint(middle(self._clock, int(bucket)), *figures)
-                found.setdefault(some[number], []).append(point)
+                result.setdefault(some[number], []).append(point)
         return {
-            line: tuple(next((found[line, host] for host in line.hosts if (line, host) in found), ()))
+            line: tuple(next((result[line, host] for host in line.hosts if (line, host) in result), ()))
             for line in wanted
         }
 
@@ -201,8 +201,8 @@ class WindowMeans:
 
     def of(self, host: str, metric: str, instance: str = "") -> tuple[float, float, float] | None:
         """Mean, smallest and largest value, or ``None`` when nothing was measured."""
-        found = self._rows.get((host, metric, instance))
-        return None if found is None else (found[0], found[1], found[2])
+        result = self._rows.get((host, metric, instance))
+        return None if result is None else (result[0], result[1], result[2])
 
     def first(
         self, hosts: Sequence[str], metric: str, instance: str = ""

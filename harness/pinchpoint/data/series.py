@@ -451,13 +451,15 @@ class _SeriesSums:
             if weighted
             else (_TOTAL, _COVERED, _COVERED, _COUNTS)
         )
-        found = [*(sums[one, row, there] for one in of), highests[row, there]]
-        missing = steps - len(found[0])
+        result = [*(sums[one, row, there] for one in of), highests[row, there]]
+        missing = steps - len(result[0])
         if missing:
             before = min(max(0, -first), missing)
             ends, empty = (before, missing - before), (0, 0, 0, 0, -np.inf)
-            found = [np.pad(one, ends, constant_values=none) for one, none in zip(found, empty, strict=True)]
-        total, share, covered_s, counts, highest = found
+            result = [
+                np.pad(one, ends, constant_values=none) for one, none in zip(result, empty, strict=True)
+            ]
+        total, share, covered_s, counts, highest = result
         return Series(total, share, covered_s, highest, counts, weighted)
 
     def readings(self, key: Key) -> Readings:
@@ -613,8 +615,8 @@ def _series(table: pa.Table) -> tuple[list[Key], Ints, Ints]:
     first = np.flatnonzero(begins)
     sizes = [len(each) for each in names]
     codes = np.ravel_multi_index([number[first] for number in numbers], sizes)
-    number, found = numbered(codes, math.prod(sizes))
-    places = zip(names, np.unravel_index(found, sizes), strict=True)
+    number, result = numbered(codes, math.prod(sizes))
+    places = zip(names, np.unravel_index(result, sizes), strict=True)
     of_keys = ([each[at] for at in place.tolist()] for each, place in places)
     return list(map(Key, *of_keys)), number, np.diff(first, append=table.num_rows)
 

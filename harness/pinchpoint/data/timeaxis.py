@@ -60,11 +60,11 @@ class TimeAxis:
     @property
     def window(self) -> tuple[float, float] | None:
         """The whole UTC steps of the measure phase, as the analysis takes them; ``None`` without one."""
-        found = [phase for phase in self.phases if phase.name == "measure"]
-        if not found:
+        result = [phase for phase in self.phases if phase.name == "measure"]
+        if not result:
             return None
         window = Window.between(
-            self.start_s + found[0].from_s, self.start_s + found[-1].to_s, recorded_s=self.step_s
+            self.start_s + result[0].from_s, self.start_s + result[-1].to_s, recorded_s=self.step_s
         )
         return window.first_s, window.first_s + window.seconds
 

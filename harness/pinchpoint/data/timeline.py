@@ -87,9 +87,9 @@ def panels(run: StoredRun, clock: TimeAxis) -> tuple[Panel, ...]:
     drawn = {name: _with_points(drafts, points) for name, drafts in asked.items()}
     if all(series.style == "dashed" for series in drawn["cpu"]):  # no tier's own processes were watched
         drawn["cpu"] = tuple(replace(series, style="solid") for series in drawn["cpu"])
-    found = _all(run, clock, drawn)
+    result = _all(run, clock, drawn)
     # Of what only a load has, samples alone lack nothing.
-    return tuple(each for each in found if each.series or not (clock.alone and each.name in _OF_A_LOAD))
+    return tuple(each for each in result if each.series or not (clock.alone and each.name in _OF_A_LOAD))
 
 
 def _all(
@@ -210,7 +210,7 @@ def _throughput(run: StoredRun, clock: TimeAxis) -> tuple[TimelineSeries, ...]:
 
 def _latency_series(run: StoredRun, clock: TimeAxis) -> tuple[TimelineSeries, ...]:
     """p50 (solid) and p95 (dashed) of each scenario; response time where there is one, else service time."""
-    found: list[TimelineSeries] = []
+    series: list[TimelineSeries] = []
     for scenario, _, buckets in bucket_percentiles(run, clock, (50.0, 95.0)):
         for place, style in enumerate(_PAIR):
             points = tuple(
@@ -218,8 +218,8 @@ def _latency_series(run: StoredRun, clock: TimeAxis) -> tuple[TimelineSeries, ..
                 for bucket, values in buckets
             )
             name = f"{scenario} p{(50, 95)[place]}"
-            found.append(TimelineSeries(name, points, style))
-    return tuple(found)
+            series.append(TimelineSeries(name, points, style))
+    return tuple(series)
 
 
 def _errors(run: StoredRun, clock: TimeAxis) -> tuple[TimelineSeries, ...]:
@@ -283,10 +283,10 @@ def _disks(
     style: Style = "solid",
 ) -> Iterator[_Draft]:
     """``sql log + sql data (sdc)``; where a tier has several hosts, also whose it is."""
-    found = disks_with_roles(run)
-    names = {disk: _roles([(tier, role) for tier, role, _ in users]) for disk, users in found.items()}
+    result = disks_with_roles(run)
+    names = {disk: _roles([(tier, role) for tier, role, _ in users]) for disk, users in result.items()}
     times = Counter(names.values())
-    for disk, users in found.items():
+    for disk, users in result.items():
         _, device = disk
         hosts = tuple(dict.fromkeys(host for *_, host in users))
         where = f" on {' + '.join(hosts)}" if times[names[disk]] > 1 else ""
@@ -314,9 +314,9 @@ def _writes_and_reads(run: StoredRun) -> Iterator[_Draft]:
 
 def _pressure(run: StoredRun) -> Iterator[_Draft]:
     inventory = run.manifest.get("hosts", {})
-    found = machines(inventory)
-    for hosts in found.values():
-        where = "" if len(found) == 1 else f" of {machine_name(inventory, hosts)}"
+    result = machines(inventory)
+    for hosts in result.values():
+        where = "" if len(result) == 1 else f" of {machine_name(inventory, hosts)}"
         for metric, words in (("cpu", "CPU"), ("io", "I/O"), ("memory", "memory")):
             yield _Draft(words + where, SampleLine(tuple(hosts), ("",), (f"pressure.{metric}_ratio",)))
 

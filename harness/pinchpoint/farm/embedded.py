@@ -133,8 +133,8 @@ def _cache_bytes(farm: Farm) -> str:
     chosen = dict(farm.embedded.settings.get("sql", {})).get("shared_buffers")
     if chosen is None and "sql.data" in farm.embedded.disks:
         return ""
-    found = re.fullmatch(r"(\d+)\s*(kB|MB|GB)", str(chosen or SQL_SETTINGS["shared_buffers"]))
-    return str(int(found[1]) << {"kB": 10, "MB": 20, "GB": 30}[found[2]]) if found else ""
+    match = re.fullmatch(r"(\d+)\s*(kB|MB|GB)", str(chosen or SQL_SETTINGS["shared_buffers"]))
+    return str(int(match[1]) << {"kB": 10, "MB": 20, "GB": 30}[match[2]]) if match else ""
 
 
 def up(farm: Farm, progress: Callable[[str], None], *, lifeline: bool) -> FarmStatus:
@@ -175,10 +175,10 @@ def down_by_id(farm_id: str) -> list[str]:
 def describe_known() -> str:
     """One line for every farm that has left something on this machine."""
     lines = []
-    for found, file in embedded.known():
-        line = f"farm {found.farm_id}: {found.state}, from {file or 'an unknown file'}"
-        remedy = f"; `pinchpoint farm down {found.farm_id}` removes what it left"
-        lines.append(line + (remedy if found.state == "broken" else ""))
+    for result, file in embedded.known():
+        line = f"farm {result.farm_id}: {result.state}, from {file or 'an unknown file'}"
+        remedy = f"; `pinchpoint farm down {result.farm_id}` removes what it left"
+        lines.append(line + (remedy if result.state == "broken" else ""))
     return "\n".join(lines) or "no farm is up here, and none has left anything"
 
 
@@ -198,28 +198,28 @@ def status(identity: Path) -> FarmStatus:
     return embedded.status(identity)
 
 
-def describe(found: FarmStatus) -> str:
+def describe(value: FarmStatus) -> str:
     """A farm's tiers for the terminal: state, process, port, log; why one crashed."""
-    lines = [f"farm {found.farm_id}: {found.state}"]
-    for tier in found.tiers:
+    lines = [f"farm {value.farm_id}: {value.state}"]
+    for tier in value.tiers:
         where = f", port {tier.port}" if tier.port else ""
         lines.append(f"  {tier.name:<7} {tier.state:<9} process {tier.pid}{where}, log {tier.log}")
         if tier.state == "crashed":
             lines.append(f"          exit status {tier.exit_status}; the end of its log:")
             lines += [f"          {line}" for line in tier.log_tail.splitlines()]
-    held = "hold" if found.limited else "do not hold now: they begin with a run's warm-up"
-    for name, disk in found.emulated.items():
+    held = "hold" if value.limited else "do not hold now: they begin with a run's warm-up"
+    for name, disk in value.emulated.items():
         lines.append(f"  disk {name}: {disk['device']} by {disk['way']}; its limits {held}")
-    if found.slower:
-        left = f"{100 * found.slower.ratio:g} % of its speed"
-        lines.append(f"  the {found.slower.knob} of {found.slower.name} has {left}: a run proves its verdict")
-    return "\n".join([*lines, *(f"  warning: {warning}" for warning in found.warnings)])
+    if value.slower:
+        left = f"{100 * value.slower.ratio:g} % of its speed"
+        lines.append(f"  the {value.slower.knob} of {value.slower.name} has {left}: a run proves its verdict")
+    return "\n".join([*lines, *(f"  warning: {warning}" for warning in value.warnings)])
 
 
 def standing(farm: Farm) -> FarmStatus | None:
     """The farm as it stands; None when it is not up."""
-    found = status(farm.identity)
-    return found if found.state == "up" else None
+    result = status(farm.identity)
+    return result if result.state == "up" else None
 
 
 @contextmanager
@@ -234,8 +234,8 @@ def embedded_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[FarmS
         progress(f"farm {farm.name} is {state}: it is used, and left up")
     try:
         with _explained(farm):
-            found = embedded.wait_up(farm.identity, progress)
-        yield found
+            result = embedded.wait_up(farm.identity, progress)
+        yield result
     finally:
         if launched:
             progress(f"stopping farm {farm.name}")
@@ -263,17 +263,17 @@ def cpu_caps_missing() -> str:
     return caps.support().missing.get("cpu", "")
 
 
-def confine_generator(farm: Farm, found: FarmStatus) -> Callable[[int], None]:
+def confine_generator(farm: Farm, value: FarmStatus) -> Callable[[int], None]:
     """A function that puts a load generator's process where the farm starves it, if it does."""
     machine = caps.support()
     if farm.embedded is None or GENERATOR not in farm.embedded.cpus or "cpu" not in machine.roots:
         return lambda _: None
-    return caps.Group(found.farm_id, GENERATOR, machine).add
+    return caps.Group(value.farm_id, GENERATOR, machine).add
 
 
-def disk_events(found: FarmStatus) -> Callable[[], list[dict[str, Any]]]:
+def disk_events(value: FarmStatus) -> Callable[[], list[dict[str, Any]]]:
     """A function that returns what happened to the farm's emulated disks since it was last called."""
-    places = {name: Path(disk["events"]) for name, disk in found.emulated.items()}
+    places = {name: Path(disk["events"]) for name, disk in value.emulated.items()}
     read = {name: place.stat().st_size if place.exists() else 0 for name, place in places.items()}
 
     def news() -> list[dict[str, Any]]:
@@ -294,10 +294,10 @@ def disk_events(found: FarmStatus) -> Callable[[], list[dict[str, Any]]]:
 
 def crashed_tiers(identity: Path) -> list[Crash]:
     """Every tier that ended by itself."""
-    found = status(identity)
+    result = status(identity)
     return [
         Crash(tier.name, tier.host, _ended(tier.exit_status), tier.log_tail)
-        for tier in found.tiers
+        for tier in result.tiers
         if tier.state == "crashed"
     ]
 

@@ -221,20 +221,20 @@ def _declared(farm: Farm) -> LiveFarm:
 
 def _probed_disks(farm: Farm, endpoints: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
     """Disks of this machine and of hosts over ssh; with their host's name where its tier has several."""
-    found: dict[str, dict[str, str]] = {}
+    result: dict[str, dict[str, str]] = {}
     for tier, declared in farm.tiers.items():
         for name, host in declared.hosts.items():
             kinds = {collect.kind: collect for collect in host.collect}
             for role, disk in host.disks.items():
                 target = f"{tier}.{role}" if len(declared.hosts) == 1 else f"{tier}.{name}.{role}"
                 if disk.path and "local" in kinds:
-                    found |= _disks({target: disk.path})
+                    result |= _disks({target: disk.path})
                 elif "ssh" in kinds and (disk.path or disk.device):
                     given = _options(endpoints, tier, name, kinds["ssh"])
                     way = {key: str(value) for key, value in given.items() if key in OPTIONS}
                     device = {"device": disk.device} if disk.device and not disk.path else {}
-                    found[f"{DISK}{target}"] = {"url": disk.path or "", "host": name, **way, **device}
-    return found
+                    result[f"{DISK}{target}"] = {"url": disk.path or "", "host": name, **way, **device}
+    return result
 
 
 def _disks(folders: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -296,8 +296,8 @@ def _listener(name: str, endpoint: dict[str, str] | None) -> Processes | None:
     """The processes behind an endpoint on this machine: whoever listens on its port."""
     if endpoint is None:
         return None
-    found, unfit = expanded(name, endpoint, os.environ)
-    url = urlsplit("" if unfit else found.url)  # what is unfit, whoever uses it complains of
+    result, unfit = expanded(name, endpoint, os.environ)
+    url = urlsplit("" if unfit else result.url)  # what is unfit, whoever uses it complains of
     if url.hostname not in ("127.0.0.1", "::1", "localhost") or "," in url.netloc:
         return None
     if url.scheme in valkey_urls.SENTINEL:  # which say where the server is; they are not it

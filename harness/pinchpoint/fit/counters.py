@@ -50,8 +50,8 @@ class CounterStep(Generic[R]):
 
 def steps(readings: Iterable[R]) -> list[CounterStep[R]]:
     """Each reading, in the order of time, and the next one; not those between which counters began anew."""
-    found = (CounterStep(before, after) for before, after in itertools.pairwise(readings))
-    return [step for step in found if step.length_s > 0 and step.after.goes_on_from(step.before)]
+    result = (CounterStep(before, after) for before, after in itertools.pairwise(readings))
+    return [step for step in result if step.length_s > 0 and step.after.goes_on_from(step.before)]
 
 
 def total(steps: Iterable[CounterStep[R]], name: str) -> float:

@@ -77,9 +77,9 @@ def store(directory: Path) -> ProductionStore:
     there = {name for (name,) in connection.execute("SELECT DISTINCT metric FROM samples").fetchall()}
     families = [family for family, mark in _MARKS.items() if mark in there]
     if len(families) != 1:
-        found = " and ".join(_PRODUCTS[family] for family in families) or "none"
+        result = " and ".join(_PRODUCTS[family] for family in families) or "none"
         raise InputError(
-            f"{directory}: has samples of {found}; needed: those of one store, by a collector of kind "
+            f"{directory}: has samples of {result}; needed: those of one store, by a collector of kind "
             f"{', '.join(_MARKS)}"
         )
     (family,) = families
@@ -225,8 +225,8 @@ def recorded(
     for what, metrics in _ACTIVITIES:
         rates = list(_rates(readings, metrics))
         if any(rate.per_s for rate in rates):
-            found = course(rates, what, names, zone, counted)
-            return replace(found, notes=(*notes, *found.notes), figures=_sizes(readings, names))
+            result = course(rates, what, names, zone, counted)
+            return replace(result, notes=(*notes, *result.notes), figures=_sizes(readings, names))
     raise InputError(
         f"{names}: no disk did any I/O in it, and no SQL Server had a batch; record the database host's "
         "disks (LogicalDisk of perfmon, sar -d)"
@@ -305,7 +305,7 @@ def _rates(readings: Sequence[DiskReading], metrics: tuple[str, ...]) -> Iterabl
 
 def _sizes(readings: Sequence[DiskReading], names: str) -> Figures:
     """Sizes of I/Os; reads and writes together where the recording has them together, as sar's have."""
-    found: Figures = {}
+    figures: Figures = {}
     for figure, counts, sizes, origin in (
         (DISK_READ_BYTES, (_READS,), (_READ_BYTES,), "bytes read ÷ reads, all disks"),
         (DISK_WRITE_BYTES, (_WRITES,), (_WRITE_BYTES,), "bytes written ÷ writes, all disks"),
@@ -315,10 +315,10 @@ def _sizes(readings: Sequence[DiskReading], names: str) -> Figures:
         both = [reading for reading in readings if {*counts, *sizes} <= reading.values.keys()]
         count, total = (_total(both, metrics) for metrics in (counts, sizes))
         if count and total:
-            found[figure] = ProductionFigure(total / count, f"{names}: {origin}")
-    if DISK_READ_BYTES in found or DISK_WRITE_BYTES in found:
-        found.pop(DISK_IO_BYTES, None)  # each for itself says more
-    return found
+            figures[figure] = ProductionFigure(total / count, f"{names}: {origin}")
+    if DISK_READ_BYTES in figures or DISK_WRITE_BYTES in figures:
+        figures.pop(DISK_IO_BYTES, None)  # each for itself says more
+    return figures
 
 
 def _total(readings: Sequence[DiskReading], metrics: tuple[str, ...]) -> float:
@@ -372,9 +372,9 @@ def watched(url: str, over_s: float, say: Callable[[str], None]) -> list[Snapsho
     except psycopg.errors.ObjectNotInPrerequisiteState as error:
         raise InputError(f"{shown}: {_EXTENSION}") from error
     except psycopg.Error as error:
-        said = (error.diag.message_primary or str(error)).strip().partition("\n")[0]
+        answer = (error.diag.message_primary or str(error)).strip().partition("\n")[0]
         raise FarmUnavailable(
-            f"{shown}: {redacted_text(said)}; correct the url, or export CSV files"
+            f"{shown}: {redacted_text(answer)}; correct the url, or export CSV files"
         ) from error
 
 
@@ -398,7 +398,7 @@ def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) 
         raise InputError(f"{source}: {_EXTENSION}")
     kinds = [STATEMENTS, DATABASE]
     kinds += [kind for kind, since in ((WAL, _WAL_SINCE), (IO, _IO_SINCE)) if version >= since]
-    found = []
+    snapshots = []
     for kind in kinds:
         export = kind.export.replace("FROM pg_stat_statements", f"FROM {place[0]}.pg_stat_statements")
         with _read_only(connection), connection.cursor(row_factory=dict_row) as cursor:
@@ -406,8 +406,8 @@ def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) 
         if kind is STATEMENTS and not rows:  # our own would be in it
             raise InputError(f"{source}: {_EMPTY}")
         texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
-        found.append(Snapshot(kind, source, texts))
-    return found
+        snapshots.append(Snapshot(kind, source, texts))
+    return snapshots
 
 
 _NEEDED = (
@@ -441,10 +441,10 @@ class Sources:
 
     def all_stores(self) -> list[ProductionStore]:
         """Every store, each kind of source for itself. Raises ``InputError``."""
-        found = list(self.stores)
+        stores = list(self.stores)
         if self.infos:
-            found.append(valkey.store(self.infos))
-        return found
+            stores.append(valkey.store(self.infos))
+        return stores
 
 
 def fit(
@@ -476,20 +476,20 @@ def fit(
     if not given.snapshots and not stores:
         shown = ", ".join(redacted_text(source) for source in sources)
         raise InputError(f"--from: {shown}: none has statistics of statements or records; {_NEEDED}")
-    found = production(changes(given.snapshots)) if given.snapshots else None
-    counted = (found.began_s, found.ended_s) if found else span_s(stores)
+    result = production(changes(given.snapshots)) if given.snapshots else None
+    counted = (result.began_s, result.ended_s) if result else span_s(stores)
     day = recorded(given.recordings, zone, host, counted) if given.recordings else None
-    if found is None:
+    if result is None:
         return plan_text([store_section(records(stores, zone, day, day_s))])
     of_records = records(stores, zone, day_s=day_s) if stores else None
     if day is None:
-        day = _of_the_query_store(found, zone)
+        day = _of_the_query_store(result, zone)
     elif of_records is not None:
         of_records.notes.append(f"{day.source} is used for the database, not for the store")
     if day_s is not None:
-        day = _whole(day, found.sources, day_s)
-    _add_sizes(found, day)
-    of_database = database_section(found, fitted(found), day)
+        day = _whole(day, result.sources, day_s)
+    _add_sizes(result, day)
+    of_database = database_section(result, fitted(result), day)
     return plan_text([of_database, store_section(of_records)] if of_records else [of_database])
 
 
@@ -501,16 +501,16 @@ def _whole(day: LoadCourse | None, sources: str, day_s: float) -> LoadCourse:
     return day.as_burst_day(day_s)
 
 
-def _of_the_query_store(found: Production, zone: tzinfo | None) -> LoadCourse | None:
+def _of_the_query_store(value: Production, zone: tzinfo | None) -> LoadCourse | None:
     """The course by the Query Store's own intervals: their mean is what was counted."""
-    if len(found.course) < _FEWEST_INTERVALS:
+    if len(value.course) < _FEWEST_INTERVALS:
         return None
-    return course(found.course, "statements executed", found.sources, zone, (found.began_s, found.ended_s))
+    return course(value.course, "statements executed", value.sources, zone, (value.began_s, value.ended_s))
 
 
-def _add_sizes(found: Production, day: LoadCourse | None) -> None:
+def _add_sizes(value: Production, day: LoadCourse | None) -> None:
     for name, figure in (day.figures if day else {}).items():
-        found.collected.take(name, figure, "the server counted it itself, at the time of the statements")
+        value.collected.take(name, figure, "the server counted it itself, at the time of the statements")
 
 
 def _sorted(sources: Sequence[str], over_s: float, say: Callable[[str], None]) -> Sources:

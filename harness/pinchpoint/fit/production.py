@@ -421,22 +421,22 @@ def _of_statements(
             *within, f"{change.sources}: no statement that reads or writes; take them around a busy time"
         )
     place = f"{change.sources}, {change.length_s:.0f} s"
-    found = collected.figures
-    found[WRITES_PER_S] = ProductionFigure(writes / change.length_s, f"{place}: {why}")
-    found[READS_PER_S] = ProductionFigure(reading.calls / change.length_s, f"{place}: calls of queries")
+    result = collected.figures
+    result[WRITES_PER_S] = ProductionFigure(writes / change.length_s, f"{place}: {why}")
+    result[READS_PER_S] = ProductionFigure(reading.calls / change.length_s, f"{place}: calls of queries")
     if writes:
-        found[READS_PER_WRITE] = ProductionFigure(
+        result[READS_PER_WRITE] = ProductionFigure(
             reading.calls / writes, f"{place}: calls of queries ÷ writes"
         )
-        found[ROWS_PER_WRITE] = ProductionFigure(
+        result[ROWS_PER_WRITE] = ProductionFigure(
             writing.rows / writes, f"{place}: rows of statements that write ÷ writes"
         )
     if {"shared_blks_read", "avg_physical_io_reads"} & change.columns:
-        found[PAGE_READS_PER_OPERATION] = ProductionFigure(
+        result[PAGE_READS_PER_OPERATION] = ProductionFigure(
             (writing.pages_read + reading.pages_read) / operations, f"{place}: pages not found in the buffers"
         )
     if {"temp_blks_written", "avg_tempdb_space_used"} & change.columns:
-        found[TEMP_BYTES_PER_OPERATION] = ProductionFigure(
+        result[TEMP_BYTES_PER_OPERATION] = ProductionFigure(
             (writing.temp_bytes + reading.temp_bytes) / operations, f"{place}: temporary files"
         )
 

@@ -151,18 +151,18 @@ def _runs(rates: Sequence[Rate], limit: float) -> list[range]:
 
     A short halt within a burst ends it not, and what is made up for after a halt is none.
     """
-    found: list[range] = []
+    ranges: list[range] = []
     place = 0
     for high, several in itertools.groupby(rates, key=lambda rate: rate.per_s > limit):
         length = len(list(several))
         if high:
             run = range(place, place + length)
-            gap = run.start - found[-1].stop if found else place
-            halted = bool(found) and gap <= max(len(found[-1]), length) / _SHORT
-            found[-1:] = [range(found[-1].start, run.stop)] if halted else [*found[-1:], run]
+            gap = run.start - ranges[-1].stop if ranges else place
+            halted = bool(ranges) and gap <= max(len(ranges[-1]), length) / _SHORT
+            ranges[-1:] = [range(ranges[-1].start, run.stop)] if halted else [*ranges[-1:], run]
         place += length
-    usual = median(len(run) for run in found) if found else 0
-    return [run for run in found if len(run) > usual / _SHORT]
+    usual = median(len(run) for run in ranges) if ranges else 0
+    return [run for run in ranges if len(run) > usual / _SHORT]
 
 
 def _period_s(starts: Sequence[float]) -> float:
@@ -237,8 +237,8 @@ def _jitter(starts: Sequence[float], readings_s: float, calm_s: float) -> float:
         each for each in apart if each < _SEVERAL * median(apart)
     ]  # without those that one is missing in
     varies = pvariance(apart) - readings_s**2 / 6
-    found = math.sqrt(6 * varies) / calm_s if varies > 0 else 0.0
-    return min(1.0, found) if found > _REGULAR else 0.0
+    result = math.sqrt(6 * varies) / calm_s if varies > 0 else 0.0
+    return min(1.0, result) if result > _REGULAR else 0.0
 
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
@@ -378,13 +378,13 @@ def course(
 
 
 def _by_hour(rates: Iterable[Rate], zone: tzinfo) -> dict[_Hour, list[Rate]]:
-    found: dict[_Hour, list[Rate]] = {}
+    result: dict[_Hour, list[Rate]] = {}
     for rate in rates:
         at = datetime.fromtimestamp(rate.middle_s, zone)
         ahead = at.utcoffset()
         hour = _Hour(at.date(), at.hour, -ahead.total_seconds() if ahead else 0.0)
-        found.setdefault(hour, []).append(rate)
-    return found
+        result.setdefault(hour, []).append(rate)
+    return result
 
 
 def _of_the_day(hours: Mapping[_Hour, Sequence[Rate]]) -> dict[int, float]:

@@ -59,13 +59,13 @@ def replayed(
     if not writes + reads or length_s <= 0:
         return {}
     writes_per_s, reads_per_s = writes / length_s, reads / length_s
-    found = {WRITES_PER_S: writes_per_s, READS_PER_S: reads_per_s}
+    result = {WRITES_PER_S: writes_per_s, READS_PER_S: reads_per_s}
     if writes:
-        found[READS_PER_WRITE] = reads / writes
+        result[READS_PER_WRITE] = reads / writes
         rows = [(count, _rows_of(name, params)) for name, count in counts.items() if name in _ROWS_OF]
         if all(each is not None for _, each in rows):
-            found[ROWS_PER_WRITE] = sum(count * (each or 0) for count, each in rows) / writes
-    return found | _of_server(means, writes_per_s, reads_per_s)
+            result[ROWS_PER_WRITE] = sum(count * (each or 0) for count, each in rows) / writes
+    return result | _of_server(means, writes_per_s, reads_per_s)
 
 
 def _rows_of(operation: str, params: Mapping[str, Any]) -> int | None:
@@ -153,25 +153,25 @@ def replayed_records(
     writes, reads = sum(each.writes for each in done), sum(each.reads for each in done)
     if not writes + reads or length_s <= 0:
         return {}
-    found = {RECORD_WRITES_PER_S: writes / length_s, RECORD_READS_PER_S: reads / length_s}
+    result = {RECORD_WRITES_PER_S: writes / length_s, RECORD_READS_PER_S: reads / length_s}
     if writes:
         inserts = sum(int(each.params.get("batch") or 1) * each.counts.get("insert", 0) for each in done)
         expiring = sum(each.writes for each in done if each.params.get("ttl"))
-        found |= {
+        result |= {
             RECORD_READS_PER_WRITE: reads / writes,
             RECORD_INSERT_RATIO: inserts / writes,
             RECORD_EXPIRING_RATIO: expiring / writes,
         }
     log_bytes = next((means[metric, ""] for metric in _RECORD_LOGS if (metric, "") in means), None)
     if log_bytes is not None and writes:
-        found[RECORD_LOG_BYTES_PER_WRITE] = log_bytes * length_s / writes
+        result[RECORD_LOG_BYTES_PER_WRITE] = log_bytes * length_s / writes
     for name, metric in (
         (RECORD_RECEIVED_BYTES, "db.received_bytes_per_s"),
         (RECORD_SERVER_S, "db.main_thread.commands_ratio"),
     ):
         if (metric, "") in means:
-            found[name] = means[metric, ""] * length_s / (writes + reads)
-    return found | _shape(seconds) | _durability(done)
+            result[name] = means[metric, ""] * length_s / (writes + reads)
+    return result | _shape(seconds) | _durability(done)
 
 
 def _shape(seconds: Iterable[Rate]) -> dict[str, float]:

@@ -269,7 +269,7 @@ def _check_number(row: Row, name: str, place: str) -> None:
 
 def changes(snapshots: Iterable[Snapshot]) -> dict[TableKind, CounterChange]:
     """What changed, table by table: from the first to the last snapshot. Raises ``InputError``."""
-    found: dict[TableKind, CounterChange] = {}
+    result: dict[TableKind, CounterChange] = {}
     by_kind: dict[str, list[Snapshot]] = {}
     for each in snapshots:
         by_kind.setdefault(each.kind.name, []).append(each)
@@ -277,15 +277,15 @@ def changes(snapshots: Iterable[Snapshot]) -> dict[TableKind, CounterChange]:
         kind = several[0].kind
         names = ", ".join(dict.fromkeys(each.source for each in several))
         if kind is QUERY_STORE:
-            found[kind] = _query_store(several, names)
+            result[kind] = _query_store(several, names)
         elif len(several) == 1:
             raise InputError(
                 f"{names}: 1 snapshot of {kind.name}; needed: two, of before and after a busy time: "
                 f"{kind.export}"
             )
         else:
-            found[kind] = _added(sorted(several, key=lambda each: each.at_s), names)
-    return found
+            result[kind] = _added(sorted(several, key=lambda each: each.at_s), names)
+    return result
 
 
 def _added(snapshots: Sequence[Snapshot], names: str) -> CounterChange:
@@ -358,14 +358,14 @@ def _once(several: Sequence[Snapshot]) -> list[Row]:
 
     Exports have no name of their database: two that have a row in common, all of it, are of the same.
     """
-    found: list[Row] = []
+    result: list[Row] = []
     taken: list[tuple[set[frozenset[tuple[str, str]]], set[tuple[float, float]]]] = []
     for each in sorted(several, key=_how_late, reverse=True):
         rows = {frozenset(row.items()) for row in each.rows}
         there = {span for others, spans in taken if not others.isdisjoint(rows) for span in spans}
-        found += [row for row in each.rows if _span(row, each.source) not in there]
+        result += [row for row in each.rows if _span(row, each.source) not in there]
         taken.append((rows, {_span(row, each.source) for row in each.rows}))
-    return found
+    return result
 
 
 def _how_late(export: Snapshot) -> tuple[float, float]:
@@ -381,17 +381,17 @@ def _span(row: Row, source: str) -> tuple[float, float]:
 
 def _by_key(snapshot: Snapshot) -> dict[Key, Counters]:
     """Its rows by what names them; those that nothing distinguishes, as where texts are hidden, as one."""
-    found: dict[Key, Row] = {}
+    rows: dict[Key, Row] = {}
     for row in snapshot.rows:
         key = tuple(row.get(name, "") for name in snapshot.kind.key)
-        before = found.get(key)
-        found[key] = row if before is None else _together(before, row, snapshot.kind)
-    return {key: Counters(row, snapshot.at_s) for key, row in found.items()}
+        before = rows.get(key)
+        rows[key] = row if before is None else _together(before, row, snapshot.kind)
+    return {key: Counters(row, snapshot.at_s) for key, row in rows.items()}
 
 
-def _together(one: Row, other: Row, kind: TableKind) -> Row:
+def _together(row: Row, other: Row, kind: TableKind) -> Row:
     """Two rows as one, whose counters began at no one time."""
-    counters = {name: repr(number(one, name) + number(other, name)) for name in kind.counters}
+    counters = {name: repr(number(row, name) + number(other, name)) for name in kind.counters}
     return {name: text for name, text in other.items() if name not in _SINCE} | counters
 
 
@@ -425,10 +425,10 @@ def _time(text: str, name: str) -> float | None:
 def number(row: Row, name: str) -> float:
     """A column as a number; 0 if it is empty: a counter that has not counted. Raises ``ValueError``."""
     text = row.get(name, "").strip()
-    found = float(text) if text and text.upper() != "NULL" else 0.0
-    if not 0 <= found < math.inf:
+    result = float(text) if text and text.upper() != "NULL" else 0.0
+    if not 0 <= result < math.inf:
         raise ValueError(text)
-    return found
+    return result
 
 
 def seconds(text: str, place: str) -> float:

@@ -130,9 +130,9 @@ class Sum:
 
 def by_kind(statements: Iterable[StatementActivity]) -> dict[StatementKind, Sum]:
     """What each kind came to."""
-    found: dict[StatementKind, Sum] = defaultdict(Sum)
+    sums: dict[StatementKind, Sum] = defaultdict(Sum)
     for each in statements:
-        total = found[each.kind]
+        total = sums[each.kind]
         total.calls += each.calls
         total.rows += each.rows
         total.log_bytes += each.log_bytes
@@ -140,4 +140,4 @@ def by_kind(statements: Iterable[StatementActivity]) -> dict[StatementKind, Sum]
         total.pages_read += each.pages_read
         total.temp_bytes += each.temp_bytes
         total.page_images += each.page_images or 0.0
-    return found
+    return sums

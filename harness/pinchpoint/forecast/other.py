@@ -25,7 +25,7 @@ DIFFERS = 0.02
 """Figures that are nearer to each other are the same."""
 
 _T = TypeVar("_T")
-_Found: TypeAlias = Iterator[Setting | str]
+_Settings: TypeAlias = Iterator[Setting | str]
 """Settings, and in words what differs, or may, and is none."""
 
 
@@ -53,10 +53,10 @@ def between(ours: Measured, theirs: Measured) -> SideSettings:
         ours: the base.
         theirs: the other side.
     """
-    found = [*_disks(ours, theirs), *_cores(ours, theirs), *_machines(ours, theirs), *_loads(ours, theirs)]
+    result = [*_disks(ours, theirs), *_cores(ours, theirs), *_machines(ours, theirs), *_loads(ours, theirs)]
     return SideSettings(
-        settings=tuple(one for one in found if isinstance(one, Setting)),
-        unset=tuple(one for one in found if isinstance(one, str)),
+        settings=tuple(one for one in result if isinstance(one, Setting)),
+        unset=tuple(one for one in result if isinstance(one, str)),
     )
 
 
@@ -79,10 +79,10 @@ def _all_equal(by_host: Sequence[Sequence[Setting]]) -> bool:
     return all(len(each) == len(first) and all(map(_equal, each, first)) for each in by_host)
 
 
-def _equal(one: Setting, other: Setting) -> bool:
-    if isinstance(one.value, str) or isinstance(other.value, str):
-        return one.value == other.value
-    return one.name == other.name and math.isclose(one.number, other.number, rel_tol=DIFFERS)
+def _equal(setting: Setting, other: Setting) -> bool:
+    if isinstance(setting.value, str) or isinstance(other.value, str):
+        return setting.value == other.value
+    return setting.name == other.name and math.isclose(setting.number, other.number, rel_tol=DIFFERS)
 
 
 def _unlike(name: str, here: Mapping[str, object], there: Mapping[str, object]) -> str:
@@ -102,7 +102,7 @@ def _unmeasured(name: str, ours: Measured, theirs: Measured) -> str | None:
 # ---- disks ----------------------------------------------------------------------------------------
 
 
-def _disks(ours: Measured, theirs: Measured) -> _Found:
+def _disks(ours: Measured, theirs: Measured) -> _Settings:
     for target in dict.fromkeys([*_targets(theirs), *_targets(ours)]):
         here, there = _disks_of(ours, target), _disks_of(theirs, target)
         if not any(map(_waited_for, (*here.values(), *there.values()))):
@@ -128,7 +128,7 @@ def _waited_for(disk: Disk) -> bool:
     return bool(disk.waits or disk.commits)
 
 
-def _of_disks(target: str, here: Mapping[str, Disk], there: Mapping[str, Disk]) -> _Found:
+def _of_disks(target: str, here: Mapping[str, Disk], there: Mapping[str, Disk]) -> _Settings:
     """Of all hosts what a disk lets through; how long an I/O takes of those whose disk is waited for."""
     pairs = _paired(here, there)
     caps = [tuple(_caps(*pair)) for pair in pairs]
@@ -173,7 +173,7 @@ def _byte_rate(value: float) -> str:
 
 def _put(
     name: str, here: Mapping[str, object], there: Mapping[str, object], by_host: Sequence[Sequence[Setting]]
-) -> _Found:
+) -> _Settings:
     """What was reported of one host, where it is the same of all of them."""
     if by_host and _all_equal(by_host):
         yield from by_host[0]
@@ -181,7 +181,7 @@ def _put(
         yield _unlike(name, here, there)
 
 
-def _cores(ours: Measured, theirs: Measured) -> _Found:
+def _cores(ours: Measured, theirs: Measured) -> _Settings:
     """A tier's allowance if it has one, else the pool it is in, once."""
     seen: set[str] = set()
     for tier in known_in(ours).tiers:
@@ -203,15 +203,15 @@ def _cores(ours: Measured, theirs: Measured) -> _Found:
                 else ()
                 for own, other in _paired(here, there)
             ]
-            found = tuple(_put(name, here, there, by_host))
-            seen |= keys if found else set()
-            yield from found
+            result = tuple(_put(name, here, there, by_host))
+            seen |= keys if result else set()
+            yield from result
 
 
 def _cores_of(measured: Measured, tier: str) -> dict[str, Cores]:
     """The first host that has them -> what the tier is allowed of them; where it has no allowance, pools."""
-    found = [part for part in measured.parts if isinstance(part, Cores) and tier in part.tiers]
-    return {part.host: part for part in [part for part in found if part.allowance] or found}
+    result = [part for part in measured.parts if isinstance(part, Cores) and tier in part.tiers]
+    return {part.host: part for part in [part for part in result if part.allowance] or result}
 
 
 def _allowed_there_alone(here: Mapping[str, Cores], there: Mapping[str, Cores]) -> bool:
@@ -220,7 +220,7 @@ def _allowed_there_alone(here: Mapping[str, Cores], there: Mapping[str, Cores]) 
     return shared and any(part.allowance for part in there.values())
 
 
-def _machines(ours: Measured, theirs: Measured) -> _Found:
+def _machines(ours: Measured, theirs: Measured) -> _Settings:
     bounds = (part for part in ours.parts if isinstance(part, Bound) and part.machine)
     for tier in dict.fromkeys(part.tiers[0] for part in bounds):
         name = f"{tier}.machine"
@@ -239,7 +239,7 @@ def _machines_of(measured: Measured, tier: str) -> dict[str, str]:
     return {part.hosts[0]: part.machine for part in bounds if part.machine and tier in part.tiers}
 
 
-def _loads(ours: Measured, theirs: Measured) -> _Found:
+def _loads(ours: Measured, theirs: Measured) -> _Settings:
     """Where the other plan has another number of users, another pause of theirs, or another rate."""
     here, there = ({one.name: one for one in side.seen} for side in (ours, theirs))
     yield from (f"{name} (measured on one side only)" for name in sorted(here.keys() ^ there.keys()))
@@ -281,20 +281,20 @@ def predict_beside(base: StoredRun, other: StoredRun) -> dict[str, Any]:
     try:
         ours, theirs = read_asked(base), read_asked(other)
         differing = between(ours.measured, theirs.measured)
-        found = ask(ours, differing.settings)
+        result = ask(ours, differing.settings)
     except (InputError, NotEvidenceError) as error:
         return {"rows": [], "notes": [], "why_none": str(error), "prediction": None}
     return {
-        "rows": list(_rows(found, theirs)),
-        "notes": list(_notes(differing, found)),
+        "rows": list(_rows(result, theirs)),
+        "notes": list(_notes(differing, result)),
         "why_none": None,
-        "prediction": found.to_json(),
+        "prediction": result.to_json(),
     }
 
 
-def _rows(found: Prediction, theirs: Asked) -> Iterator[dict[str, Any]]:
+def _rows(prediction: Prediction, theirs: Asked) -> Iterator[dict[str, Any]]:
     measured = {one.name: one.now_per_s for one in theirs.measured.seen}
-    for one in found.scenarios:
+    for one in prediction.scenarios:
         done = measured.get(one.scenario)
         yield {
             "scenario": one.scenario,
@@ -306,7 +306,7 @@ def _rows(found: Prediction, theirs: Asked) -> Iterator[dict[str, Any]]:
         }
 
 
-def _notes(differing: SideSettings, found: Prediction) -> Iterator[str]:
+def _notes(differing: SideSettings, prediction: Prediction) -> Iterator[str]:
     settings, unset = differing.settings, differing.unset
     if settings:
         what = ", ".join(f"{one.name} = {one.text}" for one in settings)
@@ -316,5 +316,5 @@ def _notes(differing: SideSettings, found: Prediction) -> Iterator[str]:
     if unset:
         yield f"Not set in the model of the base: {'; '.join(unset)}."
     if settings:
-        yield binds_words("Predicted", found.binds_then)
-        yield f"Assumed: {'; '.join(found.assumes)}."
+        yield binds_words("Predicted", prediction.binds_then)
+        yield f"Assumed: {'; '.join(prediction.assumes)}."

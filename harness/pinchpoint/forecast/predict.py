@@ -42,8 +42,8 @@ def read_asked(run: StoredRun) -> Asked:
         raise NotEvidenceError(
             f"{run.directory}: this run is invalid, so no prediction is possible: {concluded.answer}"
         )
-    found = Asked(case, str(run.directory))
-    if not found.measured.seen:
-        why = "; ".join(found.measured.left_out) or "no operation completed"
+    asked = Asked(case, str(run.directory))
+    if not asked.measured.seen:
+        why = "; ".join(asked.measured.left_out) or "no operation completed"
         raise InputError(f"{run.directory}: contains no load that can be predicted: {why}")
-    return found
+    return asked

@@ -10,34 +10,34 @@ from pinchpoint.base import units, wording
 from pinchpoint.base.text import fitted, wrapped
 
 
-def prediction_text(found: Prediction) -> str:
+def prediction_text(prediction: Prediction) -> str:
     """What is changed, what throughput that brings, what limits then, what is assumed."""
-    as_is = not found.changed
-    blocks = [_changed(found)]
-    if found.exchanged:
-        lines = [line for one in found.exchanged for line in (one.arithmetic, _asked(one.mix))]
+    as_is = not prediction.changed
+    blocks = [_changed(prediction)]
+    if prediction.exchanged:
+        lines = [line for one in prediction.exchanged for line in (one.arithmetic, _mix_words(one.mix))]
         blocks.append("\n".join(["With the probed disk:", *(wrapped(line, "  - ") for line in lines)]))
-    blocks.append("\n".join(_throughput(one, as_is=as_is) for one in found.scenarios))
-    binds = [("Now", found.binds_now), *([] if as_is else [("Then", found.binds_then)])]
+    blocks.append("\n".join(_throughput(one, as_is=as_is) for one in prediction.scenarios))
+    binds = [("Now", prediction.binds_now), *([] if as_is else [("Then", prediction.binds_then)])]
     blocks.append("\n".join(wrapped(binds_words(*one)) for one in binds))
-    blocks.append("\n".join(_table(found.parts, as_is=as_is)))
-    blocks.append("\n".join(["Assumed:", *(wrapped(one, "  - ") for one in found.assumes)]))
-    if found.warnings:
-        blocks.append("\n".join(["Warnings:", *(wrapped(one, "  ! ") for one in found.warnings)]))
+    blocks.append("\n".join(_table(prediction.parts, as_is=as_is)))
+    blocks.append("\n".join(["Assumed:", *(wrapped(one, "  - ") for one in prediction.assumes)]))
+    if prediction.warnings:
+        blocks.append("\n".join(["Warnings:", *(wrapped(one, "  ! ") for one in prediction.warnings)]))
     return "\n\n".join(blocks)
 
 
-def _changed(found: Prediction) -> str:
-    if not found.changed:
+def _changed(prediction: Prediction) -> str:
+    if not prediction.changed:
         return "No change was given: the run as the model describes it."
     lines = ["Changes:"]
-    for one in found.changed:
+    for one in prediction.changed:
         now = f" (in this run: {one.before})" if one.before else " (in this run: unknown)"
         lines.append(wrapped(f"{one.name} = {one.after}{now}", "  - "))
     return "\n".join(lines)
 
 
-def _asked(mix: DiskMix) -> str:
+def _mix_words(mix: DiskMix) -> str:
     size = "" if mix.bytes is None else f", {units.bytes_(mix.bytes)}"
     took = [
         f"{what} {units.seconds(value)}"
@@ -53,41 +53,44 @@ def _asked(mix: DiskMix) -> str:
     )
 
 
-def _throughput(one: Throughput, *, as_is: bool) -> str:
+def _throughput(throughput: Throughput, *, as_is: bool) -> str:
     if as_is:
-        each = units.seconds(one.now_s)
-        return wrapped(f"{one.scenario}: {units.per_second(one.now_per_s)}; time per operation {each}.")
-    if one.low_per_s == one.high_per_s:
+        each = units.seconds(throughput.now_s)
+        return wrapped(
+            f"{throughput.scenario}: {units.per_second(throughput.now_per_s)}; time per operation {each}."
+        )
+    if throughput.low_per_s == throughput.high_per_s:
         span = ""
     else:
-        span = f" ({units.per_second(one.low_per_s)} to {units.per_second(one.high_per_s)})"
-    change = wording.gain(one.ratio - 1)
+        span = f" ({units.per_second(throughput.low_per_s)} to {units.per_second(throughput.high_per_s)})"
+    change = wording.gain(throughput.ratio - 1)
     now, then = (
-        units.seconds(one.now_s),
-        units.seconds(one.then_s) if one.then_s is not None else ("rising without limit"),
+        units.seconds(throughput.now_s),
+        units.seconds(throughput.then_s) if throughput.then_s is not None else ("rising without limit"),
     )
-    kept = "" if one.kept_up is not False else "; the farm cannot keep up with the offered load"
+    kept = "" if throughput.kept_up is not False else "; the farm cannot keep up with the offered load"
     return wrapped(
-        f"{one.scenario}: {units.per_second(one.now_per_s)} → {units.per_second(one.then_per_s)}{span}, "
+        f"{throughput.scenario}: {units.per_second(throughput.now_per_s)} → "
+        f"{units.per_second(throughput.then_per_s)}{span}, "
         f"{change}; time per operation {now} → {then}{kept}."
     )
 
 
-def binds_words(when: str, one: Binding) -> str:
+def binds_words(when: str, binding: Binding) -> str:
     """What limits, as a sentence.
 
     Args:
         when: how it begins: ``Now``.
-        one: it.
+        binding: it.
     """
-    if one.how == "nothing":
+    if binding.how == "nothing":
         return f"{when}: no bottleneck, the whole offered load is served."
-    spent = units.percent(one.ratio)
-    if one.how == "used_up":
-        return f"{when}: the bottleneck is {one.name}, {spent} used."
-    if one.how == "elsewhere":
-        return f"{when}: {spent} of {one.scenario} time is not explained by the measured resources."
-    return f"{when}: {one.scenario} waits longest for {one.name}, {spent} of its time."
+    spent = units.percent(binding.ratio)
+    if binding.how == "used_up":
+        return f"{when}: the bottleneck is {binding.name}, {spent} used."
+    if binding.how == "elsewhere":
+        return f"{when}: {spent} of {binding.scenario} time is not explained by the measured resources."
+    return f"{when}: {binding.scenario} waits longest for {binding.name}, {spent} of its time."
 
 
 def _table(parts: tuple[Use, ...], *, as_is: bool) -> Iterator[str]:

@@ -186,9 +186,9 @@ def _added(
         fresh = {name: role for name, role in facts["roles"].items() if role["device"] not in placed}
         joined["roles"], joined["disks"] = {**fresh, **roles}, {**facts["disks"], **(own.get("disks") or {})}
         hosts[host] = joined
-    said = [*notes(gathered)]
+    lines = [*notes(gathered)]
     if left:
-        said.append(
+        lines.append(
             f"ignored {len(left):,} series of the imported files, because the run already has them, "
             f"such as {' '.join(min(left))}"
         )
@@ -201,5 +201,5 @@ def _added(
         **manifest,
         "hosts": hosts,
         "imports": [*(manifest.get("imports") or ()), *(read.shown() for read in gathered.reads)],
-        "warnings": [*(manifest.get("warnings") or ()), *said, *filter(None, unknown)],
+        "warnings": [*(manifest.get("warnings") or ()), *lines, *filter(None, unknown)],
     }

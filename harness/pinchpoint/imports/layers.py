@@ -56,8 +56,8 @@ def _shown(names: Sequence[str]) -> str:
 
 def _number(disk: str) -> tuple[int, int] | None:
     """The driver's number and the device's, of a disk that is named by them."""
-    found = _NUMBERED.fullmatch(disk)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _NUMBERED.fullmatch(disk)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _numbers(disks: Collection[str]) -> dict[int, set[int]]:

@@ -165,14 +165,14 @@ def read_places(
 
 
 def _pairs(option: str, allowed: str, given: Sequence[str], problems: list[str]) -> dict[str, str]:
-    found = {}
+    result = {}
     for text in given:
         name, equals, value = text.partition("=")
         if name and equals and value:
-            found[name] = value
+            result[name] = value
         else:
             problems.append(f"{option}: found {text!r}; allowed: {allowed}")
-    return found
+    return result
 
 
 def _with_farm(places: HostPlaces, farm_file: Path | None) -> HostPlaces:

@@ -56,16 +56,16 @@ class RecordingFile:
     size_bytes: int
     sha256: str
 
-    def samples(self, settings: Settings, found: FileFacts) -> Iterator[Sample]:
+    def samples(self, settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """As its format reads them. Raises InputError, ForeignFileError."""
         try:
             if isinstance(self.format, BinaryFormat):
                 with self.path.open("rb") as content:
-                    yield from self.format.read(content, settings, found)
+                    yield from self.format.read(content, settings, facts)
                 return
             # Letters of an unknown code page cost no more than themselves: numbers and paths are ASCII.
             with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
-                yield from self.format.read(_lines(file), settings, found)
+                yield from self.format.read(_lines(file), settings, facts)
         except (OSError, UnicodeError) as error:
             raise InputError(f"{self.path}: cannot be read: {error}") from error
 
@@ -130,18 +130,18 @@ def _begin(path: Path) -> tuple[bytes, int, str]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def result_kind(path: Path, kind: str | None, said: str | None = None) -> ResultKind | None:
+def result_kind(path: Path, kind: str | None, text: str | None = None) -> ResultKind | None:
     """The kind of a storage tool's result; None of a file that is none. Raises InputError."""
     if kind is not None:
         return RESULTS.get(kind)
     head, _, _ = _begin(path)
     if b"\0" in head and _utf16_without_mark(head[:512]) is None and not head.startswith(_MARKS):
         return None  # no text: ``open_source`` says what it is
-    encoding = _named(said) if said else _encoding(path, head)
+    encoding = _named(text) if text else _encoding(path, head)
     return recognised(head.decode(encoding, errors="replace")[:_HEAD])
 
 
-def read_text(path: Path, said: str | None = None) -> tuple[str, str]:
+def read_text(path: Path, text: str | None = None) -> tuple[str, str]:
     """(all of a file's text, SHA-256 of its bytes). Raises InputError."""
     head, size, digest = _begin(path)
     if size > _MOST_RESULT_BYTES:
@@ -149,7 +149,7 @@ def read_text(path: Path, said: str | None = None) -> tuple[str, str]:
             f"{path}: has {size:,} bytes; allowed: {_MOST_RESULT_BYTES:,} for a result of a storage tool. "
             "Import a part of it, or export it again with fewer figures"
         )
-    encoding = _named(said) if said else _encoding(path, head)
+    encoding = _named(text) if text else _encoding(path, head)
     try:
         return path.read_bytes().decode(encoding, errors="replace"), digest
     except OSError as error:

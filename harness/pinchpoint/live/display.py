@@ -85,10 +85,10 @@ def _check_otlp(url: str | None) -> None:
             f"--otlp: found {url!r}; allowed: http://HOST:PORT or https://HOST:PORT, such as :4318"
         )
     try:
-        found = find_spec("opentelemetry.exporter.otlp.proto.http")
+        result = find_spec("opentelemetry.exporter.otlp.proto.http")
     except ModuleNotFoundError:
-        found = None
-    if found is None:
+        result = None
+    if result is None:
         raise InputError("--otlp: its library is not installed; run: pip install 'pinchpoint[otel]'")
 
 

@@ -49,7 +49,7 @@ def push(newest: Callable[[], Mapping[str, Any] | None], url: str) -> None:
 def metrics(state: Mapping[str, Any], begun_ns: int) -> MetricsData:
     """Every figure that /metrics has, by the same names."""
     at_ns = int(state["time_s"] * 1e9)
-    found = []
+    result = []
     for name, kind, meaning, rows in families(state):
         points = [
             NumberDataPoint(dict(labels), begun_ns if kind == "counter" else 0, at_ns, float(value))
@@ -60,10 +60,10 @@ def metrics(state: Mapping[str, Any], begun_ns: int) -> MetricsData:
             data = (
                 Sum(points, AggregationTemporality.CUMULATIVE, True) if kind == "counter" else Gauge(points)
             )
-            found.append(Metric(f"pinchpoint_{name}", meaning, "", data))
+            result.append(Metric(f"pinchpoint_{name}", meaning, "", data))
     resource = Resource.create(
         {"service.name": "pinchpoint", "pinchpoint.plan": state["plan"], "pinchpoint.farm": state["farm"]}
     )
     return MetricsData(
-        [ResourceMetrics(resource, [ScopeMetrics(InstrumentationScope("pinchpoint"), found, "")], "")]
+        [ResourceMetrics(resource, [ScopeMetrics(InstrumentationScope("pinchpoint"), result, "")], "")]
     )

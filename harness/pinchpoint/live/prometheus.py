@@ -61,10 +61,10 @@ def _family(name: str, kind: str, meaning: str, rows: Iterable[_Row]) -> Iterato
         return
     yield f"# HELP pinchpoint_{name} {meaning}\n# TYPE pinchpoint_{name} {kind}\n"
     for labels, value in measured:
-        said = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        answer = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
         yield (
-            f"pinchpoint_{name}{{{said}}} {float(value)!r}\n"
-            if said
+            f"pinchpoint_{name}{{{answer}}} {float(value)!r}\n"
+            if answer
             else f"pinchpoint_{name} {float(value)!r}\n"
         )
 

@@ -160,15 +160,15 @@ class Watcher:
     def _limits(self) -> list[dict[str, Any]]:
         """What is used of each limit, the most first; ``for_s``: how long it has been near it."""
         now = time.monotonic()
-        found = []
+        result = []
         for what, of, ratio in self._used():
             near = self._near_since.setdefault(what, now) if ratio >= NEAR_RATIO else None
             if near is None:
                 self._near_since.pop(what, None)
-            found.append(
+            result.append(
                 {"what": what, "of": of, "ratio": ratio, "for_s": None if near is None else now - near}
             )
-        return sorted(found, key=lambda one: -float(one["ratio"]))
+        return sorted(result, key=lambda one: -float(one["ratio"]))
 
     def _used(self) -> Iterator[tuple[str, str, float]]:
         """(resource, what the limit is, share of it)."""

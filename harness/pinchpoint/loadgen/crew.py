@@ -15,7 +15,7 @@ DEFAULT_PORT = 5557
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class WorkerOptions:
     """The load generators that were requested for a run.
 
     Attributes:
@@ -35,7 +35,7 @@ class Crew:
     web_ui_port: int | None = None
 
 
-ONE_EACH = Crew()
+ONE_EACH = WorkerOptions()
 """One process here for each scenario, none elsewhere."""
 
 
@@ -53,7 +53,7 @@ class Assignments:
 
 
 def assign(
-    crew: Crew,
+    crew: WorkerOptions,
     scenarios: Mapping[str, Mapping[str, Any]],
     endpoints: Mapping[str, Mapping[str, str]],
     cores: tuple[int, ...],
@@ -100,7 +100,7 @@ def assign(
     return Assignments(here, elsewhere)
 
 
-def worker_commands(crew: Crew, elsewhere: Assignment) -> list[str]:
+def worker_commands(crew: WorkerOptions, elsewhere: Assignment) -> list[str]:
     """What to type on each other machine so that a worker there may do this work. Raises InputError."""
     assert crew.listen is not None  # noqa: S101 -- workers are only announced where they may come
     host, port = crew.listen

@@ -184,7 +184,7 @@ class GeneratorProcess:
         cpu_s, self._cpu_s = time.process_time() - self._cpu_s, time.process_time()
         lag_s, self._loop_lag_s = self._loop_lag_s, 0.0
         host = self._assignment.name
-        found = [
+        samples = [
             Sample(now_ns, 1.0, host, "generator.cpu_ratio", "", cpu_s),
             Sample(now_ns, 1.0, host, "generator.loop_lag_s", "", lag_s),
             Sample(now_ns, 1.0, host, "generator.recorder_ok", "", 1.0),
@@ -192,25 +192,25 @@ class GeneratorProcess:
         waited_s, self._waited_s = self._waited_s, _waited_s()
         if waited_s is not None and self._waited_s is not None:
             waited = max(0.0, self._waited_s - waited_s)
-            found.append(Sample(now_ns, 1.0, host, "generator.cpu_wait_ratio", "", waited))
+            samples.append(Sample(now_ns, 1.0, host, "generator.cpu_wait_ratio", "", waited))
         if (now_s := time.monotonic()) >= self._allowed_until_s:
             self._allowed_cores = self._caps.cap_cores([os.getpid()])
             self._allowed_until_s = now_s + _CAP_PROBE_S
         if self._allowed_cores is not None:
-            found.append(Sample(now_ns, 1.0, host, "generator.allowed_cores", "", self._allowed_cores))
+            samples.append(Sample(now_ns, 1.0, host, "generator.allowed_cores", "", self._allowed_cores))
         for name, load in self._loads.items():
             users = load.open_users - load.finished_users - load.waiting_users
-            found.append(Sample(now_ns, 1.0, host, "generator.users", name, users))
+            samples.append(Sample(now_ns, 1.0, host, "generator.users", name, users))
             lags, load.send_lags_s = load.send_lags_s, []
             if lags:
                 p99 = float(np.percentile(lags, 99))
-                found.append(Sample(now_ns, 1.0, host, "generator.send_lag_s", name, p99, len(lags)))
+                samples.append(Sample(now_ns, 1.0, host, "generator.send_lag_s", name, p99, len(lags)))
             for metric, counter in (("scheduled", load.scheduled), ("started", load.started)):
                 for second in [key for key in counter if key < before_s]:
                     time_ns = (second + 1) * 1_000_000_000
                     count = counter.pop(second)
-                    found.append(Sample(time_ns, 1.0, host, f"generator.{metric}_per_s", name, count))
-        return found
+                    samples.append(Sample(time_ns, 1.0, host, f"generator.{metric}_per_s", name, count))
+        return samples
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:

@@ -118,15 +118,15 @@ def expected_starts(load: Mapping[str, Any], seed: int, length_s: float) -> floa
     profile = _profile(load, seed=seed)
     if profile is None:
         return None
-    found, left_s = 0.0, length_s
+    result, left_s = 0.0, length_s
     for piece in profile.pieces():
         here_s = min(left_s, piece.length_s)
         slope = (piece.last_per_s - piece.first_per_s) / piece.length_s
-        found += piece.first_per_s * here_s + slope * here_s**2 / 2
+        result += piece.first_per_s * here_s + slope * here_s**2 / 2
         left_s -= here_s
         if left_s <= 0:
             break
-    return found
+    return result
 
 
 def is_closed(load: Mapping[str, Any]) -> bool:

@@ -40,9 +40,9 @@ class Pipes:
         said: the one that messages go to.
     """
 
-    def __init__(self, heard: int, said: int) -> None:
+    def __init__(self, heard: int, text: int) -> None:
         self._lines = FileObject(heard, "rb", close=False)
-        self._said = said
+        self._said = text
         # The journal is written by a real thread: a stalled disk must not stall the load.
         self._writer = ThreadPool(1)
         self._journal: JournalWriter | None = None

@@ -233,22 +233,22 @@ def _imported(path: Path, host: str | None) -> engine.LocustUsers:
 
 
 def _cause(error: BaseException, path: Path) -> str:
-    said = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{place(error, error.__traceback__, path)}{type(error).__name__}: {said}"
+    answer = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{place(error, error.__traceback__, path)}{type(error).__name__}: {answer}"
 
 
 def main() -> None:
     """Entry of ``python -m pinchpoint.loadgen.locusts PATH``: says as JSON what the file holds."""
-    said, path = os.dup(1), Path(sys.argv[1])
+    answer, path = os.dup(1), Path(sys.argv[1])
     os.dup2(2, 1)
-    found: dict[str, Any]
+    result: dict[str, Any]
     try:
         users = engine.LocustUsers(path, None)
     except BaseException as error:  # noqa: BLE001 -- the file may raise anything; it is reported, not raised
-        found = {"error": _cause(error, path)}
+        result = {"error": _cause(error, path)}
     else:
-        found = {"classes": [asdict(one) for one in users.classes], "has_shape": users.has_shape}
-    os.write(said, json.dumps(found).encode())
+        result = {"classes": [asdict(one) for one in users.classes], "has_shape": users.has_shape}
+    os.write(answer, json.dumps(result).encode())
     os._exit(0)  # whatever the file has started ends with it
 
 

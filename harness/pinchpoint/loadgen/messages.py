@@ -348,13 +348,13 @@ class Receiver:
         if len(data) > LARGEST_BYTES:
             raise BadMessage(f"a message of {len(data):,} bytes; allowed: {LARGEST_BYTES:,}")
         try:
-            found = self._adapter.validate_json(data)
+            result = self._adapter.validate_json(data)
         except ValidationError as error:
             raise BadMessage(_first(error)) from error
-        if found.number <= self._number:
+        if result.number <= self._number:
             raise BadMessage("a message that was sent before")
-        self._number = found.number
-        return found.message
+        self._number = result.number
+        return result.message
 
 
 def _first(error: ValidationError) -> str:

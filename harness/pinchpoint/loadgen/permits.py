@@ -124,8 +124,8 @@ class Permits:
 
 def folder_of(path: str) -> Path:
     """The folder to permit so that a file, or a folder, may be used."""
-    found = Path(path)
-    return found if found.is_dir() else found.parent
+    result = Path(path)
+    return result if result.is_dir() else result.parent
 
 
 def named_variables(endpoints: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:

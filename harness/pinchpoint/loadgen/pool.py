@@ -93,10 +93,10 @@ class _Process:
 def _message(line: bytes) -> dict[str, Any] | None:
     """What a line says; None if it is no message."""
     try:
-        found = json.loads(line)
+        result = json.loads(line)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and "type" in found else None
+    return result if isinstance(result, dict) and "type" in result else None
 
 
 class Child(_Process):
@@ -386,8 +386,8 @@ class GeneratorPool:
 
     def failures(self) -> list[tuple[str, str, str]]:
         """(worker, kind, why) of every failed generator whose part was not taken over."""
-        found = [(one.name, *one.failed) for one in self.generators if one.failed]
-        found += [
+        result = [(one.name, *one.failed) for one in self.generators if one.failed]
+        result += [
             (one.name, "recorder", f"{one.gone}; it was to drive {', '.join(one.assignment.scenarios)}")
             for one in self.generators
             if one.gone
@@ -397,8 +397,8 @@ class GeneratorPool:
             and isinstance(one.channel, Child)
         ]
         if self._bridge and self._bridge.broken:
-            found.append(("the workers' connection", "environment", self._bridge.broken))
-        return found
+            result.append(("the workers' connection", "environment", self._bridge.broken))
+        return result
 
     @property
     def local_pids(self) -> list[int]:

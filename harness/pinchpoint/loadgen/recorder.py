@@ -197,26 +197,26 @@ class Seconds:
             "p95_s": None,
             "times": [[], []],
         }
-        found: dict[str, dict[str, Any]] = defaultdict(lambda: {**nothing, "before_s": self._before_s})
+        result: dict[str, dict[str, Any]] = defaultdict(lambda: {**nothing, "before_s": self._before_s})
         times: dict[tuple[str, str], list[npt.NDArray[np.int64]]] = defaultdict(list)
         for (scenario, operation, outcome), table in self._cells.items():
             if "/" not in operation:
                 state = outcome if outcome in NO_FAILURES else "failed"
-                found[scenario][state] += len(table)
+                result[scenario][state] += len(table)
                 begins = np.where(table[:, _INTENDED] == _NONE, table[:, _START], table[:, _INTENDED])
                 timed = begins != _NONE
                 if timed.any():
                     times[scenario, state].append((table[:, _END] - begins)[timed])
         for (_, scenario), count in self._dropped.items():
-            found[scenario]["dropped"] += count
-        for scenario, figures in found.items():
+            result[scenario]["dropped"] += count
+        for scenario, figures in result.items():
             ok = times.get((scenario, OK), [])
             ended = [array for (of, _), arrays in times.items() if of == scenario for array in arrays]
             if ok:
                 figures["times"] = binned(np.concatenate(ok))
             if ended:
                 figures["p95_s"] = _p95(np.concatenate(ended)) / 1e9
-        return dict(found)
+        return dict(result)
 
 
 def _distinct(seconds: npt.NDArray[np.int64]) -> list[int]:
@@ -226,8 +226,8 @@ def _distinct(seconds: npt.NDArray[np.int64]) -> list[int]:
     operation starts.
     """
     first = seconds.min()
-    found: list[int] = (np.flatnonzero(np.bincount(seconds - first)) + first).tolist()
-    return found
+    result: list[int] = (np.flatnonzero(np.bincount(seconds - first)) + first).tolist()
+    return result
 
 
 def _p95(values: npt.NDArray[np.int64]) -> float:

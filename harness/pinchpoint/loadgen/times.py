@@ -38,5 +38,5 @@ def percentiles_s(
     order = np.argsort(bins, kind="stable")
     reached = np.cumsum(counts[order])
     ranks = [max(1, math.ceil((reached[-1] + never) * percent / 100)) for percent in percents]
-    found = np.append(bins[order], np.inf)[np.searchsorted(reached, ranks)]
-    return [math.exp((one + 0.5) * _WIDTH) / 1e9 for one in found.tolist()]
+    result = np.append(bins[order], np.inf)[np.searchsorted(reached, ranks)]
+    return [math.exp((one + 0.5) * _WIDTH) / 1e9 for one in result.tolist()]

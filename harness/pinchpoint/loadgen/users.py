@@ -186,10 +186,10 @@ class ArrivalSchedule:
         """
         gained = slots - self._owned_ns.keys()
         self._owned_ns |= dict.fromkeys(gained, from_ns)
-        found = [arrival for arrival in self._others if arrival.slot in gained]
+        result = [arrival for arrival in self._others if arrival.slot in gained]
         self._others = deque(arrival for arrival in self._others if arrival.slot not in gained)
-        missed = [one for one in found if since_ns is not None and since_ns <= one.at_ns < from_ns]
-        return missed, [one for one in found if one.at_ns >= from_ns]
+        missed = [one for one in result if since_ns is not None and since_ns <= one.at_ns < from_ns]
+        return missed, [one for one in result if one.at_ns >= from_ns]
 
     def _remember(self, arrival: Arrival) -> None:
         self._others.append(arrival)

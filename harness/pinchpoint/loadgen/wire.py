@@ -178,7 +178,7 @@ def _has_ipv6(host: str, port: int) -> bool:
     if host == "*":
         return socket.has_dualstack_ipv6()
     try:
-        found = socket.getaddrinfo(host.strip("[]"), port, proto=socket.IPPROTO_TCP)
+        result = socket.getaddrinfo(host.strip("[]"), port, proto=socket.IPPROTO_TCP)
     except socket.gaierror:
         return False  # connecting, or listening, says so
-    return socket.has_dualstack_ipv6() and any(family == socket.AF_INET6 for family, *_ in found)
+    return socket.has_dualstack_ipv6() and any(family == socket.AF_INET6 for family, *_ in result)

@@ -105,16 +105,16 @@ class Bursts:
 
     def windows(self, until_s: float) -> list[tuple[float, float]]:
         """The bursts that begin before ``until_s``: (begin, end), in seconds from the load's start."""
-        found: list[tuple[float, float]] = []
+        result: list[tuple[float, float]] = []
         for number, (calm_s, _) in enumerate(self._calms()):
             begin = number * self.every_s + calm_s
             if begin >= until_s:
-                return found
+                return result
             for place in range(self.back_to_back):
                 start = begin + place * (self.for_s + self.gap_s)
                 if start < until_s:
-                    found.append((start, start + self.for_s))
-        return found
+                    result.append((start, start + self.for_s))
+        return result
 
     def _calms(self) -> Iterator[tuple[float, float]]:
         """Of each period, the time at the base rate before its bursts, and after them."""

@@ -75,9 +75,9 @@ def check_plan(plan: YamlFile) -> Iterator[Problem]:
     names = plan.mapping("scenarios")
     objectives = plan.at("objectives")
     for position, objective in enumerate(objectives if isinstance(objectives, list) else []):
-        said = objective.get("scenario") if isinstance(objective, dict) else None
-        if isinstance(said, str) and said not in names:
-            yield unknown_at(("objectives", position, "scenario"), "scenario", said, names)
+        answer = objective.get("scenario") if isinstance(objective, dict) else None
+        if isinstance(answer, str) and answer not in names:
+            yield unknown_at(("objectives", position, "scenario"), "scenario", answer, names)
     yield from _check_loads(plan)
     yield from check_compare(plan)
     steps = any(plan.at("scenarios", name, "load", "model") == "steps" for name in names)
@@ -256,13 +256,13 @@ def _tiers_unclear(farm: YamlFile) -> bool:
 
 def _used(plan: YamlFile) -> dict[str, type[Scenario]]:
     """Name in the plan -> scenario, of those that name one that exists."""
-    found: dict[str, type[Scenario]] = {}
+    result: dict[str, type[Scenario]] = {}
     for name in plan.mapping("scenarios"):
         use = plan.at("scenarios", name, "use")
         if isinstance(use, str) and use in scenarios.SCENARIOS:
             with suppress(ScenarioError):
-                found[name] = scenarios.SCENARIOS[use]
-    return found
+                result[name] = scenarios.SCENARIOS[use]
+    return result
 
 
 def _embedded_tiers(farm: YamlFile) -> list[str]:
@@ -287,11 +287,11 @@ def _check_loads(plan: YamlFile) -> Iterator[Problem]:
                 f"add one to objectives ({{scenario: {name}, p95: 50ms}}), or write until: saturation",
             )
     for position, rule in enumerate(_list(plan, "stop_when")):
-        said = rule.get("scenario")
-        if isinstance(said, str) and said not in names:
-            yield unknown_at(("stop_when", position, "scenario"), "scenario", said, names)
+        answer = rule.get("scenario")
+        if isinstance(answer, str) and answer not in names:
+            yield unknown_at(("stop_when", position, "scenario"), "scenario", answer, names)
         elif rule.get("silent") == "operations":
-            yield from _check_silence(plan, position, rule.get("for"), [said] if said else list(names))
+            yield from _check_silence(plan, position, rule.get("for"), [answer] if answer else list(names))
 
 
 def _check_silence(plan: YamlFile, position: int, given: object, names: list[Any]) -> Iterator[Problem]:
@@ -329,19 +329,19 @@ def _check_rules(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
     )
     for part, position, one in places:
         for field, allowed in named:
-            said = one.get(field)
-            if isinstance(said, str) and said not in allowed:
+            answer = one.get(field)
+            if isinstance(answer, str) and answer not in allowed:
                 yield Problem(
                     (part, position, field),
-                    f"{farm.file} has no {field} {said}",
+                    f"{farm.file} has no {field} {answer}",
                     f"allowed: {listed(sorted(allowed))}" if allowed else f"add the {field} there",
-                    nearest_name(said, allowed),
+                    nearest_name(answer, allowed),
                 )
 
 
 def _list(plan: YamlFile, key: str) -> list[dict[str, object]]:
-    found = plan.at(key)
-    return [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
+    result = plan.at(key)
+    return [one if isinstance(one, dict) else {} for one in result] if isinstance(result, list) else []
 
 
 _NATIVE_NEEDS = frozenset({"crawler"})
@@ -392,12 +392,12 @@ def _check_locustfile(plan: YamlFile, name: str) -> Iterator[Problem]:
         yield Problem(here, f"{quoted(use)} is {what}", _where(path.parent), _similar(path))
         return
     try:
-        found = inspect(path)
+        result = inspect(path)
     except ScenarioError as error:
         yield Problem(here, f"{quoted(use)} cannot be used: {error}", "needed: a file that `locust -f` takes")
         return
-    yield from _check_users(found, plan.mapping(*place, "params"), here, use)
-    yield from _check_fixed(found, plan, place, use)
+    yield from _check_users(result, plan.mapping(*place, "params"), here, use)
+    yield from _check_fixed(result, plan, place, use)
 
 
 def _check_endpoints(plan: YamlFile, farm: str, offered: Iterable[str]) -> Iterator[Problem]:
@@ -439,15 +439,17 @@ def _check_locust_load(plan: YamlFile, place: Path) -> Iterator[Problem]:
         )
 
 
-def _check_users(found: LocustClasses, params: Mapping[str, Any], here: Path, use: str) -> Iterator[Problem]:
-    if not found.classes:
+def _check_users(
+    classes: LocustClasses, params: Mapping[str, Any], here: Path, use: str
+) -> Iterator[Problem]:
+    if not classes.classes:
         yield Problem(
             here, f"{quoted(use)} has no user class", "needed: a subclass of locust.User that is not abstract"
         )
     if params.keys() & {"endpoint", "host"}:
         return
     needed = "needed: params: {endpoint: NAME} of the farm, params: {host: URL}, or host in the class"
-    over_http = [user for user in found.classes if user.is_http]
+    over_http = [user for user in classes.classes if user.is_http]
     if homeless := [user.name for user in over_http if not user.host]:
         yield Problem(here, f"{listed(homeless)} in {quoted(use)} has no host", needed)
     elif astray := [user.name for user in over_http if user.host and not names_server(user.host)]:
@@ -458,9 +460,9 @@ def _check_users(found: LocustClasses, params: Mapping[str, Any], here: Path, us
         )
 
 
-def _check_fixed(found: LocustClasses, plan: YamlFile, place: Path, use: str) -> Iterator[Problem]:
+def _check_fixed(classes: LocustClasses, plan: YamlFile, place: Path, use: str) -> Iterator[Problem]:
     """Where every class has a fixed count, no class is left for the other users."""
-    fixed = [user.fixed_count for user in found.classes]
+    fixed = [user.fixed_count for user in classes.classes]
     field, users = _highest(plan.mapping(*place, "load"), plan.location.parent)
     if fixed and all(fixed) and sum(fixed) < users:
         yield Problem(

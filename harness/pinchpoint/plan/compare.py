@@ -137,16 +137,16 @@ def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> BadValue | N
 
 def disks_of(farm: Mapping[str, Any]) -> dict[str, set[str]]:
     """Tier -> the roles of its disks, of a farm.yaml's content or a farm's JSON; broken places have none."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     built = _inside(farm, "embedded").get("tiers")
     for tier in built if isinstance(built, list) else []:
         if isinstance(tier, str):
-            found.setdefault(tier, set()).update(EMBEDDED_ROLES.get(tier, ()))
+            result.setdefault(tier, set()).update(EMBEDDED_ROLES.get(tier, ()))
     for tier in _inside(farm, "tiers"):
-        roles = found.setdefault(tier, set())
+        roles = result.setdefault(tier, set())
         for host in _inside(farm, "tiers", tier, "hosts"):
             roles.update(_inside(farm, "tiers", tier, "hosts", host, "disks"))
-    return found
+    return result
 
 
 def _inside(data: Any, *path: str) -> Mapping[str, Any]:

@@ -30,14 +30,14 @@ def explain(error: ValidationError, model: type[BaseModel], data: object, under:
         data: the value in the file at ``under``.
         under: the place of ``data`` in its file.
     """
-    found = {
+    result = {
         _problem(detail, model, data, under): detail["type"] for detail in error.errors(include_url=False)
     }
-    misspelt = {(*each.path[:-1], each.nearest) for each, kind in found.items() if kind == "extra_forbidden"}
-    inner = {each.path[:-1] for each in found}
+    misspelt = {(*each.path[:-1], each.nearest) for each, kind in result.items() if kind == "extra_forbidden"}
+    inner = {each.path[:-1] for each in result}
     return [
         each
-        for each, kind in found.items()
+        for each, kind in result.items()
         if not ((kind == "missing" and each.path in misspelt) or (kind == "too_short" and each.path in inner))
     ]
 

@@ -53,8 +53,8 @@ def _is_managed(farm: YamlFile, place: Path) -> bool:
 
 def public_options(kind: str) -> frozenset[str]:
     """The options of a kind of collector whose values may be shown; of an unknown kind none."""
-    found = usable_kind(kind)
-    return found.public if found else frozenset()
+    result = usable_kind(kind)
+    return result.public if result else frozenset()
 
 
 def usable_kind(name: object) -> Kind | None:
@@ -103,18 +103,18 @@ def _check_options(here: Path, kind: str, entry: Mapping[str, Any]) -> Iterator[
         choosy.check_options(Watch("", "", options={key: entry[key] for key in entry if key != "kind"}))
     except OptionError as error:
         if "${" not in str(entry.get(error.option)):
-            yield Problem((*here, error.option), _said(error, public, entry))
+            yield Problem((*here, error.option), _message(error, public, entry))
     except CollectorError:
         return  # of this machine, which need not be the one that watches; connecting says it
 
 
-def _said(error: OptionError, public: frozenset[str], entry: Mapping[str, Any]) -> str:
+def _message(error: OptionError, public: frozenset[str], entry: Mapping[str, Any]) -> str:
     """What is wrong with an option, without the value of one that is secret."""
-    said = error.said
+    text = error.said
     for option, value in entry.items():
         if option not in public and option not in ("kind", "required"):
             for spelling in (repr(value), str(value)):
-                said = said.replace(spelling, NOT_SHOWN) if spelling else said
+                text = text.replace(spelling, NOT_SHOWN) if spelling else text
         elif isinstance(value, str):
-            said = said.replace(value, redacted_word(value))
-    return said
+            text = text.replace(value, redacted_word(value))
+    return text

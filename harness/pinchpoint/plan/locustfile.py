@@ -193,19 +193,19 @@ def _inspected(path: Path, _changed_ns: int) -> LocustClasses:
     except subprocess.TimeoutExpired as error:
         raise ScenarioError(f"importing it took longer than {_IMPORT_S:g} s") from error
     try:
-        said = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except ValueError as error:
         raise ScenarioError(
             f"importing it ended the process (exit status {done.returncode}): keep what runs a test out of "
             "the module, or below `if __name__ == '__main__':`"
         ) from error
-    if "error" in said:
-        raise ScenarioError(said["error"])
+    if "error" in answer:
+        raise ScenarioError(answer["error"])
     users = tuple(
         UserClassOfFile(**{key: one[key] for key in ("name", "host", "is_http", "fixed_count")})
-        for one in said["classes"]
+        for one in answer["classes"]
     )
-    return LocustClasses(users, said["has_shape"])
+    return LocustClasses(users, answer["has_shape"])
 
 
 def _reach(host: str) -> None:

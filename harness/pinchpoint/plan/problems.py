@@ -25,9 +25,9 @@ class BadValue(ValueError):  # noqa: N818 - a finding about a value; it ends as 
         nearest: what was probably meant, if anything.
     """
 
-    def __init__(self, found: str, allowed: str, nearest: str | None = None) -> None:
-        super().__init__(found)
-        self.found = found
+    def __init__(self, value: str, allowed: str, nearest: str | None = None) -> None:
+        super().__init__(value)
+        self.found = value
         self.allowed = allowed
         self.nearest = nearest
 
@@ -63,9 +63,9 @@ def inside(data: object, step: str | int) -> object:
     return ABSENT
 
 
-def sentence(found: str, allowed: str, near: str | None) -> str:
+def sentence(value: str, allowed: str, near: str | None) -> str:
     """``what was found; what is allowed; nearest: NAME``, as far as there is something to say."""
-    return "; ".join(part for part in (found, allowed, f"nearest: {near}" if near else "") if part)
+    return "; ".join(part for part in (value, allowed, f"nearest: {near}" if near else "") if part)
 
 
 def dotted(path: Path) -> str:

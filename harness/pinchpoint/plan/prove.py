@@ -59,9 +59,9 @@ def check_prove(farm: YamlFile) -> Iterator[Problem]:
 
 
 def _names(farm: YamlFile) -> set[str]:
-    found = set()
+    result = set()
     for tier in farm.mapping("tiers"):
-        found |= {f"{tier}.{CPU}", f"{tier}.{ENDPOINT}"}
+        result |= {f"{tier}.{CPU}", f"{tier}.{ENDPOINT}"}
         for host in farm.mapping("tiers", tier, "hosts"):
-            found |= {f"{tier}.{role}" for role in farm.mapping("tiers", tier, "hosts", host, "disks")}
-    return found
+            result |= {f"{tier}.{role}" for role in farm.mapping("tiers", tier, "hosts", host, "disks")}
+    return result

@@ -42,13 +42,13 @@ def schema(kind: str) -> dict[str, Any]:
 
 def meanings(model: type[BaseModel]) -> dict[str, str]:
     """Field -> its meaning, from the class's docstring or those of its bases; the nearest counts."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for base in model.__mro__:
         text = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2]
         for match in re.finditer(r"^    (\w[\w, ]*): (.*(?:\n {8}.*)*)", text, re.MULTILINE):
             for name in match[1].split(", "):
-                found.setdefault(name, re.sub(r"\s+", " ", match[2]))
-    return found
+                result.setdefault(name, re.sub(r"\s+", " ", match[2]))
+    return result
 
 
 class _InFiles(GenerateJsonSchema):
@@ -73,11 +73,11 @@ class _InFiles(GenerateJsonSchema):
         made.pop("title", None)
         made["description"] = _plain((inspect.getdoc(model) or "").partition("\n\nAttributes:")[0])
         fields = made.get("properties", {})
-        said = meanings(model)
+        answer = meanings(model)
         for name, field in model.model_fields.items():
             written = fields[field.alias or name]
-            if name in said:
-                written["description"] = _plain(said[name])
+            if name in answer:
+                written["description"] = _plain(answer[name])
             if names := _NAMES.get((model, name)):
                 written["enum"] = sorted(names())
         if model in _MORE:
@@ -110,7 +110,7 @@ _NAMES: Mapping[tuple[type[BaseModel], str], Callable[[], Iterable[str]]] = {
 """Fields whose names are those of a catalogue or registry."""
 
 
-def _scenarios(made: _InFiles) -> dict[str, Any]:
+def _scenarios(files: _InFiles) -> dict[str, Any]:
     """``use`` is a scenario or a locustfile, and each has parameters of its own."""
     models = {use: scenario.params_model for use, scenario in SCENARIOS.usable()}
     forms: list[tuple[dict[str, Any], type[BaseModel]]] = [
@@ -124,7 +124,7 @@ def _scenarios(made: _InFiles) -> dict[str, Any]:
             *(
                 {
                     "if": {"properties": {"use": form}, "required": ["use"]},
-                    "then": {"properties": {"params": made.params(model)}},
+                    "then": {"properties": {"params": files.params(model)}},
                 }
                 for form, model in forms
             ),

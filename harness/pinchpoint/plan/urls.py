@@ -150,8 +150,8 @@ def _ends_later(url: str) -> bool:
     return scheme in NO_AT_IN_PATH and "@" in path
 
 
-def _no_host(found: str, allowed: str) -> BadValue:
-    return BadValue(found, f"{allowed}; a port is a number from 1 to 65535; {_ENCODED}")
+def _no_host(value: str, allowed: str) -> BadValue:
+    return BadValue(value, f"{allowed}; a port is a number from 1 to 65535; {_ENCODED}")
 
 
 def _check_odbc(name: str, url: str, allowed: str) -> None:

@@ -51,14 +51,14 @@ def latency_curve(probe: Probe) -> tuple[tuple[int, float], ...]:
     """
     log = _is_log(str(probe.where.disk))
     by_workload: dict[str, list[Cell]] = {}
-    found = figures(probe)
-    for cell, one in found.items():
+    result = figures(probe)
+    for cell, one in result.items():
         if one.mean_s and cell.outstanding and cell.block_bytes and (cell.role == "log") == log:
             by_workload.setdefault(cell.workload, []).append(cell)
     if not by_workload:
         return ()
     chosen = min(by_workload.values(), key=lambda cells: _apart(cells[0], log=log))
-    pairs = ((cell.outstanding or 1, found[cell].mean_s or 0.0) for cell in chosen)
+    pairs = ((cell.outstanding or 1, result[cell].mean_s or 0.0) for cell in chosen)
     return tuple(sorted(pairs))
 
 
@@ -76,16 +76,16 @@ def _apart(cell: Cell, *, log: bool) -> tuple[float, float]:
 
 def _figures(limits: Limits | None, curve: Sequence[tuple[int, float]]) -> dict[str, Any]:
     """Three digits: what a measurement carries."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if limits and limits.iops:
-        found["iops"] = int(float(_digits(limits.iops))) if limits.iops >= 1 else limits.iops
+        result["iops"] = int(float(_digits(limits.iops))) if limits.iops >= 1 else limits.iops
     if limits and limits.bytes_per_s:
-        found["bytes_per_s"] = f"{_digits(limits.bytes_per_s / 1e6)}MB/s"
+        result["bytes_per_s"] = f"{_digits(limits.bytes_per_s / 1e6)}MB/s"
     if limits and limits.io_unit_bytes:
-        found["io_unit"] = f"{round(limits.io_unit_bytes / 1024)}KiB"
+        result["io_unit"] = f"{round(limits.io_unit_bytes / 1024)}KiB"
     if curve:
-        found["latency"] = {depth: f"{_digits(latency_s * 1000)}ms" for depth, latency_s in curve}
-    return found
+        result["latency"] = {depth: f"{_digits(latency_s * 1000)}ms" for depth, latency_s in curve}
+    return result
 
 
 def _digits(value: float) -> str:

@@ -18,7 +18,7 @@ from pinchpoint.probe.figures import Figures, TrialMean
 from pinchpoint_infra.catalogue import BurstAllowance, Profile, catalogue
 from pinchpoint_scenarios.storage_probe import Cell
 
-Found = Mapping[Cell, Figures]
+FiguresByCell = Mapping[Cell, Figures]
 QUEUED = 1.5
 """I/O waits for I/O where it takes half as long again as with the least outstanding (our value)."""
 PARTS = (2**17, 2**18, 2**19, 2**20)
@@ -81,65 +81,67 @@ class MeasuredCaps:
 
     def __iter__(self) -> Iterator[tuple[str, Cap]]:
         """Those that were found, each with its name."""
-        found = ((each.name, getattr(self, each.name)) for each in fields(self))
-        return ((name, cap) for name, cap in found if cap is not None)
+        result = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return ((name, cap) for name, cap in result if cap is not None)
 
     def lowered(self, limits: Limits | None, read_ratio: float | None) -> Limits | None:
         """What limits I/O with this share of reads: those limits, or less where reads or writes have less."""
         if read_ratio is None:
             return limits
-        found = limits or Limits(None, None, None)
+        result = limits or Limits(None, None, None)
         for way, share in zip(WAYS, (read_ratio, 1 - read_ratio), strict=True):
             iops, size = getattr(self, f"{way}_iops"), getattr(self, f"{way}_bytes_per_s")
-            if iops and share and _below(iops.value / share, found.iops):
-                found = replace(found, iops=iops.value / share, io_unit_bytes=iops.unit_bytes)
-            if size and share and _below(size.value / share, found.bytes_per_s):
-                found = replace(found, bytes_per_s=size.value / share)
-        return found if found.iops or found.bytes_per_s else limits
+            if iops and share and _below(iops.value / share, result.iops):
+                result = replace(result, iops=iops.value / share, io_unit_bytes=iops.unit_bytes)
+            if size and share and _below(size.value / share, result.bytes_per_s):
+                result = replace(result, bytes_per_s=size.value / share)
+        return result if result.iops or result.bytes_per_s else limits
 
 
 def _below(one: float, other: float | None) -> bool:
     return other is None or one < other * (1 - CAP_MATCH.value)
 
 
-def find_caps(found: Found) -> MeasuredCaps:
+def find_caps(figures: FiguresByCell) -> MeasuredCaps:
     """Look for all kinds; where one of them explains all that another would, there is only that one.
 
     Also where bytes per second are the I/Os per second times a part into which large I/Os are split. Of one
     size of I/O alone the two cannot be distinguished: it is then called a cap of I/Os.
     """
-    raw = {each.name: cap for each in fields(MeasuredCaps) if (cap := _cap(found, each.name))}
+    raw = {each.name: cap for each in fields(MeasuredCaps) if (cap := _cap(figures, each.name))}
     # Mixes that reads, or writes, hold stand at one rate as well: it is that of their own kind of mix.
     common = {name: cap for name, cap in raw.items() if not name.startswith(WAYS)}
-    common = {name: cap for name, cap in common.items() if not _of_a_way(found, name, cap, raw)}
+    common = {name: cap for name, cap in common.items() if not _of_a_way(figures, name, cap, raw)}
     apart = {
         name: cap
         for name, cap in raw.items()
         if name.startswith(WAYS)
-        and not any(_stands(found, cap.cells, other, of) for of, other in common.items())
+        and not any(_stands(figures, cap.cells, other, of) for of, other in common.items())
     }
-    kept = [pair for way in ("", "read_", "write_") for pair in _one_or_both(found, {**common, **apart}, way)]
+    kept = [
+        pair for way in ("", "read_", "write_") for pair in _one_or_both(figures, {**common, **apart}, way)
+    ]
     return MeasuredCaps(**dict(kept))
 
 
-def _of_a_way(found: Found, name: str, cap: Cap, raw: Mapping[str, Cap]) -> bool:
+def _of_a_way(figures: FiguresByCell, name: str, cap: Cap, raw: Mapping[str, Cap]) -> bool:
     """Whether reads or writes alone explain a rate that all I/O of some cells has, and others', too."""
     ways = [(of, other) for of, other in raw.items() if of.startswith(WAYS)]
     return any(
-        _stands(found, cap.cells, other, of) and not _stands(found, other.cells, cap, name)
+        _stands(figures, cap.cells, other, of) and not _stands(figures, other.cells, cap, name)
         for of, other in ways
     )
 
 
-def _one_or_both(found: Found, raw: Mapping[str, Cap], way: str) -> Iterator[tuple[str, Cap]]:
+def _one_or_both(figures: FiguresByCell, raw: Mapping[str, Cap], way: str) -> Iterator[tuple[str, Cap]]:
     """The caps in I/Os and in bytes, or the one of them that explains both."""
     of_io, of_size = f"{way}iops", f"{way}bytes_per_s"
     iops, size = raw.get(of_io), raw.get(of_size)
     if iops and size:
         unit = next((one for one in PARTS if abs(size.value / iops.value / one - 1) <= PART_MATCH), None)
-        if _stands(found, size.cells, iops, of_io):
+        if _stands(figures, size.cells, iops, of_io):
             size = None
-        elif _stands(found, iops.cells, size, of_size):
+        elif _stands(figures, iops.cells, size, of_size):
             iops = None
         elif unit:
             parts = f"; larger I/Os count once per {unit // 1024} KiB"
@@ -147,37 +149,37 @@ def _one_or_both(found: Found, raw: Mapping[str, Cap], way: str) -> Iterator[tup
     yield from ((name, cap) for name, cap in ((of_io, iops), (of_size, size)) if cap)
 
 
-def _stands(found: Found, cells: Sequence[Cell], cap: Cap, name: str) -> bool:
+def _stands(figures: FiguresByCell, cells: Sequence[Cell], cap: Cap, name: str) -> bool:
     """Whether all of these stand at that cap, one of the rate of that name."""
-    means = [_rate(found[cell], name) for cell in cells]
+    means = [_rate(figures[cell], name) for cell in cells]
     return all(mean is not None and abs(mean.middle / cap.value - 1) <= CAP_MATCH.value for mean in means)
 
 
-def _rate(one: Figures, name: str) -> TrialMean | None:
-    rate: TrialMean | None = getattr(one, name)
+def _rate(figures: Figures, name: str) -> TrialMean | None:
+    rate: TrialMean | None = getattr(figures, name)
     return rate
 
 
-def _cap(found: Found, name: str) -> Cap | None:
+def _cap(figures: FiguresByCell, name: str) -> Cap | None:
     """The cap of the rate of that name (``Figures``)."""
-    rates = {cell: mean for cell, one in found.items() if (mean := _rate(one, name)) and mean.middle}
+    rates = {cell: mean for cell, one in figures.items() if (mean := _rate(one, name)) and mean.middle}
     if not rates:
         return None
     highest = max(mean.middle for mean in rates.values())
     # Two cells at a cap differ by their own spread: twice what a match allows, around their middle.
     near = [cell for cell, mean in rates.items() if mean.middle >= highest * (1 - 2 * CAP_MATCH.value)]
-    waiting = [cell for cell in near if queued(found, cell)]
+    waiting = [cell for cell in near if queued(figures, cell)]
     if not waiting:
         return None
     level = float(np.median([rates[cell].middle for cell in waiting]))
     at = [
         cell
         for cell in near
-        if abs(rates[cell].middle / level - 1) <= max(CAP_MATCH.value, counted_ratio(found[cell]))
+        if abs(rates[cell].middle / level - 1) <= max(CAP_MATCH.value, counted_ratio(figures[cell]))
     ]
     way = next((each for each in WAYS if name.startswith(each)), None)
-    even = [cell for cell in waiting if _even(found[cell], rates[cell], steps=not (way and _mixed(cell)))]
-    held = [cell for cell in even if cell in at and _stays(found, cell, at)]
+    even = [cell for cell in waiting if _even(figures[cell], rates[cell], steps=not (way and _mixed(cell)))]
+    held = [cell for cell in even if cell in at and _stays(figures, cell, at)]
     # Who waits for his I/O before he issues the next may stay below a cap, and so may who was disturbed;
     # no workload exceeds it.
     against = [cell for cell in near if cell not in at and (cell in even or rates[cell].middle > level)]
@@ -185,7 +187,7 @@ def _cap(found: Found, name: str) -> Cap | None:
         return None
     why = _shared(held, rates, name)
     if way:
-        why = (why or _alone(found, held, rates, name)) if _regular(found, at, rates) else None
+        why = (why or _alone(figures, held, rates, name)) if _regular(figures, at, rates) else None
     return Cap(value=level, cells=tuple(at), why=why) if why else None
 
 
@@ -212,26 +214,28 @@ def _kind(cell: Cell, name: str) -> tuple[float | None, ...]:
     return (cell.block_bytes, cell.read_ratio) if name.endswith("iops") else (cell.read_ratio,)
 
 
-def _alone(found: Found, held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str) -> str | None:
+def _alone(
+    figures: FiguresByCell, held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str
+) -> str | None:
     """Why it is a cap though one workload alone reaches it; None if its seconds say nothing."""
-    if all(_mixed(cell) or found[cell].irregular_ratio is None for cell in held):
+    if all(_mixed(cell) or figures[cell].irregular_ratio is None for cell in held):
         return None
     listed = ", ".join(f"{cell.name} {rate(name, rates[cell].middle)}" for cell in held[:4])
     return f"one constant rate with queued I/Os, more even than any device reaches: {listed}"
 
 
-def _regular(found: Found, at: Sequence[Cell], rates: Mapping[Cell, TrialMean]) -> bool:
+def _regular(figures: FiguresByCell, at: Sequence[Cell], rates: Mapping[Cell, TrialMean]) -> bool:
     """Whether reads or writes come as evenly as no device serves them: by their seconds, else repetitions.
 
     Rates of reads alone, and of writes alone, are many, and some agree by chance.
     """
     pure = [cell for cell in at if not _mixed(cell)]
-    reported = [cell for cell in pure if found[cell].irregular_ratio is not None]
-    if sum(found[cell].seconds or 0.0 for cell in reported) >= MIN_STEPS.value:
-        return median(found[cell].irregular_ratio or 0.0 for cell in reported) < IRREGULAR.value
-    repeated = [cell for cell in pure if found[cell].trials > 1]
+    reported = [cell for cell in pure if figures[cell].irregular_ratio is not None]
+    if sum(figures[cell].seconds or 0.0 for cell in reported) >= MIN_STEPS.value:
+        return median(figures[cell].irregular_ratio or 0.0 for cell in reported) < IRREGULAR.value
+    repeated = [cell for cell in pure if figures[cell].trials > 1]
     return bool(repeated) and all(
-        rates[cell].usual_spread_ratio <= max(REGULAR, counted_ratio(found[cell])) for cell in repeated
+        rates[cell].usual_spread_ratio <= max(REGULAR, counted_ratio(figures[cell])) for cell in repeated
     )
 
 
@@ -245,42 +249,42 @@ def rate(name: str, value: float) -> str:
     return units.iops(value) if name.endswith("iops") else units.of_metric("_bytes_per_s", value)
 
 
-def _stays(found: Found, cell: Cell, at: Sequence[Cell]) -> bool:
+def _stays(figures: FiguresByCell, cell: Cell, at: Sequence[Cell]) -> bool:
     """Whether most cells of the workload with as much outstanding, or more, stand there: a peak is no cap."""
     deeper = [
         one
-        for one in found
+        for one in figures
         if one.workload == cell.workload and (one.outstanding or 0) >= (cell.outstanding or 0)
     ]
     return sum(one in at for one in deeper) * 2 > len(deeper)
 
 
-def _even(one: Figures, rate: TrialMean, *, steps: bool) -> bool:
+def _even(figures: Figures, rate: TrialMean, *, steps: bool) -> bool:
     """Whether most repetitions and, where asked for and known, steps differ as little as a regulator's do."""
-    flat = not steps or one.uneven_ratio is None or one.uneven_ratio <= FLAT.value
-    return flat and rate.usual_spread_ratio <= max(FLAT.value, counted_ratio(one))
+    flat = not steps or figures.uneven_ratio is None or figures.uneven_ratio <= FLAT.value
+    return flat and rate.usual_spread_ratio <= max(FLAT.value, counted_ratio(figures))
 
 
-def counted_ratio(one: Figures) -> float:
+def counted_ratio(figures: Figures) -> float:
     """How exactly a rate is known that was found by counting: by one I/O of a repetition's."""
-    each = one.iops.middle * one.seconds / one.trials if one.iops and one.seconds else 0.0
+    each = figures.iops.middle * figures.seconds / figures.trials if figures.iops and figures.seconds else 0.0
     return 1 / each if each else 0.0
 
 
-def queued(found: Found, cell: Cell) -> bool:
+def queued(figures: FiguresByCell, cell: Cell) -> bool:
     """Whether latency there is clearly more than that of the same workload with the least outstanding."""
-    one = found[cell]
-    shallow = shallowest(found, cell)
+    one = figures[cell]
+    shallow = shallowest(figures, cell)
     if one.mean_s is None or shallow is None or shallow == cell:
         return False
-    least = found[shallow].mean_s
+    least = figures[shallow].mean_s
     return least is not None and one.mean_s >= QUEUED * least
 
 
-def shallowest(found: Found, cell: Cell) -> Cell | None:
+def shallowest(figures: FiguresByCell, cell: Cell) -> Cell | None:
     """The cell of the same workload with the least outstanding."""
     same: Sequence[Cell] = [
-        one for one in found if one.workload == cell.workload and one.outstanding is not None
+        one for one in figures if one.workload == cell.workload and one.outstanding is not None
     ]
     return min(same, key=lambda one: one.outstanding or 0, default=None)
 
@@ -333,7 +337,7 @@ def alike(
     """
     if caps is None:
         return ()
-    found = []
+    result = []
     for entry in catalogue().values():
         if entry.kind != "disk":
             continue
@@ -341,8 +345,8 @@ def alike(
             if figures and _fits(figures, count, caps, most_iops, most_bytes_per_s):
                 burst = f"burst of {units.iops((figures.iops or 0.0) * count)}"
                 words = caps_words(entry, count) if at == "caps" else burst
-                found.append(MatchingType(entry.name, count, at, words, entry.source))
-    return tuple(found)
+                result.append(MatchingType(entry.name, count, at, words, entry.source))
+    return tuple(result)
 
 
 def _fits(
@@ -353,10 +357,10 @@ def _fits(
     most_bytes_per_s: float | None,
 ) -> bool:
     pairs = ((figures.iops, caps.iops, most_iops), (figures.bytes_per_s, caps.bytes_per_s, most_bytes_per_s))
-    for of_one, found, most in pairs:
+    for of_one, result, most in pairs:
         of_type = of_one and of_one * count
-        if found is not None and (of_type is None or abs(found / of_type - 1) > CLOSE):
+        if result is not None and (of_type is None or abs(result / of_type - 1) > CLOSE):
             return False
-        if found is None and of_type is not None and most is not None and most > of_type * (1 + CLOSE):
+        if result is None and of_type is not None and most is not None and most > of_type * (1 + CLOSE):
             return False
     return True

@@ -126,13 +126,13 @@ def compare(base: Probe, other: Probe) -> ProbeComparison:
 
 def matching(base: Probe, other: Probe) -> dict[Cell, Cell]:
     """A cell of the base -> the other's: the same one, else one with the same I/O under another name."""
-    found = {cell: cell for cell in base.cells if cell in other.cells}
+    result = {cell: cell for cell in base.cells if cell in other.cells}
     by_shape = {_shape(cell): cell for cell in other.cells if None not in _shape(cell)}
     for cell in base.cells:
         theirs = by_shape.get(_shape(cell))
-        if cell not in found and theirs is not None and theirs not in found.values():
-            found[cell] = theirs
-    return {cell: found[cell] for cell in base.cells if cell in found}
+        if cell not in result and theirs is not None and theirs not in result.values():
+            result[cell] = theirs
+    return {cell: result[cell] for cell in base.cells if cell in result}
 
 
 def _shape(cell: Cell) -> tuple[int | float | str | None, ...]:
@@ -142,14 +142,14 @@ def _shape(cell: Cell) -> tuple[int | float | str | None, ...]:
 def _change(
     cell: Cell,
     trials: tuple[Sequence[Trial], Sequence[Trial]],
-    found: tuple[Figures, Figures],
+    value: tuple[Figures, Figures],
     estimate: Estimate | None,
     p: float | None,
 ) -> CellChange:
-    reported = any(one.iops is not None for one in found)
+    reported = any(one.iops is not None for one in value)
     base, other = (_values(side) for side in trials)
     middles = [median(values) if values else None for values in (base, other)]
-    latencies = [one.mean_s for one in found]
+    latencies = [one.mean_s for one in value]
     call: Call = "inconclusive"
     if estimate is not None and p is not None:
         call = call_of(estimate, p, same=MARGIN, better="higher")
@@ -235,18 +235,18 @@ def unsettled(side: str, verdict: ProbeVerdict) -> list[str]:
 
 
 def _warnings(base: Probe, other: Probe) -> list[str]:
-    found = [
+    result = [
         f"{probe.where.label}: the probe is not finished"
         for probe in (base, other)
         if probe.state != "finished"
     ]
     if min(base.options.repeat, other.options.repeat) < ENOUGH:
-        found.append(
+        result.append(
             f"fewer than {ENOUGH} repetitions on a side: no difference can be confirmed; measure with "
             f"--repeat {ENOUGH}"
         )
-    found.append("the intervals cover repetitions within one probe, not differences from day to day")
-    return found
+    result.append("the intervals cover repetitions within one probe, not differences from day to day")
+    return result
 
 
 def _labels(base: Probe, other: Probe) -> tuple[str, str]:
@@ -255,18 +255,20 @@ def _labels(base: Probe, other: Probe) -> tuple[str, str]:
     return f"{base.where.label} ({base.started})", f"{other.where.label} ({other.started})"
 
 
-def _sentences(found: ProbeComparison) -> Iterator[str]:
+def _sentences(comparison: ProbeComparison) -> Iterator[str]:
     counts = {
-        call: sum(one.call == call for one in found.changes) for call in ("better", "worse", "equivalent")
+        call: sum(one.call == call for one in comparison.changes)
+        for call in ("better", "worse", "equivalent")
     }
-    said = ", ".join(f"{count} {call}" for call, count in counts.items() if count)
-    left = len(found.changes) - sum(counts.values())
-    text = f"{found.labels[1]} against {found.labels[0]}, {len(found.changes)} measurements: "
-    text += said or "no significant difference"
+    result = ", ".join(f"{count} {call}" for call, count in counts.items() if count)
+    left = len(comparison.changes) - sum(counts.values())
+    text = f"{comparison.labels[1]} against {comparison.labels[0]}, {len(comparison.changes)} measurements: "
+    text += result or "no significant difference"
     yield text + (f"; {left} inconclusive." if left else ".")
-    if found.moved:
-        yield f"The kind of limit differs for {len(found.moved)} workload{'s' * (len(found.moved) != 1)}."
-    if found.confounders:
+    if comparison.moved:
+        count = len(comparison.moved)
+        yield f"The kind of limit differs for {count} workload{'s' * (count != 1)}."
+    if comparison.confounders:
         yield "More than the disks differs, so the difference may not come from them."
 
 
@@ -302,14 +304,16 @@ def compared(base: Sequence[Path], other: Sequence[Path]) -> ProbeComparison:
 def load(directory: Path) -> ProbeComparison:
     """A comparison's directory, read back. Raises InputError."""
     remedy = "`pinchpoint compare PROBE --with PROBE` makes it again"
-    found: ProbeComparison = document.read_record(directory / COMPARISON, ProbeComparison, SCHEMA, remedy)
-    return found
+    comparison: ProbeComparison = document.read_record(
+        directory / COMPARISON, ProbeComparison, SCHEMA, remedy
+    )
+    return comparison
 
 
 def _schema(path: Path) -> object:
     """What a file says it is; None if it is not there, or no JSON: whoever reads it says so."""
     try:
-        found = from_json(path.read_bytes())
+        result = from_json(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return found.get("schema") if isinstance(found, dict) else None
+    return result.get("schema") if isinstance(result, dict) else None

@@ -113,13 +113,13 @@ class ProbeDisplay:
         return rows[-_ROWS:]
 
 
-def reported(one: Trial) -> str:
+def reported(trial: Trial) -> str:
     """One figure as a line says it."""
-    if one.failed:
-        return f"not measured: {one.failed}"
-    words = [units.per_second(one.iops)] if one.iops is not None else []
-    words += [units.of_metric("_bytes_per_s", one.bytes_per_s)] if one.bytes_per_s is not None else []
-    words += [f"{units.seconds(one.mean_s)} each"] if one.mean_s is not None else []
+    if trial.failed:
+        return f"not measured: {trial.failed}"
+    words = [units.per_second(trial.iops)] if trial.iops is not None else []
+    words += [units.of_metric("_bytes_per_s", trial.bytes_per_s)] if trial.bytes_per_s is not None else []
+    words += [f"{units.seconds(trial.mean_s)} each"] if trial.mean_s is not None else []
     return ", ".join(words)
 
 
@@ -254,21 +254,21 @@ class SuiteDriver:
 
     def _missing(self, jobs: Sequence[Job]) -> dict[str, str]:
         """Tool -> why it cannot be used; keeps versions. Raises FarmUnavailable where none can."""
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for name in dict.fromkeys(job.tool for job in jobs):
             try:
                 tool = self.machine.tool(name)
                 said = self._ran(tool, tool.version(), lambda: False)
                 self.probe.versions[tool.name] = version_of(said.stdout + said.stderr)
             except ToolMissing as error:
-                found[name] = str(error)
+                result[name] = str(error)
                 self.watch.say(str(error))
             except ToolFailed as error:
                 raise FarmUnavailable(str(error)) from error
-        if found and len(found) == len({job.tool for job in jobs}):
-            raise FarmUnavailable("\n".join(found.values()))
-        self.probe.warnings += [why for why in found.values() if why not in self.probe.warnings]
-        return found
+        if result and len(result) == len({job.tool for job in jobs}):
+            raise FarmUnavailable("\n".join(result.values()))
+        self.probe.warnings += [why for why in result.values() if why not in self.probe.warnings]
+        return result
 
     def _prepare(self, jobs: Sequence[Job]) -> None:
         tools = [self.machine.tool(job.tool) for job in jobs if job.uses_file]
@@ -287,16 +287,18 @@ class SuiteDriver:
     def _one(self, job: Job, trial: int, missing: str | None) -> None:
         self.watch.begins(job, trial)
         started, failed = utc(), missing
-        found: Mapping[Cell, CellFigures] = {}
+        figures: Mapping[Cell, CellFigures] = {}
         if not missing:
             try:
-                found = self._measured(job, trial)
+                figures = self._measured(job, trial)
             except ToolFailed as error:
                 failed = str(error)
         for cell in job.cells:
             why = failed or too_fast(job.tool, "--size")
             one = (
-                Trial.of(trial, started, found[cell]) if cell in found else Trial(trial, started, failed=why)
+                Trial.of(trial, started, figures[cell])
+                if cell in figures
+                else Trial(trial, started, failed=why)
             )
             self.probe.cells[cell].append(one)
         self.watch.ended(job)
@@ -318,12 +320,13 @@ class SuiteDriver:
         """Run the commands one by one: what the last one said. Raises ToolFailed, FarmUnavailable."""
         stdout = stderr = ""
         for command in commands:
-            said = self._ran(tool, command, self.watch.stop)
-            stdout, stderr = said.stdout, said.stderr
-            if said.status:
+            result = self._ran(tool, command, self.watch.stop)
+            stdout, stderr = result.stdout, result.stderr
+            if result.status:
                 why = tool.why(stdout, stderr)
                 raise ToolFailed(
-                    f"{self.probe.where.folder}: {tool.program} failed with exit status {said.status}: {why}"
+                    f"{self.probe.where.folder}: {tool.program} failed with exit status "
+                    f"{result.status}: {why}"
                 )
         return stdout, stderr
 

@@ -150,12 +150,12 @@ def _did_more(
     for _, cell, rate in after:
         if cell.outstanding and rate >= level * (1 - FLAT.value):
             deepest[cell.workload] = max(deepest.get(cell.workload, 0), cell.outstanding)
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for _, cell, rate in before:
         shallower = (cell.outstanding or 0) <= deepest.get(cell.workload, -1)
         if shallower and rate >= level * (1 + DISK_SHIFT.value):
-            found[cell.workload] = max(found.get(cell.workload, 0.0), rate)
-    return found
+            result[cell.workload] = max(result.get(cell.workload, 0.0), rate)
+    return result
 
 
 def _rates(trial: Trial) -> Floats:
@@ -230,13 +230,13 @@ def of_cell(trials: Sequence[Trial]) -> RateChange | None:
     if len(steps) < MIN_SAMPLES.value:
         return by_trials
     step_s = next(one.series.step_s for one in done if one.series)
-    found = _of_steps(np.array([value for _, value in steps]), step_s)
-    if found.move == "steady":
+    change = _of_steps(np.array([value for _, value in steps]), step_s)
+    if change.move == "steady":
         # A first repetition that stands apart is too short a level for a test of levels.
-        return by_trials if by_trials and by_trials.move != "steady" else found
-    if len(done) == 1 or found.at_s is None:
-        return found
-    return replace(found, at_s=None, at_trial=steps[round(found.at_s / step_s)][0])
+        return by_trials if by_trials and by_trials.move != "steady" else change
+    if len(done) == 1 or change.at_s is None:
+        return change
+    return replace(change, at_s=None, at_trial=steps[round(change.at_s / step_s)][0])
 
 
 def of_group(probe: Probe, cells: Sequence[Cell]) -> RateChange | None:
@@ -295,8 +295,8 @@ def _anew(done: Sequence[Trial]) -> RateChange | None:
 
     What was allowed on credits is saturated in each, and some of it is back when the next begins.
     """
-    found = [(one, held_from(one)) for one in done]
-    falls = [(one, at) for one, at in found if at and one.series and at <= len(one.series.iops) // 2]
+    result = [(one, held_from(one)) for one in done]
+    falls = [(one, at) for one, at in result if at and one.series and at <= len(one.series.iops) // 2]
     if len(falls) < max(LEAST_FALLS, len(done) / 2):
         return None
     after = np.array([level_of(one, at) for one, at in falls])

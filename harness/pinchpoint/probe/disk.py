@@ -54,13 +54,13 @@ class MeasuredDisk:
         """
         ones = [cell for cell in self._cells() if cell.read_ratio == 0 and cell.outstanding == 1]
         logs = [cell for cell in ones if cell.role == "log"]
-        found = sorted(logs or ones, key=lambda cell: (cell.block_bytes or 0, cell.random_ratio or 0))
-        if not found:
+        result = sorted(logs or ones, key=lambda cell: (cell.block_bytes or 0, cell.random_ratio or 0))
+        if not result:
             raise InputError(
                 f"the probe of {self.label} (suite {self.suite}) has no measurement of single writes "
                 "(queue depth 1); probe it with --suite database"
             )
-        small, large = found[0], found[-1]
+        small, large = result[0], result[-1]
         sizes = float(small.block_bytes or 0), float(large.block_bytes or 0)
         share = (size_bytes - sizes[0]) / (sizes[1] - sizes[0]) if size_bytes and sizes[1] > sizes[0] else 0.0
         share = min(1.0, max(0.0, share))
@@ -151,8 +151,8 @@ def probed_disk(kept: Path) -> MeasuredDisk:
 
 def measured_disk(probe: Probe) -> MeasuredDisk:
     """A probe's disk. Raises InputError where nothing was measured."""
-    verdict, found = judge(probe), figures(probe)
-    if not any(one.iops for one in found.values()):
+    verdict, result = judge(probe), figures(probe)
+    if not any(one.iops for one in result.values()):
         raise InputError(
             f"the probe of {probe.where.label} measured no IOPS; repeat it, for example with --suite database"
         )
@@ -162,5 +162,5 @@ def measured_disk(probe: Probe) -> MeasuredDisk:
         limits=verdict.limits,
         limits_are=verdict.limits_are,
         caps=verdict.caps,
-        _figures=found,
+        _figures=result,
     )

@@ -27,21 +27,21 @@ def imported(files: Sequence[Text], kind: ResultKind, places: HostPlaces, zone: 
 
     Raises InputError: a file is damaged or of another kind, or they are of several machines or disks.
     """
-    found = [_read(path, text, kind) for path, text, _ in files]
-    host = _host([one for _, one in found], places)
-    where, declared = _place(found, host, places)
+    value = [_read(path, text, kind) for path, text, _ in files]
+    host = _host([one for _, one in value], places)
+    where, declared = _place(value, host, places)
     cells: dict[Cell, list[Trial]] = {}
     warnings = []
-    for path, one in found:
+    for path, one in value:
         for result in one.results:
             trials = cells.setdefault(result.cell, [])
             trials.append(_trial(result, len(trials) + 1, path, zone))
         warnings += one.notes
         if len(disks := list(dict.fromkeys(map(_drive, one.paths)))) > 1:
             warnings.append(f"{path.name}: the figures are of several places together: {', '.join(disks)}")
-    if any(one.started and not one.started.tzinfo for _, each in found for one in each.results) and not zone:
+    if any(one.started and not one.started.tzinfo for _, each in value for one in each.results) and not zone:
         warnings.append("the files name no time zone, so their times were read as UTC; give --zone")
-    if any(one.started is None for _, each in found for one in each.results):
+    if any(one.started is None for _, each in value for one in each.results):
         warnings.append("the files do not report when they were measured: the times are those of the files")
     times = sorted(one.started for trials in cells.values() for one in trials)
     return Probe(
@@ -52,14 +52,14 @@ def imported(files: Sequence[Text], kind: ResultKind, places: HostPlaces, zone: 
             time_per_cell_s=_same(
                 one.seconds for trials in cells.values() for one in trials if not one.failed
             ),
-            size_bytes=_same(one.size_bytes for _, one in found),
+            size_bytes=_same(one.size_bytes for _, one in value),
             line_s=LINE_S,
         ),
         declared=declared,
         started=times[0],
         ended=times[-1],
         state="finished",
-        versions={one.tool: one.version for _, one in found if one.version},
+        versions={one.tool: one.version for _, one in value if one.version},
         cells=cells,
         warnings=list(dict.fromkeys(warnings)),
         imports=[{"file": path.name, "kind": kind.name, "sha256": digest} for path, _, digest in files],
@@ -74,9 +74,9 @@ def _read(path: Path, text: str, kind: ResultKind) -> tuple[Path, ResultFile]:
         raise InputError(f"{place}: {error}") from error
 
 
-def _host(found: Sequence[ResultFile], places: HostPlaces) -> str:
+def _host(files: Sequence[ResultFile], places: HostPlaces) -> str:
     """The machine of all files; one that none names is not reported."""
-    named = dict.fromkeys(places.host_of(one.host) for one in found if one.host)
+    named = dict.fromkeys(places.host_of(one.host) for one in files if one.host)
     if len(named) > 1:
         raise InputError(
             f"the files are of several machines ({', '.join(named)}); import those of each machine separately"
@@ -85,17 +85,17 @@ def _host(found: Sequence[ResultFile], places: HostPlaces) -> str:
 
 
 def _place(
-    found: Sequence[tuple[Path, ResultFile]], host: str, places: HostPlaces
+    value: Sequence[tuple[Path, ResultFile]], host: str, places: HostPlaces
 ) -> tuple[ProbeLocation, DeclaredDisk]:
     """The disk, and what the farm's file declares of it. Raises InputError where files are of several."""
     drives: dict[str, Path] = {}
-    for path, file in found:
+    for path, file in value:
         for name in file.paths[:1]:
             drives.setdefault(_drive(name), path)
     if len(drives) > 1:
         listed = ", ".join(f"{name} in {path.name}" for name, path in drives.items())
         raise InputError(f"the files are of several disks ({listed}); import those of each disk separately")
-    paths = dict.fromkeys(name for _, file in found for name in file.paths)
+    paths = dict.fromkeys(name for _, file in value for name in file.paths)
     names = [*paths, *map(_drive, paths)]
     role = next((one for name in names if (one := places.role_of(host, name))), None)
     if role is None and not names and len(places.roles) == 1:
@@ -107,7 +107,7 @@ def _place(
         )
     disk = f"{role.tier}.{role.role}" if role else None
     farm = str(places.farm["name"]) if places.farm and disk else None
-    folder = ", ".join(paths) or found[0][0].stem
+    folder = ", ".join(paths) or value[0][0].stem
     return ProbeLocation(folder, host, farm=farm, disk=disk), declared_of(places.farm, disk)
 
 
@@ -132,5 +132,5 @@ _Value = TypeVar("_Value")
 
 def _same(values: Iterable[_Value]) -> _Value | None:
     """What all of them are; None if they differ."""
-    found = set(values)
-    return found.pop() if len(found) == 1 else None
+    result = set(values)
+    return result.pop() if len(result) == 1 else None

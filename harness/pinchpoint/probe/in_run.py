@@ -76,12 +76,12 @@ def declared_of(farm: Mapping[str, Any], disk: str | None) -> DeclaredDisk:
     """What a farm, as in a manifest, declares of ``tier.role``, or of ``tier.host.role``."""
     tier, *host, role = disk.split(".") if disk else ("", "")
     hosts = ((farm.get("tiers") or {}).get(tier) or {}).get("hosts") or {}
-    found = [
+    result = [
         of["disks"][role]
         for name, of in hosts.items()
         if role in (of.get("disks") or {}) and host in ([], [name])
     ]
-    return of_disk(FarmDisk.model_validate(found[0]) if found else None)
+    return of_disk(FarmDisk.model_validate(result[0]) if result else None)
 
 
 def _trial(event: Mapping[str, Any]) -> Trial:

@@ -49,13 +49,13 @@ def held_against(
     declared: DeclaredDisk, caps: MeasuredCaps, contradicted: str | None, fall: Fall | None
 ) -> ComparedLimits:
     """What is declared, as far as it is and the disk does not contradict it; else what was found."""
-    said, found = declared.limits, caps.limits
+    answer, result = declared.limits, caps.limits
     before = fall.limits if fall else None
-    if said is None or contradicted is not None:
-        return ComparedLimits(found, before, "found") if found else ComparedLimits(None, None, None)
-    rest = found or said
-    whole = replace(said, iops=said.iops or rest.iops, bytes_per_s=said.bytes_per_s or rest.bytes_per_s)
-    return ComparedLimits(whole, declared.burst or before, "declared" if whole == said else "both")
+    if answer is None or contradicted is not None:
+        return ComparedLimits(result, before, "found") if result else ComparedLimits(None, None, None)
+    rest = result or answer
+    whole = replace(answer, iops=answer.iops or rest.iops, bytes_per_s=answer.bytes_per_s or rest.bytes_per_s)
+    return ComparedLimits(whole, declared.burst or before, "declared" if whole == answer else "both")
 
 
 def contradicted(declared: DeclaredDisk, caps: MeasuredCaps, trusted: Mapping[Cell, Figures]) -> str | None:
@@ -92,18 +92,18 @@ def _exceeds(rate: TrialMean, limit: float) -> bool:
     return rate.middle > limit * (1 + max(CAP_MATCH.value, rate.spread_ratio))
 
 
-def most(found: Mapping[Cell, Figures], name: str) -> float | None:
+def most(value: Mapping[Cell, Figures], name: str) -> float | None:
     """The highest of ``iops`` or ``bytes_per_s``."""
-    means = [getattr(one, name) for one in found.values()]
+    means = [getattr(one, name) for one in value.values()]
     return max((mean.middle for mean in means if mean is not None), default=None)
 
 
-def reads_above(found: Mapping[Cell, Figures], declared: DeclaredDisk) -> dict[Cell, str]:
+def reads_above(value: Mapping[Cell, Figures], declared: DeclaredDisk) -> dict[Cell, str]:
     """Cells that read more than the declared type allows -> by which figure, where no write does.
 
     Where writes do too, it is the declaration that does not fit.
     """
-    above = {cell: name for cell, one in found.items() if (name := _above(one, declared))}
+    above = {cell: name for cell, one in value.items() if (name := _above(one, declared))}
     if any(cell.read_ratio == 0 for cell in above):
         return {}
     return {cell: name for cell, name in above.items() if cell.read_ratio}
@@ -124,31 +124,31 @@ def _above(one: Figures, declared: DeclaredDisk) -> str | None:
 
 
 def _above_words(
-    above: Mapping[Cell, str], found: Mapping[Cell, Figures], declared: DeclaredDisk
+    above: Mapping[Cell, str], value: Mapping[Cell, Figures], declared: DeclaredDisk
 ) -> tuple[str, ...]:
     """A sentence for each figure: the measurement with most of it, and how many more exceed its limit."""
     made = []
     for name in dict.fromkeys(above.values()):
-        rates = {cell: getattr(found[cell], name).middle for cell, by in above.items() if by == name}
+        rates = {cell: getattr(value[cell], name).middle for cell, by in above.items() if by == name}
         cell, allowed = max(rates, key=lambda cell: rates[cell]), _allowed(name, declared) or math.nan
         made.append(words.above(cell, name, rates[cell], allowed, declared.profile, more=len(rates) - 1))
     return tuple(made)
 
 
 def caps_but_of_reads(
-    found: Mapping[Cell, Figures], caps: MeasuredCaps
+    value: Mapping[Cell, Figures], caps: MeasuredCaps
 ) -> tuple[MeasuredCaps, tuple[str, ...]]:
     """The caps of all that writes, pure or mixed with reads, where reads alone do more; and that, in words.
 
     Those caps as they are, and nothing said, where there are no such ones.
     """
-    written = find_caps({cell: one for cell, one in found.items() if cell.read_ratio != 1})
+    written = find_caps({cell: one for cell, one in value.items() if cell.read_ratio != 1})
     for name, cap in written:
         ratios = {cell.read_ratio for cell in cap.cells}
         if name in ("iops", "bytes_per_s") and len(ratios) > 1:
             rates = {
                 cell: mean.middle
-                for cell, one in found.items()
+                for cell, one in value.items()
                 if cell.read_ratio == 1 and (mean := getattr(one, name))
             }
             most = max(rates, key=lambda cell: rates[cell], default=None)
@@ -202,20 +202,20 @@ def reports(one: Figures) -> bool:
 
 def judge(probe: Probe) -> ProbeVerdict:
     """The verdict on a probe, finished or not."""
-    found = {cell: one for cell, one in figures(probe).items() if one.iops or one.bytes_per_s}
+    result = {cell: one for cell, one in figures(probe).items() if one.iops or one.bytes_per_s}
     by_workload: dict[str, list[Cell]] = {}
-    for cell in found:
+    for cell in result:
         by_workload.setdefault(cell.workload, []).append(cell)
     deepest = [max(cells, key=lambda cell: cell.outstanding or 0) for cells in by_workload.values()]
     reads = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 1])
     writes = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 0])
-    long = {cell: one for cell, one in found.items() if reports(one)}
+    long = {cell: one for cell, one in result.items() if reports(one)}
     above = reads_above(long, probe.declared)
     suspected = _above_words(above, long, probe.declared)
-    remembered = reads_of_memory(reads, writes, [one for cell, one in found.items() if cell.read_ratio == 0])
+    remembered = reads_of_memory(reads, writes, [one for cell, one in result.items() if cell.read_ratio == 0])
     fall = between(probe.cells)
-    later = {cell: settled(probe.cells[cell], writes, fall) for cell in found}
-    judged = {cell: of(trials) if trials else found[cell] for cell, trials in later.items()}
+    later = {cell: settled(probe.cells[cell], writes, fall) for cell in result}
+    judged = {cell: of(trials) if trials else result[cell] for cell, trials in later.items()}
     doubtful = bool(above or remembered)
     trusted = {
         cell: judged[cell]
@@ -253,7 +253,7 @@ def judge(probe: Probe) -> ProbeVerdict:
         contradicted=contradiction,
         over_time=_over_time(workloads, deepest, reads, writes, remembered=bool(remembered)),
         host_cache=(*suspected, *remembered, *apart),
-        declared_used=_declared_used(probe.declared, trusted or found),
+        declared_used=_declared_used(probe.declared, trusted or result),
         behaves_like=alike(
             caps.limits,
             most(trusted, "iops"),
@@ -262,7 +262,7 @@ def judge(probe: Probe) -> ProbeVerdict:
         ),
         workloads=workloads,
     )
-    return replace(verdict, answer=words.summary(verdict, probe, too_short=bool(found) and not long))
+    return replace(verdict, answer=words.summary(verdict, probe, too_short=bool(result) and not long))
 
 
 def _reads(cell: Cell, above: Mapping[Cell, str]) -> bool:
@@ -272,22 +272,22 @@ def _reads(cell: Cell, above: Mapping[Cell, str]) -> bool:
 
 def _workload(
     probe: Probe,
-    found: Mapping[Cell, Figures],
+    value: Mapping[Cell, Figures],
     of_all: Mapping[Cell, Figures],
     held: ComparedLimits,
     fall: Fall | None,
     long: Collection[Cell],
     above: Collection[Cell],
 ) -> WorkloadVerdict:
-    cells = sorted(found, key=lambda cell: cell.outstanding or 0)
+    cells = sorted(value, key=lambda cell: cell.outstanding or 0)
     deepest = cells[-1]
     if held.limits is None and len(cells) == 1 and _did_more(deepest, of_all):
         held = replace(held, limits=NO_LIMIT)
-    judged = _judged(cells, found, held)
+    judged = _judged(cells, value, held)
     verdicts = tuple(
-        _doubted(_cell(cell, found[cell], judged.get(cell), held), found[cell]) for cell in cells
+        _doubted(_cell(cell, value[cell], judged.get(cell), held), value[cell]) for cell in cells
     )
-    if _by_chance([one for cell, one in found.items() if _at_no_limit(cell, verdicts)]):
+    if _by_chance([one for cell, one in value.items() if _at_no_limit(cell, verdicts)]):
         verdicts = tuple(
             replace(one, kind="disk_device") if one.kind == "disk_cap" and not one.exact else one
             for one in verdicts
@@ -305,7 +305,7 @@ def _workload(
         replace(one, kind=None, exact=False, why=words.OF_A_CACHE) if cell in above else one
         for cell, one in zip(cells, verdicts, strict=True)
     )
-    holds, crossed = _line(cells, found, probe.options.line_s)
+    holds, crossed = _line(cells, value, probe.options.line_s)
     return WorkloadVerdict(
         workload=deepest.workload,
         kind=verdicts[-1].kind,
@@ -319,14 +319,14 @@ def _workload(
     )
 
 
-def _doubted(one: CellVerdict, found: Figures) -> CellVerdict:
+def _doubted(verdict: CellVerdict, value: Figures) -> CellVerdict:
     """A device is known by its spread: repetitions without it, where no seconds show it, leave a cap open."""
-    if one.kind != "disk_device" or found.irregular_ratio is not None or found.trials < 2:
-        return one
-    spread = found.iops.usual_spread_ratio if found.iops else 1.0
-    if spread >= IRREGULAR.value / 3 * math.sqrt(counted_ratio(found)):
-        return one
-    return replace(one, kind=None, why=f"{one.why}; {words.OR_CAP}")
+    if verdict.kind != "disk_device" or value.irregular_ratio is not None or value.trials < 2:
+        return verdict
+    spread = value.iops.usual_spread_ratio if value.iops else 1.0
+    if spread >= IRREGULAR.value / 3 * math.sqrt(counted_ratio(value)):
+        return verdict
+    return replace(verdict, kind=None, why=f"{verdict.why}; {words.OR_CAP}")
 
 
 UNEVEN = 2 * IRREGULAR.value
@@ -338,9 +338,9 @@ def _at_no_limit(cell: Cell, verdicts: Sequence[CellVerdict]) -> bool:
     return any(one.cell == cell.name and one.kind == "disk_cap" and not one.exact for one in verdicts)
 
 
-def _by_chance(found: Sequence[Figures]) -> bool:
+def _by_chance(value: Sequence[Figures]) -> bool:
     """Whether cells that agree in their rate, and stand at no known limit, are as uneven as a device."""
-    known = [one.irregular_ratio for one in found if one.irregular_ratio is not None]
+    known = [one.irregular_ratio for one in value if one.irregular_ratio is not None]
     return bool(known) and median(known) >= UNEVEN
 
 
@@ -371,8 +371,8 @@ def _ways(cell: Cell, one: Figures) -> tuple[float | None, ...]:
     return tuple(mean.middle * share for mean in (one.iops, one.bytes_per_s) for share in (ratio, 1 - ratio))
 
 
-def _judged(cells: Sequence[Cell], found: Mapping[Cell, Figures], held: ComparedLimits) -> dict[Cell, Judged]:
-    points = {cell: point for cell in cells if (point := _point(cell, found[cell])) is not None}
+def _judged(cells: Sequence[Cell], value: Mapping[Cell, Figures], held: ComparedLimits) -> dict[Cell, Judged]:
+    points = {cell: point for cell in cells if (point := _point(cell, value[cell])) is not None}
     by_point = {id(point): cell for cell, point in points.items()}
     if not points:
         return {}
@@ -386,7 +386,7 @@ def _judged(cells: Sequence[Cell], found: Mapping[Cell, Figures], held: Compared
     done = by_rules(list(points.values()))
     judged = {by_point[id(one.point)]: one for one in done}
     for cell, one in judged.items():
-        if one.kind == "disk_latency" and one is not done[0] and queued(found, cell):
+        if one.kind == "disk_latency" and one is not done[0] and queued(value, cell):
             # Its neighbour alone left open whether I/O waits for I/O; the fewest outstanding show it.
             judged[cell] = by_rules([done[0].point, one.point])[1]
     return judged
@@ -448,12 +448,12 @@ def _cell(cell: Cell, one: Figures, judged: Judged | None, held: ComparedLimits)
 
 
 def _line(
-    cells: Sequence[Cell], found: Mapping[Cell, Figures], line_s: float
+    cells: Sequence[Cell], value: Mapping[Cell, Figures], line_s: float
 ) -> tuple[int | None, int | None]:
     """(the most outstanding up to which the line holds, the fewest at which it does not)."""
     holds = None
     for cell in cells:
-        latency = found[cell].mean_s
+        latency = value[cell].mean_s
         if cell.outstanding is None or latency is None:
             continue
         if latency > line_s:
@@ -476,27 +476,27 @@ def _over_time(
     *,
     remembered: bool,
 ) -> dict[str, tuple[str, ...]]:
-    found: dict[str, dict[str, None]] = {}
+    result: dict[str, dict[str, None]] = {}
     for one in workloads:
         if one.course and one.course.move in course.OVER_TIME:
-            found.setdefault(course.OVER_TIME[one.course.move], {})[one.workload] = None
+            result.setdefault(course.OVER_TIME[one.course.move], {})[one.workload] = None
     for change, ratio in ((reads, 1), (writes, 0)):
         if change and change.move in course.OVER_TIME and change.at_s is None:
             names = {cell.workload: None for cell in deepest if cell.read_ratio == ratio}
-            found.setdefault(course.OVER_TIME[change.move], {}).update(names)
+            result.setdefault(course.OVER_TIME[change.move], {}).update(names)
     if remembered:  # what gets faster because it is cached is no disk that warms up
-        rose = found.get("disk_warm_up", {})
-        found["disk_warm_up"] = {
+        rose = result.get("disk_warm_up", {})
+        result["disk_warm_up"] = {
             name: None
             for name in rose
             if any(cell.workload == name and cell.read_ratio == 0 for cell in deepest)
         }
-    return {kind: tuple(names) for kind, names in found.items() if names}
+    return {kind: tuple(names) for kind, names in result.items() if names}
 
 
-def _declared_used(declared: DeclaredDisk, found: Mapping[Cell, Figures]) -> dict[str, float]:
+def _declared_used(declared: DeclaredDisk, value: Mapping[Cell, Figures]) -> dict[str, float]:
     limits = declared.limits
     if limits is None:
         return {}
     pairs = (("iops", limits.iops), ("bytes_per_s", limits.bytes_per_s))
-    return {name: done / cap for name, cap in pairs if cap and (done := most(found, name))}
+    return {name: done / cap for name, cap in pairs if cap and (done := most(value, name))}

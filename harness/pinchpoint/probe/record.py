@@ -58,20 +58,20 @@ class Trial:
     failed: str | None = None
 
     @classmethod
-    def of(cls, number: int, started: str, found: CellFigures) -> Trial:
+    def of(cls, number: int, started: str, figures: CellFigures) -> Trial:
         """What a tool measured."""
         return cls(
             number=number,
             started=started,
-            seconds=found.seconds,
-            reads_per_s=found.reads_per_s,
-            writes_per_s=found.writes_per_s,
-            read_bytes_per_s=found.read_bytes_per_s,
-            write_bytes_per_s=found.write_bytes_per_s,
-            latency=times.histogram(found.times_ns) if found.times_ns else None,
-            mean_s=found.mean_s,
-            max_s=found.max_s,
-            series=found.series,
+            seconds=figures.seconds,
+            reads_per_s=figures.reads_per_s,
+            writes_per_s=figures.writes_per_s,
+            read_bytes_per_s=figures.read_bytes_per_s,
+            write_bytes_per_s=figures.write_bytes_per_s,
+            latency=times.histogram(figures.times_ns) if figures.times_ns else None,
+            mean_s=figures.mean_s,
+            max_s=figures.max_s,
+            series=figures.series,
         )
 
     @property

@@ -48,10 +48,10 @@ def compare_probes(probes: Sequence[Probe], directories: Sequence[Path]) -> Side
             "queue depth; compare probes of the same suite"
         )
     verdicts = [judge(probe) for probe in probes]
-    found = [figures(probe) for probe in probes]
+    result = [figures(probe) for probe in probes]
     made = [
         *_judged(probes, cells),
-        *(one for cell, sides in cells.items() for one in [_latency(cell, sides, found)] if one is not None),
+        *(one for cell, sides in cells.items() for one in [_latency(cell, sides, result)] if one is not None),
     ]
     sides = tuple(
         _side(label, directory, verdict, probe)
@@ -64,7 +64,7 @@ def compare_probes(probes: Sequence[Probe], directories: Sequence[Path]) -> Side
         sides=sides,
         figures=tuple(made),
         differences=tuple(_differences(probes)),
-        limits=tuple(_limits(probes, found, verdicts)),
+        limits=tuple(_limits(probes, result, verdicts)),
         line_s=probes[0].options.line_s,
         margin_ratio=SAME,
         warnings=tuple(dict.fromkeys(_warnings(probes, verdicts, sides))),
@@ -85,19 +85,19 @@ def _side(label: str, directory: Path, verdict: ProbeVerdict, probe: Probe) -> O
 
 def _cells(probes: Sequence[Probe]) -> dict[Cell, list[Cell | None]]:
     """A measurement of the first probe that has it -> each probe's own, None if it has none."""
-    made: dict[Cell, list[Cell | None]] = {}
+    cells: dict[Cell, list[Cell | None]] = {}
     for place, probe in enumerate(probes):
         for other in range(place + 1, len(probes)):
             for ours, theirs in matching(probe, probes[other]).items():
-                row = next((row for row in made.values() if row[place] == ours), None)
+                row = next((row for row in cells.values() if row[place] == ours), None)
                 if row is None:
-                    row = made.setdefault(ours, [None] * len(probes))
+                    row = cells.setdefault(ours, [None] * len(probes))
                     row[place] = ours
                 row[other] = theirs
     # Of bisected suites each probe has other queue depths: in order within their workload.
-    workloads = list(dict.fromkeys(cell.workload for cell in made))
+    workloads = list(dict.fromkeys(cell.workload for cell in cells))
     return dict(
-        sorted(made.items(), key=lambda one: (workloads.index(one[0].workload), one[0].outstanding or 0))
+        sorted(cells.items(), key=lambda one: (workloads.index(one[0].workload), one[0].outstanding or 0))
     )
 
 
@@ -167,9 +167,9 @@ def _values(trials: Sequence[Trial]) -> list[float]:
 
 
 def _latency(
-    cell: Cell, sides: Sequence[Cell | None], found: Sequence[Mapping[Cell, Figures]]
+    cell: Cell, sides: Sequence[Cell | None], value: Sequence[Mapping[Cell, Figures]]
 ) -> SidesFigure | None:
-    means = [found[at][own].mean_s if own else None for at, own in enumerate(sides)]
+    means = [value[at][own].mean_s if own else None for at, own in enumerate(sides)]
     if not any(means):
         return None
     return SidesFigure(
@@ -185,9 +185,9 @@ def _latency(
 
 
 def _limits(
-    probes: Sequence[Probe], found: Sequence[Mapping[Cell, Figures]], verdicts: Sequence[ProbeVerdict]
+    probes: Sequence[Probe], value: Sequence[Mapping[Cell, Figures]], verdicts: Sequence[ProbeVerdict]
 ) -> Iterator[WorkloadLimit]:
-    for place, (probe, measured, verdict) in enumerate(zip(probes, found, verdicts, strict=True)):
+    for place, (probe, measured, verdict) in enumerate(zip(probes, value, verdicts, strict=True)):
         for one in verdict.workloads:
             own = {cell: each for cell, each in measured.items() if cell.workload == one.workload}
             within = [
@@ -209,8 +209,8 @@ def _limits(
             )
 
 
-def _most(found: Iterable[Figures], name: str) -> float | None:
-    means = [getattr(one, name) for one in found]
+def _most(value: Iterable[Figures], name: str) -> float | None:
+    means = [getattr(one, name) for one in value]
     return max((mean.mean for mean in means if mean is not None), default=None)
 
 

@@ -66,18 +66,18 @@ def described(folder: Path, farm: str | None = None, disk: str | None = None) ->
     """The disk a folder lies on, as the kernel knows it."""
     disks = Disks(mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8")))
     try:
-        found = disks.place(str(folder))
+        result = disks.place(str(folder))
     except CollectorError as error:
         raise InputError(f"{folder}: {error}") from error
     return ProbeLocation(
         folder=str(folder),
         host=socket.gethostname(),
-        device=found.device,
-        file_system=found.mount.file_system if found.mount else None,
-        model=disks.facts(found.device)["model"] if found.device else None,
+        device=result.device,
+        file_system=result.mount.file_system if result.mount else None,
+        model=disks.facts(result.device)["model"] if result.device else None,
         farm=farm,
         disk=disk,
-        read_ahead_bytes=_read_ahead(found.device) if found.device else None,
+        read_ahead_bytes=_read_ahead(result.device) if result.device else None,
     )
 
 
@@ -129,14 +129,14 @@ def of_disk(disk: FarmDisk | None) -> DeclaredDisk:
 
 def priced(farm: Farm, target: str, disk: FarmDisk | None) -> DeclaredDisk:
     """A disk of a farm, with its price where the farm's ``prices`` have one."""
-    said, prices = of_disk(disk), farm.prices
+    answer, prices = of_disk(disk), farm.prices
     if prices is None:
-        return said
+        return answer
     tier, *_, role = target.split(".")
-    found = disk_cost(f"{tier}.{role}", disk.to_json() if disk else {}, prices)
-    if found.per_month is None:
-        return said
-    return replace(said, price=DiskPrice(prices.currency, found.per_month))
+    result = disk_cost(f"{tier}.{role}", disk.to_json() if disk else {}, prices)
+    if result.per_month is None:
+        return answer
+    return replace(answer, price=DiskPrice(prices.currency, result.per_month))
 
 
 _HERE, _THERE, _WINDOWS = "local", "ssh", "windows"
@@ -162,14 +162,14 @@ class ProbeTarget:
 
 def of_folder(folder: Path, profile_name: str | None) -> ProbeTarget:
     """A folder, with the type that is named for it. Raises InputError, GuardError."""
-    found = check(folder)
+    result = check(folder)
     try:
-        said = of_profile(profile(profile_name), 1) if profile_name else DeclaredDisk()
+        answer = of_profile(profile(profile_name), 1) if profile_name else DeclaredDisk()
     except UnknownProfile as error:
         raise InputError(f"--profile: {error}") from error
     if profile_name and profile(profile_name).kind != "disk":
         raise InputError(f"--profile: {profile_name!r} is a machine; a disk's type is needed")
-    return _here(found, described(found), said)
+    return _here(result, described(result), answer)
 
 
 @contextmanager
@@ -209,13 +209,13 @@ def of_farm(
         tier, _, role = chosen.partition(".")
         hosts = farm.tiers[tier].hosts if tier in farm.tiers else {}
         host = next((host for host in hosts.values() if role in host.disks), None)
-        said = host.disks[role] if host else None
+        answer = host.disks[role] if host else None
         embedded().limit(farm.identity, hold=True)
         try:
             where = described(folder, farm.name, chosen)
             built = emulated["way"] if emulated else None
             where = replace(where, machine=host.machine if host else None, emulated=built)
-            yield _here(folder, where, priced(farm, chosen, said))
+            yield _here(folder, where, priced(farm, chosen, answer))
         finally:
             embedded().limit(farm.identity, hold=False)
 
@@ -252,13 +252,13 @@ def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> ProbeTa
     return _on(host, _here(folder, where, priced(farm, chosen, disk)))
 
 
-def _on(host: FarmHost, found: ProbeTarget) -> ProbeTarget:
+def _on(host: FarmHost, target: ProbeTarget) -> ProbeTarget:
     """The disk, with its machine's type."""
-    return replace(found, where=replace(found.where, machine=host.machine))
+    return replace(target, where=replace(target.where, machine=host.machine))
 
 
-def _here(folder: Path, where: ProbeLocation, said: DeclaredDisk) -> ProbeTarget:
-    return ProbeTarget(where, said, LocalFacts(folder).memory_bytes, partial(here, folder))
+def _here(folder: Path, where: ProbeLocation, disk: DeclaredDisk) -> ProbeTarget:
+    return ProbeTarget(where, disk, LocalFacts(folder).memory_bytes, partial(here, folder))
 
 
 def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: Mapping[str, Any]) -> ProbeTarget:
@@ -272,18 +272,18 @@ def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: Mapping[str, Any])
     except CollectorError as error:
         raise InputError(f"{farm.identity}: {chosen}: {error}") from error
     with explained():
-        found = remote.look(address, disk.path, disk.device, chosen)
+        result = remote.look(address, disk.path, disk.device, chosen)
     where = ProbeLocation(
-        folder=str(found.folder),
-        host=found.host,
-        device=found.device,
-        file_system=found.file_system,
-        model=found.model,
+        folder=str(result.folder),
+        host=result.host,
+        device=result.device,
+        file_system=result.file_system,
+        model=result.model,
         farm=farm.name,
         disk=chosen,
     )
-    said = priced(farm, chosen, disk)
-    return ProbeTarget(where, said, found.memory_bytes, partial(remote.there, address, found))
+    answer = priced(farm, chosen, disk)
+    return ProbeTarget(where, answer, result.memory_bytes, partial(remote.there, address, result))
 
 
 def _windows(

@@ -84,10 +84,10 @@ class WindowsScriptSession(Protocol):
 
 
 def _answer(lines: Sequence[Line]) -> list[Line]:
-    *found, last = lines
+    *result, last = lines
     if last["kind"] == "error":
         raise ScriptRefused(str(last.get("what") or ""), str(last.get("why") or "no reason was given"))
-    return found
+    return result
 
 
 class ScriptOverSsh:
@@ -106,7 +106,7 @@ class ScriptOverSsh:
         self._number += 1
         until = time.monotonic() + within_s
         self._process.write(json.dumps({**request, "id": self._number}) + "\n", until)
-        found: list[Line] = []
+        lines: list[Line] = []
         while time.monotonic() < until:
             if stop():
                 raise ProbeStopped
@@ -116,12 +116,12 @@ class ScriptOverSsh:
                 if line is None:
                     self._said = [*self._said[-9:], text.strip()]
                     continue
-                found.append(line)
+                lines.append(line)
                 if line["kind"] in ("done", "error") and line.get("id") in (self._number, None):
-                    return _answer(found)
+                    return _answer(lines)
             if self._process.ended:
-                said = self._process.errors or "\n".join(self._said)
-                raise LinkLost(ssh.why(self._address, self._process.status(), said))
+                answer = self._process.errors or "\n".join(self._said)
+                raise LinkLost(ssh.why(self._address, self._process.status(), answer))
         raise LinkLost(f"{self._address}: no answer within {within_s:.0f} s")
 
     def interrupt(self, folder: str) -> None:
@@ -164,8 +164,8 @@ class WinRmSession:
         self._number += 1
         text = json.dumps({**request, "id": self._number})
         call = PowerShell(self._pool).add_cmdlet("Invoke-PinchpointRequest").add_argument(text)
-        said = self._run(call, within_s, stop)
-        lines = [line for line in map(line_of, said) if line is not None]
+        answer = self._run(call, within_s, stop)
+        lines = [line for line in map(line_of, answer) if line is not None]
         if not lines or lines[-1]["kind"] not in ("done", "error"):
             raise LinkLost(f"{self._address}: the answer is not whole")
         return _answer(lines)
@@ -258,24 +258,24 @@ def look(
         opened = session(options)
         try:
             asked = {"do": "look", "path": path, "device": device}
-            [found] = opened.ask(asked, _ANSWER_S)
+            [result] = opened.ask(asked, _ANSWER_S)
         finally:
             opened.close()
     where = ProbeLocation(
-        folder=str(found["folder"]),
-        host=str(found["host"]),
-        device=None if found["device"] is None else f"disk {found['device']}",
-        file_system=found["file_system"],
-        model=found["model"],
+        folder=str(result["folder"]),
+        host=str(result["host"]),
+        device=None if result["device"] is None else f"disk {result['device']}",
+        file_system=result["file_system"],
+        model=result["model"],
         farm=farm,
         disk=disk,
     )
     return WindowsDisk(
         where=where,
-        memory_bytes=int(found["memory_bytes"]),
-        free_bytes=int(found["free_bytes"]),
-        total_bytes=int(found["total_bytes"]),
-        root=bool(found["administrator"]),
+        memory_bytes=int(result["memory_bytes"]),
+        free_bytes=int(result["free_bytes"]),
+        total_bytes=int(result["total_bytes"]),
+        root=bool(result["administrator"]),
     )
 
 
@@ -303,7 +303,7 @@ class Windows:
         """One call of DiskSpd."""
         asked = {"do": "run", "arguments": subprocess.list2cmdline(command[1:])}
         try:
-            [said] = self.opened.ask(asked, _LONGEST_S, stop)
+            [answer] = self.opened.ask(asked, _LONGEST_S, stop)
         except ProbeStopped:
             self.opened.interrupt(self.looked.where.folder)
             raise
@@ -313,7 +313,7 @@ class Windows:
             if error.what == "gone":
                 raise FarmUnavailable(f"{self.folder}: {error}; another process has removed it") from error
             raise ToolFailed(f"{tool.program}: {error}") from error
-        return ToolOutput(str(said["stdout"]), str(said["stderr"]), int(said["status"]))
+        return ToolOutput(str(answer["stdout"]), str(answer["stderr"]), int(answer["status"]))
 
     @contextmanager
     def results(self) -> Iterator[Path]:

@@ -57,32 +57,32 @@ NAMED = 2
 
 def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> wording.Summary:
     """What the probe shows, in a few sentences; if every measurement was too short, that comes first."""
-    said = [f"{wording.capitalised(TOO_SHORT)}."] if too_short else []
+    answer = [f"{wording.capitalised(TOO_SHORT)}."] if too_short else []
     for kind, workloads in verdict.over_time.items():
         written = kind == "disk_burst_exhausted" and all(
             cell.read_ratio == 0 for cell in probe.cells if cell.workload in workloads
         )
-        said.append(f"{who(workloads, verdict)} {OVER_TIME[kind]}{OR_CACHE if written else ''}.")
-    said += _of_limits(verdict, probe)
-    said += _one_at_a_time(verdict, probe)
+        answer.append(f"{who(workloads, verdict)} {OVER_TIME[kind]}{OR_CACHE if written else ''}.")
+    answer += _of_limits(verdict, probe)
+    answer += _one_at_a_time(verdict, probe)
     for name, cap in verdict.caps:
         if name.startswith(("read", "write")):
             done = "reads" if name.startswith("read") else "writes"
-            said.append(f"{wording.capitalised(done)} are limited to {rate(name, cap.value)}.")
+            answer.append(f"{wording.capitalised(done)} are limited to {rate(name, cap.value)}.")
     if verdict.contradicted:
-        said.append(verdict.contradicted)
+        answer.append(verdict.contradicted)
     if verdict.host_cache:
-        said.append(f"A cache on the host is suspected: {verdict.host_cache[0]}.")
-    if not said:
+        answer.append(f"A cache on the host is suspected: {verdict.host_cache[0]}.")
+    if not answer:
         measured = bool(verdict.workloads)
-        said.append(
+        answer.append(
             "No limit was found: no rate stayed constant at a higher queue depth, and none changed over time."
             if measured
             else "Nothing was measured."
         )
     if probe.state != "finished":
-        said.append("The suite is not finished: this verdict covers only the measured part.")
-    return wording.Summary.of(said)
+        answer.append("The suite is not finished: this verdict covers only the measured part.")
+    return wording.Summary.of(answer)
 
 
 def _one_at_a_time(verdict: ProbeVerdict, probe: Probe) -> list[str]:
@@ -98,11 +98,11 @@ def _one_at_a_time(verdict: ProbeVerdict, probe: Probe) -> list[str]:
     if not shallow:
         return []
     used, cell, workload = min(shallow, key=lambda each: each[0])
-    found = next(one for of, one in figures(probe).items() if of.name == cell.cell)
-    if found.mean_s is None:
+    result = next(one for of, one in figures(probe).items() if of.name == cell.cell)
+    if result.mean_s is None:
         return []
-    said = f"With {cell.outstanding} outstanding, {workload} reaches {units.percent(used)} of its limit"
-    return [f"{said} ({units.seconds(found.mean_s)} each): only parallel I/O reaches it."]
+    text = f"With {cell.outstanding} outstanding, {workload} reaches {units.percent(used)} of its limit"
+    return [f"{text} ({units.seconds(result.mean_s)} each): only parallel I/O reaches it."]
 
 
 def _of_limits(verdict: ProbeVerdict, probe: Probe) -> Iterator[str]:
@@ -165,9 +165,9 @@ def emulated(where: ProbeLocation) -> str | None:
     return f"{where.label} is emulated ({where.emulated}): its limits are those that its farm.yaml gives it"
 
 
-def contradiction(name: str, declared: float, found: float) -> str:
+def contradiction(name: str, declared: float, value: float) -> str:
     """The disk stands at another cap than the declared one."""
-    return f"The declared limit is {rate(name, declared)}, but {rate(name, found)} was measured."
+    return f"The declared limit is {rate(name, declared)}, but {rate(name, value)} was measured."
 
 
 def exceeded(name: str, declared: float, most: float) -> str:
@@ -176,20 +176,20 @@ def exceeded(name: str, declared: float, most: float) -> str:
     return f"The declared limit is {rate(name, declared)}, but {done} was measured: the declaration is wrong."
 
 
-def above(cell: Cell, name: str, found: float, allowed: float, profile: str | None, *, more: int) -> str:
+def above(cell: Cell, name: str, value: float, allowed: float, profile: str | None, *, more: int) -> str:
     """Reads beyond the type's figures, while no write is; ``more`` further measurements exceed it, too."""
     of = f"{profile} allows" if profile else "are declared"
     others = f" ({more} more measurement{'s' * (more != 1)} with reads exceeded it)" if more else ""
     return (
-        f"{cell.name} read {rate(name, found)}, more than the {rate(name, allowed)} that {of}{others}; no "
+        f"{cell.name} read {rate(name, value)}, more than the {rate(name, allowed)} that {of}{others}; no "
         "write exceeded that limit"
     )
 
 
-def reads_apart(cell: Cell, name: str, found: float, cap: float) -> str:
+def reads_apart(cell: Cell, name: str, value: float, cap: float) -> str:
     """Reads alone do more than all that writes."""
     return (
-        f"{cell.name} read {rate(name, found)}, but writes and mixed I/O are limited to "
+        f"{cell.name} read {rate(name, value)}, but writes and mixed I/O are limited to "
         f"{rate(name, cap)}. Burst credits that were spent before the writes are another explanation: "
         "more repetitions decide"
     )
@@ -242,20 +242,20 @@ def moved(change: RateChange | None) -> str | None:
     return f"{way}: {units.times(change.after / change.before) if change.before else ''}{where}"
 
 
-def estimate(found: dict[str, Any]) -> str:
+def estimate(value: dict[str, Any]) -> str:
     """What it will take, before it begins."""
-    most = "at most " if found["at_most"] else ""
-    parts = [f"{most}{found['jobs']} measurement{'s' * (found['jobs'] != 1)}"]
-    if found["seconds"]:
-        parts.append(f"about {units.seconds(found['seconds'])} of measuring")
-    if found["pauses_s"]:
-        parts.append(f"{units.seconds(found['pauses_s'])} of pauses")
-    if found["untimed"]:
-        size = units.bytes_(found["size_bytes"])
-        parts.append(f"{found['untimed']} that end when their I/O is done (up to {size} each)")
-    if found["bytes"]:
+    most = "at most " if value["at_most"] else ""
+    parts = [f"{most}{value['jobs']} measurement{'s' * (value['jobs'] != 1)}"]
+    if value["seconds"]:
+        parts.append(f"about {units.seconds(value['seconds'])} of measuring")
+    if value["pauses_s"]:
+        parts.append(f"{units.seconds(value['pauses_s'])} of pauses")
+    if value["untimed"]:
+        size = units.bytes_(value["size_bytes"])
+        parts.append(f"{value['untimed']} that end when their I/O is done (up to {size} each)")
+    if value["bytes"]:
         parts.append(
-            f"before that, a file of {units.bytes_(found['bytes'])} is written at the disk's full speed"
+            f"before that, a file of {units.bytes_(value['bytes'])} is written at the disk's full speed"
         )
     return "estimate: " + "; ".join(parts)
 

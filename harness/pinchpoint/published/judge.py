@@ -216,22 +216,28 @@ def _unlike(first: str, ours: FarmFigures, second: str, theirs: FarmFigures) -> 
 # ---- the report's own conclusion ------------------------------------------------------------------
 
 
-def _answer(one: PublishedConclusion, figures: FarmFigures, found: Published) -> PublishedAnswer:
-    what = "the CPU" if one.of == "cpu" else f"the {one.role} disks" if one.role else "the disks"
-    says = (
-        f"{what} of {one.tier} limits {one.farm}"
-        if one.of == "cpu"
-        else f"{what} of {one.tier} limit {one.farm}"
+def _answer(conclusion: PublishedConclusion, figures: FarmFigures, published: Published) -> PublishedAnswer:
+    what = (
+        "the CPU"
+        if conclusion.of == "cpu"
+        else f"the {conclusion.role} disks"
+        if conclusion.role
+        else "the disks"
     )
-    same = [each for each in (*found.candidates, *found.rest) if _is(each, one)]
-    others = [each for each in found.candidates if not _is(each, one)]
-    if found.outcome == "bottleneck" and same:
-        return PublishedAnswer(one.farm, says, supported=True, because=same[0].why, needs=None)
+    says = (
+        f"{what} of {conclusion.tier} limits {conclusion.farm}"
+        if conclusion.of == "cpu"
+        else f"{what} of {conclusion.tier} limit {conclusion.farm}"
+    )
+    same = [each for each in (*published.candidates, *published.rest) if _is(each, conclusion)]
+    others = [each for each in published.candidates if not _is(each, conclusion)]
+    if published.outcome == "bottleneck" and same:
+        return PublishedAnswer(conclusion.farm, says, supported=True, because=same[0].why, needs=None)
     # A CPU that is blamed must have been seen; where disks are, any CPU that was not may limit as well.
     unknown = [
         cpu.host
         for cpu in figures.cpus
-        if cpu.busy_ratio is None and (one.of == "disk" or cpu.tier == one.tier)
+        if cpu.busy_ratio is None and (conclusion.of == "disk" or cpu.tier == conclusion.tier)
     ]
     why = [f"how busy the CPU of {', '.join(unknown)} was is not published"] if unknown else []
     if not same:
@@ -243,13 +249,19 @@ def _answer(one: PublishedConclusion, figures: FarmFigures, found: Published) ->
         for each in others
     ]
     return PublishedAnswer(
-        one.farm, says, supported=False, because="; ".join(why), needs=_needs(one, unknown, others)
+        conclusion.farm,
+        says,
+        supported=False,
+        because="; ".join(why),
+        needs=_needs(conclusion, unknown, others),
     )
 
 
-def _needs(one: PublishedConclusion, unknown: Sequence[str], others: Sequence[Suspected]) -> str:
-    wanted = ["the disks of " + one.tier] if one.of == "disk" else []
-    wanted += [f"the CPU of {', '.join(unknown) or one.tier}"] if unknown or one.of == "cpu" else []
+def _needs(conclusion: PublishedConclusion, unknown: Sequence[str], others: Sequence[Suspected]) -> str:
+    wanted = ["the disks of " + conclusion.tier] if conclusion.of == "disk" else []
+    wanted += (
+        [f"the CPU of {', '.join(unknown) or conclusion.tier}"] if unknown or conclusion.of == "cpu" else []
+    )
     wanted += [_name(each) for each in others]
     return (
         f"the use of {' and '.join(wanted)} over time, at several load levels: what rises with the load, "
@@ -257,8 +269,8 @@ def _needs(one: PublishedConclusion, unknown: Sequence[str], others: Sequence[Su
     )
 
 
-def _is(each: Suspected, one: PublishedConclusion) -> bool:
-    return (each.of, each.tier) == (one.of, one.tier) and one.role in {None, each.role}
+def _is(each: Suspected, conclusion: PublishedConclusion) -> bool:
+    return (each.of, each.tier) == (conclusion.of, conclusion.tier) and conclusion.role in {None, each.role}
 
 
 def _name(each: Suspected) -> str:

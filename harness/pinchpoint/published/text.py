@@ -17,48 +17,48 @@ OUTCOMES = {
 }
 
 
-def published_text(found: PublishedFindings) -> str:
+def published_text(findings: PublishedFindings) -> str:
     """Each farm's answer, the table of sources, doubts, and what the report's own conclusion rests on."""
-    blocks = [f"{found.title}: published figures, no sample."]
-    blocks += ["\n".join(_farm(name, one)) for name, one in found.farms.items()]
-    if found.sources:
-        blocks.append("\n".join(_table(found)))
+    blocks = [f"{findings.title}: published figures, no sample."]
+    blocks += ["\n".join(_farm(name, one)) for name, one in findings.farms.items()]
+    if findings.sources:
+        blocks.append("\n".join(_table(findings)))
     for title, texts in (
-        ("What in these figures disagrees:", found.doubts),
-        ("What else differs:", found.differ),
+        ("What in these figures disagrees:", findings.doubts),
+        ("What else differs:", findings.differ),
     ):
         if texts:
             blocks.append("\n".join([title, *(wrapped(text, "  - ") for text in texts)]))
-    blocks += [_answer(one) for one in found.conclusions]
+    blocks += [_answer(one) for one in findings.conclusions]
     return "\n\n".join(blocks)
 
 
-def _farm(name: str, one: Published) -> Iterator[str]:
-    sure = f" (confidence: {one.confidence})" if one.confidence else ""
-    yield wrapped(f"{name}: {OUTCOMES[one.outcome]}{sure}.")
-    for candidate in one.candidates:
+def _farm(name: str, published: Published) -> Iterator[str]:
+    sure = f" (confidence: {published.confidence})" if published.confidence else ""
+    yield wrapped(f"{name}: {OUTCOMES[published.outcome]}{sure}.")
+    for candidate in published.candidates:
         yield wrapped(_suspected(candidate), "  - ")
-    for source in one.sources:
+    for source in published.sources:
         yield wrapped(f"{source.source} is limited by something outside of the farm: {source.why}", "  - ")
-    for disk, kind in one.slow:
+    for disk, kind in published.slow:
         means = [f"{units.seconds(disk.latency_s)} an I/O"] if disk.latency_s is not None else []
         means += [units.iops(disk.iops)] if disk.iops is not None else []
         yield wrapped(f"{disk.tier}.{disk.role} of {disk.host}: {kind}: {' at '.join(means)}", "  - ")
-    if one.experiment:
-        yield wrapped(f"What would decide it: {one.experiment}")
+    if published.experiment:
+        yield wrapped(f"What would decide it: {published.experiment}")
 
 
-def _suspected(one: Suspected) -> str:
-    what = f"the {one.role} disks" if one.of == "disk" else "the CPU"
-    measured = "" if one.measured else ", of which not all is known"
-    return f"suspected: {what} of {one.tier} ({', '.join(one.hosts)}){measured}: {one.why}"
+def _suspected(suspected: Suspected) -> str:
+    what = f"the {suspected.role} disks" if suspected.of == "disk" else "the CPU"
+    measured = "" if suspected.measured else ", of which not all is known"
+    return f"suspected: {what} of {suspected.tier} ({', '.join(suspected.hosts)}){measured}: {suspected.why}"
 
 
-def _table(found: PublishedFindings) -> Iterator[str]:
+def _table(findings: PublishedFindings) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [
         ("source", "farm", "count", "duration", "rate", "count ÷ duration", "latency")
     ]
-    for row in found.sources:
+    for row in findings.sources:
         for farm, one in row["farms"].items():
             rows.append((one_line(row["source"]), one_line(farm), *_cells(one)))
     widths = [max(len(cells[place]) for cells in rows) for place in range(len(rows[0]))]
@@ -79,9 +79,9 @@ def _cells(one: Mapping[str, Any] | None) -> tuple[str, ...]:
     )
 
 
-def _answer(one: PublishedAnswer) -> str:
-    verb = "bear that out" if one.supported else "do not bear that out"
-    text = f"The report concludes that {one.says}. Its figures {verb}: {one.because}."
-    if one.needs:
-        text += f" That conclusion would need {one.needs}."
+def _answer(answer: PublishedAnswer) -> str:
+    verb = "bear that out" if answer.supported else "do not bear that out"
+    text = f"The report concludes that {answer.says}. Its figures {verb}: {answer.because}."
+    if answer.needs:
+        text += f" That conclusion would need {answer.needs}."
     return wrapped(text)

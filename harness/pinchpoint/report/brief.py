@@ -72,10 +72,10 @@ class Brief:
     @property
     def made_at(self) -> datetime:
         """The UTC instant that a document says it was made: the run's, so that it is the same each time."""
-        found = (
+        result = (
             datetime.fromtimestamp(seconds_of(self.at), UTC) if self.at else datetime(1980, 1, 1, tzinfo=UTC)
         )
-        return found.replace(microsecond=0, tzinfo=None)
+        return result.replace(microsecond=0, tzinfo=None)
 
     def answer(self, question: str) -> Answer | None:
         """The answer to one of ``QUESTIONS``; None if it does not apply."""
@@ -94,11 +94,11 @@ def brief_of(report: Gathered) -> Brief:
 
 def _decided(checks: Iterable[TestCase]) -> tuple[Decision, list[TestCase]]:
     """No-go where a check failed, not decided where one has no result; and those checks."""
-    found = list(checks)
+    result = list(checks)
     for state, decision in (("failed", "no-go"), ("error", "not decided"), ("skipped", "not decided")):
-        if these := [one for one in found if one.state == state]:
+        if these := [one for one in result if one.state == state]:
             return decision, these  # type: ignore[return-value]  # the words of a Decision
-    return ("go" if found else "not decided"), found
+    return ("go" if result else "not decided"), result
 
 
 # ---- a run ----------------------------------------------------------------------------------------
@@ -138,8 +138,8 @@ def _of_run(report: Report) -> Brief:
 
 def _loads(manifest: Mapping[str, Any]) -> str:
     planned = (manifest.get("plan") or {}).get("scenarios") or {}
-    said = [f"{name}: {offered_words(one['load'])}" for name, one in planned.items() if one.get("load")]
-    return f"Load: {', '.join(said)}." if said else ""
+    lines = [f"{name}: {offered_words(one['load'])}" for name, one in planned.items() if one.get("load")]
+    return f"Load: {', '.join(lines)}." if lines else ""
 
 
 def _run_checks(report: Report) -> Iterator[TestCase]:
@@ -148,8 +148,8 @@ def _run_checks(report: Report) -> Iterator[TestCase]:
     outcome = str(verdict["outcome"])
     state = str(manifest.get("state") or "finished")
     if state != "finished":
-        said = wording.STATE.get(state, f"This run is in the state {state!r}, not finished.")
-        yield TestCase("run", "the run is complete", "error", said)
+        text = wording.STATE.get(state, f"This run is in the state {state!r}, not finished.")
+        yield TestCase("run", "the run is complete", "error", text)
     yield TestCase(
         "verdict",
         "the run is valid",
@@ -157,21 +157,21 @@ def _run_checks(report: Report) -> Iterator[TestCase]:
         report.summary.headline if outcome == "invalid" else str(report.summary),
     )
     for row in report.tables["objectives"].rows:
-        said = f"measured {row['measured']}" if row["measured"] else units.NOT_MEASURED
+        text = f"measured {row['measured']}" if row["measured"] else units.NOT_MEASURED
         name = f"{row['scenario']} {row['objective']}"
         if row["met"] is None and row.get("figure"):  # of servers: the result says why
-            said = str(row["result"])
+            text = str(row["result"])
         # An objective that was not measured ends `pinchpoint run` with status 1, as a missed one does.
-        yield TestCase("objectives", name, "passed" if row["met"] else "failed", said)
+        yield TestCase("objectives", name, "passed" if row["met"] else "failed", text)
     yield from _guards(report)
     for row in report.tables["writes"].rows:
         lost = row["missing"] + row["different"]
-        said = f"{lost:,} of {row['records']:,} records read back are lost"
+        text = f"{lost:,} of {row['records']:,} records read back are lost"
         yield TestCase(
             "writes",
             f"acknowledged writes of {row['scenario']} are kept",
             "failed" if lost else "passed",
-            said,
+            text,
         )
 
 
@@ -234,18 +234,18 @@ def _outlook(report: Report) -> Iterator[Answer]:
     advice = (verdict.get("advice") or ())[:1]
     for first in advice:
         gain = wording.gain_of(first)
-        said = f"Gain: {gain or 'not known'}." if verdict["outcome"] != "invalid" or gain else ""
+        result = f"Gain: {gain or 'not known'}." if verdict["outcome"] != "invalid" or gain else ""
         assumed = _sentence(f"assuming {first['assumes']}") if gain else ""
-        yield Answer(DO, _sentence(first["what"]), said, assumed)
+        yield Answer(DO, _sentence(first["what"]), result, assumed)
     if not advice:
         nothing = "Nothing at this load." if verdict["outcome"] == "not_reached" else "not known"
         yield Answer(DO, _sentence(verdict.get("experiment")) or nothing)
     if following := verdict.get("next"):
         used = following.get("utilisation_ratio")
-        said = "" if used is None else f"{units.percent(used)} used now."
+        result = "" if used is None else f"{units.percent(used)} used now."
         first = "" if verdict.get("bottleneck") else "It is the first to reach its limit."
         yield Answer(
-            NEXT, wording.capitalised(wording.thing(following)), " ".join(filter(None, (said, first)))
+            NEXT, wording.capitalised(wording.thing(following)), " ".join(filter(None, (result, first)))
         )
     else:
         yield Answer(NEXT, "not known")
@@ -263,24 +263,24 @@ def _closed(text: str) -> str:
 
 def _sentence(text: object) -> str:
     """With a capital and a full stop; "" of nothing."""
-    said = str(text or "").rstrip(".")
-    return f"{wording.capitalised(said)}." if said else ""
+    result = str(text or "").rstrip(".")
+    return f"{wording.capitalised(result)}." if result else ""
 
 
 def _not_shown(report: Report) -> tuple[str, str]:
     """What one run cannot show, and what this one lacks."""
     verdict = report.verdict
     blame = verdict.get("bottleneck") or {}
-    found = [_sentence(each) for each in blame.get("why_not_more") or ()]
+    result = [_sentence(each) for each in blame.get("why_not_more") or ()]
     if verdict.get("experiment") and verdict.get("advice"):
-        found.append(_closed(f"What would decide it: {verdict['experiment']}"))
+        result.append(_closed(f"What would decide it: {verdict['experiment']}"))
     if missing := len(report.tables["not_measured"].rows):
-        found.append(f"Not measured: {counted(missing, 'figure')} (see Data quality).")
-    said = " ".join(found).lower()
+        result.append(f"Not measured: {counted(missing, 'figure')} (see Data quality).")
+    said = " ".join(result).lower()
     warnings = [one for one in report.warnings if one.lower().rstrip(".") not in said]
     if warnings:
-        found.append(_closed(f"Warnings: {'; '.join(one.rstrip('.') for one in warnings[:_MOST_WARNINGS])}"))
-    return "One run does not show how much runs vary.", " ".join(found)
+        result.append(_closed(f"Warnings: {'; '.join(one.rstrip('.') for one in warnings[:_MOST_WARNINGS])}"))
+    return "One run does not show how much runs vary.", " ".join(result)
 
 
 def _run_plots(report: Report) -> Iterator[Plot]:
@@ -331,9 +331,9 @@ def _filled(
 ) -> Iterator[tuple[str, tuple[Table, ...]]]:
     """The sections that have something to show."""
     for section in sections:
-        found = tuple(tables[name] for name in section.tables if name in tables and tables[name].rows)
-        if found:
-            yield section.title, found
+        result = tuple(tables[name] for name in section.tables if name in tables and tables[name].rows)
+        if result:
+            yield section.title, result
 
 
 # ---- a comparison ---------------------------------------------------------------------------------
@@ -420,9 +420,9 @@ def _compared_checks(report: ComparisonReport) -> Iterator[TestCase]:
             yield TestCase("runs", f"{side.label} {run['directory']} is valid", state, run["summary"])
     for row in report.tables["judged"].rows:
         cells = {column.key: column.cell(row) for column in report.tables["judged"].columns}
-        said = f"{cells['base']} → {cells['other']}: {cells['ratio']} (95 % interval: {cells['ci95']})"
+        text = f"{cells['base']} → {cells['other']}: {cells['ratio']} (95 % interval: {cells['ci95']})"
         state = _CALLS.get(str(row["call"]), "passed")
-        yield TestCase("figures", cells["name"], state, f"{row['call']}: {said}")
+        yield TestCase("figures", cells["name"], state, f"{row['call']}: {text}")
 
 
 def _compared_decision(decision: Decision, these: Sequence[TestCase]) -> str:
@@ -440,12 +440,12 @@ def _compared_decision(decision: Decision, these: Sequence[TestCase]) -> str:
 
 
 def _rooms(report: ComparisonReport) -> tuple[str, str]:
-    said = []
+    lines = []
     for side in report.sides:
         ratios = [run.get("headroom_ratio") for run in side.runs]
         known = [ratio for ratio in ratios if ratio is not None]
-        said.append(f"{side.label}: {wording.headroom(min(known)) if known else 'not known'}")
-    return "; ".join(said), "Of several runs the smallest." if any(
+        lines.append(f"{side.label}: {wording.headroom(min(known)) if known else 'not known'}")
+    return "; ".join(lines), "Of several runs the smallest." if any(
         len(s.runs) > 1 for s in report.sides
     ) else ""
 
@@ -507,13 +507,13 @@ def _timeline(
         if panel["name"] != wanted["name"]:
             continue
         for line in panel["lines"]:
-            found: dict[float, list[float]] = {}
+            result: dict[float, list[float]] = {}
             for place, value in enumerate(line["values"]):
                 if value is not None:
                     at = round((kept["first_s"] + place * kept["step_s"]) / step) * step
-                    found.setdefault(at, []).append(float(value))
+                    result.setdefault(at, []).append(float(value))
             yield PlotLine(
-                f"{label} {line['name']}", tuple((at, mean(values)) for at, values in found.items())
+                f"{label} {line['name']}", tuple((at, mean(values)) for at, values in result.items())
             )
 
 
@@ -558,9 +558,9 @@ def _of_document(doc: PlainReport) -> Brief:
         evidence=doc.reasons,
         plots=doc.plots,
         sections=tuple(
-            (part.title, found)
+            (part.title, result)
             for part in doc.parts
-            if (found := tuple(table for table in part.tables if table.rows))
+            if (result := tuple(table for table in part.tables if table.rows))
         ),
         warnings=doc.notes,
     )

@@ -424,13 +424,13 @@ def level_charts(levels: Sequence[Mapping[str, Any]], knee: float | None) -> lis
     if len({row["load"] for row in rows}) < 2:
         return []
     unit = "users" if levels[0]["unit"] == "users" else "offered per second"
-    found: tuple[tuple[str, str, Axis], ...] = (
+    result: tuple[tuple[str, str, Axis], ...] = (
         ("throughput", "Throughput by load", "rate"),
         ("p95", "p95 by load", "latency"),
     )
     return [
         _level_chart(scenarios, [row for row in rows if row[key]], key, title, axis, unit, knee)
-        for key, title, axis in found
+        for key, title, axis in result
         if any(row[key] for row in rows)
     ]
 

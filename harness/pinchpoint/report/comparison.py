@@ -103,8 +103,8 @@ class ComparisonReport:
     def lines(self) -> Mapping[str, Any]:
         """Headline, cause, next step and gain; an older comparison has the first two in its summary."""
         older = {"headline": self.content["summary"], "gain": " ".join(self.content.get("gains") or ())}
-        found: Mapping[str, Any] = self.content.get("lines") or older
-        return found
+        result: Mapping[str, Any] = self.content.get("lines") or older
+        return result
 
     @property
     def runs_words(self) -> str:

@@ -195,7 +195,7 @@ def judged(content: Row) -> Table:
     by_name = {row["name"]: row for row in content["changes"]}
     labels = content["base"]["label"], content["other"]["label"]
     rows = [_judged(by_name[name]) for name in content["metrics"]]
-    said = any(row["why_no_interval"] for row in rows)
+    answer = any(row["why_no_interval"] for row in rows)
     return Table(
         "judged",
         "Declared figures",
@@ -210,7 +210,7 @@ def judged(content: Row) -> Table:
             number("margin_ratio", "equal within", _within),
             number("floor_ratio", "A/A", units.times, absent="not known"),
             number("p", "p, corrected", lambda p: f"{p:.2g}" if p >= 0.0001 else "< .0001", absent="-"),
-            *([Column("why_no_interval", "why no interval", absent="")] if said else []),
+            *([Column("why_no_interval", "why no interval", absent="")] if answer else []),
         ),
         rows,
         note=f"{DECLARED[content['metrics_by']]} Medians of the runs; ratio: second side ÷ first. Intervals "
@@ -330,8 +330,8 @@ def _beside(
     columns = (*keys, Column(SIDE, "side"), *(_figure(metric, words_) for metric, words_ in metrics.items()))
     names = [column.key for column in keys]
     reasons = _reasons(rows, metrics)
-    said = f"{note} Where there is no ratio: {'; '.join(reasons)}." if reasons else note
-    return Table(name, title, columns, list(_triples(rows, names, labels)), note=said, empty=empty)
+    answer = f"{note} Where there is no ratio: {'; '.join(reasons)}." if reasons else note
+    return Table(name, title, columns, list(_triples(rows, names, labels)), note=answer, empty=empty)
 
 
 def _triples(rows: Iterable[Row], names: Sequence[str], labels: tuple[str, str]) -> Iterator[Row]:
@@ -349,12 +349,12 @@ def _triples(rows: Iterable[Row], names: Sequence[str], labels: tuple[str, str])
 
 def _reasons(rows: Iterable[Row], metrics: Mapping[str, str]) -> list[str]:
     """Why ratios are missing, each reason once, with its figures."""
-    found: dict[str, dict[str, None]] = {}
+    result: dict[str, dict[str, None]] = {}
     for row in rows:
         if row["why"]:
             name = metrics[row["metric"]]
-            found.setdefault(row["why"], {})[name] = None
-    return [f"{wording.listed(list(names))}: {why}" for why, names in found.items()]
+            result.setdefault(row["why"], {})[name] = None
+    return [f"{wording.listed(list(names))}: {why}" for why, names in result.items()]
 
 
 def studied(content: Row) -> Table:
@@ -393,7 +393,7 @@ def _touched(row: Row) -> str | None:
 
 
 def _differences(
-    name: str, title: str, content: Row, found: Sequence[Row], *more: Column, note: str = "", empty: str = ""
+    name: str, title: str, content: Row, value: Sequence[Row], *more: Column, note: str = "", empty: str = ""
 ) -> Table:
     labels = content["base"]["label"], content["other"]["label"]
     rows = [
@@ -404,7 +404,7 @@ def _differences(
             "in_other": fact_value(row["what"], row["other"]) or _unset(row),
             "fact": fact_words(row["what"]),
         }
-        for row in found
+        for row in value
     ]
     columns = (
         Column("area", "area"),
@@ -536,9 +536,9 @@ def _same_rate(done: Row) -> bool:
 
 def cost(content: Row) -> Table:
     """What each side costs a month, and what throughput that buys."""
-    found = content["cost"]
+    result = content["cost"]
     bought = [row for row in content["changes"] if row["about"] == "cost"]
-    rows = list(_cost_rows(content, bought)) if any(found[name] for name in ("base", "other")) else []
+    rows = list(_cost_rows(content, bought)) if any(result[name] for name in ("base", "other")) else []
     columns = (
         Column(SIDE, "side"),
         _Money("per_month", "cost a month", absent=NOT_DECLARED, numeric=True),
@@ -555,15 +555,15 @@ def cost(content: Row) -> Table:
         Column("items", "made of"),
     )
     note = "By the declared prices. Throughput over the measure phase, medians of the runs."
-    reasons = dict.fromkeys(one for one in (found["why"], *(row["why"] for row in bought)) if one)
+    reasons = dict.fromkeys(one for one in (result["why"], *(row["why"] for row in bought)) if one)
     why = f" Where there is no ratio: {'; '.join(reasons)}." if reasons else ""
     return Table("cost", "Cost", columns, rows, note=note + why, empty=NO_PRICES)
 
 
 def _cost_rows(content: Row, bought: list[Row]) -> Iterator[dict[str, Any]]:
-    found = content["cost"]
+    result = content["cost"]
     for name in ("base", "other"):
-        side = found[name] or {}
+        side = result[name] or {}
         yield {
             SIDE: content[name]["label"],
             "per_month": side.get("per_month"),
@@ -573,7 +573,7 @@ def _cost_rows(content: Row, bought: list[Row]) -> Iterator[dict[str, Any]]:
         }
     ratios: dict[str, Any] = {row["scenario"]: row["ratio"] for row in bought}
     ends = {f"{row['scenario']}_ci95": row["ci95"] for row in bought if row["ci95"]}
-    yield {SIDE: RATIO, "per_month": found["ratio"], "currency": None, "items": "", **ratios, **ends}
+    yield {SIDE: RATIO, "per_month": result["ratio"], "currency": None, "items": "", **ratios, **ends}
 
 
 def _items(side: Mapping[str, Any]) -> str:
@@ -586,12 +586,12 @@ def _items(side: Mapping[str, Any]) -> str:
 
 def what_if(content: Row) -> Iterator[Table]:
     """The prediction beside the measurement, where one was made."""
-    found = content["what_if"]
-    if found is None:
+    result = content["what_if"]
+    if result is None:
         return
     base, other = content["base"]["label"], content["other"]["label"]
-    notes = " ".join([*found["notes"], "Of the first run of each side."])
-    why = str(found["why_none"] or "no scenario was run").rstrip(".")
+    notes = " ".join([*result["notes"], "Of the first run of each side."])
+    why = str(result["why_none"] or "no scenario was run").rstrip(".")
     yield Table(
         "what_if",
         f"What if: {other} predicted from {base} alone",
@@ -603,10 +603,10 @@ def what_if(content: Row) -> Iterator[Table]:
             number("measured_per_s", f"measured in {other}", units.per_second),
             number("error_ratio", "prediction off by", _signed),
         ),
-        found["rows"],
+        result["rows"],
         note=notes,
         empty=f"Nothing was predicted: {why}. {notes}"
-        if found["notes"]
+        if result["notes"]
         else f"Nothing was predicted: {why}.",
     )
 

@@ -26,7 +26,7 @@ def charts_of(report: Gathered) -> tuple[list[Chart], list[Chart]]:
             first = [panels.pop(name) for name in FIRST if name in panels]
             return first, [
                 *panels.values(),
-                *climb_charts(report),
+                *step_charts(report),
                 *(chart for chart, _ in latency_charts(report)),
                 *burst_charts(report),
             ]
@@ -48,7 +48,7 @@ def panel_charts(report: Report) -> dict[str, Chart]:
     }
 
 
-def climb_charts(report: Report) -> list[Chart]:
+def step_charts(report: Report) -> list[Chart]:
     """Throughput and p95 by load, where the load had levels."""
     verdict = report.verdict
     return level_charts(verdict.get("levels") or (), (verdict.get("knee") or {}).get("level"))

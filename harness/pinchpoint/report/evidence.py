@@ -114,7 +114,7 @@ def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
     """Bottleneck, runner-up and candidates, as far as they exist."""
     first = "What limits this run" if verdict["outcome"] == "invalid" else "Bottleneck"
     alone = not verdict.get("scenarios")
-    spans = {"causal": _tested(verdict), **dict.fromkeys(("E2", "E3"), _climbed(verdict))}
+    spans = {"causal": _tested(verdict), **dict.fromkeys(("E2", "E3"), _load_steps(verdict))}
     named = [(first, verdict.get("bottleneck")), ("Runner-up", verdict.get("runner_up"))]
     named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
     meanings = {**wording.MEANING, **wording.WITHOUT_OPERATIONS} if alone else wording.MEANING
@@ -131,7 +131,7 @@ def _tested(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
     return (windows[0]["from"], windows[-1]["to"]) if windows else None
 
 
-def _climbed(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
+def _load_steps(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
     """UTC begin and end of all levels of the load that was varied, which E2 and E3 rest on."""
     levels: Sequence[Mapping[str, Any]] = verdict.get("levels") or []
     own = [level for level in levels if level["scenario"] == levels[0]["scenario"]]

@@ -29,14 +29,14 @@ def explanation_text(verdict: Mapping[str, Any], offset_s: int = 0) -> str:
         verdict: verdict.json's content.
         offset_s: how far the shown times are ahead of UTC.
     """
-    found = verdict["explanation"]
+    result = verdict["explanation"]
     blocks = [
-        ["0. Is the run valid?", *_gates(found["gates"])],
+        ["0. Is the run valid?", *_gates(result["gates"])],
         ["1. Load levels", *_stages(verdict, offset_s), *_timeline(verdict, offset_s)],
         ["2. Knee", wrapped(str(verdict["knee"].get("why") or "not looked for"), "  - ")],
-        ["3. to 5. What was considered, the most used first", *_considered(found["considered"])],
-        ["6. Why this answer", *(wrapped(str(each), "  - ") for each in found["reasons"])],
-        ["7. What would change it", *(wrapped(str(each), "  - ") for each in found["would_change"])],
+        ["3. to 5. What was considered, the most used first", *_considered(result["considered"])],
+        ["6. Why this answer", *(wrapped(str(each), "  - ") for each in result["reasons"])],
+        ["7. What would change it", *(wrapped(str(each), "  - ") for each in result["would_change"])],
         ["8. Queries on the run directory", *_queries(verdict)],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if len(block) > 1)
@@ -79,8 +79,8 @@ def _considered(rows: list[Mapping[str, Any]]) -> Iterator[str]:
             else f"{units.percent(row['used_ratio'])} used"
         )
         kind = f", {DISKS[row['kind']]}" if row["kind"] in DISKS else ""
-        said = dict.fromkeys([f"{used}{kind}", str(row["why"])] if row in measured else [str(row["why"])])
-        yield wrapped(f"{row['name']}: {'; '.join(said)}", "  * ")
+        answer = dict.fromkeys([f"{used}{kind}", str(row["why"])] if row in measured else [str(row["why"])])
+        yield wrapped(f"{row['name']}: {'; '.join(answer)}", "  * ")
         if row in measured:
             yield from _checks(row["checks"], of_all)
     for why, kinds in sorted(of_all):
@@ -101,11 +101,11 @@ def _checks(checks: list[Mapping[str, Any]], left_out: Collection[tuple[str, str
 
 def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, str]:
     """Why -> the kinds of evidence that are missing for that reason."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for check in checks:
         if check["holds"] is None:
-            found.setdefault(str(check["fact"]["fact"]), []).append(wording.PROVES[check["evidence"]])
-    return {why: " and ".join(kinds) for why, kinds in found.items()}
+            result.setdefault(str(check["fact"]["fact"]), []).append(wording.PROVES[check["evidence"]])
+    return {why: " and ".join(kinds) for why, kinds in result.items()}
 
 
 def _basis(fact: Mapping[str, Any]) -> str:

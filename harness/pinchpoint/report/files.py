@@ -67,27 +67,27 @@ def write_run(run: StoredRun, verdict: dict[str, Any], formats: Sequence[str], o
     return write_reports(gather(run, verdict), formats, out)
 
 
-def write_comparison(found: Comparison, parent: Path) -> Path:
+def write_comparison(comparison: Comparison, parent: Path) -> Path:
     """Make the comparison's directory with comparison.json and report.html; its path. Raises InputError."""
-    directory = saved.directory_for(parent, found)
-    saved.save(found, directory)
+    directory = saved.directory_for(parent, comparison)
+    saved.save(comparison, directory)
     write_saved(directory, ["html"], directory)
     return directory
 
 
-def write_probe_comparison(found: of_probes.ProbeComparison, parent: Path) -> Path:
+def write_probe_comparison(comparison: of_probes.ProbeComparison, parent: Path) -> Path:
     """Likewise of two probes."""
     directory = free_path(parent, "probe-comparison")
     with writable(directory):
         directory.mkdir(parents=True)
-        write_json(directory / of_probes.COMPARISON, found.to_json())
+        write_json(directory / of_probes.COMPARISON, comparison.to_json())
     write_saved(directory, ["html"], directory)
     return directory
 
 
-def write_sides(found: several.SidesComparison, parent: Path) -> Path:
+def write_sides(comparison: several.SidesComparison, parent: Path) -> Path:
     """Likewise of several sides."""
-    directory = several.save(found, parent)
+    directory = several.save(comparison, parent)
     write_saved(directory, ["html"], directory)
     return directory
 

@@ -28,7 +28,7 @@ from pinchpoint.report.brief import Brief, Gathered, brief_of
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.cover import PLAIN, Cover
-from pinchpoint.report.drawn import burst_charts, climb_charts, latency_charts, panel_charts, ratios_of
+from pinchpoint.report.drawn import burst_charts, latency_charts, panel_charts, ratios_of, step_charts
 from pinchpoint.report.report import SECTIONS, Report
 from pinchpoint.report.tables import run_header
 from pinchpoint.report.timeline_chart import FIRST, both_timelines
@@ -82,7 +82,7 @@ def _run(report: Report, brief: Brief, cover: Cover) -> str:
         first_names=FIRST,
         first=[name for name in FIRST if name in charts],
         latencies=latencies,
-        climbs=climb_charts(report),
+        climbs=step_charts(report),
         bursts=burst_charts(report),
         outcome_words="" if report.summary.label else wording.OUTCOME[str(report.verdict["outcome"])],
         crashes=[event for event in report.run.events if event.get("event") == "tier_crashed"],

@@ -39,8 +39,8 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
 
 def _case(suite: Xml.Element, check: TestCase) -> None:
     case = Xml.SubElement(suite, "testcase", classname=one_line(check.group), name=one_line(check.name))
-    said = one_line(check.message)
+    text = one_line(check.message)
     if check.state in _ELEMENT:
-        Xml.SubElement(case, _ELEMENT[check.state], message=said).text = said
-    elif said:
-        Xml.SubElement(case, "system-out").text = said
+        Xml.SubElement(case, _ELEMENT[check.state], message=text).text = text
+    elif text:
+        Xml.SubElement(case, "system-out").text = text

@@ -39,8 +39,8 @@ def _first(brief: Brief, cover: Cover) -> Iterator[str]:
     """Page one: an answer a line, in the order of the questions, and the table beside them."""
     yield from (f"# {escaped(cover.title or brief.title)}", "")
     for each in brief.answers:
-        said = " ".join(filter(None, (escaped(each.more), f"({escaped(each.small)})" if each.small else "")))
-        yield f"- {each.question}: **{escaped(each.text)}**" + (f" {said}" if said else "")
+        text = " ".join(filter(None, (escaped(each.more), f"({escaped(each.small)})" if each.small else "")))
+        yield f"- {each.question}: **{escaped(each.text)}**" + (f" {text}" if text else "")
     yield ""
     if brief.main is not None:
         yield from table_lines(brief.main)

@@ -61,8 +61,8 @@ def _compiled(typst: Any, content: str, at: datetime) -> bytes:
                 timestamp=at,
             )
         except typst.TypstError as error:
-            found = _NO_FONT.search(str(error))
-            letters = _ESCAPED.sub(lambda one: chr(int(one[1], 16)), found[1]) if found else ""
+            match = _NO_FONT.search(str(error))
+            letters = _ESCAPED.sub(lambda one: chr(int(one[1], 16)), match[1]) if match else ""
             new = {_writing(each) for each in letters} - missing - {""}
             if not new:
                 first_line = str(error).splitlines()[0]
@@ -165,11 +165,11 @@ def _chart(chart: Chart) -> Mapping[str, Any]:
 
 def _text(text: str) -> str:
     """On one line, with places where a long word may be broken, and letters that a font can have."""
-    said = one_line(text)
-    said = said if len(said) <= _MOST_LETTERS else f"{said[:_MOST_LETTERS]}…"
-    shown = "".join("\ufffd" if unicodedata.category(each) in ("Cn", "Co") else each for each in said)
+    answer = one_line(text)
+    answer = answer if len(answer) <= _MOST_LETTERS else f"{answer[:_MOST_LETTERS]}…"
+    shown = "".join("\ufffd" if unicodedata.category(each) in ("Cn", "Co") else each for each in answer)
     return re.sub(rf"\S{{{_LONGEST},}}", _broken, shown)
 
 
-def _broken(found: re.Match[str]) -> str:
-    return "\u200b".join(re.findall(r".{1,8}", found[0]))
+def _broken(value: re.Match[str]) -> str:
+    return "\u200b".join(re.findall(r".{1,8}", value[0]))

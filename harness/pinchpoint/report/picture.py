@@ -88,12 +88,12 @@ def picture(run: StoredRun, verdict: Mapping[str, Any], clock: TimeAxis) -> tupl
     marks = _marks(verdict)
     disks = {(row["host"], row["role"]): row for row in verdict.get("disks") or ()}
     placed, known = tiers(run), run.manifest.get("hosts", {})
-    found = [
+    result = [
         _machine(run, hosts, [(t, h) for t, h in placed if h in hosts], means, marks, disks)
         for hosts in machines(known).values()
     ]
-    found += [_unseen(tier, host, run) for tier, host in placed if host not in known]
-    return (*found, *_generators(run, means, verdict))
+    result += [_unseen(tier, host, run) for tier, host in placed if host not in known]
+    return (*result, *_generators(run, means, verdict))
 
 
 def _machine(
@@ -108,8 +108,8 @@ def _machine(
     alone = len(placed) == 1
     memory = _memory(means.first(hosts, _MEMORY), facts)
 
-    def marked(one: ResourceBox, what: str) -> ResourceBox:
-        return _marked(one, next((marks["", host, what] for host in hosts if ("", host, what) in marks), ""))
+    def marked(box: ResourceBox, what: str) -> ResourceBox:
+        return _marked(box, next((marks["", host, what] for host in hosts if ("", host, what) in marks), ""))
 
     own = (marked(_machine_cpu(run, hosts, means), "cpu"), marked(memory, "memory"))
     shared, of_tier = _disks(run, placed, marks, disks)
@@ -142,8 +142,8 @@ def _disks(
     """Each disk of a machine once: those that several tiers use, and those of one tier."""
     users: dict[str, list[tuple[str, str, str]]] = {}
     for tier, host in placed:
-        for role, found in run.manifest["hosts"][host].get("roles", {}).items():
-            users.setdefault(found.get("device") or f"{host} {role}", []).append((tier, host, role))
+        for role, result in run.manifest["hosts"][host].get("roles", {}).items():
+            users.setdefault(result.get("device") or f"{host} {role}", []).append((tier, host, role))
     shared: list[ResourceBox] = []
     own: dict[tuple[str, str], list[ResourceBox]] = {}
     for device, uses in users.items():
@@ -175,7 +175,7 @@ def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: WindowMeans) -> Re
     """The machine's CPU; where the farm may use some of its cores only, those decide."""
     whole = means.first(hosts, "cpu.busy_ratio")
     cores = farm_cores(run, hosts)
-    each = [found for core in cores if (found := means.first(hosts, "cpu.busy_ratio", core))]
+    each = [result for core in cores if (result := means.first(hosts, "cpu.busy_ratio", core))]
     if whole is None or not cores or len(each) < len(cores):
         return _cpu(whole, "no cpu.busy_ratio was delivered", "busy")
     part = _cpu((sum(core[0] for core in each) / len(each), 0.0, 0.0), "", "busy")
@@ -184,26 +184,26 @@ def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: WindowMeans) -> Re
 
 
 def _tier_cpu(tier: str, host: str, means: WindowMeans) -> ResourceBox:
-    found = means.of(host, "cpu.busy_ratio", f"tier:{tier}")
-    return _cpu(found, "its processes were not watched", "of its cores used")
+    result = means.of(host, "cpu.busy_ratio", f"tier:{tier}")
+    return _cpu(result, "its processes were not watched", "of its cores used")
 
 
-def _cpu(found: tuple[float, float, float] | None, why_not: str, words: str) -> ResourceBox:
-    if found is None:
+def _cpu(value: tuple[float, float, float] | None, why_not: str, words: str) -> ResourceBox:
+    if value is None:
         return ResourceBox("CPU", "not measured", why_not)
-    state: State = _level(found[0] >= UTILISATION.value, found[0] >= _CPU_WARNING)
-    return ResourceBox("CPU", state, f"{units.percent(found[0])} {words}")
+    state: State = _level(value[0] >= UTILISATION.value, value[0] >= _CPU_WARNING)
+    return ResourceBox("CPU", state, f"{units.percent(value[0])} {words}")
 
 
 def _level(saturated: bool, busy: bool) -> State:
     return "saturated" if saturated else "busy" if busy else "fine"
 
 
-def _memory(found: tuple[float, float, float] | None, facts: Mapping[str, Any], of: str = "") -> ResourceBox:
-    if found is None:
-        said = (each["why"] for each in facts.get("not_measured") or () if each["metric"] == _MEMORY)
-        return ResourceBox("memory", "not measured", next(said, f"no {_MEMORY} was delivered"))
-    low = found[1]
+def _memory(value: tuple[float, float, float] | None, facts: Mapping[str, Any], of: str = "") -> ResourceBox:
+    if value is None:
+        answer = (each["why"] for each in facts.get("not_measured") or () if each["metric"] == _MEMORY)
+        return ResourceBox("memory", "not measured", next(answer, f"no {_MEMORY} was delivered"))
+    low = value[1]
     state: State = _level(low < MEMORY_CRITICAL.value, low < _MEMORY_WARNING)
     return ResourceBox("memory", state, f"{units.percent(low)} {of}available at least")
 
@@ -218,12 +218,12 @@ def _disk(role: str, row: Mapping[str, Any] | None) -> ResourceBox:
         return ResourceBox(
             name, "not measured", str(row.get("why_not_measured") or "no disk figures were delivered")
         )
-    said = [] if iops is None else [f"{units.per_second(iops)} I/O"]
+    answer = [] if iops is None else [f"{units.per_second(iops)} I/O"]
     if latency is None:
-        return ResourceBox(name, "fine", ", ".join(["no writes", *said]))
+        return ResourceBox(name, "fine", ", ".join(["no writes", *answer]))
     state: State = "busy" if latency > (row.get("latency_limit_s") or latency_limit(role).value) else "fine"
     of = "a write" if together is None else "an I/O"
-    return ResourceBox(name, state, ", ".join([f"{units.seconds(latency)} {of}", *said]))
+    return ResourceBox(name, state, ", ".join([f"{units.seconds(latency)} {of}", *answer]))
 
 
 def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
@@ -232,17 +232,17 @@ def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
     A machine's memory belongs to no tier: it is there without a tier as well. So are shared cores, where no
     tier measured which tier uses most of them.
     """
-    found: dict[tuple[str, str, str], str] = {}
+    result: dict[tuple[str, str, str], str] = {}
     named = [(verdict.get("bottleneck"), FIRST), (verdict.get("next"), NEXT)]
     named += [(candidate, SUSPECTED) for candidate in verdict.get("candidates") or ()]
     for blame, mark in named:
         if blame and blame.get("host"):
             kind = str(blame.get("kind") or "")
             what = str(blame.get("role") or ("cpu" if kind.startswith("cpu") else blame.get("resource")))
-            found.setdefault((str(blame.get("tier") or ""), blame["host"], what), mark)
+            result.setdefault((str(blame.get("tier") or ""), blame["host"], what), mark)
             if what == "memory" and not blame.get("instance"):
-                found.setdefault(("", blame["host"], what), mark)
-    return found
+                result.setdefault(("", blame["host"], what), mark)
+    return result
 
 
 def _marked(resource: ResourceBox, mark: str) -> ResourceBox:
@@ -281,10 +281,10 @@ def _limiting(run: StoredRun, means: WindowMeans, verdict: Mapping[str, Any]) ->
     cores = {core.get(name, name) for name, _ in reported}
     scenarios = [instance for name, instance in reported if not name]
     hosts = means.hosts("generator.cpu_ratio")
-    found = {
+    result = {
         host
         for host in hosts
         if core.get(host, host) in cores
         or any(means.of(host, "generator.users", scenario) for scenario in scenarios)
     }
-    return found or set(hosts)
+    return result or set(hosts)

@@ -89,17 +89,17 @@ def _objectives(deck: _Deck, brief: Brief) -> None:
 
 
 def _titled(brief: Brief, question: str, title: str) -> str:
-    found = brief.answer(question)
-    short = found is not None and len(found.text) <= _TITLE
-    return f"{title}: {found.text.rstrip('.')}" if found is not None and short else title
+    result = brief.answer(question)
+    short = result is not None and len(result.text) <= _TITLE
+    return f"{title}: {result.text.rstrip('.')}" if result is not None and short else title
 
 
 def _evidence(deck: _Deck, brief: Brief, wanted: Sequence[str]) -> str:
     """The facts behind the bottleneck beside one chart; the name of that chart, "" without any."""
     deck.slide(_titled(brief, BOTTLENECK, "Bottleneck"))
-    found = brief.answer(BOTTLENECK)
-    said = [] if found is None else [found.said] if len(found.text) > _TITLE else [found.more]
-    facts = [one for one in said if one]
+    result = brief.answer(BOTTLENECK)
+    answer = [] if result is None else [result.said] if len(result.text) > _TITLE else [result.more]
+    facts = [one for one in answer if one]
     facts += [f"• {fact}" for fact in brief.evidence]
     facts = facts or ["No measurement supports one resource."]
     plots = {plot.name: plot for plot in brief.plots}
@@ -136,13 +136,13 @@ def _sides(deck: _Deck, brief: Brief, report: Gathered, shown: str) -> None:
         title, names = "Load levels", ("levels-throughput", "levels-p95")
     else:
         title, names = "Load over time", ("throughput", "latency")
-    found = [plots[name] for name in (*names, "cpu") if name in plots][:2]
-    deck.slide(title if found else "Figures")
-    found = found or list(plots.values())[:2]
-    width = (_WIDTH - 2 * _EDGE - _GAP * (len(found) - 1)) / max(len(found), 1)
-    for at, plot in enumerate(found):
+    result = [plots[name] for name in (*names, "cpu") if name in plots][:2]
+    deck.slide(title if result else "Figures")
+    result = result or list(plots.values())[:2]
+    width = (_WIDTH - 2 * _EDGE - _GAP * (len(result) - 1)) / max(len(result), 1)
+    for at, plot in enumerate(result):
         deck.chart(plot, (_EDGE + at * (width + _GAP), _TOP, width, _HEIGHT - _TOP - _EDGE))
-    if not found and brief.main is not None:
+    if not result and brief.main is not None:
         heads = [column.title for column in brief.main.columns][:6]
         rows = [cells[:6] for cells in brief.main.cells()]
         deck.table(heads, rows, (_EDGE, _TOP, _WIDTH - 2 * _EDGE, _HEIGHT - _TOP - _EDGE))
@@ -162,9 +162,9 @@ def _next(deck: _Deck, brief: Brief, report: Gathered) -> None:
             ["what to do", "gain", "then limits"], rows, (_EDGE, _TOP, _WIDTH - 2 * _EDGE, upper - _GAP)
         )
     asked = (HEADROOM, NEXT, NOT_SHOWN) if rows else (DO, HEADROOM, NEXT, NOT_SHOWN)
-    found: list[Answer] = [one for one in map(brief.answer, asked) if one is not None]
-    said = [f"{one.question}: {one.said}" for one in found]
-    deck.text(said, (_EDGE, _TOP + upper, _WIDTH - 2 * _EDGE, height - upper))
+    answers: list[Answer] = [one for one in map(brief.answer, asked) if one is not None]
+    lines = [f"{one.question}: {one.said}" for one in answers]
+    deck.text(lines, (_EDGE, _TOP + upper, _WIDTH - 2 * _EDGE, height - upper))
 
 
 class _Deck:
@@ -302,9 +302,9 @@ class _Deck:
         more = len(plot.lines) - len(lines)
         left = f" In the workbook: {counted(more, 'more line')}." if more else ""
         self._says(frame, f"Chart: {plot.title}, {', '.join(line.name for line in lines)}.{left}")
-        self._look(frame.chart, plot, len(xs))
+        self._style(frame.chart, plot, len(xs))
 
-    def _look(self, chart: Any, plot: Plot, count: int) -> None:
+    def _style(self, chart: Any, plot: Plot, count: int) -> None:
         chart.font.size, chart.font.name = self._pt(11), _FONT
         chart.has_title = True
         title = chart.chart_title.text_frame
@@ -382,13 +382,13 @@ def _table_height(rows: Sequence[Sequence[str]], widths: Sequence[float], size: 
 
 
 def _widths(cells: Sequence[Sequence[str]], room: float, size: float) -> list[float]:
-    found = [*zip(*cells, strict=True)]
+    result = [*zip(*cells, strict=True)]
     edge = 2 * _INSET + 6
     # What is bold is wider: the first row and the first column.
-    wanted = [max(fit.wide(cell, size) for cell in column) * _BOLD + edge for column in found]
+    wanted = [max(fit.wide(cell, size) for cell in column) * _BOLD + edge for column in result]
     least = [
         max(fit.wide(word, size) for cell in column for word in cell.split() or [""]) * _BOLD + edge
-        for column in found
+        for column in result
     ]
     return fit.columns(wanted, least, room)
 

@@ -50,7 +50,7 @@ def probes(run: StoredRun) -> Table:
         *_LATENCIES,
         _FAILED,
     )
-    found = [
+    result = [
         {
             **_row(cell, one, None),
             "scenario": scenario,
@@ -66,7 +66,7 @@ def probes(run: StoredRun) -> Table:
         "probes",
         "Storage probes in this run",
         columns,
-        [{column.key: row[column.key] for column in columns} for row in found],
+        [{column.key: row[column.key] for column in columns} for row in result],
         note="Measured while the other scenarios ran: what the disk had left, not its limit. Percentiles are "
         "over all repetitions. The folder probe-SCENARIO of the run has the verdict.",
         empty="",  # most runs probe nothing
@@ -112,14 +112,14 @@ def grid_of_patterns(found: Mapping[Cell, Figures]) -> Table:
     """CrystalDiskMark's own grid: a row for each pattern; empty of other suites."""
     rows: dict[str, dict[str, Any]] = {}
     for cell, one in found.items():
-        said = _PATTERN.fullmatch(cell.workload)
-        if said is None or cell.outstanding is None or not one.trials:
+        match = _PATTERN.fullmatch(cell.workload)
+        if match is None or cell.outstanding is None or not one.trials:
             continue
-        row = rows.setdefault(f"{said[1]} Q{cell.outstanding}T1", {})
+        row = rows.setdefault(f"{match[1]} Q{cell.outstanding}T1", {})
         row |= {
-            said[2]: one.bytes_per_s.mean if one.bytes_per_s else None,
-            f"{said[2]}_iops": one.iops.mean if one.iops else None,
-            f"{said[2]}_s": one.mean_s,
+            match[2]: one.bytes_per_s.mean if one.bytes_per_s else None,
+            f"{match[2]}_iops": one.iops.mean if one.iops else None,
+            f"{match[2]}_s": one.mean_s,
         }
     ways = [way for way in ("read", "write", "mix") if any(way in row for row in rows.values())]
     columns = (
@@ -183,9 +183,9 @@ def against_catalogue(probe: Probe, found: Mapping[Cell, Figures]) -> Table:
     )
 
 
-def _highest(found: Mapping[Cell, Figures], name: str) -> float | None:
+def _highest(value: Mapping[Cell, Figures], name: str) -> float | None:
     """The highest of one figure of all cells; None if none has it."""
-    means = [getattr(one, name) for one in found.values()]
+    means = [getattr(one, name) for one in value.values()]
     return max((mean.mean for mean in means if mean is not None), default=None)
 
 
@@ -309,14 +309,14 @@ _NAMED = 3
 
 def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
     """Summary, tables, the arithmetic per workload, warnings."""
-    found = figures(probe)
+    result = figures(probe)
     blocks = [f"{probe.suite} on {probe.where.label}:", wrapped(verdict.summary)]
     blocks.append(wrapped(f"What to do: {' '.join(words.what_to_do(verdict, probe))}"))
-    blocks.append(_drawn(cells(found, verdict), _CELLS))
-    untried = sum(not (one.trials or one.failed) for one in found.values())
+    blocks.append(_drawn(cells(result, verdict), _CELLS))
+    untried = sum(not (one.trials or one.failed) for one in result.values())
     if untried:
-        said = f"Not measured yet: {untried} of {counted(len(probe.cells), 'cell')}. Continue with --resume."
-        blocks.append(wrapped(said))
+        text = f"Not measured yet: {untried} of {counted(len(probe.cells), 'cell')}. Continue with --resume."
+        blocks.append(wrapped(text))
     blocks.append(_drawn(workloads(verdict, probe.options.line_s), _WORKLOADS))
     why = [*_each_once(verdict), *(cap.why for _, cap in verdict.caps)]
     blocks += _listed("How each limit was found, at the highest queue depth:", why)
@@ -328,7 +328,7 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
     distance = words.distance(verdict, probe.declared)
     if distance:
         blocks.append(wrapped(distance))
-    notes = [f"{cell.name}: {why}" for cell, one in found.items() for why in one.failed]
+    notes = [f"{cell.name}: {why}" for cell, one in result.items() for why in one.failed]
     return "\n\n".join([*blocks, *_listed("Warnings:", [*words.notes(probe, verdict), *notes], "  ! ")])
 
 
@@ -343,19 +343,19 @@ def _each_once(verdict: ProbeVerdict) -> list[str]:
     ]
 
 
-def comparison_text(found: ProbeComparison) -> str:
+def comparison_text(comparison: ProbeComparison) -> str:
     """Summary, cells, what moved, what else differs, warnings."""
-    one, two = found.labels
+    one, two = comparison.labels
     moved = [
         f"{workload}: {_kind(base)} ({one}); {_kind(other)} ({two})"
-        for workload, (base, other) in found.moved.items()
+        for workload, (base, other) in comparison.moved.items()
     ]
     blocks = [
-        wrapped(str(found.answer)),
-        _drawn(changes(found)),
+        wrapped(str(comparison.answer)),
+        _drawn(changes(comparison)),
         *_listed("Another kind of limit on each side:", moved),
-        *_listed("Other differences:", found.confounders),
-        *_listed("Warnings:", found.warnings, "  ! "),
+        *_listed("Other differences:", comparison.confounders),
+        *_listed("Warnings:", comparison.warnings, "  ! "),
     ]
     return "\n\n".join(blocks)
 
@@ -379,54 +379,54 @@ def _drawn(table: Table, keys: Collection[str] = ()) -> str:
     return "\n".join(aligned([*head, *rows], right_of(columns)))
 
 
-def moved(found: ProbeComparison) -> Table:
+def moved(comparison: ProbeComparison) -> Table:
     """Workloads with another limit than before."""
     return Table(
         name="moved",
         title="Changed limits",
         columns=(
             Column("workload", "workload"),
-            Column("base", found.labels[0]),
-            Column("other", found.labels[1]),
+            Column("base", comparison.labels[0]),
+            Column("other", comparison.labels[1]),
         ),
         rows=[
             {"workload": workload, "base": _kind(base), "other": _kind(other)}
-            for workload, (base, other) in found.moved.items()
+            for workload, (base, other) in comparison.moved.items()
         ],
         empty="Each workload has the same kind of limit on both sides.",
     )
 
 
-def changes(found: ProbeComparison) -> Table:
+def changes(comparison: ProbeComparison) -> Table:
     """Cell by cell."""
     return Table(
         name="changes",
         title="Each cell",
         columns=(
             Column("cell", "cell"),
-            number("base", found.labels[0]),
-            number("other", found.labels[1]),
+            number("base", comparison.labels[0]),
+            number("other", comparison.labels[1]),
             number("ratio", "ratio", units.times),
             Column("ci95", "95 % interval", absent="too few repetitions"),
             number("latency_ratio", "latency ratio", units.times),
             Column("call", "change"),
         ),
-        rows=[_change(one) for one in found.changes],
+        rows=[_change(one) for one in comparison.changes],
     )
 
 
-def _change(one: CellChange) -> dict[str, object]:
+def _change(change: CellChange) -> dict[str, object]:
     base, other = (
-        None if value is None else rate_words(one.metric, value) for value in (one.base, one.other)
+        None if value is None else rate_words(change.metric, value) for value in (change.base, change.other)
     )
     return {
-        "cell": one.cell,
+        "cell": change.cell,
         "base": base,
         "other": other,
-        "ratio": one.ratio,
-        "ci95": f"{one.ci95[0]:.2f} to {one.ci95[1]:.2f}" if one.ci95 else None,
-        "latency_ratio": one.latency_ratio,
-        "call": one.call,
+        "ratio": change.ratio,
+        "ci95": f"{change.ci95[0]:.2f} to {change.ci95[1]:.2f}" if change.ci95 else None,
+        "latency_ratio": change.latency_ratio,
+        "call": change.call,
     }
 
 

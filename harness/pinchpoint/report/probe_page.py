@@ -36,7 +36,7 @@ from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint.report.tables import Table
 from pinchpoint_scenarios.storage_probe import Cell
 
-Found = Mapping[Cell, Figures]
+FiguresByCell = Mapping[Cell, Figures]
 _WIDTH = 700
 _HEIGHT = 240
 _MOST_BARS = 48
@@ -50,8 +50,8 @@ _MOST_RATIOS = 64
 
 def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
     """The report of a probe."""
-    found = figures(probe)
-    drawn = [throughput(found), *over_outstanding(found, probe.options.line_s), repetitions(probe)]
+    result = figures(probe)
+    drawn = [throughput(result), *over_outstanding(result, probe.options.line_s), repetitions(probe)]
     return PlainReport(
         title=(probe.suite, "on", probe.where.label),
         kind="Storage probe",
@@ -62,7 +62,7 @@ def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
                 "Limits",
                 tables=(
                     tables.workloads(verdict, probe.options.line_s),
-                    *_filled(tables.against_catalogue(probe, found)),
+                    *_filled(tables.against_catalogue(probe, result)),
                     tables.behaves_like(verdict),
                 ),
             ),
@@ -70,7 +70,7 @@ def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
             ReportPart(
                 "figures",
                 "Figures",
-                tables=(*_filled(tables.grid_of_patterns(found)), tables.cells(found, verdict)),
+                tables=(*_filled(tables.grid_of_patterns(result)), tables.cells(result, verdict)),
             ),
         ),
         content=probe_content(probe, verdict),
@@ -79,14 +79,14 @@ def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
         reasons=tuple(cap.why for _, cap in verdict.caps),
         facts=_facts(probe),
         answers=tuple(_answers(probe, verdict)),
-        checks=tuple(_checks(probe, verdict, found)),
-        plots=tuple(_plots(found)),
+        checks=tuple(_checks(probe, verdict, result)),
+        plots=tuple(_plots(result)),
     )
 
 
 def _answers(probe: Probe, verdict: ProbeVerdict) -> Iterator[Answer]:
-    said = words.distance(verdict, probe.declared)
-    yield Answer(HEADROOM, said or "The probe loads the disk to its limit; what it can do is not declared.")
+    answer = words.distance(verdict, probe.declared)
+    yield Answer(HEADROOM, answer or "The probe loads the disk to its limit; what it can do is not declared.")
     first, *then = words.what_to_do(verdict, probe)
     yield Answer(DO, first, " ".join(then))
     yield Answer(NEXT, "It depends on the application.")
@@ -102,20 +102,20 @@ def _filled(table: Table) -> tuple[Table, ...]:
     return (table,) if table.rows else ()
 
 
-def _checks(probe: Probe, verdict: ProbeVerdict, found: Found) -> Iterator[TestCase]:
+def _checks(probe: Probe, verdict: ProbeVerdict, value: FiguresByCell) -> Iterator[TestCase]:
     """Each workload is measured; the disk is what farm.yaml declares."""
-    for workload in dict.fromkeys(cell.workload for cell in found):
-        own = [one for cell, one in found.items() if cell.workload == workload]
+    for workload in dict.fromkeys(cell.workload for cell in value):
+        own = [one for cell, one in value.items() if cell.workload == workload]
         failed = [why for one in own for why in one.failed]
         state: Any = "error" if failed else "passed" if all(one.trials for one in own) else "skipped"
-        said = f"{workload} is not measured yet" if state == "skipped" else "; ".join(failed)
-        yield TestCase("workloads", f"{workload} is measured", state, said)
+        answer = f"{workload} is not measured yet" if state == "skipped" else "; ".join(failed)
+        yield TestCase("workloads", f"{workload} is measured", state, answer)
     if probe.declared.words:
         against = verdict.contradicted or ""
         yield TestCase("declared", "the disk is what is declared", "failed" if against else "passed", against)
 
 
-def _plots(found: Found) -> Iterator[Plot]:
+def _plots(found: FiguresByCell) -> Iterator[Plot]:
     """I/Os per second and latency over outstanding I/Os, a line a workload."""
     kinds: tuple[tuple[str, str, Axis], ...] = (
         ("iops", "I/Os per second by queue depth", "rate"),
@@ -132,19 +132,19 @@ def _plots(found: Found) -> Iterator[Plot]:
             yield Plot(key, title, axis, "queue depth", drawn)
 
 
-def compared_document(found: ProbeComparison) -> PlainReport:
+def compared_document(comparison: ProbeComparison) -> PlainReport:
     """The report of two probes beside each other."""
-    chart = ratios(found)
+    chart = ratios(comparison)
     return PlainReport(
-        title=(found.labels[0], "and", found.labels[1]),
+        title=(comparison.labels[0], "and", comparison.labels[1]),
         kind="Two storage probes",
-        summary=found.answer,
+        summary=comparison.answer,
         parts=(
             *((ReportPart("charts", "Ratios, second ÷ first", (chart,)),) if chart else ()),
-            ReportPart("figures", "Figures", tables=(tables.changes(found), tables.moved(found))),
+            ReportPart("figures", "Figures", tables=(tables.changes(comparison), tables.moved(comparison))),
         ),
-        content=found.to_json(),
-        notes=(*(f"also different: {one}" for one in found.confounders), *found.warnings),
+        content=comparison.to_json(),
+        notes=(*(f"also different: {one}" for one in comparison.confounders), *comparison.warnings),
     )
 
 
@@ -175,19 +175,19 @@ def _facts(probe: Probe) -> tuple[tuple[str, Any], ...]:
     )
 
 
-def throughput(found: Found) -> Chart | None:
+def throughput(value: FiguresByCell) -> Chart | None:
     """Bytes per second of every cell; of many cells the best of each workload. Whiskers: all repetitions."""
-    cells = [cell for cell, one in found.items() if one.bytes_per_s and one.bytes_per_s.mean]
+    cells = [cell for cell, one in value.items() if one.bytes_per_s and one.bytes_per_s.mean]
     if len(cells) > _MOST_BARS:
         best: dict[str, Cell] = {}
         for cell in cells:
             other = best.get(cell.workload)
-            if other is None or _bytes(found, cell) > _bytes(found, other):
+            if other is None or _bytes(value, cell) > _bytes(value, other):
                 best[cell.workload] = cell
         cells = list(best.values())
     if not cells:
         return None
-    rows = [_whiskers(cell.name, found[cell]) for cell in cells]
+    rows = [_whiskers(cell.name, value[cell]) for cell in cells]
     data = Datasets()
     named, names = data.named(rows), [cell.name for cell in cells]
     wide = label_px(names)
@@ -208,16 +208,16 @@ def throughput(found: Found) -> Chart | None:
     return _drawn("throughput", "Throughput by workload", layered(layers, _WIDTH - 200, 18 * len(rows)), data)
 
 
-def over_outstanding(found: Found, line_s: float) -> list[Chart]:
+def over_outstanding(value: FiguresByCell, line_s: float) -> list[Chart]:
     """I/Os per second and mean latency over outstanding I/Os, eight workloads to a chart."""
     workloads: dict[str, list[Cell]] = {}
-    for cell, one in found.items():
+    for cell, one in value.items():
         if cell.outstanding and one.iops and one.iops.mean and one.mean_s:
             workloads.setdefault(cell.workload, []).append(cell)
     several = [name for name, cells in workloads.items() if len(cells) > 1]
     groups = [several[at : at + len(PALETTE)] for at in range(0, len(several), len(PALETTE))]
     return [
-        _rate_and_latency(found, {name: workloads[name] for name in group}, line_s, place)
+        _rate_and_latency(value, {name: workloads[name] for name in group}, line_s, place)
         for place, group in enumerate(groups, 1)
     ]
 
@@ -274,9 +274,9 @@ def _over_time(probe: Probe, cell: Cell, *, single: bool) -> list[dict[str, Any]
 
 
 def _rate_and_latency(
-    found: Found, workloads: Mapping[str, Sequence[Cell]], line_s: float, place: int
+    value: FiguresByCell, workloads: Mapping[str, Sequence[Cell]], line_s: float, place: int
 ) -> Chart:
-    rows = [_point(name, cell, found[cell]) for name, cells in workloads.items() for cell in cells]
+    rows = [_point(name, cell, value[cell]) for name, cells in workloads.items() for cell in cells]
     data, colour, size = Datasets(), _colour(list(workloads)), (_WIDTH, _HEIGHT)
     counts = "format(datum.value, ',~s')"
     both = [
@@ -312,8 +312,8 @@ def _whiskers(name: str, one: Figures) -> dict[str, Any]:
     return {"name": name, "mean": mean.mean, "low": mean.low, "high": mean.high, "shown": reported}
 
 
-def _bytes(found: Found, cell: Cell) -> float:
-    mean = found[cell].bytes_per_s
+def _bytes(value: FiguresByCell, cell: Cell) -> float:
+    mean = value[cell].bytes_per_s
     return mean.mean if mean else 0.0
 
 
@@ -322,11 +322,11 @@ def _drawn(name: str, title: str, chart: Spec, data: Datasets) -> Chart:
     return Chart(name, title, spec, svg_of(spec))
 
 
-def ratios(found: ProbeComparison) -> Chart | None:
+def ratios(comparison: ProbeComparison) -> Chart | None:
     """How many times as fast each cell is; with too few repetitions without an interval."""
     rows = [
         {**asdict(one), "name": one.cell, "ci95": one.ci95 or (one.ratio,) * 2, **_AS_JUDGED}
-        for one in found.changes
+        for one in comparison.changes
         if one.ratio
     ]
-    return ratio_chart(*found.labels, rows) if len(rows) <= _MOST_RATIOS else None
+    return ratio_chart(*comparison.labels, rows) if len(rows) <= _MOST_RATIOS else None

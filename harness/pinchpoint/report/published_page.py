@@ -40,11 +40,11 @@ _FIGURES: tuple[tuple[str, str, Axis], ...] = (
 
 def document(report: PublishedReport) -> PlainReport:
     """The whole report."""
-    found = judge_report(report)
+    result = judge_report(report)
     names = list(report.farms)
     sources = [
         {"source": row["source"], "farm": farm, **figures}
-        for row in found.sources
+        for row in result.sources
         for farm, figures in row["farms"].items()
         if figures is not None
     ]
@@ -67,52 +67,58 @@ def document(report: PublishedReport) -> PlainReport:
     return PlainReport(
         title=(report.title, "", ""),
         kind="Published figures",
-        summary=wording.Summary.of([f"{name}: {_farm_words(one)}." for name, one in found.farms.items()]),
+        summary=wording.Summary.of([f"{name}: {_farm_words(one)}." for name, one in result.farms.items()]),
         parts=(
-            ReportPart("farms", "What each farm's means prove", tables=(_farms(found), _conclusions(found))),
+            ReportPart(
+                "farms", "What each farm's means prove", tables=(_farms(result), _conclusions(result))
+            ),
             ReportPart("crawl", "Crawl", tuple(charts), (_sources(sources),)),
             ReportPart("tiers", "Tiers", tables=(_disks(disks), _cpus(cpus))),
-            ReportPart("doubts", "Where the report contradicts itself", tables=(_doubts(found),)),
+            ReportPart("doubts", "Where the report contradicts itself", tables=(_doubts(result),)),
         ),
-        content=found.to_json(),
-        notes=found.doubts,
-        reasons=tuple(f"Also different: {one}." for one in found.differ),
-        answers=tuple(_answers(found)),
+        content=result.to_json(),
+        notes=result.doubts,
+        reasons=tuple(f"Also different: {one}." for one in result.differ),
+        answers=tuple(_answers(result)),
         plots=tuple(plots),
     )
 
 
-def _answers(found: PublishedFindings) -> Iterator[Answer]:
-    yield Answer(TESTED, found.title, f"Farms: {wording.listed(list(found.farms))}. When is not published.")
+def _answers(findings: PublishedFindings) -> Iterator[Answer]:
+    yield Answer(
+        TESTED, findings.title, f"Farms: {wording.listed(list(findings.farms))}. When is not published."
+    )
     yield Answer(DECIDED, "Not decided", "Published figures have no objectives.")
-    named = [f"{name}: {_farm_words(one)}" for name, one in found.farms.items()]
-    told = [
+    named = [f"{name}: {_farm_words(one)}" for name, one in findings.farms.items()]
+    lines = [
         f"The report concludes: {one.says}; its figures {'' if one.supported else 'do not '}bear that out."
-        for one in found.conclusions
+        for one in findings.conclusions
     ]
-    yield Answer(BOTTLENECK, "; ".join(named), " ".join(told))
-    decide = [f"{name}: {one.experiment.rstrip('.')}" for name, one in found.farms.items() if one.experiment]
+    yield Answer(BOTTLENECK, "; ".join(named), " ".join(lines))
+    decide = [
+        f"{name}: {one.experiment.rstrip('.')}" for name, one in findings.farms.items() if one.experiment
+    ]
     if decide:
         yield Answer(DO, "; ".join(decide))
     yield Answer(
         NOT_SHOWN,
         "These are means: no sample, no interval, no change over time.",
-        " ".join(f"{one}." for one in found.doubts[:_MOST_DOUBTS]),
+        " ".join(f"{one}." for one in findings.doubts[:_MOST_DOUBTS]),
     )
 
 
-def _farm_words(one: Published) -> str:
-    sure = f" (confidence: {one.confidence})" if one.confidence else ""
-    named = wording.listed([_resource(each) for each in one.candidates])
-    return f"{OUTCOMES[one.outcome]}{sure}" + (f", suspected: {named}" if named else "")
+def _farm_words(published: Published) -> str:
+    sure = f" (confidence: {published.confidence})" if published.confidence else ""
+    named = wording.listed([_resource(each) for each in published.candidates])
+    return f"{OUTCOMES[published.outcome]}{sure}" + (f", suspected: {named}" if named else "")
 
 
-def _resource(one: Suspected) -> str:
-    what = f"the {one.role} disks" if one.of == "disk" else "the CPU"
-    return f"{what} of {one.tier}"
+def _resource(suspected: Suspected) -> str:
+    what = f"the {suspected.role} disks" if suspected.of == "disk" else "the CPU"
+    return f"{what} of {suspected.tier}"
 
 
-def _farms(found: PublishedFindings) -> Table:
+def _farms(findings: PublishedFindings) -> Table:
     rows = [
         {
             "farm": name,
@@ -121,7 +127,7 @@ def _farms(found: PublishedFindings) -> Table:
             "measured": each.measured,
             "why": each.why,
         }
-        for name, one in found.farms.items()
+        for name, one in findings.farms.items()
         for each in one.candidates
     ]
     return Table(
@@ -139,7 +145,7 @@ def _farms(found: PublishedFindings) -> Table:
     )
 
 
-def _conclusions(found: PublishedFindings) -> Table:
+def _conclusions(findings: PublishedFindings) -> Table:
     return Table(
         "conclusions",
         "The report's own conclusions",
@@ -158,7 +164,7 @@ def _conclusions(found: PublishedFindings) -> Table:
                 "because": one.because,
                 "needs": one.needs,
             }
-            for one in found.conclusions
+            for one in findings.conclusions
         ],
         empty="The report concludes nothing.",
     )
@@ -218,12 +224,12 @@ def _cpus(rows: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def _doubts(found: PublishedFindings) -> Table:
+def _doubts(findings: PublishedFindings) -> Table:
     return Table(
         "doubts",
         "What its own figures do not bear out",
         (Column("number", "no."), Column("what", "what")),
-        [{"number": number, "what": one} for number, one in enumerate(found.doubts, 1)],
+        [{"number": number, "what": one} for number, one in enumerate(findings.doubts, 1)],
         empty="Its figures agree with each other.",
     )
 

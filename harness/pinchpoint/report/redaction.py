@@ -64,16 +64,16 @@ _COMMON = frozenset(
 
 def redacted(report: Gathered) -> Gathered:
     """The report with ``host-1``, ``user-1``, ``database-1`` in place of names, in every text of it."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     sources: list[Any] = [report]
     if isinstance(report, Report):
         sources = [report.run.manifest, report.run.events, report.verdict]
     for source in sources:
         for kind, name in _names(source):
             if name.casefold() not in _OWN and not name.isdigit():
-                found.setdefault(name.casefold(), kind)
-    made: Gathered = _Renaming.of(found).whole(report)
-    return made
+                result.setdefault(name.casefold(), kind)
+    gathered: Gathered = _Renaming.of(result).whole(report)
+    return gathered
 
 
 def _own() -> frozenset[str]:

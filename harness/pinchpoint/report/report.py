@@ -77,7 +77,7 @@ def _name(metric: str, instance: str) -> str:
 def _spent_s(run: StoredRun, clock: TimeAxis) -> dict[str, dict[tuple[str, str], float]]:
     """Per host: (metric, instance) -> session seconds in the measure phase; all of the run without one."""
     low, high = clock.window or (0.0, float("inf"))
-    found = over_samples(run).execute(
+    result = over_samples(run).execute(
         """
         SELECT host, metric, instance, sum(value * interval_s) FROM samples
         WHERE metric IN ('db.sessions_active', 'db.sessions_running', 'db.sessions_waiting',
@@ -89,7 +89,7 @@ def _spent_s(run: StoredRun, clock: TimeAxis) -> dict[str, dict[tuple[str, str],
         {"low": low, "high": high},
     )
     spent: dict[str, dict[tuple[str, str], float]] = {}
-    for host, metric, instance, session_s in found.fetchall():
+    for host, metric, instance, session_s in result.fetchall():
         spent.setdefault(host, {})[metric, instance or ""] = session_s
     return spent
 
@@ -240,14 +240,14 @@ def _check(verdict: Any) -> None:
 
 
 def _alarms(run: StoredRun, verdict: Mapping[str, Any]) -> tuple[str, ...]:
-    found = [
+    result = [
         f"Acknowledged writes of {name} are lost: {writes['missing'] + writes['different']:,} of "
         f"{writes['records']:,} records read back."
         for name, figures in (verdict.get("scenarios") or {}).items()
         if (writes := figures.get("writes")) and writes["missing"] + writes["different"]
     ]
     # What an acknowledgement was worth comes before any figure of how fast it was given.
-    found += [
+    result += [
         f"{warning[0].upper()}{warning[1:]}."
         for servers in (run.manifest.get("endpoints") or {}).values()
         for said in (servers or {}).values()
@@ -255,14 +255,14 @@ def _alarms(run: StoredRun, verdict: Mapping[str, Any]) -> tuple[str, ...]:
     ]
     state = str(run.manifest.get("state"))
     if state != "finished":
-        found.append(wording.STATE.get(state, f"This run is in the state {state!r}, not finished."))
-    found += [
+        result.append(wording.STATE.get(state, f"This run is in the state {state!r}, not finished."))
+    result += [
         f"Tier {event.get('tier')} crashed at {event.get('time')} "
         f"({event.get('ended') or 'how is not recorded'}); the end of its log: see Data quality."
         for event in run.events
         if event.get("event") == "tier_crashed"
     ]
-    found += [
+    result += [
         f"A guard ended this run: {event['why']}." for event in run.events if event.get("event") == "guard"
     ]
-    return tuple(dict.fromkeys(found))  # two scenarios may have one store
+    return tuple(dict.fromkeys(result))  # two scenarios may have one store

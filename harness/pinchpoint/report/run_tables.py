@@ -116,11 +116,11 @@ def scenarios(manifest: Row, verdict: Row, words: Callable[[Row], str | None] = 
 
 def _goals(verdict: Row) -> dict[str, str]:
     """Scenario -> its objectives and their results: ``p95 at most 5 ms: missed``."""
-    found: dict[str, list[str]] = {}
+    value: dict[str, list[str]] = {}
     for row in objectives(verdict).rows:
         result = row["result"] if row["met"] is not None else units.NOT_MEASURED
-        found.setdefault(row["scenario"], []).append(f"{row['objective']}: {result}")
-    return {name: "; ".join(said) for name, said in found.items()}
+        value.setdefault(row["scenario"], []).append(f"{row['objective']}: {result}")
+    return {name: "; ".join(said) for name, said in value.items()}
 
 
 def _scenario_notes(rows: Sequence[Row]) -> Iterable[str]:
@@ -141,12 +141,12 @@ def _scenario_notes(rows: Sequence[Row]) -> Iterable[str]:
             yield f"{row['scenario']}: {whole} over the whole measure phase."
 
 
-def _warm_up_words(found: Row | None) -> str:
+def _warm_up_words(row: Row | None) -> str:
     """When an automatic warm-up ended; nothing for a warm-up of fixed length."""
-    if not found:
+    if not row:
         return ""
-    length = units.seconds(found["lasted_s"])
-    if found["settled"]:
+    length = units.seconds(row["lasted_s"])
+    if row["settled"]:
         return f" The load had settled after {length} of warm-up, which was detected."
     return f" The load had not settled after {length} of warm-up."
 
@@ -278,7 +278,7 @@ def errors(run: StoredRun, clock: TimeAxis) -> Table:
     rows: list[dict[str, Any]] = []
     if run.operations.num_rows:
         connection = over_operations(run)
-        found = connection.execute(
+        result = connection.execute(
             """
             WITH counted AS (
                 SELECT *, count + coalesce(dropped, 0) AS n, time_s >= $low AND time_s < $high AS inside
@@ -291,7 +291,7 @@ def errors(run: StoredRun, clock: TimeAxis) -> Table:
             {"low": low, "high": high},
         ).fetchall()
         keys = ("scenario", "operation", "outcome", "count", "count_in_measure")
-        rows = [dict(zip(keys, row, strict=True)) for row in found]
+        rows = [dict(zip(keys, row, strict=True)) for row in result]
     return Table(
         "errors",
         "Errors, skipped and dropped operations",
@@ -348,7 +348,7 @@ def generators(run: StoredRun, clock: TimeAxis) -> Table:
     unscheduled = "closed load" if set(loads) == {"closed"} else units.NOT_MEASURED
     connection = over_samples(run)
     low, high = clock.window or (0.0, 1e12)
-    found = connection.execute(
+    result = connection.execute(
         """
         SELECT host,
                avg(value) FILTER (metric = 'generator.cpu_ratio'),
@@ -373,7 +373,7 @@ def generators(run: StoredRun, clock: TimeAxis) -> Table:
         "scheduled",
         "started",
     )
-    rows = [dict(zip(keys, row, strict=True)) for row in found]
+    rows = [dict(zip(keys, row, strict=True)) for row in result]
     for row in rows:
         row["started_ratio"] = (
             None if row["started"] is None or not row["scheduled"] else row["started"] / row["scheduled"]
@@ -525,14 +525,14 @@ def _flat(value: Any) -> str:
 
 def not_measured(run: StoredRun) -> Table:
     """What was not available, why, and how to get it; the same on several hosts is one row."""
-    found: dict[tuple[str, ...], list[str]] = {}
+    result: dict[tuple[str, ...], list[str]] = {}
     for host, facts in run.manifest.get("hosts", {}).items():
         for row in facts.get("not_measured") or ():
             keys = ("metric", "instance", "why", "remedy")
-            found.setdefault(tuple(str(row.get(key) or "") for key in keys), []).append(host)
+            result.setdefault(tuple(str(row.get(key) or "") for key in keys), []).append(host)
     rows = [
         {"metric": m, "instance": i, "hosts": hosts, "why": why, "remedy": remedy}
-        for (m, i, why, remedy), hosts in found.items()
+        for (m, i, why, remedy), hosts in result.items()
     ]
     return Table(
         "not_measured",

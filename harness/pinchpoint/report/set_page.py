@@ -22,19 +22,19 @@ from pinchpoint_collectors.common.counts import counted
 Row = Mapping[str, Any]
 
 
-def document(made: RunSet) -> PlainReport:
+def document(run_set: RunSet) -> PlainReport:
     """The whole report, from set.json, the verdicts of its runs and its comparisons. Raises InputError."""
     runs: list[dict[str, Any]] = [
-        {**run, "verdict": saved_verdict(made.directory / str(run["folder"]) / str(run["run"]))}
-        for run in made.runs
+        {**run, "verdict": saved_verdict(run_set.directory / str(run["folder"]) / str(run["run"]))}
+        for run in run_set.runs
     ]
     figures = [{**row, **one} for row in runs for one in _scenarios(row["verdict"])]
-    compared = [_saved(path.parent) for path in sorted(made.directory.glob("*/comparison.json"))]
+    compared = [_saved(path.parent) for path in sorted(run_set.directory.glob("*/comparison.json"))]
     plots = tuple(_plots(figures))
     return PlainReport(
-        title=(f"Set of {made.plan}", "on", wording.listed([place.folder for place in made.places])),
+        title=(f"Set of {run_set.plan}", "on", wording.listed([place.folder for place in run_set.places])),
         kind="Run set",
-        summary=_headline(runs, made),
+        summary=_headline(runs, run_set),
         parts=(
             ReportPart("runs", "Runs", tuple(_chart(plot) for plot in plots), (_runs(runs),)),
             ReportPart("figures", "How far the runs differ", tables=(_spread(figures),)),
@@ -46,16 +46,16 @@ def document(made: RunSet) -> PlainReport:
         ),
         content={
             "schema": "pinchpoint.set-report/1",
-            "plan": made.plan,
-            "state": made.state,
+            "plan": run_set.plan,
+            "state": run_set.state,
             "runs": [{**row, "verdict": {key: row["verdict"][key] for key in _KEPT}} for row in runs],
             "spread": [dict(row) for row in _spread(figures).rows],
             "comparisons": [one["summary"] for one in compared],
         },
-        at=made.started,
-        notes=tuple(_notes(made, runs)),
-        answers=tuple(_answers(made, runs, compared)),
-        checks=tuple(_checks(made, runs)),
+        at=run_set.started,
+        notes=tuple(_notes(run_set, runs)),
+        answers=tuple(_answers(run_set, runs, compared)),
+        checks=tuple(_checks(run_set, runs)),
         plots=plots,
     )
 
@@ -63,8 +63,8 @@ def document(made: RunSet) -> PlainReport:
 def _saved(directory: Path) -> dict[str, Any]:
     """A comparison's sides and summary."""
     if several.is_sides(directory):
-        found = several.load(directory)
-        return {"sides": wording.listed(list(found.labels)), "summary": str(found.answer)}
+        result = several.load(directory)
+        return {"sides": wording.listed(list(result.labels)), "summary": str(result.answer)}
     one = saved.load(directory)
     return {"sides": f"{one['base']['label']} and {one['other']['label']}", "summary": one["summary"]}
 
@@ -83,23 +83,23 @@ def _scenarios(verdict: Row) -> Iterator[dict[str, Any]]:
         }
 
 
-def _headline(runs: Sequence[Row], made: RunSet) -> wording.Summary:
+def _headline(runs: Sequence[Row], run_set: RunSet) -> wording.Summary:
     """What most runs of each farm found."""
-    said = []
-    for place in made.places:
-        found = Counter(wording.limited_by(row["verdict"]) for row in runs if row["folder"] == place.folder)
-        counted = [f"{name} ({count} of {found.total()} runs)" for name, count in found.most_common()]
-        said.append(f"{place.folder}: {', '.join(counted) or 'no run'}.")
-    return wording.Summary.of(said)
+    lines = []
+    for place in run_set.places:
+        result = Counter(wording.limited_by(row["verdict"]) for row in runs if row["folder"] == place.folder)
+        counted = [f"{name} ({count} of {result.total()} runs)" for name, count in result.most_common()]
+        lines.append(f"{place.folder}: {', '.join(counted) or 'no run'}.")
+    return wording.Summary.of(lines)
 
 
-def _answers(made: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iterator[Answer]:
-    count = f"{len(runs)} of {made.repeat * len(made.places)} planned runs"
-    tested = f"{made.plan} on {wording.listed([one.folder for one in made.places])}, {count}"
-    yield Answer(TESTED, tested, f"Begun {day_and_time(made.started)}.")
+def _answers(run_set: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iterator[Answer]:
+    count = f"{len(runs)} of {run_set.repeat * len(run_set.places)} planned runs"
+    tested = f"{run_set.plan} on {wording.listed([one.folder for one in run_set.places])}, {count}"
+    yield Answer(TESTED, tested, f"Begun {day_and_time(run_set.started)}.")
     sure = Counter(str((row["verdict"].get("bottleneck") or {}).get("confidence") or "none") for row in runs)
     levels = ", ".join(f"{name} in {times} run{'s' * (times != 1)}" for name, times in sure.most_common())
-    yield Answer(BOTTLENECK, str(_headline(runs, made)), f"Confidence: {levels}." if levels else "")
+    yield Answer(BOTTLENECK, str(_headline(runs, run_set)), f"Confidence: {levels}." if levels else "")
     rooms = [
         row["verdict"]["headroom_ratio"] for row in runs if row["verdict"].get("headroom_ratio") is not None
     ]
@@ -111,18 +111,18 @@ def _answers(made: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iter
     yield Answer(DO, _most_common(advice), " ".join(str(one["summary"]) for one in compared))
     following = Counter(wording.thing(row["verdict"]["next"]) for row in runs if row["verdict"].get("next"))
     yield Answer(NEXT, _most_common(following))
-    yield Answer(NOT_SHOWN, _missing(made), " ".join(_notes(made, runs)))
+    yield Answer(NOT_SHOWN, _missing(run_set), " ".join(_notes(run_set, runs)))
 
 
-def _most_common(found: Counter[str]) -> str:
+def _most_common(value: Counter[str]) -> str:
     """The three that most runs have, each with how many do."""
     return (
-        "; ".join(f"{what} ({counted(times, 'run')})" for what, times in found.most_common(3)) or "not known"
+        "; ".join(f"{what} ({counted(times, 'run')})" for what, times in value.most_common(3)) or "not known"
     )
 
 
-def _missing(made: RunSet) -> str:
-    if made.repeat < _ENOUGH:
+def _missing(run_set: RunSet) -> str:
+    if run_set.repeat < _ENOUGH:
         return f"Fewer than {_ENOUGH} runs of each farm: how much runs vary is hardly known."
     return "How another plan, or another day, would differ."
 
@@ -130,28 +130,30 @@ def _missing(made: RunSet) -> str:
 _ENOUGH = 5
 
 
-def _notes(made: RunSet, runs: Sequence[Row]) -> Iterator[str]:
-    if made.state != "finished":
-        yield f"The set is in the state {made.state!r}: {counted(len(runs), 'run')} made."
+def _notes(run_set: RunSet, runs: Sequence[Row]) -> Iterator[str]:
+    if run_set.state != "finished":
+        yield f"The set is in the state {run_set.state!r}: {counted(len(runs), 'run')} made."
     for row in runs:
         if row["verdict"]["outcome"] == "invalid":
             yield f"{row['folder']}/{row['run']} is not valid."
 
 
-def _checks(made: RunSet, runs: Sequence[Row]) -> Iterator[TestCase]:
-    whole = made.state == "finished"
-    yield TestCase("set", "all runs were made", "passed" if whole else "error", "" if whole else made.state)
+def _checks(run_set: RunSet, runs: Sequence[Row]) -> Iterator[TestCase]:
+    whole = run_set.state == "finished"
+    yield TestCase(
+        "set", "all runs were made", "passed" if whole else "error", "" if whole else run_set.state
+    )
     for row in runs:
         where, verdict = f"{row['folder']} round {row['round']}", row["verdict"]
         valid = verdict["outcome"] != "invalid"
         yield TestCase("runs", f"{where} is valid", "passed" if valid else "error", verdict["summary"])
         for one in verdict.get("objectives") or ():
-            said = f"measured {units.of_metric(one['metric'], one['value'])}"
+            text = f"measured {units.of_metric(one['metric'], one['value'])}"
             of = wording.objective_of(one)
             name = f"{where}: {of} {wording.objective_name(one)}"
             if one["met"] is None and one.get("figure"):  # of servers: the result says why
-                said = str(one["result"])
-            yield TestCase("objectives", name, "passed" if one["met"] else "failed", said)
+                text = str(one["result"])
+            yield TestCase("objectives", name, "passed" if one["met"] else "failed", text)
 
 
 def _runs(runs: Sequence[Row]) -> Table:
@@ -237,9 +239,9 @@ def _plots(figures: Sequence[Row]) -> Iterator[Plot]:
             )
             for folder in dict.fromkeys(row["folder"] for row in figures)
         ]
-        if found := tuple(line for line in lines if line.points):
+        if result := tuple(line for line in lines if line.points):
             yield Plot(
-                f"rounds-{scenario}", f"Throughput of {scenario} in each round", "rate", "round", found
+                f"rounds-{scenario}", f"Throughput of {scenario} in each round", "rate", "round", result
             )
 
 

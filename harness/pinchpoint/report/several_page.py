@@ -47,80 +47,85 @@ _MOST_CURVES = 8
 _ORDER_COLOURS = (*PALETTE, "#8c564b", "#17becf", "#9aa3ad", "#2f4b7c")
 
 
-def document(found: SidesComparison) -> PlainReport:
+def document(comparison: SidesComparison) -> PlainReport:
     """The report of several sides."""
-    parts = (*_run_parts(found), *_figure_parts(found), *_limit_parts(found), *_rest(found))
+    parts = (
+        *_run_parts(comparison),
+        *_figure_parts(comparison),
+        *_limit_parts(comparison),
+        *_rest(comparison),
+    )
     return PlainReport(
-        title=(", ".join(found.labels), "", ""),
-        kind=f"{len(found.sides)} {'storage probes' if found.of == 'probes' else 'sides'}",
-        summary=found.answer,
+        title=(", ".join(comparison.labels), "", ""),
+        kind=f"{len(comparison.sides)} {'storage probes' if comparison.of == 'probes' else 'sides'}",
+        summary=comparison.answer,
         parts=parts,
-        content=found.to_json(),
-        notes=found.warnings,
-        answers=tuple(_answers(found)),
-        plots=tuple(_plots(found)),
+        content=comparison.to_json(),
+        notes=comparison.warnings,
+        answers=tuple(_answers(comparison)),
+        plots=tuple(_plots(comparison)),
     )
 
 
-def text(found: SidesComparison) -> str:
+def text(comparison: SidesComparison) -> str:
     """Summary, sides, judged figures, warnings."""
     blocks = [
-        wrapped(str(found.answer)),
-        "\n".join(grid(_sides(found), less=("runs", "following", "confidence"))),
+        wrapped(str(comparison.answer)),
+        "\n".join(grid(_sides(comparison), less=("runs", "following", "confidence"))),
     ]
-    blocks.append("\n".join(grid(_matrix(found, judged=True))))
-    if any(one.kind or one.holds_to or one.crossed_at for one in found.limits):
-        blocks.append("\n".join(grid(_limits(found), less=("class", "most", "within", "crossed"))))
-    notes = [wrapped(one, "  ! ") for one in found.warnings]
+    blocks.append("\n".join(grid(_matrix(comparison, judged=True))))
+    if any(one.kind or one.holds_to or one.crossed_at for one in comparison.limits):
+        blocks.append("\n".join(grid(_limits(comparison), less=("class", "most", "within", "crossed"))))
+    notes = [wrapped(one, "  ! ") for one in comparison.warnings]
     return "\n\n".join([*blocks, *(["\n".join(["Warnings:", *notes])] if notes else [])])
 
 
-def _answers(found: SidesComparison) -> Iterator[Answer]:
+def _answers(comparison: SidesComparison) -> Iterator[Answer]:
     yield Answer(
         NOT_SHOWN,
         f"Holm's correction is over all pairs of sides and all judged figures; within "
-        f"{units.percent(found.margin_ratio)} two sides count as the same.",
+        f"{units.percent(comparison.margin_ratio)} two sides count as the same.",
     )
 
 
-def _run_parts(found: SidesComparison) -> Iterator[ReportPart]:
-    yield ReportPart("sides", "Sides", tables=(_sides(found),))
+def _run_parts(comparison: SidesComparison) -> Iterator[ReportPart]:
+    yield ReportPart("sides", "Sides", tables=(_sides(comparison),))
 
 
-def _figure_parts(found: SidesComparison) -> Iterator[ReportPart]:
+def _figure_parts(comparison: SidesComparison) -> Iterator[ReportPart]:
     """A table and a chart for each judged figure of runs; of probes, whose figures are many, one table."""
-    judged = [one for one in found.figures if one.judged]
-    if found.of == "probes":
-        bars = (_bars_of(found, "bytes_per_s"), _bars_of(found, "iops"))
-        charts = tuple(chart for chart in (*bars, *_trials(found), *_curves(found)) if chart)
-        tables = (_matrix(found, judged=True), *_prices(found))
+    judged = [one for one in comparison.figures if one.judged]
+    if comparison.of == "probes":
+        bars = (_bars_of(comparison, "bytes_per_s"), _bars_of(comparison, "iops"))
+        charts = tuple(chart for chart in (*bars, *_trials(comparison), *_curves(comparison)) if chart)
+        tables = (_matrix(comparison, judged=True), *_prices(comparison))
         yield ReportPart("figures", "Measurements", charts, tables)
         return
     yield ReportPart(
         "figures",
         "Judged figures",
-        tuple(_dots(found, one, at) for at, one in enumerate(judged) if any(one.medians)),
-        tuple(_of_figure(found, one, at) for at, one in enumerate(judged)),
+        tuple(_dots(comparison, one, at) for at, one in enumerate(judged) if any(one.medians)),
+        tuple(_of_figure(comparison, one, at) for at, one in enumerate(judged)),
     )
 
 
-def _limit_parts(found: SidesComparison) -> Iterator[ReportPart]:
-    if found.limits:
-        yield ReportPart("limits", "Limits", tables=(_limits(found),))
+def _limit_parts(comparison: SidesComparison) -> Iterator[ReportPart]:
+    if comparison.limits:
+        yield ReportPart("limits", "Limits", tables=(_limits(comparison),))
 
 
-def _rest(found: SidesComparison) -> Iterator[ReportPart]:
-    if any(not one.judged for one in found.figures):
-        yield ReportPart("all", "Other figures", tables=(_matrix(found, judged=False),))
-    if (pairs := _pairs(found)).rows:
+def _rest(comparison: SidesComparison) -> Iterator[ReportPart]:
+    if any(not one.judged for one in comparison.figures):
+        yield ReportPart("all", "Other figures", tables=(_matrix(comparison, judged=False),))
+    if (pairs := _pairs(comparison)).rows:
         yield ReportPart("pairs", "Every pair", tables=(pairs,))
-    yield ReportPart("differences", "Differences between the sides", tables=(_differences(found),))
+    yield ReportPart("differences", "Differences between the sides", tables=(_differences(comparison),))
 
 
-def _name(one: SidesFigure) -> str:
-    if one.about == "cell":
-        return one.name
-    return figure_name(asdict(one))
+def _name(figure: SidesFigure) -> str:
+    if figure.about == "cell":
+        return figure.name
+    return figure_name(asdict(figure))
 
 
 def _shown(metric: str, value: float | None) -> str:
@@ -131,8 +136,8 @@ def _shown(metric: str, value: float | None) -> str:
     return units.of_metric(f"_{metric}" if metric == "bytes_per_s" else metric, value)
 
 
-def _sides(found: SidesComparison) -> Table:
-    probes = found.of == "probes"
+def _sides(comparison: SidesComparison) -> Table:
+    probes = comparison.of == "probes"
     columns = (
         Column("label", "side"),
         Column("found", "limited by" if probes else "bottleneck"),
@@ -150,32 +155,32 @@ def _sides(found: SidesComparison) -> Table:
             "following": one.following or None,
             "runs": len(one.runs),
         }
-        for one in found.sides
+        for one in comparison.sides
     ]
     return Table("sides", "Sides", columns, rows)
 
 
-def _of_figure(found: SidesComparison, one: SidesFigure, at: int) -> Table:
+def _of_figure(comparison: SidesComparison, figure: SidesFigure, at: int) -> Table:
     """A row for each side: its runs, and how it stands."""
     rows = []
-    for place, side in enumerate(found.sides):
-        known = [value for value in one.values[place] if value is not None]
-        to_best = None if one.leader is None else one.between(one.leader, place)
+    for place, side in enumerate(comparison.sides):
+        known = [value for value in figure.values[place] if value is not None]
+        to_best = None if figure.leader is None else figure.between(figure.leader, place)
         ends = f" ({units.interval(to_best.ci95)})" if to_best and to_best.ci95 else ""
         rows.append(
             {
                 "side": side.label,
-                "median": _shown(one.metric, one.medians[place]),
-                "low": _shown(one.metric, min(known)) if known else None,
-                "high": _shown(one.metric, max(known)) if known else None,
+                "median": _shown(figure.metric, figure.medians[place]),
+                "low": _shown(figure.metric, min(known)) if known else None,
+                "high": _shown(figure.metric, max(known)) if known else None,
                 "ratio": f"{units.times(to_best.ratio)}{ends}" if to_best and to_best.ratio else None,
-                "standing": _standing(found, one, place),
+                "standing": _standing(comparison, figure, place),
             }
         )
-    better = {"higher": "Higher is better.", "lower": "Lower is better."}.get(one.better or "", "")
+    better = {"higher": "Higher is better.", "lower": "Lower is better."}.get(figure.better or "", "")
     return Table(
         f"figure-{at + 1}",
-        wording.capitalised(_name(one)),
+        wording.capitalised(_name(figure)),
         (
             Column("side", "side"),
             number("median", "median"),
@@ -189,24 +194,28 @@ def _of_figure(found: SidesComparison, one: SidesFigure, at: int) -> Table:
     )
 
 
-def _standing(found: SidesComparison, one: SidesFigure, place: int) -> str | None:
+def _standing(comparison: SidesComparison, figure: SidesFigure, place: int) -> str | None:
     """``best``, ``not distinguishable from B``, ``worse than B``; else the sides that differ."""
-    if one.medians[place] is None:
+    if figure.medians[place] is None:
         return None
-    if one.leader is None:
+    if figure.leader is None:
         others = [
-            found.labels[at]
-            for at in range(len(found.sides))
-            if at != place and (pair := one.between(place, at)) and pair.call == "changed"
+            comparison.labels[at]
+            for at in range(len(comparison.sides))
+            if at != place and (pair := figure.between(place, at)) and pair.call == "changed"
         ]
         return f"different from {wording.listed(others)}" if others else None
-    leader = found.labels[one.leader]
-    why = _too_few(found, one)
+    leader = comparison.labels[figure.leader]
+    why = _too_few(comparison, figure)
     few = f" ({why})" if why else ""
-    if place == one.leader:
+    if place == figure.leader:
         tied, same = (
             wording.listed(
-                [found.labels[at] for at, how in enumerate(one.standing) if at != place and how == is_]
+                [
+                    comparison.labels[at]
+                    for at, how in enumerate(figure.standing)
+                    if at != place and how == is_
+                ]
             )
             for is_ in ("tied", "equivalent")
         )
@@ -219,36 +228,36 @@ def _standing(found: SidesComparison, one: SidesFigure, place: int) -> str | Non
         "worse": f"worse than {leader}",
         "equivalent": f"the same as {leader}",
         "tied": f"not distinguishable from {leader}{few}",
-    }.get(str(one.standing[place]))
+    }.get(str(figure.standing[place]))
 
 
-def _too_few(found: SidesComparison, *figures: SidesFigure) -> str:
-    return too_few(figures, "repetition" if found.of == "probes" else "run")
+def _too_few(comparison: SidesComparison, *figures: SidesFigure) -> str:
+    return too_few(figures, "repetition" if comparison.of == "probes" else "run")
 
 
-def _matrix(found: SidesComparison, *, judged: bool) -> Table:
+def _matrix(comparison: SidesComparison, *, judged: bool) -> Table:
     """A row for each figure, a column for each side."""
     rows = []
     tied = []
-    for one in found.figures:
+    for one in comparison.figures:
         if one.judged != judged or not any(value is not None for value in one.medians):
             continue
         row: dict[str, Any] = {"figure": _name(one) + (", mean latency" if one.metric == "mean_s" else "")}
         row |= {f"side{at}": _shown(one.metric, value) for at, value in enumerate(one.medians)}
         best = None
         if judged and one.leader is not None and None not in one.medians:
-            best = found.labels[one.leader]
+            best = comparison.labels[one.leader]
             if "best" not in one.standing:
                 best = "not distinguishable"
                 tied.append(one)
         rows.append({**row, "best": best})
-    few = _too_few(found, *tied)
+    few = _too_few(comparison, *tied)
     return Table(
         "judged" if judged else "figures",
         "Judged figures" if judged else "Figures that were not judged",
         (
-            Column("figure", "measurement" if found.of == "probes" else "figure"),
-            *(number(f"side{at}", label) for at, label in enumerate(found.labels)),
+            Column("figure", "measurement" if comparison.of == "probes" else "figure"),
+            *(number(f"side{at}", label) for at, label in enumerate(comparison.labels)),
             *([Column("best", "best", absent="-")] if judged else []),
         ),
         rows,
@@ -260,16 +269,16 @@ def _matrix(found: SidesComparison, *, judged: bool) -> Table:
     )
 
 
-def _prices(found: SidesComparison) -> Iterator[Table]:
+def _prices(comparison: SidesComparison) -> Iterator[Table]:
     """The highest throughput of each workload for the price of each side's disk; none without prices."""
-    priced = [at for at, side in enumerate(found.sides) if side.per_month]
+    priced = [at for at, side in enumerate(comparison.sides) if side.per_month]
     if not priced:
         return
     rows: list[dict[str, Any]] = []
-    for workload in dict.fromkeys(one.workload for one in found.limits):
+    for workload in dict.fromkeys(one.workload for one in comparison.limits):
         row: dict[str, Any] = {"workload": workload}
-        for one in found.limits:
-            month = found.sides[one.side].per_month
+        for one in comparison.limits:
+            month = comparison.sides[one.side].per_month
             if one.workload == workload and month:
                 share = UNIT_OF_COST / month
                 row[f"side{one.side}"] = _rates(
@@ -279,36 +288,36 @@ def _prices(found: SidesComparison) -> Iterator[Table]:
         rows.append(row)
     paid = wording.listed(
         [
-            f"{found.sides[at].label} {found.sides[at].per_month:,.2f} {found.sides[at].currency}"
-            for at in priced
+            f"{side.label} {side.per_month:,.2f} {side.currency}"
+            for side in (comparison.sides[at] for at in priced)
         ]
     )
-    currencies = dict.fromkeys(found.sides[at].currency for at in priced)
+    currencies = dict.fromkeys(comparison.sides[at].currency for at in priced)
     several = " The currencies differ: compare within one." if len(currencies) > 1 else ""
     yield Table(
         "prices",
         f"Highest throughput for {UNIT_OF_COST:g} {' or '.join(currencies)} a month",
         (
             Column("workload", "workload"),
-            *(number(f"side{at}", side.label, absent="no price") for at, side in enumerate(found.sides)),
+            *(number(f"side{at}", side.label, absent="no price") for at, side in enumerate(comparison.sides)),
         ),
         rows,
         note=f"By the prices of each farm.yaml, a month: {paid}.{several}",
     )
 
 
-def _pairs(found: SidesComparison) -> Table:
+def _pairs(comparison: SidesComparison) -> Table:
     rows = [
         {
             "figure": _name(one),
-            "base": found.labels[pair.sides[0]],
-            "other": found.labels[pair.sides[1]],
+            "base": comparison.labels[pair.sides[0]],
+            "other": comparison.labels[pair.sides[1]],
             "ratio": pair.ratio,
             "ci95": pair.ci95,
             "p": pair.p,
             "call": pair.call,
         }
-        for one in found.figures
+        for one in comparison.figures
         if one.judged
         for pair in one.pairs
     ]
@@ -331,12 +340,12 @@ def _pairs(found: SidesComparison) -> Table:
     )
 
 
-def _limits(found: SidesComparison) -> Table:
-    line = units.seconds(found.line_s) if found.line_s is not None else ""
+def _limits(comparison: SidesComparison) -> Table:
+    line = units.seconds(comparison.line_s) if comparison.line_s is not None else ""
     rows = [
         {
             "workload": one.workload,
-            "side": found.labels[one.side],
+            "side": comparison.labels[one.side],
             "kind": words.SHORT.get(one.kind, one.kind) if one.kind else None,
             "holds": "none" if one.holds_to is None and one.crossed_at else one.holds_to,
             "class": one.load_class,
@@ -345,7 +354,7 @@ def _limits(found: SidesComparison) -> Table:
             "most": _rates(one.most_iops, one.most_bytes_per_s),
             "share": _share(one),
         }
-        for one in sorted(found.limits, key=lambda one: (_first(found, one.workload), one.side))
+        for one in sorted(comparison.limits, key=lambda one: (_first(comparison, one.workload), one.side))
     ]
     return Table(
         "limits",
@@ -367,8 +376,8 @@ def _limits(found: SidesComparison) -> Table:
     )
 
 
-def _first(found: SidesComparison, workload: str) -> int:
-    return [one.workload for one in found.limits].index(workload)
+def _first(comparison: SidesComparison, workload: str) -> int:
+    return [one.workload for one in comparison.limits].index(workload)
 
 
 def _rates(iops: float | None, bytes_per_s: float | None) -> str | None:
@@ -377,33 +386,35 @@ def _rates(iops: float | None, bytes_per_s: float | None) -> str | None:
     return ", ".join(known) or None
 
 
-def _share(one: WorkloadLimit) -> float | None:
+def _share(limit: WorkloadLimit) -> float | None:
     within, most = (
-        (one.within_iops, one.most_iops) if one.most_iops else (one.within_bytes_per_s, one.most_bytes_per_s)
+        (limit.within_iops, limit.most_iops)
+        if limit.most_iops
+        else (limit.within_bytes_per_s, limit.most_bytes_per_s)
     )
     return within / most if within is not None and most else None
 
 
-def _differences(found: SidesComparison) -> Table:
+def _differences(comparison: SidesComparison) -> Table:
     rows = [
         {
-            "side": found.labels[one.side],
+            "side": comparison.labels[one.side],
             "what": fact_words(one.what),
             "where": " ".join(filter(None, (one.tier, one.role and f"{one.role} disk"))) or None,
             "first": fact_value(one.what, one.first),
             "other": fact_value(one.what, one.other),
             "studied": one.studied,
         }
-        for one in found.differences
+        for one in comparison.differences
     ]
     return Table(
         "differences",
-        f"Differences from {found.labels[0]}",
+        f"Differences from {comparison.labels[0]}",
         (
             Column("side", "side"),
             Column("what", "what"),
             Column("where", "where", absent="-"),
-            Column("first", found.labels[0], absent="not set"),
+            Column("first", comparison.labels[0], absent="not set"),
             Column("other", "this side", absent="not set"),
             Column("studied", "studied"),
         ),
@@ -439,7 +450,7 @@ def _colour(labels: Sequence[str]) -> Spec:
     )
 
 
-def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
+def _dots(comparison: SidesComparison, figure: SidesFigure, at: int) -> Chart:
     """Each side's runs as points, their median as a bar."""
     data = Datasets()
     middles = [
@@ -447,20 +458,22 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
             "side": label,
             "value": value,
             "high": max(each for each in values if each is not None),
-            "text": _shown(one.metric, value),
+            "text": _shown(figure.metric, value),
         }
-        for label, value, values in zip(drawn_names(found.labels), one.medians, one.values, strict=True)
+        for label, value, values in zip(
+            drawn_names(comparison.labels), figure.medians, figure.values, strict=True
+        )
         if value is not None
     ]
     runs = [
         {"side": label, "value": value}
-        for label, values in zip(drawn_names(found.labels), one.values, strict=True)
+        for label, values in zip(drawn_names(comparison.labels), figure.values, strict=True)
         for value in values
         if value is not None
     ]
-    names = drawn_names(found.labels)
+    names = drawn_names(comparison.labels)
     axis = {"title": None, "labelLimit": 0, "minExtent": label_px(names)}
-    values = {"title": None, "labelExpr": _labels(one.metric), "tickCount": 5}
+    values = {"title": None, "labelExpr": _labels(figure.metric), "tickCount": 5}
     encoding = {"x": field("value:Q", axis=values), "y": field("side:N", sort=names, axis=axis)}
     medians = data.named(middles)
     beyond = {"x": field("high:Q", axis=values), "text": field("text:N"), "color": {"value": "#444"}}
@@ -469,15 +482,15 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
         layer(data.named(runs), "point", encoding, color="#222", size=22, filled=True),
         layer(medians, "text", encoding | beyond, align="left", dx=8, fontSize=10),
     ]
-    spec = finished(layered(layers, _WIDTH, 26 * len(found.sides)), data)
-    return Chart(f"figure-{at + 1}", wording.capitalised(_name(one)), spec, svg_of(spec))
+    spec = finished(layered(layers, _WIDTH, 26 * len(comparison.sides)), data)
+    return Chart(f"figure-{at + 1}", wording.capitalised(_name(figure)), spec, svg_of(spec))
 
 
-def _trials(found: SidesComparison) -> Iterator[Chart]:
+def _trials(comparison: SidesComparison) -> Iterator[Chart]:
     """Each repetition of each measurement, a line for each side; none of few repetitions or many cells."""
     shown = [
         one
-        for one in found.figures
+        for one in comparison.figures
         if one.judged and max(map(len, one.values), default=0) >= _FEWEST_TRIALS and any(one.medians)
     ]
     if len(shown) > _MOST_TRIALS:
@@ -486,7 +499,7 @@ def _trials(found: SidesComparison) -> Iterator[Chart]:
         data = Datasets()
         rows = [
             {"side": label, "trial": number, "value": value}
-            for label, values in zip(drawn_names(found.labels), one.values, strict=True)
+            for label, values in zip(drawn_names(comparison.labels), one.values, strict=True)
             for number, value in enumerate(values, 1)
             if value is not None
         ]
@@ -502,24 +515,24 @@ def _trials(found: SidesComparison) -> Iterator[Chart]:
                 scale={"zero": True},
                 axis={"title": None, "labelExpr": _labels(one.metric), "tickCount": 5},
             ),
-            "color": _colour(drawn_names(found.labels)),
+            "color": _colour(drawn_names(comparison.labels)),
         }
         lines = line_and_points(data.named(rows), encoding)
         spec = finished(layered(lines, _WIDTH, _HEIGHT), data)
         yield Chart(f"repetitions-{at}", f"{one.name}: each repetition", spec, svg_of(spec))
 
 
-def _bars_of(found: SidesComparison, metric: str) -> Chart | None:
+def _bars_of(comparison: SidesComparison, metric: str) -> Chart | None:
     """Each workload's highest throughput on each side, in bytes or in I/Os; None if none has it."""
     best: dict[str, dict[int, float]] = {}
-    for one in found.limits:
+    for one in comparison.limits:
         value = getattr(one, f"most_{metric}")
         if value:
             best.setdefault(one.workload, {})[one.side] = value
     shown = list(best)[:_MOST_BARS]
     if not shown:
         return None
-    data, names = Datasets(), drawn_names(found.labels)
+    data, names = Datasets(), drawn_names(comparison.labels)
     rows = [
         {
             "workload": name,
@@ -537,16 +550,16 @@ def _bars_of(found: SidesComparison, metric: str) -> Chart | None:
     shared = {
         "x": field("value:Q", scale={"type": "log", "domain": [low, high]}, axis={"title": None, **ticks}),
         "y": field("workload:N", sort=shown, axis={"title": None, "labelLimit": wide, "minExtent": wide}),
-        "yOffset": field("side:N", sort=drawn_names(found.labels)),
+        "yOffset": field("side:N", sort=drawn_names(comparison.labels)),
     }
     best_rates = data.named(rows)
-    points = {**shared, "color": _colour(drawn_names(found.labels))}
+    points = {**shared, "color": _colour(drawn_names(comparison.labels))}
     labels = {**shared, "text": field("text:N"), "color": {"value": "#444"}}
     layers = [
         layer(best_rates, "point", points, filled=True, size=60),
         layer(best_rates, "text", labels, align="left", dx=8, fontSize=10),
     ]
-    height = max(16 * len(found.sides) * len(shown), 60)
+    height = max(16 * len(comparison.sides) * len(shown), 60)
     spec = finished(layered(layers, _WIDTH, height), data)
     what = "throughput" if metric == "bytes_per_s" else "IOPS"
     return Chart(what.lower(), f"Highest {what} of each workload (logarithmic)", spec, svg_of(spec))
@@ -555,52 +568,52 @@ def _bars_of(found: SidesComparison, metric: str) -> Chart | None:
 _RATES_OF = ("iops", "bytes_per_s")
 
 
-def _by_workload(found: SidesComparison, *metrics: str) -> dict[str, list[SidesFigure]]:
-    made: dict[str, list[SidesFigure]] = {}
-    for one in found.figures:
+def _by_workload(comparison: SidesComparison, *metrics: str) -> dict[str, list[SidesFigure]]:
+    figures: dict[str, list[SidesFigure]] = {}
+    for one in comparison.figures:
         if one.metric in metrics and one.workload and one.outstanding and any(one.medians):
-            made.setdefault(one.workload, []).append(one)
-    return {name: cells for name, cells in made.items() if len(cells) > 1}
+            figures.setdefault(one.workload, []).append(one)
+    return {name: cells for name, cells in figures.items() if len(cells) > 1}
 
 
-def _curves(found: SidesComparison) -> Iterator[Chart]:
+def _curves(comparison: SidesComparison) -> Iterator[Chart]:
     """Rate and mean latency over queue depth, a chart for each workload, a line for each side."""
-    rates, times = _by_workload(found, *_RATES_OF), _by_workload(found, "mean_s")
+    rates, times = _by_workload(comparison, *_RATES_OF), _by_workload(comparison, "mean_s")
     for at, workload in enumerate([name for name in rates if name in times][:_MOST_CURVES], 1):
         data = Datasets()
         metric = rates[workload][0].metric
         what = "IOPS" if metric == "iops" else "throughput"
         labels = "format(datum.value, ',~s')" if metric == "iops" else _labels(metric)
-        colour, size = _colour(drawn_names(found.labels)), (_WIDTH, _HEIGHT)
-        counts, seconds = _by_depth(found, rates[workload]), _by_depth(found, times[workload])
+        colour, size = _colour(drawn_names(comparison.labels)), (_WIDTH, _HEIGHT)
+        counts, seconds = _by_depth(comparison, rates[workload]), _by_depth(comparison, times[workload])
         both = [
             over_depth(data, counts, "value", colour, title=what, labels=labels, size=size),
             over_depth(
                 data, seconds, "value", colour,
-                title="mean latency", labels=SECONDS, size=size, line_s=found.line_s,
+                title="mean latency", labels=SECONDS, size=size, line_s=comparison.line_s,
             ),
         ]  # fmt: skip
         spec = finished({"vconcat": both}, data)
-        title = f"{workload}: {what} and latency by queue depth; red: {units.seconds(found.line_s)}"
+        title = f"{workload}: {what} and latency by queue depth; red: {units.seconds(comparison.line_s)}"
         yield Chart(f"outstanding-{at}", title, spec, svg_of(spec))
 
 
-def _by_depth(found: SidesComparison, cells: Sequence[SidesFigure]) -> list[dict[str, Any]]:
+def _by_depth(comparison: SidesComparison, cells: Sequence[SidesFigure]) -> list[dict[str, Any]]:
     return [
         {"side": label, "outstanding": one.outstanding, "value": value}
         for one in cells
-        for label, value in zip(drawn_names(found.labels), one.medians, strict=True)
+        for label, value in zip(drawn_names(comparison.labels), one.medians, strict=True)
         if value
     ]
 
 
-def _plots(found: SidesComparison) -> Iterator[Plot]:
+def _plots(comparison: SidesComparison) -> Iterator[Plot]:
     """The same as figures, for documents that draw their own."""
-    if found.of == "runs":
-        for at, one in enumerate(each for each in found.figures if each.judged):
+    if comparison.of == "runs":
+        for at, one in enumerate(each for each in comparison.figures if each.judged):
             bars = tuple(
                 PlotLine(label, ((0.0, value),))
-                for label, value in zip(found.labels, one.medians, strict=True)
+                for label, value in zip(comparison.labels, one.medians, strict=True)
                 if value is not None
             )
             if bars and _labels(one.metric) in LABELS.values():
@@ -618,10 +631,12 @@ def _plots(found: SidesComparison) -> Iterator[Plot]:
         ("mean_s", "mean latency by queue depth", "latency"),
     )
     for metric, title, axis in kinds:
-        for at, (workload, cells) in enumerate(list(_by_workload(found, metric).items())[:_MOST_CURVES], 1):
+        for at, (workload, cells) in enumerate(
+            list(_by_workload(comparison, metric).items())[:_MOST_CURVES], 1
+        ):
             lines = tuple(
                 PlotLine(label, points)
-                for place, label in enumerate(found.labels)
+                for place, label in enumerate(comparison.labels)
                 if (
                     points := tuple(
                         (float(one.outstanding or 0), float(one.medians[place] or 0))

@@ -38,10 +38,10 @@ def similarity(run: StoredRun, clock: TimeAxis) -> Table:
     """One row per figure that production is known by."""
     plan = run.manifest.get("plan") or {}
     known = plan.get("production") or {}
-    found = _replayed(run, clock) if known else {}
+    result = _replayed(run, clock) if known else {}
     rows = []
     for name, value in known.items():
-        replayed = found.get(name)
+        replayed = result.get(name)
         ratio = replayed / value if replayed is not None and value else None
         rows.append(
             {
@@ -115,10 +115,10 @@ class _Measured:
         names = self._using(of_stores.RECORDS_USE)
         if not names:
             return {}
-        said = self._run.manifest.get("endpoints") or {}
+        answer = self._run.manifest.get("endpoints") or {}
         done = [
             of_stores.ScenarioDone(
-                self._counts.get(name, {}), self._params(name), (said.get(name) or {}).get("nosql") or {}
+                self._counts.get(name, {}), self._params(name), (answer.get(name) or {}).get("nosql") or {}
             )
             for name in names
         ]

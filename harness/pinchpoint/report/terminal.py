@@ -104,8 +104,8 @@ def _goals(verdict: Mapping[str, Any]) -> Iterator[str]:
     rows = verdict_tables.objectives(verdict).rows
     missed = [row for row in rows if row["met"] is not True]
     for row in missed:
-        found = "not measured" if row["met"] is None else f"{row['measured']}, missed"
-        yield _labelled("GOAL", f"{row['scenario']} {row['objective']}: {found}")
+        result = "not measured" if row["met"] is None else f"{row['measured']}, missed"
+        yield _labelled("GOAL", f"{row['scenario']} {row['objective']}: {result}")
     met = len(rows) - len(missed)
     if met:
         yield _labelled("GOAL", f"{met} of {len(rows)} met")
@@ -125,12 +125,12 @@ def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
     served_at_least = verdict.get("capacity_at_least_per_s") or {}
     for name, served in served_at_least.items() if verdict["outcome"] != "not_reached" else ():
         yield _labelled("ROOM", f"at least {units.per_second(served)} of {name} was served.")
-    found = verdict.get("headroom") or {}
+    result = verdict.get("headroom") or {}
     if verdict.get("headroom_ratio") is not None:
-        why = str(found.get("why") or "")
+        why = str(result.get("why") or "")
         yield _labelled("ROOM", f"{wording.room(verdict['headroom_ratio'])}{f', {why}' if why else ''}.")
     elif verdict.get("bottleneck") and not invalid:
-        why = str(found.get("why") or "it was not calculated")
+        why = str(result.get("why") or "it was not calculated")
         if why not in "; ".join(map(str, verdict["bottleneck"].get("why_not_more") or ())):
             yield _labelled("ROOM", f"unknown: {why}.")
     if proof := verdict_tables.proof_words(verdict):
@@ -144,18 +144,20 @@ def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 def _warnings(verdict: Mapping[str, Any]) -> Iterator[str]:
     """The first warnings that say something new, and how many more there are."""
-    found = _unsaid_warnings(verdict)
-    for warning in found[:_MOST_WARNINGS]:
+    result = _remaining_warnings(verdict)
+    for warning in result[:_MOST_WARNINGS]:
         yield _labelled("WARN", _begun(warning))
-    if more := len(found) - _MOST_WARNINGS:
+    if more := len(result) - _MOST_WARNINGS:
         yield from [_labelled("", f"and {more} more (--explain)")] if more > 0 else ()
 
 
-def _unsaid_warnings(verdict: Mapping[str, Any]) -> list[str]:
+def _remaining_warnings(verdict: Mapping[str, Any]) -> list[str]:
     """Those that neither the summary nor the reasons of the confidence contain."""
     blame = verdict.get("bottleneck") or {}
-    said = " ".join([str(verdict["summary"]), *map(str, blame.get("why_not_more") or ())]).lower()
-    return [str(each) for each in verdict.get("warnings") or () if str(each).lower().rstrip(".") not in said]
+    answer = " ".join([str(verdict["summary"]), *map(str, blame.get("why_not_more") or ())]).lower()
+    return [
+        str(each) for each in verdict.get("warnings") or () if str(each).lower().rstrip(".") not in answer
+    ]
 
 
 def _begun(warning: str) -> str:
@@ -178,8 +180,8 @@ def comparison_text(content: Mapping[str, Any]) -> str:
     answer = report.lines
     blocks = [wrapped(answer["headline"])]
     blocks += [_judged_figures(report)] if report.tables["judged"].rows else []
-    said = [_labelled(label, answer[key]) for label, key in _COMPARED.items() if answer.get(key)]
-    blocks += ["\n".join(said)] if said else []
+    result = [_labelled(label, answer[key]) for label, key in _COMPARED.items() if answer.get(key)]
+    blocks += ["\n".join(result)] if result else []
     unlike = work_differences((row["name"], row["unlike"]) for row in report.tables["work"].rows)
     if unlike:
         lines = [wrapped(f"{wording.listed(names)}: {why}", "  - ") for why, names in unlike.items()]
@@ -210,8 +212,8 @@ def _judged_figures(report: ComparisonReport) -> str:
     """One row a figure: both sides, their ratio, its interval, the call."""
     table, (base, other) = report.tables["judged"], report.sides
     titles = {"base": base.label, "other": other.label}
-    found = {one.key: replace(one, title=titles.get(one.key, one.title)) for one in table.columns}
-    columns = [found[key] for key in ("name", "base", "other", "ratio", "ci95", "call")]
+    result = {one.key: replace(one, title=titles.get(one.key, one.title)) for one in table.columns}
+    columns = [result[key] for key in ("name", "base", "other", "ratio", "ci95", "call")]
     lines = grid(Table("judged", "", columns, table.rows), less=("ci95",))
     why = dict.fromkeys(str(row["why_no_interval"]) for row in table.rows if row["why_no_interval"])
     by = f"Judged {BY[report.content['metrics_by']]}; {report.sure_words}."
@@ -250,7 +252,7 @@ def _lists(verdict: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str], str
         outlook.append(f"What would decide it: {verdict['experiment']}")
     yield "Outlook:", filter(None, outlook), "  - "
     yield "What to do:", verdict_tables.advice_words(verdict), "  - "
-    yield "More warnings:", _unsaid_warnings(verdict)[_MOST_WARNINGS:], "  ! "
+    yield "More warnings:", _remaining_warnings(verdict)[_MOST_WARNINGS:], "  ! "
 
 
 def _titled(title: str, texts: Iterable[str], bullet: str) -> str:
@@ -274,8 +276,8 @@ def _levels(verdict: Mapping[str, Any]) -> list[str]:
     table = verdict_tables.levels(verdict)
     if not table.rows:
         return []
-    said = [wrapped(sentence, "  ") for sentence in verdict_tables.level_words(verdict)]
-    return ["Load levels:", *grid(table, indent="  "), *said]
+    lines = [wrapped(sentence, "  ") for sentence in verdict_tables.level_words(verdict)]
+    return ["Load levels:", *grid(table, indent="  "), *lines]
 
 
 def _crawl(verdict: Mapping[str, Any]) -> list[str]:

@@ -115,13 +115,13 @@ def _latency_limits(verdict: Mapping[str, Any], measured: str) -> list[Limit]:
 
 
 def _declared(manifest: Mapping[str, Any]) -> list[Limit]:
-    found: dict[float, list[str]] = {}
+    result: dict[float, list[str]] = {}
     for disk in disk_roles(manifest):
         if disk.limits and disk.limits.iops:
-            found.setdefault(disk.limits.iops, []).append(f"{disk.tier} {disk.role}")
+            result.setdefault(disk.limits.iops, []).append(f"{disk.tier} {disk.role}")
     return [
-        Limit(value, f"declared {units.iops(value)} ({', '.join(dict.fromkeys(found[value]))})")
-        for value in sorted(found)
+        Limit(value, f"declared {units.iops(value)} ({', '.join(dict.fromkeys(result[value]))})")
+        for value in sorted(result)
     ]
 
 
@@ -159,14 +159,14 @@ def _spans(
     blame: Mapping[str, Any], verdict: Mapping[str, Any], clock: TimeAxis
 ) -> Iterator[tuple[float, float]]:
     """When it was at its limit, by the verdict's timeline; else all that was judged."""
-    found = [
+    result = [
         (row["from"], row["to"])
         for row in verdict.get("timeline") or ()
         if all(row.get(key) == blame.get(key) for key in _WHO)
     ]
-    if not found and blame.get("window"):
-        found = [(blame["window"][0], blame["window"][1])]
-    for first, last in found:
+    if not result and blame.get("window"):
+        result = [(blame["window"][0], blame["window"][1])]
+    for first, last in result:
         yield seconds_of(first) - clock.start_s, seconds_of(last) - clock.start_s
 
 
@@ -347,16 +347,16 @@ def _lines(
     y = field("v:Q", scale=scale, axis=_y_axis(whole))
     dash = field("name:N", scale={"domain": names, "range": dashes}, sort=names, legend=None)
     named = data.named(rows)
-    found = []
+    specs = []
     if any("low" in row for row in rows):
         band = {**shared, "y": field("low:Q", scale=scale), "y2": end("high")}
-        found.append(layer(named, "area", band, opacity=0.14, tooltip=False, clip=True))
+        specs.append(layer(named, "area", band, opacity=0.14, tooltip=False, clip=True))
     line = {**shared, "y": y, "strokeDash": dash, "detail": field("run:N")}
-    found.append(layer(named, "line", line, strokeWidth=1.6, clip=True))
+    specs.append(layer(named, "line", line, strokeWidth=1.6, clip=True))
     if alone:  # a line needs two points
         points = {**shared, "y": y}
-        found.append(layer(data.named(alone), "point", points, filled=True, size=14, opacity=1))
-    return found
+        specs.append(layer(data.named(alone), "point", points, filled=True, size=14, opacity=1))
+    return specs
 
 
 def _rows(series: TimelineSeries, place: int, clock: TimeAxis) -> Iterator[tuple[dict[str, Any], bool]]:

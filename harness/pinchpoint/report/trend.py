@@ -19,9 +19,9 @@ LONGEST = 40
 def trend_text(trend: Trend) -> str:
     """Everything that was found."""
     blocks = [f"{trend.plan}:", "\n".join(_table(trend.lines)) if trend.lines else NOTHING]
-    said = [wrapped(each, "  - ") for line in trend.lines for each in _sentences(line)]
-    if said:
-        blocks.append("\n".join(["Changes of level:", *said]))
+    lines = [wrapped(each, "  - ") for line in trend.lines for each in _sentences(line)]
+    if lines:
+        blocks.append("\n".join(["Changes of level:", *lines]))
     elif any(line.why_not is None for line in trend.lines):
         blocks.append("No change of level was found.")
     rest = (

@@ -129,14 +129,14 @@ def crawl(verdict: Row) -> Table:
 
 def bursts(verdict: Row) -> Table:
     """One row per burst."""
-    found = {
+    result = {
         name: figures["bursts"]
         for name, figures in (verdict.get("scenarios") or {}).items()
         if "bursts" in figures
     }
     rows = [
         {"scenario": name, "number": place, **burst, "recovery": _recovery_words(burst)}
-        for name, bursts in found.items()
+        for name, bursts in result.items()
         for place, burst in enumerate(bursts, start=1)
     ]
     return Table(
@@ -161,7 +161,7 @@ def bursts(verdict: Row) -> Table:
         "an hour). p50 and p99: of the operations in the burst. Outstanding at its end: operations that were "
         "due, and neither done nor dropped. Recovered: the median latency is "
         "within 10 % of that between bursts.",
-        empty="No burst came in the measure phase." if found else "",
+        empty="No burst came in the measure phase." if result else "",
     )
 
 
@@ -262,11 +262,11 @@ def _waits_for(stages: Mapping[str, float]) -> str | None:
 
 def _destinations(verdict: Row) -> list[dict[str, Any]]:
     """The pool of requests to where documents go, of each crawl; its sources all report the same."""
-    found: list[Row] = []
+    rows: list[Row] = []
     for row in verdict.get("crawl") or ():
         destination = row.get("destination")
-        if destination and destination not in found:
-            found.append(destination)
+        if destination and destination not in rows:
+            rows.append(destination)
     return [
         {
             "source": "(where documents go)",
@@ -274,7 +274,7 @@ def _destinations(verdict: Row) -> list[dict[str, Any]]:
             "workers": each["limit"],
             "workers_busy_ratio": each["busy_ratio"],
         }
-        for each in found
+        for each in rows
     ]
 
 
@@ -453,12 +453,12 @@ def demand(verdict: Row) -> Table:
 
 def advice_words(verdict: Row) -> Iterator[str]:
     """Each piece of advice as its sentence, with what its gain assumes."""
-    said = ""
+    answer = ""
     for row in verdict.get("advice") or ():
         text = str(row["text"])
         if row["gain_ratio"]:
-            again = "the same" if row["assumes"] == said else row["assumes"]
-            text, said = f"{text.removesuffix('.')} (assuming {again}).", row["assumes"]
+            again = "the same" if row["assumes"] == answer else row["assumes"]
+            text, answer = f"{text.removesuffix('.')} (assuming {again}).", row["assumes"]
         yield text
 
 
@@ -470,13 +470,13 @@ def whole_phase(figures: Row) -> float | None:
 
 def now_words(verdict: Row) -> str:
     """What each scenario gets done now, as a sentence; "" where none got anything done."""
-    said = []
+    lines = []
     for name, figures in (verdict.get("scenarios") or {}).items():
         if figures.get("now_per_s") is not None:
             whole = whole_phase(figures)
             apart = "" if whole is None else f" ({units.per_second(whole)} over the whole measure phase)"
-            said.append(f"{units.per_second(figures['now_per_s'])} of {name}{apart}")
-    return f"Now: {wording.listed(said)}." if said else ""
+            lines.append(f"{units.per_second(figures['now_per_s'])} of {name}{apart}")
+    return f"Now: {wording.listed(lines)}." if lines else ""
 
 
 def then_words(verdict: Row) -> str:
@@ -492,13 +492,13 @@ def then_words(verdict: Row) -> str:
 
 def headroom_words(verdict: Row) -> str:
     """How headroom was found, or why it is not known, as a sentence; "" where the verdict does not say."""
-    found = verdict.get("headroom")
-    if not found:
+    result = verdict.get("headroom")
+    if not result:
         return ""
-    if found["ratio"] is None:
-        return f"Headroom: unknown, because {found['why']}."
-    given = f", assuming {found['assumes']}" if found["assumes"] else ""
-    return f"Headroom: {wording.room(found['ratio'])}, {found['why']}{given}."
+    if result["ratio"] is None:
+        return f"Headroom: unknown, because {result['why']}."
+    given = f", assuming {result['assumes']}" if result["assumes"] else ""
+    return f"Headroom: {wording.room(result['ratio'])}, {result['why']}{given}."
 
 
 def _outlook(verdict: Row) -> Iterator[str]:
@@ -543,8 +543,8 @@ def considered(verdict: Row) -> Table:
 
 def periods(verdict: Row, offset_s: int = 0) -> Table:
     """What was at its limit when; left out where it was one resource all the time."""
-    found = verdict.get("timeline") or ()
-    rows = [_period(row, *span) for row, span in zip(found, spans(found, offset_s), strict=True)]
+    result = verdict.get("timeline") or ()
+    rows = [_period(row, *span) for row, span in zip(result, spans(result, offset_s), strict=True)]
     return Table(
         "periods",
         "Bottleneck over time",
@@ -594,25 +594,25 @@ PROOF: Mapping[str, str] = {
 
 def proof_words(verdict: Row) -> str:
     """The result of the test with its reason; "" if none was requested."""
-    found = verdict.get("proof")
-    if not found:
+    value = verdict.get("proof")
+    if not value:
         return ""
-    result = PROOF[found["result"]].format(what=_answering(found))
-    return f"{result}. {capitalised(found['why'].rstrip('.'))}."
+    result = PROOF[value["result"]].format(what=_answering(value))
+    return f"{result}. {capitalised(value['why'].rstrip('.'))}."
 
 
-def _answering(found: Mapping[str, Any]) -> str:
+def _answering(value: Mapping[str, Any]) -> str:
     """What had to answer: of an open load that the farm keeps up with throughput is set by the schedule."""
-    of = found.get("of") or {}
+    of = value.get("of") or {}
     return "the speed of operations" if of.get("name") == "operations_per_busy_s" else "throughput"
 
 
 def proof(verdict: Row) -> Table:
     """What was made slower, what the model says of it, and what was measured."""
-    found = verdict.get("proof") or {}
-    tested = [found] if found.get("change") else []
-    tested += [found["control"]] if tested and found["control"] else []
-    scenario = found["of"]["scenario"] if tested else ""
+    result = verdict.get("proof") or {}
+    tested = [result] if result.get("change") else []
+    tested += [result["control"]] if tested and result["control"] else []
+    scenario = result["of"]["scenario"] if tested else ""
     return Table(
         "proof",
         "Causal test",
@@ -626,8 +626,8 @@ def proof(verdict: Row) -> Table:
             Column("result", "result"),
         ),
         [_proof_row(one) for one in tested],
-        note=f"{capitalised(_answering(found))} of {scenario} while it was slower, as a share of what it was "
-        "between. Sensitivity: 1 is in proportion to its speed, 0 not at all. What stands second has room: "
+        note=f"{capitalised(_answering(result))} of {scenario} while it was slower, as a share of what it was"
+        " between. Sensitivity: 1 is in proportion to its speed, 0 not at all. What stands second has room: "
         "nothing may change.",
         empty="",  # most runs are not proved, and the sentence says why one is not
     )

@@ -123,9 +123,9 @@ class _Sheets:
         row += 2
         for each in brief.answers:
             self._write(sheet, row, 0, each.question, self._bold)
-            said = f"{each.said} ({each.small})" if each.small else each.said
-            self._write(sheet, row, 1, said, self._text)
-            tall.set(row, (each.question, said))
+            answer = f"{each.said} ({each.small})" if each.small else each.said
+            self._write(sheet, row, 1, answer, self._text)
+            tall.set(row, (each.question, answer))
             row += 1
         if brief.evidence:
             row += 1
@@ -141,9 +141,9 @@ class _Sheets:
             for check in brief.checks:
                 row += 1
                 self._write(sheet, row, 0, check.name, self._text)
-                said = check.state + (f": {check.message}" if check.message else "")
-                self._write(sheet, row, 1, said, self._text)
-                tall.set(row, (check.name, said))
+                answer = check.state + (f": {check.message}" if check.message else "")
+                self._write(sheet, row, 1, answer, self._text)
+                tall.set(row, (check.name, answer))
         if brief.warnings:
             row += 2
             self._write(sheet, row, 0, "Warnings", self._head)
@@ -258,8 +258,8 @@ class _Sheets:
         chart.set_y_axis({"name": unit, "num_format": kind, **scale} if unit else {"reverse": True})
         chart.set_size({"width": 760, "height": 380})
         chart.show_blanks_as("gap")
-        said = f"{plot.title}: {', '.join(one_line(line.name) for line in plot.lines)}."
-        options = {"description": said[: _WIDEST * 4]}
+        text = f"{plot.title}: {', '.join(one_line(line.name) for line in plot.lines)}."
+        options = {"description": text[: _WIDEST * 4]}
         sheet.insert_chart(2, (1 if plot.bars else len(plot.lines)) + 2, chart, options)
 
     @staticmethod

@@ -65,10 +65,10 @@ class Watching:
                 else:
                     seen.more_gaps += 1
 
-    def nonsense(self, kind: str, found: Iterable[Impossible]) -> None:
+    def nonsense(self, kind: str, impossibles: Iterable[Impossible]) -> None:
         """Take what a sampler found that cannot be, once it has ended."""
         with self._guard:
-            for one in found:
+            for one in impossibles:
                 self._seen.setdefault((one.host, kind), _WatchedHost()).impossible.append(one.facts())
 
     def collectors(self, connected: Sequence[Connected], interval_s: float) -> list[dict[str, Any]]:
@@ -86,10 +86,10 @@ class Watching:
 
     def quality(self) -> dict[str, dict[str, dict[str, Any]]]:
         """The manifest's ``data_quality``: host -> kind -> clock, gaps, values that cannot be."""
-        found: dict[str, dict[str, dict[str, Any]]] = {}
+        result: dict[str, dict[str, dict[str, Any]]] = {}
         with self._guard:
             for (host, kind), seen in sorted(self._seen.items()):
-                found.setdefault(host, {})[kind] = {
+                result.setdefault(host, {})[kind] = {
                     "clock_offset_s": seen.offset_s,
                     "clock_error_s": seen.error_s,
                     "clock_offset_between_s": seen.offset_changes_s,
@@ -97,7 +97,7 @@ class Watching:
                     "more_gaps": seen.more_gaps,
                     "impossible": seen.impossible,
                 }
-        return found
+        return result
 
     def _of(self, host: str, kind: str, sample: Sample) -> None:
         seen = self._seen.setdefault((host, kind), _WatchedHost())
@@ -234,9 +234,9 @@ class Collectors:
             except CollectorError as error:
                 self._store.warn(str(error))
         for source, sampler in self._samplers:
-            found = list(sampler.nonsense.found.values())
-            self._watching.nonsense(source.kind, found)
-            for sentence in bounds.sentences(found):
+            result = list(sampler.nonsense.found.values())
+            self._watching.nonsense(source.kind, result)
+            for sentence in bounds.sentences(result):
                 self._store.warn(f"collector {source.kind}: {sentence}")
         if self._samplers:
             connected = [source for source, _ in self._samplers]

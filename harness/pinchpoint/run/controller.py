@@ -17,7 +17,7 @@ from pinchpoint.base.errors import ExitStatus, FarmUnavailable
 from pinchpoint.base.interrupts import ASK_S, Interrupted, Interrupts, NoAnswer
 from pinchpoint.farm.live import LiveFarm, live_farm
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.loadgen.crew import ONE_EACH, Assignments, Crew, assign, worker_commands
+from pinchpoint.loadgen.crew import ONE_EACH, Assignments, WorkerOptions, assign, worker_commands
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Farm, Plan, guard, guard_proof
@@ -25,7 +25,7 @@ from pinchpoint.run import preflight
 from pinchpoint.run.collecting import Collectors, LateValues
 from pinchpoint.run.live_judge import LiveSeconds, StopRules, longest_look_s
 from pinchpoint.run.manifest import first_manifest
-from pinchpoint.run.phases import LoadByHand, PhaseRunner
+from pinchpoint.run.phases import PhaseRunner, WebUiLoad
 from pinchpoint.run.preflight import Connected, places
 from pinchpoint.run.progress import Board, ProgressDisplay, machines_of
 from pinchpoint.run.prove import Prover, restore_leftover
@@ -61,7 +61,7 @@ class RunOptions:
     """
 
     keep_data: bool = False
-    crew: Crew = ONE_EACH
+    crew: WorkerOptions = ONE_EACH
     prove: bool = False
     resume: bool = False
     take_over: bool = False
@@ -135,7 +135,7 @@ def run(
             reach = partial(_reach, make)
             stage = _Stage(plan, live, store, progress, board, interrupts, ended, reach, options=options)
             if options.prove:
-                stage.prover = Prover(farm, plan, store, progress, stage.left_slower)
+                stage.prover = Prover(farm, plan, store, progress, stage.report_unrestored_slowdown)
             try:
                 live.limit(False)  # data is loaded at full speed, also on a farm that was up
                 stage.prepare(made)
@@ -143,7 +143,7 @@ def run(
             finally:
                 interrupts.shield()
                 try:
-                    stage.clear_away(made)
+                    stage.remove_data(made)
                 finally:
                     if not stage.is_ready:
                         store.discard()
@@ -170,11 +170,11 @@ def no_event(*_: Any, **__: Any) -> None:
     """Takes events of the controller's scenarios: only those that make load have events."""
 
 
-def _places(made: Mapping[str, Scenario]) -> list[str]:
+def _places(scenarios: Mapping[str, Scenario]) -> list[str]:
     """Where the scenarios keep what they made, a sentence for each place."""
     return [
         f"{name}: {target.place}, {target.inside}"
-        for name, scenario in made.items()
+        for name, scenario in scenarios.items()
         if scenario.writes
         for target in scenario.intent().targets
         if target.use == "written"
@@ -192,9 +192,9 @@ def _reach(make: Callable[[str], Scenario], name: str) -> None:
 
 
 def _preflight(
-    made: Mapping[str, Scenario], live: LiveFarm, stack: ExitStack
+    scenarios: Mapping[str, Scenario], live: LiveFarm, stack: ExitStack
 ) -> tuple[dict[str, Any], list[Connected]]:
-    checks, facts = preflight.check_scenarios(made)
+    checks, facts = preflight.check_scenarios(scenarios)
     connected = []
     for check, collector in preflight.connect(live.watches, stack):
         checks.append(check)
@@ -208,17 +208,17 @@ def _preflight(
 
 def _farm_here(live: LiveFarm) -> list[Processes]:
     """The farm's own processes on this machine; of an embedded farm what started its servers, too."""
-    found = []
+    result = []
     for kind, watch in live.watches:
         processes = tier_processes(watch) if kind == "local" else None
         if processes is None:
             continue
-        found.append(processes)
+        result.append(processes)
         for pid in processes.pids:
             with suppress(psutil.Error):
                 parent = psutil.Process(pid).ppid()
-                found += [Processes(pids=(parent,))] if parent > 1 else []
-    return found
+                result += [Processes(pids=(parent,))] if parent > 1 else []
+    return result
 
 
 class _Stage:
@@ -253,17 +253,17 @@ class _Stage:
         self._unproved = False
         self._rules_due = True
         self._ready: set[str] = set()  # the scenarios whose data is there
-        self._load_by_hand: LoadByHand | None = None
+        self._load_by_hand: WebUiLoad | None = None
         self.prover: Prover | None = None
         self.is_ready = False  # data and workers are there: of a run that ends before, nothing is kept
 
-    def left_slower(self, why: str) -> None:
+    def report_unrestored_slowdown(self, why: str) -> None:
         """Something of the farm is slower than it was found: the measurement stands, the farm does not."""
         self._ended.cut_short(ExitStatus.ENVIRONMENT, why)
 
-    def prepare(self, made: Mapping[str, Scenario]) -> None:
+    def prepare(self, scenarios: Mapping[str, Scenario]) -> None:
         """Make the data the scenarios need. Raises FarmUnavailable."""
-        for name, scenario in made.items():
+        for name, scenario in scenarios.items():
             self._store.event("prepare", scenario=name)
             try:
                 with self._interrupts.while_answering(partial(self._reach, name), partial(places, scenario)):
@@ -335,11 +335,11 @@ class _Stage:
         self._note_failures(pool)
         self._note_load_by_hand()
 
-    def _wait_ready(self, pool: GeneratorPool, crew: Crew) -> None:
+    def _wait_ready(self, pool: GeneratorPool, crew: WorkerOptions) -> None:
         if crew.web_ui_port is None:
             pool.wait_ready(lambda: self._interrupts.requested)
             return
-        self._load_by_hand = LoadByHand()
+        self._load_by_hand = WebUiLoad()
         pool.wait_ready(lambda: self._interrupts.requested, math.inf)
 
     def _note_load_by_hand(self) -> None:
@@ -372,7 +372,7 @@ class _Stage:
         )
         return sampler.start()
 
-    def _gather(self, pool: GeneratorPool, crew: Crew, elsewhere: Assignment) -> None:
+    def _gather(self, pool: GeneratorPool, crew: WorkerOptions, elsewhere: Assignment) -> None:
         """Wait for the workers of other machines. Raises FarmUnavailable where they do not come."""
         if crew.listen is None:
             return
@@ -381,10 +381,12 @@ class _Stage:
         for command in worker_commands(crew, elsewhere):
             self._progress.say(f"  {command}")
         self._progress.say(f"waiting at {host}:{port} for {crew.remote} workers")
-        found = pool.wait_joined(crew.remote, lambda: self._interrupts.requested, _GATHER_S)
-        if found < crew.remote:
+        result = pool.wait_joined(crew.remote, lambda: self._interrupts.requested, _GATHER_S)
+        if result < crew.remote:
             broken = [why for _, _, why in pool.failures()]
-            why = broken[0] if broken else f"{found} of {crew.remote} workers joined within {_GATHER_S:.0f} s"
+            why = (
+                broken[0] if broken else f"{result} of {crew.remote} workers joined within {_GATHER_S:.0f} s"
+            )
             self._ended.cut_short(ExitStatus.ENVIRONMENT, why)
             raise FarmUnavailable(why)
 
@@ -426,7 +428,7 @@ class _Stage:
             self._load_by_hand.set_users(fields["users"])
         self._store.event(event, **fields)
 
-    def clear_away(self, made: Mapping[str, Scenario]) -> None:
+    def remove_data(self, scenarios: Mapping[str, Scenario]) -> None:
         """Remove what ``prepare`` made on the farm; report what cannot be removed.
 
         Interrupted work stays: --resume continues it, and without --resume the next run makes it
@@ -443,7 +445,7 @@ class _Stage:
         self._progress.say("keeping the data it made" if keep_data else "removing the data it made")
         # What has crashed is not waited for: its clients would try again for a minute.
         ask_s = _ASK_CRASHED_S if self._live.crashed() else ASK_S
-        for name, scenario in made.items():
+        for name, scenario in scenarios.items():
             resumable = isinstance(scenario, Resumable) and scenario.resumable
             kept = unfinished and resumable and not keep_data
             if kept and name in self._ready:
@@ -484,9 +486,9 @@ class _Stage:
     def _must_end(self, pool: GeneratorPool) -> bool:
         pool.check_workers()
         self._note_disk_events()
-        if found := self._rules.broken(pool.loading(), self._collectors.silences()):
-            self._ended.cut_short(ExitStatus.GUARD, found.why)
-            self._store.event("guard", stop_rule=found.number, why=found.why)
+        if result := self._rules.broken(pool.loading(), self._collectors.silences()):
+            self._ended.cut_short(ExitStatus.GUARD, result.why)
+            self._store.event("guard", stop_rule=result.number, why=result.why)
         if self._rules_due and self._rules.due:
             self._rules_due = False
             for _, sentence in self._rules.not_measured():

@@ -152,11 +152,11 @@ def _load(
     return f"{text}, for {most_of_it}{time} ({model}){ends}"
 
 
-def _filled(one: Filled) -> str:
-    rows = "" if one.rows is None and one.size_bytes is not None else f", {_rows(one.rows)}"
-    size = _UNKNOWN if one.size_bytes is None else f"about {units.bytes_(one.size_bytes)}"
-    note = f" ({one.note})" if one.note else ""
-    return f"{one.what}{rows}, size {size}{note}"
+def _filled(filled: Filled) -> str:
+    rows = "" if filled.rows is None and filled.size_bytes is not None else f", {_rows(filled.rows)}"
+    size = _UNKNOWN if filled.size_bytes is None else f"about {units.bytes_(filled.size_bytes)}"
+    note = f" ({filled.note})" if filled.note else ""
+    return f"{filled.what}{rows}, size {size}{note}"
 
 
 def _rows(rows: float | None) -> str:
@@ -165,17 +165,17 @@ def _rows(rows: float | None) -> str:
     return counted(round(rows), "row")
 
 
-def _sent(one: Sent, count: float | None) -> str:
-    share = "" if one.share is None else f" {units.percent(one.share)},"
-    if one.rows == 0 and one.size_bytes == 0:
+def _sent(sent: Sent, count: float | None) -> str:
+    share = "" if sent.share is None else f" {units.percent(sent.share)},"
+    if sent.rows == 0 and sent.size_bytes == 0:
         written = "writes nothing"
-    elif one.rows is None or one.size_bytes is None:
+    elif sent.rows is None or sent.size_bytes is None:
         written = f"what it writes is {_UNKNOWN}"
     else:
-        written = f"writes {_rows(one.rows)}, {units.bytes_(one.size_bytes)} each"
-        if count is not None and one.share is not None:
-            written += f", {_rows(one.rows * one.share * count)} in all"
-    return f"{one.operation}:{share} {one.what}; {written}"
+        written = f"writes {_rows(sent.rows)}, {units.bytes_(sent.size_bytes)} each"
+        if count is not None and sent.share is not None:
+            written += f", {_rows(sent.rows * sent.share * count)} in all"
+    return f"{sent.operation}:{share} {sent.what}; {written}"
 
 
 def _total(sent: tuple[Sent, ...], count: float) -> str:

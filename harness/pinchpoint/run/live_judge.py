@@ -98,16 +98,16 @@ class LiveSeconds:
         """
         utc_s = time.time() - time.monotonic()
         with self._lock:
-            found = [
+            result = [
                 figures
                 for scenario in scenarios
                 for figures in self._seconds[scenario]
                 if begun + utc_s < figures["before_s"] <= ended + utc_s
             ]
         ok, failed, skipped, dropped = (
-            sum(one[name] for one in found) for name in ("ok", "failed", "skipped", "dropped")
+            sum(one[name] for one in result) for name in ("ok", "failed", "skipped", "dropped")
         )
-        times = percentiles_s((one["times"] for one in found), (50, 95, 99), dropped)
+        times = percentiles_s((one["times"] for one in result), (50, 95, 99), dropped)
         p50_s, p95_s, p99_s = times or (None,) * 3
         return Reported(ended - begun, ok, failed, dropped, p95_s, p50_s, p99_s, skipped)
 
@@ -206,8 +206,8 @@ def missed(step: HeldStep, objectives: Sequence[Objective], *, closed: bool = Fa
         return "nothing got through"
     for objective in objectives:
         for name in ("p50", "p95", "p99"):
-            promised, found = getattr(objective, f"{name}_s"), getattr(reported, f"{name}_s")
-            if promised is not None and found is not None and found > promised:
+            promised, result = getattr(objective, f"{name}_s"), getattr(reported, f"{name}_s")
+            if promised is not None and result is not None and result > promised:
                 return name
         if objective.errors_ratio is not None and (reported.error_ratio or 0.0) > objective.errors_ratio:
             return "errors"
@@ -312,8 +312,8 @@ class StepController:
 
     def _why_enough(self) -> str | None:
         if self._load.until == "objective":
-            found = missed(self._steps[-1], self._objectives, closed=self._closed)
-            return f"an objective was missed: {found}" if found else None
+            result = missed(self._steps[-1], self._objectives, closed=self._closed)
+            return f"an objective was missed: {result}" if result else None
         return saturated(self._steps, closed=self._closed)
 
     def _announce(self, number: int) -> None:
@@ -426,11 +426,11 @@ class StopRules:
         now = self._clock()
         for number, rule in enumerate(self._rules):
             if isinstance(rule, SilenceRule):
-                found = self._by_silence(number, rule, loading, silences)
+                result = self._by_silence(number, rule, loading, silences)
             else:
-                found = self._by_operations(number, rule, now) or self._by_samples(number, rule)
-            if found:
-                return RuleOutcome(number, found)
+                result = self._by_operations(number, rule, now) or self._by_samples(number, rule)
+            if result:
+                return RuleOutcome(number, result)
         return None
 
     def not_measured(self) -> list[RuleOutcome]:
@@ -457,14 +457,14 @@ class StopRules:
     ) -> str | None:
         if rule.silent == "collectors":
             watched = [one for one in silences if any(self._is_at(rule, host) for host in one.hosts)]
-            found = next((one for one in watched if one.for_s >= rule.for_s), None)
+            result = next((one for one in watched if one.for_s >= rule.for_s), None)
             if watched:
                 self._measured.add(number)
-            if found is None:
+            if result is None:
                 return None
-            why = found.why or "its last reading has not ended"
+            why = result.why or "its last reading has not ended"
             return (
-                f"stop_when: the collector {found.kind} of {', '.join(found.hosts)} gave no reading for "
+                f"stop_when: the collector {result.kind} of {', '.join(result.hosts)} gave no reading for "
                 f"{units.seconds(rule.for_s)}: {why}"
             )
         names = [name for name in loading if rule.scenario in (None, name)]
@@ -503,14 +503,14 @@ class StopRules:
 
     def _by_samples(self, number: int, rule: StopRule) -> str | None:
         with self._lock:
-            found = [
+            result = [
                 (host, instance, beyond.value)
                 for (of, host, instance), beyond in self._beyond.items()
                 if of == number and beyond.until - beyond.since >= rule.for_s
             ]
-        if not found:
+        if not result:
             return None
-        host, instance, value = found[0]
+        host, instance, value = result[0]
         return self._sentence(rule, value, f"on {host}" + (f" ({instance})" if instance else ""))
 
     def _sentence(self, rule: StopRule, value: float, where: str) -> str:
@@ -553,5 +553,5 @@ def _what(rule: StopRule | SilenceRule) -> str:
 def _of(rule: StopRule | SilenceRule) -> str:
     """The scenario, host, tier or disk of a rule; "" for all."""
     named = {name: getattr(rule, name, None) for name in ("scenario", "host", "tier", "role")}
-    said = [f"{name} {value}" for name, value in named.items() if value]
-    return f" of {', '.join(said)}" if said else ""
+    lines = [f"{name} {value}" for name, value in named.items() if value]
+    return f" of {', '.join(lines)}" if lines else ""

@@ -54,11 +54,11 @@ def first_manifest(
     hosts: dict[str, Any] = {}
     intervals_s = []
     for connected in collectors:
-        found = connected.inventory
+        result = connected.inventory
         # The exporter's scraper sets the interval.
-        reported = (inventory.get("scrape_interval_s") for inventory in found.values())
+        reported = (inventory.get("scrape_interval_s") for inventory in result.values())
         intervals_s.append(next((seconds for seconds in reported if seconds), INTERVAL_S))
-        for host, inventory in masked_value(found).items():
+        for host, inventory in masked_value(result).items():
             known = hosts.setdefault(host, {})
             missing = [*known.get("not_measured", ()), *inventory.get("not_measured", ())]
             known |= {**inventory, "not_measured": missing}  # a host may have several collectors
@@ -83,7 +83,7 @@ def first_manifest(
             for connected, interval_s in zip(collectors, intervals_s, strict=True)
         ],
         "content": live.content,
-        "warnings": masked_value([*live.warnings, *_said_of(endpoints), *placed]),
+        "warnings": masked_value([*live.warnings, *_reports_of(endpoints), *placed]),
     }
 
 
@@ -92,23 +92,24 @@ def declared_places(hosts: dict[str, Any], farm: Farm) -> Iterator[str]:
     for tier in farm.tiers.values():
         for name, host in tier.hosts.items():
             for what, declared in (("region", host.region or farm.region), ("zone", host.zone)):
-                found = hosts.get(name, {}).get(what)
+                result = hosts.get(name, {}).get(what)
                 if declared is None:
                     continue
-                if found not in (None, declared):
-                    yield f"the {what} of {name} is {found}, as the machine says, not {declared} of farm.yaml"
+                if result not in (None, declared):
+                    own = f"{result}, as the machine says"
+                    yield f"the {what} of {name} is {own}, not {declared} of farm.yaml"
                 elif name in hosts:
                     hosts[name][what] = declared
     for inventory in hosts.values() if farm.region else ():  # an embedded farm's need not be declared
         inventory.setdefault("region", farm.region)
 
 
-def _said_of(endpoints: Mapping[str, Any]) -> list[str]:
+def _reports_of(endpoints: Mapping[str, Any]) -> list[str]:
     """What a reader must know of the servers: above all where an acknowledged write is less than durable."""
-    found = [
+    result = [
         warning
         for facts in endpoints.values()
         for said in facts.values()
         for warning in (said or {}).get("warnings", ())
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(result))

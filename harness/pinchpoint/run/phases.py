@@ -26,7 +26,7 @@ HELD = (Closed, Open, Soak)
 """Load models with a constant load, on which a steady state can be detected; bursts and ramps change."""
 
 
-class LoadByHand:
+class WebUiLoad:
     """Changes on Locust's page: set by the generator's thread, read by the run's."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class PhaseRunner:
         progress: ProgressDisplay,
         must_end: Callable[[], bool],
         prover: Prover | None = None,
-        load_by_hand: LoadByHand | None = None,
+        load_by_hand: WebUiLoad | None = None,
         statements: TopStatements | None = None,
     ) -> None:
         self._statements = statements or TopStatements(())
@@ -104,8 +104,8 @@ class PhaseRunner:
                 self._begin(late)
                 self._statements.begin()
                 going_on = self._measure()
-                if found := self._statements.end():
-                    self._store.manifest["statements"] = masked_value(found)
+                if result := self._statements.end():
+                    self._store.manifest["statements"] = masked_value(result)
         if self._prover and not going_on:
             self._prover.not_begun("the run ended before its measuring did")
         elif self._prover:
@@ -165,9 +165,9 @@ class PhaseRunner:
         return load.every_s if isinstance(load, Burst) else 0.0
 
     def _note_warm_up(self, lasted_s: float, unsettled: list[str]) -> None:
-        found = {"lasted_s": round(lasted_s, 1), "settled": not unsettled, "unsettled": unsettled}
-        self._store.manifest["warm_up"] = found
-        self._store.event("warmed_up", **found)
+        result = {"lasted_s": round(lasted_s, 1), "settled": not unsettled, "unsettled": unsettled}
+        self._store.manifest["warm_up"] = result
+        self._store.event("warmed_up", **result)
 
     def _measure(self) -> bool:
         measure = self._plan.phases.measure
@@ -207,8 +207,8 @@ class PhaseRunner:
 
     @property
     def _phases(self) -> list[dict[str, str | None]]:
-        found: list[dict[str, str | None]] = self._store.manifest["phases"]
-        return found
+        result: list[dict[str, str | None]] = self._store.manifest["phases"]
+        return result
 
     def _measure_from_now(self, users: dict[str, int]) -> None:
         """Someone has set the load: what was measured before is not what is judged."""

@@ -90,7 +90,7 @@ class Connected:
 
 
 def check_scenarios(
-    made: Mapping[str, Scenario], say: Say = lambda _: None
+    scenarios: Mapping[str, Scenario], say: Say = lambda _: None
 ) -> tuple[list[HostCheck], dict[str, Any]]:
     """Reach every endpoint, side by side; (checks, what the servers said of themselves by scenario).
 
@@ -100,40 +100,40 @@ def check_scenarios(
     def check(name: str) -> tuple[HostCheck, dict[str, Any]]:
         facts = {}
         try:
-            facts[name] = dict(within(CHECK_S, made[name].check))
-            done = HostCheck(f"scenario {name}", ok=True, found=_said(facts[name]))
+            facts[name] = dict(within(CHECK_S, scenarios[name].check))
+            done = HostCheck(f"scenario {name}", ok=True, found=_reported(facts[name]))
         except ScenarioError as error:
             done = HostCheck(f"scenario {name}", ok=False, found=str(error))
         except TimeoutError as error:
             remedy = "look whether it answers, and for a proxy or firewall on the way"
-            found = f"{places(made[name])}: {error}; {remedy}"
-            done = HostCheck(f"scenario {name}", ok=False, found=found)
+            result = f"{places(scenarios[name])}: {error}; {remedy}"
+            done = HostCheck(f"scenario {name}", ok=False, found=result)
         say(done)
         return done, facts
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = list(pool.map(check, made))
-    return [done for done, _ in found], {name: said for _, facts in found for name, said in facts.items()}
+        result = list(pool.map(check, scenarios))
+    return [done for done, _ in result], {name: said for _, facts in result for name, said in facts.items()}
 
 
 def places(scenario: Scenario) -> str:
     """The servers it uses, as far as that is known without one that does not answer."""
-    found: list[str] = []
+    result: list[str] = []
     with suppress(ScenarioError, TimeoutError):
-        found = [target.place for target in within(_PLACES_S, scenario.intent).targets]
-    return ", ".join(dict.fromkeys(found)) or "a server"
+        result = [target.place for target in within(_PLACES_S, scenario.intent).targets]
+    return ", ".join(dict.fromkeys(result)) or "a server"
 
 
-def _said(facts: Mapping[str, Any]) -> str:
+def _reported(facts: Mapping[str, Any]) -> str:
     """What the servers said of themselves, short: ``sql: postgresql 18.6; search: reachable``."""
-    found = []
-    for endpoint, said in facts.items():
-        words = [str(said[key]) for key in ("server", "version") if said.get(key)] if said else []
-        words += [f"by {said['driver']}"] if said and said.get("driver") else []
-        found.append(f"{endpoint}: {' '.join(words) or 'reachable'}")
-        found += said.get("rights", []) if said else []
-        found += said.get("warnings", []) if said else []
-    return "; ".join(found)
+    result = []
+    for endpoint, answer in facts.items():
+        words = [str(answer[key]) for key in ("server", "version") if answer.get(key)] if answer else []
+        words += [f"by {answer['driver']}"] if answer and answer.get("driver") else []
+        result.append(f"{endpoint}: {' '.join(words) or 'reachable'}")
+        result += answer.get("rights", []) if answer else []
+        result += answer.get("warnings", []) if answer else []
+    return "; ".join(result)
 
 
 def connect(
@@ -203,9 +203,9 @@ def _reached_and_read(
     except Exception as error:  # noqa: BLE001 - a driver's own error is that host's, and no other's
         return HostCheck(what, ok=False, found=f"{type(error).__name__}: {error}", about=about), None
     required = any(watch.required for watch in group)
-    found = f"{counted(len(samples), 'value')} in a reading"
+    result = f"{counted(len(samples), 'value')} in a reading"
     connected = Connected(kind, hosts, collector, required, inventory)
-    return HostCheck(what, ok=True, found=found, about=about), connected
+    return HostCheck(what, ok=True, found=result, about=about), connected
 
 
 def check_space(out: Path) -> HostCheck:
@@ -222,8 +222,8 @@ def check_space(out: Path) -> HostCheck:
         )
     free = shutil.disk_usage(nearest).free
     if free < _SPACE_BYTES:
-        found = f"{free // 10**6} MB free in {nearest}, a run may need {_SPACE_BYTES // 10**6} MB; make room"
-        return HostCheck(what, ok=False, found=found)
+        result = f"{free // 10**6} MB free in {nearest}, a run may need {_SPACE_BYTES // 10**6} MB; make room"
+        return HostCheck(what, ok=False, found=result)
     return HostCheck(what, ok=True, found=f"writable, {free // 10**9} GB free")
 
 
@@ -234,11 +234,11 @@ _BUSY_RATIO = 1 / 3
 def check_load_here() -> HostCheck:
     """How busy this machine, which generates the load, is before the load begins; takes a second."""
     busy = psutil.cpu_percent(_BETWEEN_S) / 100
-    found = f"{percent(busy)} busy before the load begins"
+    result = f"{percent(busy)} busy before the load begins"
     if busy >= _BUSY_RATIO:
-        found += "; the run may be invalid: end the other work, or run from another machine"
-        return HostCheck("load generator (this machine)", ok=True, warning=True, found=found)
-    return HostCheck("load generator (this machine)", ok=True, found=found)
+        result += "; the run may be invalid: end the other work, or run from another machine"
+        return HostCheck("load generator (this machine)", ok=True, warning=True, found=result)
+    return HostCheck("load generator (this machine)", ok=True, found=result)
 
 
 _BETWEEN_S = 1.0
@@ -379,14 +379,14 @@ class FirstReadings:
             return
         facts = self.facts[host]
         if self.times[host] < 2:
-            found = f"fewer than two readings came within {_PATIENCE_S:.0f} s"
+            result = f"fewer than two readings came within {_PATIENCE_S:.0f} s"
             yield ProofCheck(
-                host, kind, "read twice", "failed", found, "look at the host's load and its link"
+                host, kind, "read twice", "failed", result, "look at the host's load and its link"
             )
             return
         measured = sum(each.value is not None for each in samples)
-        found = f"{measured} values of {len({each.metric for each in samples})} metrics"
-        yield ProofCheck(host, kind, "read twice", "ok", found)
+        result = f"{measured} values of {len({each.metric for each in samples})} metrics"
+        yield ProofCheck(host, kind, "read twice", "ok", result)
         yield from _units(host, kind, samples, facts, broken)
         yield from _counters(host, kind, samples, facts, broken)
         yield from _busy(host, kind, samples)
@@ -413,9 +413,9 @@ def _counters(
 ) -> Iterator[ProofCheck]:
     up, rates = moved(samples)
     if rates and not up:
-        found = f"none of {rates} rates and shares was above 0: the counters stand still"
+        result = f"none of {rates} rates and shares was above 0: the counters stand still"
         yield ProofCheck(
-            host, kind, "counters", broken, found, "start the host's counters anew, or its exporter"
+            host, kind, "counters", broken, result, "start the host's counters anew, or its exporter"
         )
     elif rates:
         yield ProofCheck(host, kind, "counters", "ok", f"{up} of {rates} rates and shares moved")
@@ -423,8 +423,8 @@ def _counters(
         remedy = "look whether the host, or its exporter, shows it"
         yield ProofCheck(host, kind, metric, broken, "the reading does not have it", remedy)
     if lacking := unread(samples):
-        found = f"had no value in this reading: {', '.join(lacking)}"
-        yield ProofCheck(host, kind, "counters", "not measured", found, "check again; then see the rights")
+        result = f"had no value in this reading: {', '.join(lacking)}"
+        yield ProofCheck(host, kind, "counters", "not measured", result, "check again; then see the rights")
     for each in facts.get("not_measured", ()):
         name = f"{each['metric']} {each['instance']}".strip()
         yield ProofCheck(host, kind, name, "not measured", each["why"], each["remedy"])
@@ -435,10 +435,10 @@ def _busy(host: str, kind: str, samples: Sequence[Sample]) -> Iterator[ProofChec
     for sample in samples:
         if (sample.metric, sample.instance) == ("cpu.busy_ratio", "") and sample.value is not None:
             busy = sample.value >= _BUSY_RATIO
-            found = f"{percent(sample.value)} of its CPU is used before the load begins"
+            result = f"{percent(sample.value)} of its CPU is used before the load begins"
             remedy = "end the other work on it, or test at another time: the verdict may be uncertain"
             outcome: Outcome = "warning" if busy else "ok"
-            yield ProofCheck(host, kind, "other work", outcome, found, remedy if busy else None)
+            yield ProofCheck(host, kind, "other work", outcome, result, remedy if busy else None)
 
 
 def _rights(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[ProofCheck]:
@@ -446,13 +446,13 @@ def _rights(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[ProofChe
     server = facts.get("database")
     if not server:
         return
-    said = [f"{key} {server[key]}" for key in ("role", "sees") if server.get(key)]
-    found = "; ".join(said) or "the server does not say whom it took us for"
+    lines = [f"{key} {server[key]}" for key in ("role", "sees") if server.get(key)]
+    result = "; ".join(lines) or "the server does not say whom it took us for"
     if "settings" in server and server["settings"] is None:
         remedy = "grant the monitoring role what docs/database-collectors.md lists"
-        yield ProofCheck(host, kind, "rights", "not measured", f"{found}; settings may not be read", remedy)
+        yield ProofCheck(host, kind, "rights", "not measured", f"{result}; settings may not be read", remedy)
     else:
-        yield ProofCheck(host, kind, "rights", "ok", found)
+        yield ProofCheck(host, kind, "rights", "ok", result)
 
 
 def _processes(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[ProofCheck]:
@@ -460,23 +460,23 @@ def _processes(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[Proof
     servers = facts.get("tier_processes") or []
     if not servers:
         return
-    found = "; ".join(map(_server, servers))
+    result = "; ".join(map(_server, servers))
     name, count = Counter(each["name"] for each in servers).most_common(1)[0]
     if count == 1:
-        yield ProofCheck(host, kind, "processes", "ok", found)
+        yield ProofCheck(host, kind, "processes", "ok", result)
         return
     which = "`port: N`, or `command_line: TEXT` beside `process:`" if kind == "local" else "a host of its own"
     remedy = f"if not all of them are the tier's, say which one is: {which}"
     yield ProofCheck(
-        host, kind, "processes", "warning", f"{count} servers named {name} are counted: {found}", remedy
+        host, kind, "processes", "warning", f"{count} servers named {name} are counted: {result}", remedy
     )
 
 
-def _server(said: Mapping[str, Any]) -> str:
-    ports = ", ".join(map(str, said["ports"]))
+def _server(text: Mapping[str, Any]) -> str:
+    ports = ", ".join(map(str, text["ports"]))
     where = [f"port {ports}"] if ports else []
-    where += [said["directory"]] if said["directory"] else []
-    return f"{said['name']} {said['pid']}" + (f" ({', '.join(where)})" if where else "")
+    where += [text["directory"]] if text["directory"] else []
+    return f"{text['name']} {text['pid']}" + (f" ({', '.join(where)})" if where else "")
 
 
 def _clock(host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any]) -> ProofCheck:
@@ -487,13 +487,13 @@ def _clock(host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, 
     error_s = latest.get("collector.clock_error_s", facts["clock"]["error_s"])
     if offset_s is None or error_s is None:
         return ProofCheck(host, kind, "clock", "not measured", "it has not reported its time", "check again")
-    found = (
+    result = (
         f"{seconds(abs(offset_s))} {'ahead' if offset_s > 0 else 'behind'}, give or take {seconds(error_s)}"
     )
     if abs(offset_s) > WARN_OFFSET_S:
         remedy = "set it by NTP; samples are corrected, but its logs and files do not fit the run's times"
-        return ProofCheck(host, kind, "clock", "warning", found, remedy)
-    return ProofCheck(host, kind, "clock", "ok", found)
+        return ProofCheck(host, kind, "clock", "warning", result, remedy)
+    return ProofCheck(host, kind, "clock", "ok", result)
 
 
 def _writes(farm: Farm, connected: Connected, watch: Watch) -> Iterator[ProofCheck]:
@@ -502,8 +502,8 @@ def _writes(farm: Farm, connected: Connected, watch: Watch) -> Iterator[ProofChe
     for role, folder in _allowed(farm, watch).items():
         if farm.environment == "production":
             remedy = "leave `write_test:` out, or prove it on a copy of the farm"
-            found = "the farm is production: nothing is written there"
-            yield ProofCheck(watch.host, connected.kind, f"write {role}", "not measured", found, remedy)
+            result = "the farm is production: nothing is written there"
+            yield ProofCheck(watch.host, connected.kind, f"write {role}", "not measured", result, remedy)
         elif folder not in tried:
             tried.add(folder)
             seen = prove_write(connected.collector, connected.kind, watch, role, folder)
@@ -541,8 +541,8 @@ def implausible(samples: Sequence[Sample], facts: Mapping[str, Any]) -> list[str
         samples: one reading of one host.
         facts: the host's inventory: its memory, and how many cores its tier may use.
     """
-    found = [sentence for sample in samples if (sentence := _beyond(sample))]
-    return [*found, *_beside(samples, facts)]
+    result = [sentence for sample in samples if (sentence := _beyond(sample))]
+    return [*result, *_beside(samples, facts)]
 
 
 def _beyond(sample: Sample) -> str | None:
@@ -629,12 +629,12 @@ def absent(samples: Iterable[Sample], facts: Mapping[str, Any]) -> list[str]:
     names = {(each.metric, each.instance) for each in samples}
     if not any(metric.startswith(("cpu.", "mem.", "disk.")) for metric, _ in names):
         return []  # it watches no machine, but a server from within
-    said = {each["metric"] for each in facts.get("not_measured", ())}
+    answer = {each["metric"] for each in facts.get("not_measured", ())}
     wanted = [("cpu.busy_ratio", ""), ("mem.available_bytes", "")]
     for role in facts.get("roles", {}).values():
         if role.get("device"):
             wanted += [(f"disk.{what}", role["device"]) for what in _OF_A_DISK]
-    lacking = [each for each in dict.fromkeys(wanted) if each not in names and each[0] not in said]
+    lacking = [each for each in dict.fromkeys(wanted) if each not in names and each[0] not in answer]
     return [f"{metric} {instance}".strip() for metric, instance in lacking]
 
 
@@ -732,8 +732,8 @@ def there(watch: Watch, folder: str) -> int:
         block=_BLOCK_BYTES,
         count=SIZE_BYTES // _BLOCK_BYTES,
     )
-    said = ssh.run(Address.of(watch.options), "exec /bin/sh", given=script, timeout_s=_LIMIT_S + 20)
-    return int(said)
+    answer = ssh.run(Address.of(watch.options), "exec /bin/sh", given=script, timeout_s=_LIMIT_S + 20)
+    return int(answer)
 
 
 WRITERS: Mapping[str, Callable[[Watch, str], int]] = {"local": here, "ssh": there, "agent": there}
@@ -822,19 +822,19 @@ def judge(
         for name, seen in by_device.items()
         if name not in kin and seen is not None and seen >= written * _SEEN_RATIO
     ]
-    said = f"{bytes_(written)} written in {folder}, {bytes_(on_it)} seen on {device}"
+    text = f"{bytes_(written)} written in {folder}, {bytes_(on_it)} seen on {device}"
     if on_it >= written * _SEEN_RATIO:
         if not others:
-            return WriteTest("ok", f"{said}, on no other disk as much")
-        why = f"{said}, and as much on {', '.join(others)}"
+            return WriteTest("ok", f"{text}, on no other disk as much")
+        why = f"{text}, and as much on {', '.join(others)}"
         return WriteTest("warning", why, "mirrored, or others write there: try again when the host is quiet")
     if others:
         remedy = (
             f"say `device: {others[0]}` or a path that lies on {device}, as `write_test:` and as the role's"
         )
-        return WriteTest("failed", f"{said}; it was seen on {', '.join(others)}", remedy)
+        return WriteTest("failed", f"{text}; it was seen on {', '.join(others)}", remedy)
     return WriteTest(
-        "failed", f"{said}, and on no other disk", "the disk's counters are broken, or it is hidden here"
+        "failed", f"{text}, and on no other disk", "the disk's counters are broken, or it is hidden here"
     )
 
 

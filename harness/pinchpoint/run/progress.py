@@ -47,7 +47,7 @@ class Machine:
 
 def machines_of(hosts: Mapping[str, Mapping[str, Any]]) -> list[Machine]:
     """The machines of a manifest's hosts; hosts that share a machine are one."""
-    found = []
+    result = []
     for names in machines(hosts).values():
         roles: dict[str, tuple[str, list[tuple[str, str]]]] = {}
         for host in names:
@@ -59,8 +59,8 @@ def machines_of(hosts: Mapping[str, Mapping[str, Any]]) -> list[Machine]:
         }
         disks = {(host, device): of for device, (host, of) in roles.items()}
         of_tiers = {host: str(hosts[host]["tier"]) for host in names}
-        found.append(Machine(machine_name(hosts, names), of_tiers, tiers, disks))
-    return found
+        result.append(Machine(machine_name(hosts, names), of_tiers, tiers, disks))
+    return result
 
 
 class Board:
@@ -92,13 +92,13 @@ class Board:
     def scenarios(self) -> dict[str, dict[str, Any]]:
         """Per scenario, over all workers: ok and failed per second, dropped, the worst worker's p95."""
         with self._lock:
-            found = {}
+            result = {}
             for scenario, workers in self._scenarios.items():
                 figures = list(workers.values())
                 p95s = [figure["p95_s"] for figure in figures if figure["p95_s"] is not None]
                 sums = {key: sum(figure[key] for figure in figures) for key in ("ok", "failed", "dropped")}
-                found[scenario] = {**sums, "p95_s": max(p95s, default=None)}
-            return found
+                result[scenario] = {**sums, "p95_s": max(p95s, default=None)}
+            return result
 
     def done(self, scenario: str) -> int:
         """How many operations of a scenario have ended well since the load began."""

@@ -194,10 +194,10 @@ def _run_name(directory: Path) -> str:
 def _check_no_secret(directory: Path) -> None:
     """A manifest is written without secrets; one that was edited since may hold one."""
     manifest = read_manifest(directory)
-    found = next(_differences(manifest, redacted_value(manifest), ""), None)
-    if found is not None:
+    result = next(_differences(manifest, redacted_value(manifest), ""), None)
+    if result is not None:
         raise InputError(
-            f"{directory / MANIFEST}: {found}: holds what looks like a secret; replace it by ***"
+            f"{directory / MANIFEST}: {result}: holds what looks like a secret; replace it by ***"
         )
 
 
@@ -263,12 +263,12 @@ def _index(file: Path, archive: zipfile.ZipFile) -> tuple[Index, bytes]:
 
 def _read(file: Path, archive: zipfile.ZipFile, name: str, most: int) -> bytes:
     with archive.open(name) as packed:
-        found = packed.read(most + 1)
-    if len(found) > most:
+        result = packed.read(most + 1)
+    if len(result) > most:
         raise InputError(
             f"{file}: {name}: is larger than {most} bytes; this is no archive of `pinchpoint pack`"
         )
-    return found
+    return result
 
 
 def _check_entries(file: Path, archive: zipfile.ZipFile, index: Index) -> None:
@@ -332,9 +332,9 @@ def _check_signature(file: Path, archive: zipfile.ZipFile, index: bytes, signers
         signature.flush()
         given = ("-s", signature.name)
         if signers is None:
-            said = _ssh_keygen("check-novalidate", *given, data=index, remedy=_COPY, wrong=wrong).decode()
-            key = re.search(r"(\S+ key \S+)\s*$", said)
-            who = key.group(1) if key else said.strip()
+            answer = _ssh_keygen("check-novalidate", *given, data=index, remedy=_COPY, wrong=wrong).decode()
+            key = re.search(r"(\S+ key \S+)\s*$", answer)
+            who = key.group(1) if key else answer.strip()
             return f"signed with the {who}; whose key that is was not checked (--signers FILE)"
         known = ("-f", str(signers))
         unknown = f"{file}: is signed by no key of {signers}"
@@ -361,6 +361,6 @@ def _ssh_keygen(
             "ssh-keygen is not installed, and signatures need it; install OpenSSH's client (8.2 or newer)"
         ) from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise InputError(f"{wrong} ({said[-1] if said else 'ssh-keygen failed'}); {remedy}")
+        answer = done.stderr.decode(errors="replace").strip().splitlines()
+        raise InputError(f"{wrong} ({answer[-1] if answer else 'ssh-keygen failed'}); {remedy}")
     return done.stdout

@@ -98,8 +98,8 @@ def compact_closed(directory: Path, step_s: int = 1) -> bounds.Tally:
     Raises:
         OSError: a part cannot be written.
     """
-    found, nonsense = segments(directory), bounds.Tally()
-    for segment, following in itertools.pairwise(found):
+    result, nonsense = segments(directory), bounds.Tally()
+    for segment, following in itertools.pairwise(result):
         if _writer(segment) == _writer(following):
             _compact(segment, step_s, nonsense)
     return nonsense
@@ -116,14 +116,14 @@ def tables(directory: Path, step_s: int = 1) -> tuple[pa.Table, pa.Table]:
 
 def last_ns(directory: Path) -> int | None:
     """When the last thing in a journal folder was measured, UTC nanoseconds; None if it holds nothing."""
-    found: list[int] = []
+    result: list[int] = []
     for operations, samples in _pairs(directory, 1, bounds.Tally()):
         if operations.num_rows:
             ends = pc.add(operations["time_s"], operations["interval_s"])
-            found.append(round(pc.max(ends).as_py()) * 1_000_000_000)
+            result.append(round(pc.max(ends).as_py()) * 1_000_000_000)
         if samples.num_rows:
-            found.append(pc.max(samples["time_ns"]).as_py())
-    return max(found, default=None)
+            result.append(pc.max(samples["time_ns"]).as_py())
+    return max(result, default=None)
 
 
 def merge(directory: Path, operations: Path, samples: Path, step_s: int = 1) -> bounds.Tally:

@@ -96,8 +96,8 @@ def content_of(path: Path, remedy: str) -> bytes:
         raise
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}; {remedy}") from error
-    found = f"{size:,} bytes; allowed: {MOST_BYTES:,}" if plain else "is no plain file"
-    raise InputError(f"{path}: {found}; {remedy}")
+    result = f"{size:,} bytes; allowed: {MOST_BYTES:,}" if plain else "is no plain file"
+    raise InputError(f"{path}: {result}; {remedy}")
 
 
 def most_unpacked(path: Path, times: int = _MOST_UNPACKED) -> int:
@@ -131,10 +131,10 @@ def parsed(data: bytes, form: Any, where: str, remedy: str, schema: str | None =
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
         raise InputError(f"{where}: cannot be read as JSON: {error}; {remedy}") from error
-    found = content.get("schema", schema) if schema and isinstance(content, dict) else schema
-    if found != schema:
+    result = content.get("schema", schema) if schema and isinstance(content, dict) else schema
+    if result != schema:
         known = f'this version of Pinchpoint reads "{schema}"'
-        raise InputError(f"{where}: schema: found {_words(found)}; {known}; {remedy}")
+        raise InputError(f"{where}: schema: found {_words(result)}; {known}; {remedy}")
     problems, record = list(dict.fromkeys(_odd_numbers(content, ()))), None
     if not problems:
         try:
@@ -165,19 +165,19 @@ def _odd_numbers(value: Any, place: Place) -> Iterator[str]:
         yield f"{dotted(place)}: found a number of more than 64 bits; allowed: a number of 64 bits"
 
 
-def _problem(found: ErrorDetails, content: Any) -> str:
+def _problem(details: ErrorDetails, content: Any) -> str:
     """``FIELD: what was found; what is allowed``."""
     place: list[str | int] = []
     value: Any = content
-    for step in found["loc"]:
+    for step in details["loc"]:
         # Pydantic also names the variant of a union, and what is missing: these are no places here.
         there = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
         if step in there:
             place, value = [*place, step], operator.getitem(value, step)
-    kind, ctx = found["type"], found.get("ctx", {})
+    kind, ctx = details["type"], details.get("ctx", {})
     if kind == "missing":
-        return f"{dotted((*place, found['loc'][-1]))}: missing"
-    allowed = found["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+        return f"{dotted((*place, details['loc'][-1]))}: missing"
+    allowed = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if kind in (
         "union_tag_invalid",
         "union_tag_not_found",

@@ -52,9 +52,9 @@ def by_series(samples: pa.Table, most_rows: int) -> Iterator[Ints]:
         codes *= max(of_disk.size, of_others.size)
         codes += np.where(of_disks, of_disk.rank, of_others.rank)
     possible = (metric.size + instance.size) * max(host.size, instance.size) * max(metric.size, host.size)
-    number, found = numbered(codes, possible)
+    number, result = numbered(codes, possible)
     # Sixteen bits are sorted digit by digit, several times as fast.
-    small = number.astype(np.uint16) if len(found) <= np.iinfo(np.uint16).max else number
+    small = number.astype(np.uint16) if len(result) <= np.iinfo(np.uint16).max else number
     order = np.argsort(small, kind="stable")
     begin = 0
     for end in [*(np.flatnonzero(np.diff(first[order])) + 1).tolist(), len(order)]:
@@ -85,11 +85,11 @@ def numbered(codes: Ints, possible: int) -> tuple[Ints, Ints]:
         possible: how many different ones there can be.
     """
     if possible > _DENSE:
-        found, number = np.unique(codes, return_inverse=True)
-        return number, found
+        result, number = np.unique(codes, return_inverse=True)
+        return number, result
     there = np.zeros(possible, dtype=bool)
     there[codes] = True
-    found = np.flatnonzero(there)
+    result = np.flatnonzero(there)
     rank = np.empty(possible, dtype=np.int64)  # only what is there is written, and read
-    rank[found] = np.arange(len(found))
-    return rank[codes], found
+    rank[result] = np.arange(len(result))
+    return rank[codes], result

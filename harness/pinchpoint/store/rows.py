@@ -97,11 +97,11 @@ def unreadable(path: Path | str, error: OSError | pa.ArrowException, remedy: str
     return InputError(f"{path}: cannot be read: {error}{remedy and f'; {remedy}'}")
 
 
-def check_columns(path: Path | str, found: pa.Schema, allowed: pa.Schema) -> None:
+def check_columns(path: Path | str, schema: pa.Schema, allowed: pa.Schema) -> None:
     """Raises InputError: what is missing would be read as null, and no row be counted."""
-    if not found.equals(allowed):
+    if not schema.equals(allowed):
         raise InputError(
-            f"{path}: cannot be read: its columns are {_listed(found)}; allowed: {_listed(allowed)}; {AGAIN}"
+            f"{path}: cannot be read: its columns are {_listed(schema)}; allowed: {_listed(allowed)}; {AGAIN}"
         )
 
 
@@ -147,8 +147,8 @@ def _problems(table: pa.Table, first: int) -> Iterator[str]:
 
 def _problem(name: str, column: pa.ChunkedArray, fine: pa.ChunkedArray, first: int, allowed: str) -> str:
     row = pc.index(pc.fill_null(fine, True), False).as_py()
-    found = column[row].as_py()
-    shown = "null" if found is None else repr(found)[:60]
+    result = column[row].as_py()
+    shown = "null" if result is None else repr(result)[:60]
     return f"{name}: found {shown} in row {first + row + 1}; allowed: {allowed}"
 
 

@@ -92,21 +92,21 @@ class UnreadSamples:
         Raises:
             InputError: the file is damaged.
         """
-        found = [bounds for bounds in self._left if _may_hold(bounds, wanted)]
-        numbers = sorted(itertools.chain.from_iterable(self._left.pop(bounds) for bounds in found))
+        result = [bounds for bounds in self._left if _may_hold(bounds, wanted)]
+        numbers = sorted(itertools.chain.from_iterable(self._left.pop(bounds) for bounds in result))
         if not numbers:
             return iter(())
         return self._possible(work, numbers)
 
     def _possible(self, work: Callable[[pa.Table], _T], numbers: Iterable[int]) -> Iterator[_T]:
         def checked(table: pa.Table) -> tuple[_T, Tally]:
-            found = Tally()  # several threads are at it
-            return work(possible_samples(table, found)), found
+            result = Tally()  # several threads are at it
+            return work(possible_samples(table, result)), result
 
         in_table = isinstance(self._samples, pa.Table)
         results = self._in_table(checked) if in_table else self._in_file(checked, numbers)
-        for result, found in results:
-            for one in found.found.values():
+        for result, value in results:
+            for one in value.found.values():
                 self.nonsense.add(one)
             yield result
 
@@ -230,11 +230,11 @@ def table(samples: Samples) -> pa.Table:
         return samples
     path = samples.files[0]
     try:
-        found = samples.to_table()
+        result = samples.to_table()
     except (OSError, pa.ArrowException) as error:
         raise rows.unreadable(path, error) from error
-    rows.check(path, found)
-    return possible_samples(found, Tally())
+    rows.check(path, result)
+    return possible_samples(result, Tally())
 
 
 def holds_values(samples: Samples) -> bool:
@@ -297,8 +297,8 @@ def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
         connection.register("samples", samples)
         return
     path = samples.files[0]
-    found = Path(path).stat()
-    whole = not _read_once(path, found.st_mtime_ns, found.st_size)
+    result = Path(path).stat()
+    whole = not _read_once(path, result.st_mtime_ns, result.st_size)
     name, quoted = "samples" if whole else "stored_samples", path.replace("'", "''")
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM read_parquet('{quoted}')")
     if whole:

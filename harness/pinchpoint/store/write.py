@@ -200,8 +200,8 @@ class RunWriter:
     def compact(self) -> None:
         """Turn closed journal segments into Parquet parts."""
         with self._writing():
-            found = compact.compact_closed(self.journal, step_s(self.manifest, utc()))
-        for sentence in sentences(found.found.values()):
+            result = compact.compact_closed(self.journal, step_s(self.manifest, utc()))
+        for sentence in sentences(result.found.values()):
             self.warn(sentence)
 
     def finish(self, state: str) -> None:
@@ -264,10 +264,10 @@ def what_is_kept(directory: Path, error: OSError | None = None) -> str:
 def finish(directory: Path, manifest: dict[str, Any], state: str, ended: str) -> None:
     """From journal to finished run; the journal goes only after all else is in place. Raises OSError."""
     journal = directory / JOURNAL
-    found = compact.merge(journal, directory / OPERATIONS, directory / SAMPLES, step_s(manifest, ended))
+    result = compact.merge(journal, directory / OPERATIONS, directory / SAMPLES, step_s(manifest, ended))
     manifest.update(state=state, ended=ended)
-    if said := sentences(found.found.values()):
-        manifest["warnings"] = [*(manifest.get("warnings") or ()), *said]
+    if answer := sentences(result.found.values()):
+        manifest["warnings"] = [*(manifest.get("warnings") or ()), *answer]
     write_json(directory / MANIFEST, manifest)
     shutil.rmtree(journal)
 

@@ -92,7 +92,7 @@ def read_histories(directory: Path, plan: str) -> Histories:
     """
     if not directory.is_dir():
         raise InputError(f"{directory}: is not a directory; `pinchpoint run` writes its runs to ./runs")
-    found, names, left_out = [], set(), []
+    result, names, left_out = [], set(), []
     for place in _run_directories(directory):
         try:
             manifest = read_manifest(place)
@@ -102,16 +102,16 @@ def read_histories(directory: Path, plan: str) -> Histories:
         name = str((manifest.get("plan") or {}).get("name"))
         names.add(name)
         if name == plan:
-            found.append((str(manifest["started"]), place, manifest))
-    if not found:
+            result.append((str(manifest["started"]), place, manifest))
+    if not result:
         near = nearest_name(plan, names)
         hint = f"; nearest: {near}" if near else ""
         raise InputError(
             f"--trend {plan}: {directory} contains no run of this plan; it contains runs of: "
             f"{listed(sorted(names))}{hint}"
         )
-    found.sort(key=lambda one: (one[0], str(one[1])))
-    return _gathered(plan, [(place, manifest) for _, place, manifest in found], left_out)
+    result.sort(key=lambda one: (one[0], str(one[1])))
+    return _gathered(plan, [(place, manifest) for _, place, manifest in result], left_out)
 
 
 def _run_directories(directory: Path) -> Iterator[Path]:

@@ -197,8 +197,8 @@ def _between(
 ) -> LevelChange:
     """What changed from one level to another, both from a run to before a run."""
     before, after = (values[slice(*each)].tolist() for each in (old, new))
-    found = welch(before, after)
-    ci95 = found.ci95 if found else None
+    result = welch(before, after)
+    ci95 = result.ci95 if result else None
     cut = new[0]
     return LevelChange(
         at=cut,

@@ -69,7 +69,7 @@ class Folder:
 
     def files(self) -> list[bytes]:
         """Paths of all regular files, in path order; whatever else there is, is counted as skipped."""
-        found: list[bytes] = []
+        result: list[bytes] = []
         folders = [b""]
         root = os.fsencode(self.root)
         while folders:
@@ -83,12 +83,12 @@ class Folder:
                         elif entry.is_dir(follow_symlinks=False):
                             folders.append(path)
                         elif entry.is_file(follow_symlinks=False):
-                            found.append(path)
+                            result.append(path)
                         else:
                             self.skipped["not a regular file"] += 1
             except OSError as error:
                 self.skipped[f"folder not readable: {_words(error)}"] += 1
-        return sorted(found)
+        return sorted(result)
 
     def entry(self, path: bytes) -> CorpusEntry:
         """The document in one of the files. Raises NotADocumentError with the reason in words."""
@@ -113,12 +113,12 @@ class Folder:
         try:
             descriptor = os.open(where, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(descriptor, "rb") as file:  # noqa: PTH123 -- a descriptor
-                found = os.fstat(descriptor)
-                if not stat.S_ISREG(found.st_mode):
+                result = os.fstat(descriptor)
+                if not stat.S_ISREG(result.st_mode):
                     raise NotADocumentError("not a regular file")
-                if found.st_size > self.largest_bytes:
+                if result.st_size > self.largest_bytes:
                     raise NotADocumentError(f"larger than {self.largest_bytes // 2**20} MiB")
-                return file.read(found.st_size), found.st_mtime
+                return file.read(result.st_size), result.st_mtime
         except OSError as error:
             raise NotADocumentError(f"not readable: {_words(error)}") from error
 

@@ -131,14 +131,14 @@ class Layout:
         """
         head, slash, rest = readable(path).partition("/")
         title, name = (head, rest) if slash else (self.root_list, head)
-        found = self._lists.setdefault(title, [len(self._lists) + 1, 0])
-        found[1] += 1
+        result = self._lists.setdefault(title, [len(self._lists) + 1, 0])
+        result[1] += 1
         place = f"{SITE}/{title}/{name}"
         folder = place.rpartition("/")[0]
         while folder not in self._folders:
             self._folders[folder] = len(self._folders) + 1
             folder = folder.rpartition("/")[0]
-        return found[0], place
+        return result[0], place
 
     def lists(self) -> list[tuple[int, str, int, str, bytes]]:
         """Rows of the table of lists."""

@@ -149,10 +149,10 @@ def _strict(content: bytes, encoding: str) -> str | None:
 
 
 def _declared(content: bytes) -> str | None:
-    found = _DECLARED.search(content, 0, _DECLARED_WITHIN_BYTES)
-    if found is None:
+    match = _DECLARED.search(content, 0, _DECLARED_WITHIN_BYTES)
+    if match is None:
         return None
-    name = found[1].decode("ascii").lower()
+    name = match[1].decode("ascii").lower()
     # Browsers read the first two as the third, and so do their writers.
     text = _strict(content, "cp1252" if name in {"iso-8859-1", "us-ascii"} else name)
     return text if isinstance(text, str) else None

@@ -56,11 +56,11 @@ def extract(document: Document) -> Text:
         return _office(document, document.form)
     text, guessed = document.text()
     readable = document.form == "html" and not _too_deep(text)
-    found = _page(text) if readable else Text(_first_line(text), text, "")
+    result = _page(text) if readable else Text(_first_line(text), text, "")
     if not guessed:
-        return found
+        return result
     readings = [document.plain.decode("utf-8", "replace"), document.plain.decode("latin-1")]
-    return replace(found, other="\n".join([found.other, *readings]))
+    return replace(result, other="\n".join([result.other, *readings]))
 
 
 def _page(markup: str) -> Text:
@@ -105,7 +105,7 @@ def _too_deep(markup: str) -> bool:
 
 
 def _spoken(page: LexborHTMLParser) -> list[str]:
-    found = [node.attributes.get("content") for node in page.css(_SPOKEN_META)]
+    result = [node.attributes.get("content") for node in page.css(_SPOKEN_META)]
     for name in _SPOKEN_ATTRIBUTES:
-        found += [node.attributes.get(name) for node in page.css(f"[{name}]")]
-    return [words for words in found if words]
+        result += [node.attributes.get(name) for node in page.css(f"[{name}]")]
+    return [words for words in result if words]

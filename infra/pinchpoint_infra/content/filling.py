@@ -128,19 +128,19 @@ def load_files(part: tuple[Source, Path, list[tuple[CorpusDocument, bytes]]]) ->
     source, folder, files = part
     share, lost = ShareLoader(folder), Counter[str]()
     documents = size_bytes = stored_bytes = 0
-    for found, path in files:
-        size = found.size_bytes
-        if path != found.path:
-            if not share.has(found.path):
+    for value, path in files:
+        size = value.size_bytes
+        if path != value.path:
+            if not share.has(value.path):
                 continue  # it went away, and was counted then
-            share.copy(found.path, path)
+            share.copy(value.path, path)
         else:
             try:
                 content = source.content(path)
             except NotADocumentError as reason:
                 lost[str(reason)] += 1
                 continue
-            share.add(path, content, found.modified_s)
+            share.add(path, content, value.modified_s)
             size = len(content)
             stored_bytes += size
         documents += 1
@@ -201,15 +201,15 @@ def ingest(
     if database_url is None and folder is None:
         raise ContentError("there is no place for content: name a database, a folder, or both")
     with closing(processes), Workers(os.sched_getaffinity(0) if cores is None else cores) as workers:
-        source, found = _looked_at(corpus, documents, workers, progress)
-        if not found:
+        source, value = _checked(corpus, documents, workers, progress)
+        if not value:
             raise CorpusError(_nothing(source))
-        filling = _Filling(source, found, documents or len(found), database_url, folder, progress)
+        filling = _Filling(source, value, documents or len(value), database_url, folder, progress)
         filling.run(workers)
     return filling.result()
 
 
-def _looked_at(
+def _checked(
     corpus: Path | None, documents: int | None, workers: Workers, progress: Callable[[str], None]
 ) -> tuple[Source, list[CorpusDocument]]:
     """The corpus, and the documents in it, in path order."""
@@ -218,8 +218,8 @@ def _looked_at(
         return folder, survey.documents(folder, documents, workers, progress)
     if DOCUMENTATION.is_dir():
         folder = Folder(DOCUMENTATION, _DEFAULT_LARGEST_BYTES)
-        if found := survey.documents(folder, documents or DEFAULT_DOCUMENTS, workers, progress):
-            return folder, found
+        if value := survey.documents(folder, documents or DEFAULT_DOCUMENTS, workers, progress):
+            return folder, value
     generated = Generated(min(documents, MOST_DOCUMENTS) if documents else DOCUMENTS)
     return generated, survey.documents(generated, documents, workers, progress)
 
@@ -230,17 +230,17 @@ class _Filling:
     def __init__(
         self,
         source: Source,
-        found: list[CorpusDocument],
+        documents: list[CorpusDocument],
         wanted: int,
         database_url: str | None,
         folder: Path | None,
         progress: Callable[[str], None],
     ) -> None:
         self._source = source
-        self._found = found
+        self._found = documents
         self._database_url = database_url
         self._folder = folder
-        self._copies = Copies(found, wanted)
+        self._copies = Copies(documents, wanted)
         self._numbers: dict[int, int] = {}  # position among the documents -> id in the database
         self._said = Progress(progress)
         self._progress = progress
@@ -307,10 +307,10 @@ class _Filling:
         self._sources["files"] = self._done.documents - before
 
     def _rows(self, layout: database.Layout) -> Iterator[Planned]:
-        for position, found in enumerate(self._found):
+        for position, value in enumerate(self._found):
             if not self._to_folder(position):
                 self._numbers[position] = len(self._numbers) + 1
-                yield self._row(layout, self._numbers[position], found.path, found, None)
+                yield self._row(layout, self._numbers[position], value.path, value, None)
 
     def _copied_rows(self, layout: database.Layout) -> Iterator[Planned]:
         number = len(self._numbers)
@@ -321,24 +321,24 @@ class _Filling:
 
     @staticmethod
     def _row(
-        layout: database.Layout, number: int, path: bytes, found: CorpusDocument, copy_of: int | None
+        layout: database.Layout, number: int, path: bytes, document: CorpusDocument, copy_of: int | None
     ) -> Planned:
         list_number, address = layout.place(path)
         return Planned(
             number,
             list_number,
             address,
-            found.content_type,
-            found.size_bytes,
-            found.modified_s,
-            found.path,
+            document.content_type,
+            document.size_bytes,
+            document.modified_s,
+            document.path,
             copy_of,
         )
 
     def _files(self) -> Iterator[tuple[CorpusDocument, bytes]]:
-        for position, found in enumerate(self._found):
+        for position, value in enumerate(self._found):
             if self._to_folder(position):
-                yield found, found.path
+                yield value, value.path
 
     def _copied_files(self) -> Iterator[tuple[CorpusDocument, bytes]]:
         for position, path in self._copies:
@@ -368,17 +368,17 @@ class _Filling:
         """How far it is, how fast it goes, and how long it takes yet."""
         done, total = self._done.documents, len(self._found) + self._copies.number
         rate = done / max(1e-3, time.monotonic() - self._began_s)
-        said = f"content: {done:,} of {total:,} documents, {self._done.size_bytes / 1e6:,.1f} MB"
+        text = f"content: {done:,} of {total:,} documents, {self._done.size_bytes / 1e6:,.1f} MB"
         if self._copies.number:
-            said += f" ({self._done.stored_bytes / 1e6:,.1f} MB stored)"
+            text += f" ({self._done.stored_bytes / 1e6:,.1f} MB stored)"
         left_s = (total - done) / max(1.0, rate)
-        return said + f", {rate:,.0f} documents/s" + (f", about {left_s:.0f} s left" if left_s >= 1 else "")
+        return text + f", {rate:,.0f} documents/s" + (f", about {left_s:.0f} s left" if left_s >= 1 else "")
 
 
 def _nothing(source: Source) -> str:
     reasons = "; ".join(f"{count:,} of them: {reason}" for reason, count in source.skipped.most_common(5))
-    found = f"skipped: {reasons}" if reasons else "it is empty"
+    value = f"skipped: {reasons}" if reasons else "it is empty"
     return (
-        f"corpus {source.name}: there is no document in it ({found}); "
+        f"corpus {source.name}: there is no document in it ({value}); "
         "name a folder with plain text, HTML, PDF or Office documents, gzipped or not"
     )

@@ -53,8 +53,8 @@ class Generated:
         words, weights = _vocabulary()
         own = random.Random(path)  # noqa: S311 -- so that a document does not depend on those before it
         count = max(20, int(own.lognormvariate(_MEDIAN_WORDS_LOG, _WORDS_LOG_SPREAD)))
-        said = own.choices(words, cum_weights=weights, k=count)
-        content = (_html(said) if path.endswith(b".html") else _text(said)).encode()
+        answer = own.choices(words, cum_weights=weights, k=count)
+        content = (_html(answer) if path.endswith(b".html") else _text(answer)).encode()
         return CorpusEntry(path, content, identify(content), _MODIFIED_S)
 
     def content(self, path: bytes) -> bytes:

@@ -77,8 +77,8 @@ class _Child:
             raise _EndedError(self._process.wait()) from error
         if not fine:
             raise result
-        found: _T = result
-        return found
+        t: _T = result
+        return t
 
     def end(self) -> None:
         """End it at once."""

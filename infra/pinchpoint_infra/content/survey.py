@@ -93,10 +93,10 @@ class Copies:
         wanted: the number of documents, copies included.
     """
 
-    def __init__(self, found: Sequence[CorpusDocument], wanted: int) -> None:
-        self._found = found
-        self.number = max(0, wanted - len(found))
-        alike = (_LIKE_A_COPY.search(each.path) for each in found)
+    def __init__(self, value: Sequence[CorpusDocument], wanted: int) -> None:
+        self._found = value
+        self.number = max(0, wanted - len(value))
+        alike = (_LIKE_A_COPY.search(each.path) for each in value)
         self._mark = b"~" * (1 + max((len(match[1]) for match in alike if match), default=0))
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
@@ -133,26 +133,26 @@ def documents(
     """At most this many documents, in path order; whatever else there is, is counted as skipped."""
     paths = source.files()
     order = paths if limit is None else source.shuffled(paths)
-    found: list[CorpusDocument] = []
-    looked_at, said = 0, Progress(progress)
+    result: list[CorpusDocument] = []
+    looked_at, answer = 0, Progress(progress)
 
     def words() -> str:
-        return f"content: looked at {looked_at:,} of {len(paths):,} files, {len(found):,} are documents"
+        return f"content: looked at {looked_at:,} of {len(paths):,} files, {len(result):,} are documents"
 
     work = ((source, part) for part in parts(order, _FILES_IN_A_PART))
     with closing(workers.each(classified, work, worth_it=len(paths) > _WORTH_PROCESSES)) as outcomes:
         for outcome in (each for part in outcomes for each in part):
-            if len(found) == limit:
+            if len(result) == limit:
                 break
             looked_at += 1
             if isinstance(outcome, CorpusDocument):
-                found.append(outcome)
+                result.append(outcome)
             else:
                 source.skipped[outcome] += 1
-            said.say_if_due(words)
+            answer.say_if_due(words)
     if beyond := len(paths) - looked_at:
         source.skipped[f"beyond the limit of {limit:,} documents"] += beyond
-    return sorted(found, key=lambda each: each.path)
+    return sorted(result, key=lambda each: each.path)
 
 
 def classified(part: tuple[Source, list[bytes]]) -> list[CorpusDocument | str]:

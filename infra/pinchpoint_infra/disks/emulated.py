@@ -31,8 +31,8 @@ def run(*command: str) -> str:
         raise DiskError(f"{command[0]} is not installed")
     done = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip()
-        raise DiskError(f"{' '.join(command)} ended with status {done.returncode}: {said}")
+        text = (done.stderr or done.stdout).strip()
+        raise DiskError(f"{' '.join(command)} ended with status {done.returncode}: {text}")
     return done.stdout.strip()
 
 

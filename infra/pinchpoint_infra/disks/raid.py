@@ -98,17 +98,17 @@ class Layout:
 
     def steps(self, *, write: bool, offset: int, size_bytes: int) -> tuple[Step, ...]:
         """What the disks do, one step after the other."""
-        found = list(parts(offset, size_bytes, self._columns))
+        result = list(parts(offset, size_bytes, self._columns))
         if self._level in PARITIES:
-            return self._with_parity(found) if write else (_merged(self._placed(found, write=False)),)
+            return self._with_parity(result) if write else (_merged(self._placed(result, write=False)),)
         if self._copies == 1:
-            return (_merged(DiskIo(one.column, write, one.offset, one.size_bytes) for one in found),)
+            return (_merged(DiskIo(one.column, write, one.offset, one.size_bytes) for one in result),)
         self._turn = (self._turn + 1) % self._copies
         copies = range(self._copies) if write else [self._turn]
         return (
             _merged(
                 DiskIo(one.column * self._copies + copy, write, one.offset, one.size_bytes)
-                for one in found
+                for one in result
                 for copy in copies
             ),
         )
@@ -119,15 +119,15 @@ class Layout:
             return place
         return (place - row) % self._disks
 
-    def _placed(self, found: Iterable[ColumnIo], *, write: bool) -> Iterator[DiskIo]:
-        for one in found:
+    def _placed(self, ios: Iterable[ColumnIo], *, write: bool) -> Iterator[DiskIo]:
+        for one in ios:
             disk = self._disk(one.offset // CHUNK_BYTES, one.column)
             yield DiskIo(disk, write, one.offset, one.size_bytes)
 
-    def _with_parity(self, found: Sequence[ColumnIo]) -> tuple[Step, ...]:
+    def _with_parity(self, ios: Sequence[ColumnIo]) -> tuple[Step, ...]:
         """Reads, where a row is not written whole; then the writes."""
         rows: dict[int, list[ColumnIo]] = {}
-        for one in found:
+        for one in ios:
             rows.setdefault(one.offset // CHUNK_BYTES, []).append(one)
         reads: list[DiskIo] = []
         writes: list[DiskIo] = []
@@ -150,14 +150,14 @@ class Layout:
         return (*([_merged(reads)] if reads else []), _merged(writes))
 
 
-def _read(one: DiskIo) -> DiskIo:
-    return DiskIo(one.disk, False, one.offset, one.size_bytes)
+def _read(io: DiskIo) -> DiskIo:
+    return DiskIo(io.disk, False, io.offset, io.size_bytes)
 
 
-def _merged(found: Iterable[DiskIo]) -> Step:
+def _merged(ios: Iterable[DiskIo]) -> Step:
     """Neighbouring chunks of one disk are one I/O there."""
     on_each: dict[int, DiskIo] = {}
-    for one in found:
+    for one in ios:
         before = on_each.get(one.disk)
         offset, length = (before.offset, before.size_bytes) if before else (one.offset, 0)
         on_each[one.disk] = DiskIo(one.disk, one.write, offset, length + one.size_bytes)

@@ -25,13 +25,13 @@ def limits(spec: DiskSpec) -> dict[str, int]:
 
     A cap of reads and writes together is set for each of them, because the controller has no common cap.
     """
-    found = {
+    result = {
         "riops": _lowest(spec.iops, spec.read_iops),
         "wiops": _lowest(spec.iops, spec.write_iops),
         "rbps": _lowest(spec.bytes_per_s, spec.read_bytes_per_s),
         "wbps": _lowest(spec.bytes_per_s, spec.write_bytes_per_s),
     }
-    return {name: round(value) for name, value in found.items() if value is not None}
+    return {name: round(value) for name, value in result.items() if value is not None}
 
 
 def set_v1(root: Path, numbers: str, caps: dict[str, int]) -> None:

@@ -95,26 +95,26 @@ def wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
     Raises:
         FarmError: it failed, or it is gone.
     """
-    found = status(identity)
-    if found.state == "up":
-        return found
+    result = status(identity)
+    if result.state == "up":
+        return result
     directory = place.farm_directory(identity)
     supervisor = _supervisors.get(place.farm_id(identity))
-    said, filled = "", False
+    answer, filled = "", False
     while True:
         state = load(directory)
-        if state and state.message != said:
-            said = state.message
-            progress(said)
+        if state and state.message != answer:
+            answer = state.message
+            progress(answer)
         if state and state.content and not filled:
             filled = True
             progress(_filled_with(state.content))
         if state and state.stage == "failed":
             raise FarmInputError(state.failure) if state.input_at_fault else FarmError(state.failure)
-        found = status(identity)
-        if found.state == "up":
-            return found
-        gone = supervisor.poll() is not None if supervisor else found.state != "starting"
+        result = status(identity)
+        if result.state == "up":
+            return result
+        gone = supervisor.poll() is not None if supervisor else result.state != "starting"
         if gone:
             raise FarmError(f"the farm's supervisor ended while starting: {_last_words(directory)}")
         time.sleep(_POLL_S)
@@ -122,10 +122,10 @@ def wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
 
 def _last_words(directory: Path) -> str:
     try:
-        said = (directory / "supervisor.log").read_text(errors="replace").strip().splitlines()
+        lines = (directory / "supervisor.log").read_text(errors="replace").strip().splitlines()
     except FileNotFoundError:  # whoever launched it has removed it already
-        said = []
-    return said[-1] if said else "without a word"
+        lines = []
+    return lines[-1] if lines else "without a word"
 
 
 def down(identity: Path) -> list[str]:

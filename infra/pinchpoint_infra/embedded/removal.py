@@ -43,25 +43,25 @@ def of_farm(farm_id: str, directory: Path) -> list[psutil.Process]:
     PostgreSQL and Valkey overwrite their environment with their titles, so these are known by name and by
     working in the farm's folder; a user's shell in it has no mark.
     """
-    found = []
+    result = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):  # gone, or another user's
             if process.status() == psutil.STATUS_ZOMBIE:
                 continue
             ours = process.environ().get(MARK) == farm_id
             if ours or (process.name() in _TITLED and Path(process.cwd()).is_relative_to(directory)):
-                found.append(process)
-    return found
+                result.append(process)
+    return result
 
 
 def behind_disks(farm_id: str) -> list[psutil.Process]:
     """Every process behind a farm's emulated disks."""
-    found = []
+    result = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             if process.environ().get(DISK_MARK) == farm_id:
-                found.append(process)
-    return found
+                result.append(process)
+    return result
 
 
 def end_all(farm_id: str, directory: Path, spared: int) -> int:

@@ -411,10 +411,10 @@ class Supervisor:
         while not tier.is_ready():
             if self._note_crashes():
                 crashed = next(n for n, s in self._state.tiers.items() if s.state == "crashed")
-                found = self._state.tiers[crashed]
+                result = self._state.tiers[crashed]
                 raise FarmError(
-                    f"tier {crashed} ended while starting (exit status {found.exit_status}); "
-                    f"the end of its log {found.log}:\n{found.log_tail}"
+                    f"tier {crashed} ended while starting (exit status {result.exit_status}); "
+                    f"the end of its log {result.log}:\n{result.log_tail}"
                 )
             if time.monotonic() > deadline:
                 raise FarmError(f"tier {name} did not answer within {_READY_S:.0f} s:\n{_tail(tier.log)}")

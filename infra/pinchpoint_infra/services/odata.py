@@ -100,19 +100,19 @@ class Call:
         if not self.asked.content.strip():
             return {}
         try:
-            found = json.loads(self.asked.content)
+            result = json.loads(self.asked.content)
         except (ValueError, RecursionError) as error:
             raise RefusalError(400, f"the body is no JSON: {error}") from error
-        if not isinstance(found, dict):
+        if not isinstance(result, dict):
             raise RefusalError(400, "the body is no JSON object")
-        return found
+        return result
 
     def member(self, name: str) -> dict[str, Any]:
         """An object in the body, by its name in any case; raises ``RefusalError`` if there is none."""
-        found = next((value for key, value in self.body.items() if key.lower() == name.lower()), None)
-        if not isinstance(found, dict):
+        result = next((value for key, value in self.body.items() if key.lower() == name.lower()), None)
+        if not isinstance(result, dict):
             raise RefusalError(400, f"the body needs an object named {name}")
-        return found
+        return result
 
     def number(self, option: str, default: int, least: int, most: int) -> int:
         """An option that is a whole number; raises ``RefusalError``."""
@@ -178,20 +178,20 @@ def parse(asked: ODataRequest, site: str) -> Call:
     if start < 0 or path[:start].casefold() not in {"", site.casefold()}:
         raise RefusalError(404, f"there is no {path}; the site answers below /_api/")
     rest = path[start + len("/_api/") :]
-    found: list[tuple[str | None, str]] = []
+    result: list[tuple[str | None, str]] = []
 
     def noted(call: re.Match[str]) -> str:
         """A method's name; its arguments are kept."""
         arguments = _ARGUMENT.finditer(call["arguments"])
-        found.extend((each["name"], _text(each["value"], query)) for each in arguments)
+        result.extend((each["name"], _text(each["value"], query)) for each in arguments)
         return f"{call['method']}()"
 
     steps = _CALL.sub(noted, rest)
     return Call(
         asked=asked,
         steps=steps.strip("/").lower(),
-        arguments=tuple(value for _, value in found),
-        named={name.lower(): value for name, value in found if name},
+        arguments=tuple(value for _, value in result),
+        named={name.lower(): value for name, value in result if name},
         query=query,
         form=_form(asked.headers.get("accept", "")),
         selected=_tree(query["$select"]) if "$select" in query else {},
@@ -207,10 +207,10 @@ def origin(request: Request) -> str:
 @lru_cache(256)
 def _form(accept: str) -> str:
     """The form of the first JSON a client accepts: without more said, JSON is the minimal form there."""
-    found = _FORM.search(accept)
-    if found is None:
+    match = _FORM.search(accept)
+    if match is None:
         return LIGHT
-    asked = found["rest"].replace(" ", "").lower()
+    asked = match["rest"].replace(" ", "").lower()
     if "odata=verbose" in asked or 'odata="verbose' in asked:
         return VERBOSE
     return LIGHT if "nometadata" in asked or "metadata=none" in asked else MINIMAL
@@ -227,10 +227,10 @@ def _tree(paths: str) -> Tree:
 
 def _paths(tree: Tree) -> list[tuple[str, ...]]:
     """Every path there is in a tree, the shorter ones first."""
-    found: list[tuple[str, ...]] = []
+    result: list[tuple[str, ...]] = []
     for name, below in tree.items():
-        found += [(name,), *((name, *path) for path in _paths(below))]
-    return found
+        result += [(name,), *((name, *path) for path in _paths(below))]
+    return result
 
 
 def _text(literal: str, query: Mapping[str, str]) -> str:

@@ -28,8 +28,8 @@ _OF_NULL = {"eq": "IS NULL", "ne": "IS NOT NULL"}
 
 def time(text: str) -> datetime:
     """A moment; without a zone it is UTC. Raises ``ValueError``."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    result = datetime.fromisoformat(text)
+    return result if result.tzinfo else result.replace(tzinfo=UTC)
 
 
 def truth(text: str) -> bool:
@@ -70,10 +70,10 @@ class _Parser:
         self._depth = 0
 
     def whole(self) -> Condition:
-        found = self._either()
+        result = self._either()
         if self._text[self._at :].strip():
             raise self._refused("its end")
-        return found
+        return result
 
     def _either(self) -> Condition:
         sql, values = self._both()
@@ -91,9 +91,9 @@ class _Parser:
 
     def _one(self) -> Condition:
         if self._take("mark", "("):
-            found = self._deeper(self._either)
+            result = self._deeper(self._either)
             self._need("mark", ")")
-            return found
+            return result
         name = self._need("word").lower()
         if name == "not":
             sql, values = self._deeper(self._one)
@@ -101,21 +101,21 @@ class _Parser:
         if name in {"startswith", "substringof"}:
             return self._function(name)
         column, convert = self._column(name)
-        said = self._need("word").lower()
-        operator = OPERATORS.get(said)
+        answer = self._need("word").lower()
+        operator = OPERATORS.get(answer)
         if operator is None:
             raise self._refused("one of " + ", ".join(OPERATORS))
-        if said in _OF_NULL and self._take("word", "null"):
-            return f"{column} {_OF_NULL[said]}", []
+        if answer in _OF_NULL and self._take("word", "null"):
+            return f"{column} {_OF_NULL[answer]}", []
         return f"{column} {operator} %s", [self._value(convert)]
 
     def _deeper(self, read: Callable[[], Condition]) -> Condition:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._refused("fewer brackets")
-        found = read()
+        result = read()
         self._depth -= 1
-        return found
+        return result
 
     def _function(self, name: str) -> Condition:
         self._need("mark", "(")
@@ -160,24 +160,24 @@ class _Parser:
         return word
 
     def _take(self, kind: str, wanted: str) -> bool:
-        found = _TOKEN.match(self._text, self._at)
-        if found is None or (found[kind] or "").lower() != wanted:
+        match = _TOKEN.match(self._text, self._at)
+        if match is None or (match[kind] or "").lower() != wanted:
             return False
-        self._at = found.end()
+        self._at = match.end()
         return True
 
     def _maybe(self, kind: str) -> str | None:
-        found = _TOKEN.match(self._text, self._at)
-        if found is None or found[kind] is None:
+        match = _TOKEN.match(self._text, self._at)
+        if match is None or match[kind] is None:
             return None
-        self._at = found.end()
-        return str(found[kind])
+        self._at = match.end()
+        return str(match[kind])
 
     def _need(self, kind: str, wanted: str | None = None) -> str:
-        found = self._maybe(kind)
-        if found is None or (wanted is not None and found.lower() != wanted):
+        result = self._maybe(kind)
+        if result is None or (wanted is not None and result.lower() != wanted):
             raise self._refused(wanted or f"a {kind}")
-        return found
+        return result
 
     def _refused(self, wanted: str) -> RefusalError:
         return RefusalError(400, f"$filter: {wanted} is needed at {self._text[self._at : self._at + 40]!a}")

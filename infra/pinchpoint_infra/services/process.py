@@ -25,13 +25,13 @@ def configuration(needed: set[str], optional: Set[str] = frozenset()) -> dict[st
         sys.exit("name one file: the service's configuration in JSON")
     path = Path(sys.argv[1])
     try:
-        found = json.loads(path.read_bytes())
+        result = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         sys.exit(f"{path}: cannot be read as JSON: {error}")
-    if not isinstance(found, dict) or set(found) - optional != needed:
+    if not isinstance(result, dict) or set(result) - optional != needed:
         beside = f"; beside them there may be {', '.join(sorted(optional))}" if optional else ""
         sys.exit(f"{path}: needs exactly the keys {', '.join(sorted(needed))}{beside}")
-    return found
+    return result
 
 
 def serve(app: ASGIApp, name: str, port: int) -> None:

@@ -153,14 +153,14 @@ class SearchIndex:
         searcher = self._index.searcher()
         if query is None or not searcher.num_docs:
             return {"total": 0, "hits": []}
-        found: Any = searcher.search(query, min(limit, searcher.num_docs))
+        result: Any = searcher.search(query, min(limit, searcher.num_docs))
         hits = []
-        for score, address in found.hits:
+        for score, address in result.hits:
             stored = searcher.doc(address)
             hits.append(
                 {name: stored.get_first(name) for name in ("url", "source", "title")} | {"score": score}
             )
-        return {"total": found.count, "hits": hits}
+        return {"total": result.count, "hits": hits}
 
     def stats(self) -> dict[str, Any]:
         """What is findable (documents, bytes, by source), what is not yet, and what it takes on disk."""

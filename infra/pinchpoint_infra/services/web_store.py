@@ -98,7 +98,7 @@ class ContentStore:
         """
         given = call.argument
         if call.steps.startswith(("web/lists()", "web/lists/getbyid()")):
-            found = "guid::text = %s"
+            result = "guid::text = %s"
             values: tuple[bytes | str, ...] = (given.strip("{}").lower(),)
         else:
             if call.steps.startswith("web/getlist()"):
@@ -107,8 +107,8 @@ class ContentStore:
                     raise RefusalError(
                         404, f"there is no list {call.argument!a}; those there are lie in {SITE}"
                     )
-            found, values = "key = %s ORDER BY title = %s DESC", (address(given), storable(given))
-        rows = await self.rows(f"SELECT id, title, documents FROM lists WHERE {found} LIMIT 1", values)  # noqa: S608 - made of our own words
+            result, values = "key = %s ORDER BY title = %s DESC", (address(given), storable(given))
+        rows = await self.rows(f"SELECT id, title, documents FROM lists WHERE {result} LIMIT 1", values)  # noqa: S608 - made of our own words
         if not rows:
             raise RefusalError(404, f"there is no list {given!a}")
         number, title, documents = rows[0]

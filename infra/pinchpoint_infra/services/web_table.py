@@ -90,9 +90,9 @@ def item_access(title: str, number: int) -> list[Entity]:
     return [_assignment(where, _group(owners), owners.role), _assignment(where, person, _CONTRIBUTE)]
 
 
-def _group(found: _Group) -> Entity:
-    fields = {"Id": found.id, "LoginName": found.name, "Title": found.name, "PrincipalType": _GROUP}
-    return Entity("SP.Group", f"Web/SiteGroups/GetById({found.id})", fields)
+def _group(group: _Group) -> Entity:
+    fields = {"Id": group.id, "LoginName": group.name, "Title": group.name, "PrincipalType": _GROUP}
+    return Entity("SP.Group", f"Web/SiteGroups/GetById({group.id})", fields)
 
 
 def _assignment(where: str, member: Entity, role: _Role) -> Entity:
@@ -321,13 +321,13 @@ def _list_link(title: str) -> str:
 
 def _parents(call: Call, title: str, expanded: Tree) -> dict[str, Any]:
     """The parents and the content of a list, as far as expanded."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if "rootfolder" in expanded:
-        found["RootFolder"] = folder_entity(f"{SITE}/{title}")
+        result["RootFolder"] = folder_entity(f"{SITE}/{title}")
     if "parentweb" in expanded:
         fields = {"Id": WEB_ID, "Url": call.origin, "ServerRelativeUrl": "/"}
-        found["ParentWeb"] = Entity("SP.Web", "Web", fields)
-    return found
+        result["ParentWeb"] = Entity("SP.Web", "Web", fields)
+    return result
 
 
 def _has_own(number: int) -> bool:
@@ -335,10 +335,10 @@ def _has_own(number: int) -> bool:
 
 
 def _after(token: str) -> int:
-    found = _NEXT_ID.match(token or "0")
-    if found is None:
+    match = _NEXT_ID.match(token or "0")
+    if match is None:
         raise RefusalError(400, "$skiptoken: not one of this site's; follow odata.nextLink as it is")
-    return int(found[1])
+    return int(match[1])
 
 
 def _next_link(call: Call, top: int, last: int) -> str:
@@ -387,9 +387,9 @@ def answers(store: ContentStore, log: ChangeLog, people: int) -> Answers:
 
 
 def _of_lists(lists: Lists, log: ChangeLog) -> Answers:
-    found: Answers = {"web/lists": lists.all}
+    result: Answers = {"web/lists": lists.all}
     for name in _LISTS:
-        found |= {
+        result |= {
             name: plain(lists.one, PARENTS),
             f"{name}/items": lists.items,
             f"{name}/roleassignments": plain(lists.access, _OF_ACCESS),
@@ -402,35 +402,35 @@ def _of_lists(lists: Lists, log: ChangeLog) -> Answers:
             f"{name}/getitembyid()",
             f"{name}/getitembystringid()",
         ):
-            found |= {
+            result |= {
                 item: plain(lists.item, OF_AN_ITEM),
                 f"{item}/roleassignments": plain(lists.item_access, _OF_ACCESS),
                 f"{item}/file": plain(lists.item_file),
                 f"{item}/file/$value": lists.item_content,
             }
-    return found
+    return result
 
 
 def _of_files(lists: Lists, files: WebFiles) -> Answers:
-    found: Answers = {}
+    result: Answers = {}
     named = [f"web/getfileby{way}()" for way in ("serverrelativeurl", "serverrelativepath", "id", "url")]
     roots = [f"web/getfolderbyserverrelative{way}()" for way in ("url", "path")]
     roots += [f"{name}/rootfolder" for name in ("web", *_LISTS)]
     for root in roots:
         for folder in (root, f"{root}/folders()", f"{root}/folders/getbyurl()"):
-            found |= {
+            result |= {
                 folder: plain(files.folder, OF_A_FOLDER),
                 f"{folder}/files": files.files,
                 f"{folder}/folders": files.folders,
             }
             named += [f"{folder}/files()", f"{folder}/files/getbyurl()"]
     for file in named:
-        found |= {
+        result |= {
             file: plain(files.file),
             f"{file}/$value": files.file_content,
             f"{file}/listitemallfields": plain(lists.file_item, OF_AN_ITEM),
         }
-    return found | {"web/folders": files.folders}
+    return result | {"web/folders": files.folders}
 
 
 def _of_people(people: People) -> Answers:

@@ -164,10 +164,10 @@ class Access(ABC):
 
     def check_writable(self, link: Link) -> None:
         """Raise ``ScenarioError`` where the server takes no writes. Raises ``error``."""
-        found = link.execute(self.server.read_only).fetchone() if self.server.read_only else None
-        if found and found[0]:
+        result = link.execute(self.server.read_only).fetchone() if self.server.read_only else None
+        if result and result[0]:
             raise ScenarioError(
-                f"{self.place}: {found[0]}: it takes no writes; name the server that does in farm.yaml"
+                f"{self.place}: {result[0]}: it takes no writes; name the server that does in farm.yaml"
             )
 
     # ---- what it says of itself ------------------------------------------------------------------

@@ -153,8 +153,8 @@ class FastConnection(Reopening):
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction that a statement began has not ended yet."""
-        found = self._connection
-        return found is not None and found.pgconn.transaction_status in _IN_TRANSACTION
+        result = self._connection
+        return result is not None and result.pgconn.transaction_status in _IN_TRANSACTION
 
     def roll_back(self) -> None:
         """End the transaction that is open, where one is; raises ``DatabaseFailure``."""
@@ -284,9 +284,9 @@ class _Direct:
             return _NO_TEXTS
         columns, encoding = range(answer.nfields), self._encoding
         names = tuple((answer.fname(column) or b"").decode(encoding) for column in columns)
-        found = (tuple(answer.get_value(row, column) for column in columns) for row in range(answer.ntuples))
+        result = (tuple(answer.get_value(row, column) for column in columns) for row in range(answer.ntuples))
         rows = tuple(
-            tuple(None if value is None else value.decode(encoding) for value in values) for values in found
+            tuple(None if value is None else value.decode(encoding) for value in values) for values in result
         )
         return Texts(names, rows)
 
@@ -338,8 +338,8 @@ class _Direct:
         return known
 
     def _encoder(self, statement: str, number: int, oid: int) -> _Encode:
-        found = types.get(oid)
-        name = found.name if found else f"of OID {oid}"
+        result = types.get(oid)
+        name = result.name if result else f"of OID {oid}"
         if name in _AS_TEXT:
             return lambda value: str.encode(value, self._encoding)
         if name not in _BINARY_FORMS:
@@ -387,8 +387,8 @@ class _Direct:
         if answer is None:
             return psycopg.OperationalError("the server sent no answer")
         if answer.status != _FAILED:
-            found = ExecStatus(answer.status).name
-            return psycopg.ProgrammingError(f"execute: a statement cannot be answered by {found}")
+            result = ExecStatus(answer.status).name
+            return psycopg.ProgrammingError(f"execute: a statement cannot be answered by {result}")
         error = psycopg.errors.error_from_result(answer, encoding=self._encoding)
         if error.sqlstate is None and self._pgconn.status == ConnStatus.BAD:
             return psycopg.OperationalError(str(error))  # libpq's own words for a lost connection
@@ -489,7 +489,7 @@ class NativeAccess(Access):
     def facts(self, link: Link) -> dict[str, Any]:
         """As of any server; warnings also of limits of the role, and of a pooler in front."""
         assert isinstance(link, NativeLink)  # noqa: S101 - for the type: it was opened here
-        found = super().facts(link)
+        result = super().facts(link)
         row = link.execute(_LIMITS).fetchone()
         assert row is not None  # noqa: S101 - there is a role, and a database
         role, of_role, database, of_database, timeout, pid = row
@@ -510,8 +510,8 @@ class NativeAccess(Access):
                 "and their names are the pooler's, waiting for the pool counts as response time, and a "
                 "session's settings may reach other clients; name the server, or use pool_mode = session"
             )
-        found["warnings"] += [f"{self.place}: {why}" for why in warnings]
-        return found
+        result["warnings"] += [f"{self.place}: {why}" for why in warnings]
+        return result
 
     def session(self, timeout_s: float, ready: Callable[[Link], None]) -> FastConnection:
         return FastConnection(

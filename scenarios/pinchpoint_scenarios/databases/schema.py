@@ -73,10 +73,10 @@ class OwnedSchema:
         if not server.free:
             return None
         try:
-            found = link.execute(server.free).fetchone()
+            result = link.execute(server.free).fetchone()
         except self.access.error:
             return None
-        return server.free_bytes(*found) if found else None
+        return server.free_bytes(*result) if result else None
 
     # ---- created, locked, dropped ----------------------------------------------------------------
 
@@ -201,9 +201,9 @@ class OwnedSchema:
     def _is_ours(self, link: Link) -> bool:
         """Whether the schema is there already and ours; raises where it cannot become ours."""
         server = self.access.server
-        found = link.execute(server.find, (self.name,)).fetchone()
-        if found is not None:
-            mark, owned = found
+        result = link.execute(server.find, (self.name,)).fetchone()
+        if result is not None:
+            mark, owned = result
             if mark != MARKER or not yes(owned):
                 why = "was not made by Pinchpoint" if mark != MARKER else "belongs to another user"
                 raise ScenarioError(

@@ -256,14 +256,14 @@ class CqlWire:
         try:
             channel.send(self._driver.message(opcode, body))
             answered, content = channel()
-            said = ErrorMessage.recv_body(io.BytesIO(content), _VERSION) if answered == _ERROR else None
+            answer = ErrorMessage.recv_body(io.BytesIO(content), _VERSION) if answered == _ERROR else None
         except (ChannelError, EndedError) as error:
             kind = CqlTimeoutError if isinstance(error, ChannelTimeoutError) else CqlError
             raise kind(str(error)) from error
         except (ArithmeticError, LookupError, struct.error, TypeError, ValueError) as error:
             raise CqlError(f"{DAMAGED}: {error}") from error
-        if said is not None:
-            raise said
+        if answer is not None:
+            raise answer
         return answered, content
 
 

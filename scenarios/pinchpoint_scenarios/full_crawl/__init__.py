@@ -98,7 +98,7 @@ class DrivenCrawl:
 
     def check(self) -> Mapping[str, Any]:
         """Reach the crawl database, the search tier and every source, side by side; changes nothing."""
-        shared = {name: (self._given[name][1], found) for name, found in self._repositories.items()}
+        shared = {name: (self._given[name][1], result) for name, result in self._repositories.items()}
         with ThreadPoolExecutor(2 + len(shared)) as pool:
             sql = pool.submit(self._database.check)
             search = pool.submit(_checked, self._search, self._service)
@@ -108,10 +108,10 @@ class DrivenCrawl:
             if not isinstance(error, EndpointUnreachable):
                 raise error
         if errors:
-            said = "; ".join(dict.fromkeys(map(str, errors)))
-            raise EndpointUnreachable(said) from errors[0]
-        found = {name: each.result() for name, each in sources.items()}
-        return {"sql": sql.result(), "search": search.result(), "sources": found}
+            text = "; ".join(dict.fromkeys(map(str, errors)))
+            raise EndpointUnreachable(text) from errors[0]
+        result = {name: each.result() for name, each in sources.items()}
+        return {"sql": sql.result(), "search": search.result(), "sources": result}
 
     def intent(self) -> Intent:
         """Bytes written per document; the number of documents is only known after the crawl."""
@@ -247,8 +247,8 @@ def _place(context: ScenarioContext, source: SourceParams) -> Endpoint:
             f"scenario {context.name!r}: source {source.label!r}: "
             f"{unknown('endpoint', name, context.endpoints)}"
         )
-    found = context.endpoints[name]
-    return Endpoint(source.label, given, found.options) if given else found
+    result = context.endpoints[name]
+    return Endpoint(source.label, given, result.options) if given else result
 
 
 def _checked(endpoint: Endpoint, shared: Service | Repository) -> Mapping[str, Any]:

@@ -128,9 +128,9 @@ class CrawlDatabase:
         """What its server is asked; asks the server for its kind where the URL does not say it."""
         if self._access.native:
             return DIALECTS[self._access.kind]
-        found = by_odbc(self._endpoint, self._access.kind)
+        result = by_odbc(self._endpoint, self._access.kind)
         chooses = bool(self._access.server.enter)
-        return found if chooses else within(found, self._schema.quoted)
+        return result if chooses else within(result, self._schema.quoted)
 
     @property
     def place(self) -> str:

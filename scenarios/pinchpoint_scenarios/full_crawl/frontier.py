@@ -162,10 +162,10 @@ class Queued:
         if taken.item.kind == "container":  # the content of a container is only found there
             return list({item.url: item for each in done for item in each.result.found}.values())
         known: Collection[str] = self._urls.get(taken.source, ()) if taken.cycle == self._cycle else ()
-        found = {item.url: item for each in done for item in each.result.found if item.url not in known}
-        return [found[url] for url in sorted(found)]
+        result = {item.url: item for each in done for item in each.result.found if item.url not in known}
+        return [result[url] for url in sorted(result)]
 
-    def remember(self, taken: LeasedItem, found: Iterable[Item]) -> None:
+    def remember(self, taken: LeasedItem, items: Iterable[Item]) -> None:
         """What was new because of an item has been put there, which is committed."""
         if taken.item.kind == "container":
             return
@@ -174,7 +174,7 @@ class Queued:
         known = self._urls.setdefault(taken.source, set())
         if len(known) > _REMEMBERED:
             known.clear()
-        known.update(item.url for item in found)
+        known.update(item.url for item in items)
 
 
 class Frontier:
@@ -239,16 +239,16 @@ class Frontier:
 
     def _finish(self, done: Sequence[Done]) -> list[bool]:
         taken = done[0].taken
-        found = self._queued.new(done)
+        result = self._queued.new(done)
         # Nearly always all of it is one statement, and so one transaction by itself.
-        simple = len(found) <= _ADD_AT_ONCE and not any(item.version or item.identity for item in found)
+        simple = len(result) <= _ADD_AT_ONCE and not any(item.version or item.identity for item in result)
         if simple and not any(_leads_on(each.result) for each in done):
-            moved = self._move(done, found)
+            moved = self._move(done, result)
         else:
             with self._connection.transaction():
                 moved = self._move(done, ())
                 if moved:
-                    self._add(taken.cycle, taken.source, found)
+                    self._add(taken.cycle, taken.source, result)
                     self._follow([each for each in done if each.taken.id in moved])
         # Not in the queue as ours: either an earlier attempt was committed and only its answer got lost,
         # or the lease did.
@@ -257,14 +257,14 @@ class Frontier:
             rows = self._connection.execute(self._sql.finished, (self._holder, items)).fetchall()
             moved.update(row[0] for row in rows)
         if moved:
-            self._queued.remember(taken, found)
+            self._queued.remember(taken, result)
         return [each.taken.id in moved for each in done]
 
-    def _move(self, done: Sequence[Done], found: Collection[Item]) -> set[int]:
+    def _move(self, done: Sequence[Done], items: Collection[Item]) -> set[int]:
         """Move the items with our lease to the history, and put what was found in them into the queue."""
         taken = done[0].taken
         values = (
-            self._holder, done_lines(done), taken.cycle, taken.source, found_lines(taken.source, found),
+            self._holder, done_lines(done), taken.cycle, taken.source, found_lines(taken.source, items),
         )  # fmt: skip
         return {row[0] for row in self._connection.execute(self._sql.finish, values).fetchall()}
 

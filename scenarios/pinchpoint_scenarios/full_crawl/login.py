@@ -99,9 +99,9 @@ def http_login(endpoint: Endpoint) -> Callable[[], HttpLogin] | None:
 
 def _token(challenge: str) -> bytes | None:
     """The token in a ``WWW-Authenticate``; None if it has none."""
-    found = _CHALLENGE.search(challenge)
+    match = _CHALLENGE.search(challenge)
     try:
-        return base64.b64decode(found[1], validate=True) if found else None
+        return base64.b64decode(match[1], validate=True) if match else None
     except binascii.Error:
         return None
 
@@ -224,11 +224,11 @@ class Kerberos:
 
 
 def _kerberos_failure(error: Exception) -> LoginFailed:
-    said = str(error)
+    text = str(error)
     for part, cause, remedy in _KERBEROS_SAYS:
-        if re.search(part, said):
+        if re.search(part, text):
             return LoginFailed(cause, remedy)
-    return LoginFailed(f"Kerberos: {said}", "see krb5.conf, or correct user and password in farm.yaml")
+    return LoginFailed(f"Kerberos: {text}", "see krb5.conf, or correct user and password in farm.yaml")
 
 
 class _KerberosLogin:
@@ -301,8 +301,8 @@ class Entra:
                     permanent=False,
                 ) from error
             except ValueError as error:
-                said = str(error).partition("\n")[0]
-                raise LoginFailed(f"Entra ID: {said}", "correct tenant in farm.yaml") from error
+                result = str(error).partition("\n")[0]
+                raise LoginFailed(f"Entra ID: {result}", "correct tenant in farm.yaml") from error
         if "access_token" not in answer:
             raise _entra_failure(answer)
         return str(answer["access_token"])
@@ -344,12 +344,12 @@ class Entra:
 
 
 def _entra_failure(answer: Mapping[str, Any]) -> LoginFailed:
-    said = str(answer.get("error_description") or answer.get("error") or "no token, and no reason")
-    said = re.split(r"\s*(?:Trace ID:|[\r\n])", said)[0].rstrip(".")
+    text = str(answer.get("error_description") or answer.get("error") or "no token, and no reason")
+    text = re.split(r"\s*(?:Trace ID:|[\r\n])", text)[0].rstrip(".")
     remedy = "correct tenant, client, secret or certificate in farm.yaml"
-    if "AADSTS700024" in said:  # the signed assertion is not valid yet, or no more
+    if "AADSTS700024" in text:  # the signed assertion is not valid yet, or no more
         remedy = "set the clock of this machine"
-    return LoginFailed(f"Entra ID refused the application: {said}", remedy)
+    return LoginFailed(f"Entra ID refused the application: {text}", remedy)
 
 
 class _EntraLogin:

@@ -32,12 +32,12 @@ class RequestLimits:
 
     def turn(self, host: str) -> AbstractContextManager[None]:
         """The right to make one request to ``host``: entering waits for it, leaving gives it back."""
-        found = self._hosts.get(host)
-        if found is None:
+        result = self._hosts.get(host)
+        if result is None:
             if not self._delay_s and self._per_host is None:
                 return NO_WAIT
-            found = self._host(host)
-        return _Turn(found)
+            result = self._host(host)
+        return _Turn(result)
 
     def hold(self, host: str, seconds: float) -> None:
         """Send no request to ``host`` for this time, because it asked for that (``Retry-After``)."""

@@ -43,11 +43,11 @@ def opened(answer: Any) -> Any:
 
 def page(answer: Any, target: str) -> tuple[list[dict[str, Any]], str]:
     """The entries of a list, and the URL of its next page ("" at its end). Raises ``Failure``."""
-    found = answer.get("value", answer.get("results")) if isinstance(answer, dict) else None
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+    result = answer.get("value", answer.get("results")) if isinstance(answer, dict) else None
+    if not isinstance(result, list) or not all(isinstance(entry, dict) for entry in result):
         raise Failure("bad_answer", f"{target} has no list of the expected form", permanent=True)
     following = answer.get("odata.nextLink") or answer.get("@odata.nextLink") or answer.get("__next")
-    return found, str(following or "")
+    return result, str(following or "")
 
 
 _OF_ANOTHER_FORM = (ValueError, AttributeError, TypeError, KeyError, RecursionError)

@@ -111,12 +111,12 @@ class Work:
                 attempts.failed.append(FailedRequest("token", failure.kind, str(failure)))
                 self._hold(taken, failure)
         try:
-            found = self._polite(source.enumerate, taken.item, taken, "enumerate", record, attempts)
+            value = self._polite(source.enumerate, taken.item, taken, "enumerate", record, attempts)
         except (Failure, Skipped) as failure:  # Skipped: an answer too large to be a page
             kind = failure.kind if isinstance(failure, Failure) else "bad_answer"
             return ItemResult("failed", kind, attempts.count, failures=tuple(attempts.failed))
         return ItemResult(
-            "ok", "", attempts.count, found=tuple(found), token=token, failures=tuple(attempts.failed)
+            "ok", "", attempts.count, found=tuple(value), token=token, failures=tuple(attempts.failed)
         )
 
     def _changes(self, taken: LeasedItem, record: Record) -> ItemResult:

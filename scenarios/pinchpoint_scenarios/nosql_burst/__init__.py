@@ -105,7 +105,7 @@ class NosqlBurst:
         wanted = self._params.verify
         if wanted == 0:
             return
-        found, why = read_back(self._store, self._ledger, self._params.verify_within_s)
+        result, why = read_back(self._store, self._ledger, self._params.verify_within_s)
         if not self._contents.stamped:
             why = f"records of {self._params.record_bytes} bytes are too small to be distinguished"
         self._event(
@@ -113,7 +113,7 @@ class NosqlBurst:
             acknowledged=self._ledger.acknowledged,
             sample="all" if wanted == "all" else "sample",
             not_read=why,
-            **asdict(found),
+            **asdict(result),
         )
 
     @property

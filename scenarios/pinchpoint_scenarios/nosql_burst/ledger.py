@@ -107,9 +107,9 @@ class Ledger:
         """The records to read back: every one held that has an acknowledged write."""
         return sorted(self._last)
 
-    def compare(self, items: Sequence[int], found: Sequence[Fields | None], into: ReadBack) -> None:
+    def compare(self, items: Sequence[int], value: Sequence[Fields | None], into: ReadBack) -> None:
         """Compare what was read with what was acknowledged."""
-        for item, fields in zip(items, found, strict=True):
+        for item, fields in zip(items, value, strict=True):
             into.records += 1
             kind = self._judged(item, fields)
             setattr(into, kind, getattr(into, kind) + 1)
@@ -161,7 +161,7 @@ def read_back(store: Store, ledger: Ledger, within_s: float) -> tuple[ReadBack, 
     Returns:
         What was found, and why the rest could not be read ("": all was).
     """
-    found = ReadBack()
+    result = ReadBack()
     until = time.monotonic() + within_s
     remaining = iter(ledger.sample())
     connection = store.connect(READER)
@@ -171,14 +171,14 @@ def read_back(store: Store, ledger: Ledger, within_s: float) -> tuple[ReadBack, 
                 connection.wait_until_due()
                 outcome, fields = connection.read(items)
                 if outcome == OK:
-                    ledger.compare(items, fields, found)
+                    ledger.compare(items, fields, result)
                     break
                 if time.monotonic() > until:
-                    return found, f"the store did not answer a read ({outcome})"
+                    return result, f"the store did not answer a read ({outcome})"
                 time.sleep(0.1)
             if time.monotonic() > until:
                 left = len(list(remaining))
-                return found, f"the time for it was over with {left:,} records left" if left else ""
+                return result, f"the time for it was over with {left:,} records left" if left else ""
     finally:
         connection.close()
-    return found, ""
+    return result, ""

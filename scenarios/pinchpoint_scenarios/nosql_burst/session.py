@@ -74,14 +74,14 @@ class NosqlBurstSession:
         item = self._keys.pick(self._random)
         self._connection.wait_until_due()
         start_ns = perf_counter_ns()
-        outcome, size_bytes = self._found(item)
+        outcome, size_bytes = self._find(item)
         record(READ, outcome, start_ns, perf_counter_ns(), size_bytes)
 
-    def _found(self, item: int) -> tuple[str, int]:
-        outcome, found = self._connection.read([item])
+    def _find(self, item: int) -> tuple[str, int]:
+        outcome, result = self._connection.read([item])
         if outcome != OK:
             return outcome, 0
-        if found[0] is None:
+        if result[0] is None:
             return (OK if self._may_expire else MISSING), 0
         return OK, self._record_bytes
 
@@ -96,7 +96,7 @@ class NosqlBurstSession:
         ok = False
         start_ns = perf_counter_ns()
         try:
-            outcome = self._found(items[0])[0] if operation == READ_MODIFY_WRITE else OK
+            outcome = self._find(items[0])[0] if operation == READ_MODIFY_WRITE else OK
             if outcome == OK:
                 outcome = self._connection.write(rows)
             end_ns = perf_counter_ns()

@@ -36,8 +36,8 @@ def rows_for(table_bytes: float) -> int:
 
 def pages_of(sql: MixSql, link: Link) -> int:
     """Pages of the data table as it was loaded: its rows' numbers run from 1 to four times this."""
-    found = link.execute(sql.data_last).fetchone()
-    return max(1, int(found[0] or 0) // PAGE_ROWS) if found else 1
+    result = link.execute(sql.data_last).fetchone()
+    return max(1, int(result[0] or 0) // PAGE_ROWS) if result else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class DataTable:
         if link.execute(self.sql.data_count).fetchone() != (self.rows, 1, self.rows):
             self.progress("the data table has lost rows since it was loaded: it is loaded anew")
             return False
-        found = link.execute(self.sql.data_has_key).fetchone()
-        return bool(found and yes(found[0]))
+        result = link.execute(self.sql.data_has_key).fetchone()
+        return bool(result and yes(result[0]))
 
     def _room(self, link: Link, freed_bytes: int) -> None:
         needed = self._bytes + self.rows * _INDEX_BYTES_PER_ROW

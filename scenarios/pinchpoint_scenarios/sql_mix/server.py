@@ -118,7 +118,7 @@ class MixServer:
     def _cache_bytes(self, link: Link) -> int:
         """The server's buffer cache; raises ``ScenarioError`` where this user may not know it."""
         try:
-            found = link.execute(self._sql.cache_bytes).fetchone()
+            result = link.execute(self._sql.cache_bytes).fetchone()
         except self._access.error as error:
             if not self._sql.may_know_cache:
                 raise
@@ -126,7 +126,7 @@ class MixServer:
                 f"{self.place}: how large the server's buffer cache is, and with it the data table, this "
                 f"user may not know: {self._access.message(error)}; {self._sql.may_know_cache}"
             ) from error
-        return int(found[0]) if found else 0
+        return int(result[0]) if result else 0
 
     def _enough_to_scan(self, rows: int) -> None:
         """Raise ``ScenarioError`` where a ``range_scan`` could never find its rows."""

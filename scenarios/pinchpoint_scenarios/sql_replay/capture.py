@@ -98,9 +98,9 @@ def sessions_of(entries: Iterable[LogEntry]) -> list[CapturedSession]:
     """The sessions of a capture, by the time they began."""
     ordered = sorted(entries, key=lambda entry: entry.ended_s)
     zero_s = min((entry.began_s for entry in ordered), default=0.0)
-    found: dict[str, CapturedSession] = {}
+    sessions: dict[str, CapturedSession] = {}
     for entry in ordered:
-        session = found.setdefault(entry.session, CapturedSession())
+        session = sessions.setdefault(entry.session, CapturedSession())
         if entry.left_out is not None or entry.text is None:
             session.left_out[entry.left_out or "no_text"] += 1
             continue
@@ -111,7 +111,7 @@ def sessions_of(entries: Iterable[LogEntry]) -> list[CapturedSession]:
         session.statements.append(
             Captured(began_s, think_s, entry.duration_s, entry.text, entry.parameters, entry.prepared)
         )
-    return sorted(found.values(), key=lambda session: session.begins_s)
+    return sorted(sessions.values(), key=lambda session: session.begins_s)
 
 
 def at_once(sessions: Sequence[CapturedSession]) -> int:

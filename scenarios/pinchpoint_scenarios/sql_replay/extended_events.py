@@ -114,13 +114,13 @@ def _ended_s(event: ExtendedEvent) -> float:
 
 
 def _whole_number(event: ExtendedEvent, field: str, otherwise: int | None = None) -> int:
-    found = event.fields.get(field, "").strip()
-    if not found and otherwise is not None:
+    result = event.fields.get(field, "").strip()
+    if not result and otherwise is not None:
         return otherwise
-    if not found.isdecimal():
-        what = f"{field} {found!r}" if found else f"no {field}"
+    if not result.isdecimal():
+        what = f"{field} {result!r}" if result else f"no {field}"
         raise ScenarioError(f"{event.place}: {event.name} with {what}; allowed: a whole number")
-    return int(found)
+    return int(result)
 
 
 _UTC = "timestamp (utc)"
@@ -248,7 +248,7 @@ def _entries_of(events: Iterable[ExtendedEvent]) -> list[LogEntry]:
     Where batches and calls were captured, single statements are parts of those, and left alone; where they
     were not, each is one by itself.
     """
-    found: list[tuple[str, LogEntry]] = []
+    result: list[tuple[str, LogEntry]] = []
     whole = False
     for event in events:
         entry = entry_of(event)
@@ -256,11 +256,11 @@ def _entries_of(events: Iterable[ExtendedEvent]) -> list[LogEntry]:
             continue
         if event.name in WHOLE and not whole:
             whole = True
-            found = [each for each in found if each[0] not in PARTS]
-        found.append((event.name, _judged(entry, part=event.name in PARTS)))
-    deduce = not any(name in MANAGED for name, _ in found)
+            result = [each for each in result if each[0] not in PARTS]
+        result.append((event.name, _judged(entry, part=event.name in PARTS)))
+    deduce = not any(name in MANAGED for name, _ in result)
     sessions: dict[str, list[LogEntry]] = {}
-    for _, entry in found:
+    for _, entry in result:
         sessions.setdefault(entry.session, []).append(entry)
     return [entry for entries in sessions.values() for entry in _as_sent(entries, deduce=deduce)]
 

@@ -133,8 +133,8 @@ def _json_rows(file: TextIO, path: Path) -> Iterator[_Row]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
-            row = {name: str(found.get(key) or "") for name, key in _KEYS.items()}
+            result = json.loads(line)
+            row = {name: str(result.get(key) or "") for name, key in _KEYS.items()}
         except (ValueError, AttributeError, RecursionError) as error:
             if number > 1 and not line.endswith("\n"):
                 yield {}
@@ -190,14 +190,14 @@ def _left_out(match: re.Match[str]) -> str | None:
 
 def _parameters(detail: str, text: str) -> tuple[tuple[str | None, ...] | None, str | None]:
     """The values that were sent beside a statement, and why it cannot be made again."""
-    said = _PARAMETERS.sub("", detail)
-    found = {
+    answer = _PARAMETERS.sub("", detail)
+    result = {
         int(match[1]): None if match[2] == "NULL" else match[3].replace("''", "'")
-        for match in _PARAMETER.finditer(said)
+        for match in _PARAMETER.finditer(answer)
     }
-    if len(found) < placeholders(text):
+    if len(result) < placeholders(text):
         return None, "parameters_not_logged"
-    values = tuple(found[number] for number in sorted(found))
+    values = tuple(result[number] for number in sorted(result))
     return values, PARAMETERS_CUT if any(value and value.endswith(CUT) for value in values) else None
 
 

@@ -73,23 +73,23 @@ class _Token:
 def parsed(text: str) -> tuple[Expression, frozenset[str]]:
     """The expression, and the variables it reads. Raises ``ExpressionError``."""
     reader = _ExpressionReader(_tokens(text))
-    found = reader.expression(0)
+    result = reader.expression(0)
     if reader.token.kind != "end":
         raise ExpressionError(f"{reader.token.text!r} stands where the expression should have ended")
-    return found, frozenset(reader.variables)
+    return result, frozenset(reader.variables)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
     for match in _TOKEN.finditer(text):
         kind = str(match.lastgroup)
-        found = match[kind]
+        result = match[kind]
         if kind == "other":
             raise ExpressionError(
-                f"{found!r} belongs to no expression; allowed: numbers, :variables, functions"
+                f"{result!r} belongs to no expression; allowed: numbers, :variables, functions"
             )
-        if kind == "word" and found.lower() in _KEYWORDS:
-            kind, found = "operator", found.lower()
-        yield _Token(kind, found)
+        if kind == "word" and result.lower() in _KEYWORDS:
+            kind, result = "operator", result.lower()
+        yield _Token(kind, result)
         if kind == "end":
             return
 
@@ -222,9 +222,9 @@ class _ExpressionReader:
         return called
 
     def _expect(self, text: str) -> None:
-        found = self._take()
-        if found.kind != "operator" or found.text != text:
-            shown = repr(found.text) if found.text else "nothing"
+        result = self._take()
+        if result.kind != "operator" or result.text != text:
+            shown = repr(result.text) if result.text else "nothing"
             raise ExpressionError(f"{text!r} is needed, {shown} was found")
 
 
@@ -291,33 +291,33 @@ _BITWISE: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def _compare(operator: str, one: Value, other: Value) -> bool:
-    if isinstance(one, bool) and isinstance(other, bool):
-        return _COMPARISONS[operator](one, other)
-    if isinstance(one, float) or isinstance(other, float):
-        return _COMPARISONS[operator](as_float(one), as_float(other))
-    return _COMPARISONS[operator](as_int(one), as_int(other))
+def _compare(operator: str, value: Value, other: Value) -> bool:
+    if isinstance(value, bool) and isinstance(other, bool):
+        return _COMPARISONS[operator](value, other)
+    if isinstance(value, float) or isinstance(other, float):
+        return _COMPARISONS[operator](as_float(value), as_float(other))
+    return _COMPARISONS[operator](as_int(value), as_int(other))
 
 
-def _bitwise(operator: str, one: Value, other: Value) -> int:
-    return _BITWISE[operator](as_int(one), as_int(other))
+def _bitwise(operator: str, value: Value, other: Value) -> int:
+    return _BITWISE[operator](as_int(value), as_int(other))
 
 
-def _arithmetic(operator: str, one: Value, other: Value) -> int | float:
-    doubles = isinstance(one, float) or isinstance(other, float)
+def _arithmetic(operator: str, value: Value, other: Value) -> int | float:
+    doubles = isinstance(value, float) or isinstance(other, float)
     match operator:
         case "+":
-            return as_float(one) + as_float(other) if doubles else checked(as_int(one) + as_int(other))
+            return as_float(value) + as_float(other) if doubles else checked(as_int(value) + as_int(other))
         case "-":
-            return as_float(one) - as_float(other) if doubles else checked(as_int(one) - as_int(other))
+            return as_float(value) - as_float(other) if doubles else checked(as_int(value) - as_int(other))
         case "*":
-            return as_float(one) * as_float(other) if doubles else checked(as_int(one) * as_int(other))
+            return as_float(value) * as_float(other) if doubles else checked(as_int(value) * as_int(other))
         case "%":
-            return remainder(as_int(one), as_int(other))
+            return remainder(as_int(value), as_int(other))
     if not as_float(other):
-        raise EvaluationError(f"{spelt(one)} / {spelt(other)}: division by zero")
+        raise EvaluationError(f"{spelt(value)} / {spelt(other)}: division by zero")
     if doubles:
-        return as_float(one) / as_float(other)
-    whole, divisor = as_int(one), as_int(other)
+        return as_float(value) / as_float(other)
+    whole, divisor = as_int(value), as_int(other)
     quotient = abs(whole) // abs(divisor)  # towards zero, as C divides
     return checked(int(math.copysign(1, whole) * math.copysign(1, divisor)) * quotient)

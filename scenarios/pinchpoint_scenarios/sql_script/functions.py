@@ -110,19 +110,19 @@ def zipfian(scope: ScriptScope, count: int, exponent: float) -> int:
 
 
 def _fnv1a(value: int, seed: int) -> int:
-    found = (_FNV_OFFSET ^ seed) & _WORD
+    result = (_FNV_OFFSET ^ seed) & _WORD
     for octet in (value & _WORD).to_bytes(8, "little"):
-        found = ((found ^ octet) * _FNV_PRIME) & _WORD
-    return _signed(found)
+        result = ((result ^ octet) * _FNV_PRIME) & _WORD
+    return _signed(result)
 
 
 def _murmur2(value: int, seed: int) -> int:
-    found = (seed ^ (8 * _MURMUR)) & _WORD  # 8: the bytes that are hashed
+    result = (seed ^ (8 * _MURMUR)) & _WORD  # 8: the bytes that are hashed
     mixed = (value * _MURMUR) & _WORD
     mixed = ((mixed ^ (mixed >> 47)) * _MURMUR) & _WORD
-    found = ((found ^ mixed) * _MURMUR) & _WORD
-    found = ((found ^ (found >> 47)) * _MURMUR) & _WORD
-    return _signed(found ^ (found >> 47))
+    result = ((result ^ mixed) * _MURMUR) & _WORD
+    result = ((result ^ (result >> 47)) * _MURMUR) & _WORD
+    return _signed(result ^ (result >> 47))
 
 
 def _hash(of: Callable[[int, int], int]) -> Function:

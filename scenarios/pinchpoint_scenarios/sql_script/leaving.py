@@ -72,6 +72,6 @@ def leaves(text: str, kinds: Collection[str]) -> int | None:
     if not _MAYBE.search(text):
         return None
     readings = [reading for kind, reading in _READINGS.items() if kind in kinds]
-    found = (match for reading in readings for match in reading.finditer(text) if match["use"] is not None)
-    first = next(found, None)
+    result = (match for reading in readings for match in reading.finditer(text) if match["use"] is not None)
+    first = next(result, None)
     return None if first is None else first.start()

@@ -114,7 +114,7 @@ class _Cutter:
         if match is None:
             raise AssertionError(f"{self._file}: no token at {self.at}")  # the last alternative takes any
         self.at = match.end()
-        kind, found = str(match.lastgroup), match[0]
+        kind, result = str(match.lastgroup), match[0]
         match kind:
             case "comment":
                 self._add(" ", match.start())
@@ -127,15 +127,15 @@ class _Cutter:
                 yield from self.ended()
                 yield self._command(match.start())
             case "block" | "dollar" | "string" | "quote":
-                self._span(kind, found, match.start())
+                self._span(kind, result, match.start())
             case "variable":
                 self._add(Ref(match["variable"], quoted=self._in_slice()), match.start())
             case _:
                 if kind == "open":
-                    self._open.append(found)
+                    self._open.append(result)
                 elif kind == "close" and self._open:
                     self._open.pop()
-                self._add(found, match.start())
+                self._add(result, match.start())
 
     def ended(self) -> Iterator[ScriptStatement]:
         """The statement that has been read so far, where there is one."""
@@ -160,32 +160,32 @@ class _Cutter:
             self._line = self._text.count("\n", 0, start) + 1
         self._pieces.append(piece)
 
-    def _span(self, kind: str, found: str, start: int) -> None:
+    def _span(self, kind: str, value: str, start: int) -> None:
         """What ends with its own mark: a comment, or something quoted."""
         match kind:
             case "block":
                 self._add(self._until_balanced(start), start)
             case "dollar":
-                self._quoted(found + self._until(found, start), start)
+                self._quoted(value + self._until(value, start), start)
             case "string":
-                self._quoted(found, start)
+                self._quoted(value, start)
             case _:
                 place = self._place(start)
-                raise ScriptError(f"{place}: a quote that never ends; add the closing {found}")
+                raise ScriptError(f"{place}: a quote that never ends; add the closing {value}")
 
-    def _quoted(self, found: str, start: int) -> None:
+    def _quoted(self, value: str, start: int) -> None:
         at = 0
-        for match in _IN_QUOTES.finditer(found):
-            self._add(found[at : match.start()], start)
+        for match in _IN_QUOTES.finditer(value):
+            self._add(value[at : match.start()], start)
             self._add(Ref(match[1], quoted=True), start)
             at = match.end()
-        self._add(found[at:], start)
+        self._add(value[at:], start)
 
     def _until(self, end: str, start: int) -> str:
-        found = self._text.find(end, self.at)
-        if found < 0:
+        result = self._text.find(end, self.at)
+        if result < 0:
             raise ScriptError(f"{self._place(start)}: a {end} that never ends; add the closing {end}")
-        inside, self.at = self._text[self.at : found + len(end)], found + len(end)
+        inside, self.at = self._text[self.at : result + len(end)], result + len(end)
         return inside
 
     def _until_balanced(self, start: int) -> str:

@@ -226,13 +226,13 @@ class MarkedCopy:
         """
         with closing(self._access.open(pinned=False)) as link:
             for place, texts in statements:
-                said = [self._refusal(link, text) for text in texts]
+                lines = [self._refusal(link, text) for text in texts]
                 if (
-                    found := min(filter(None, said), key=lambda one: one[1], default=None)
-                    if all(said)
+                    result := min(filter(None, lines), key=lambda one: one[1], default=None)
+                    if all(lines)
                     else None
                 ):
-                    yield f"{place}: {found[0]}", found[1]
+                    yield f"{place}: {result[0]}", result[1]
 
     def _refusal(self, link: Link, text: str) -> tuple[str, bool] | None:
         try:
@@ -281,7 +281,7 @@ class MarkedCopy:
         try:
             if mark:
                 self._access.pin(link)
-                database, marked = self._found(link)
+                database, marked = self._find(link)
                 if not marked:
                     link.send(self._mark(database))
             self._access.unpin(link)
@@ -343,7 +343,7 @@ class MarkedCopy:
     def _sql(self) -> CopySql:
         return DIALECTS[self._access.kind]
 
-    def _found(self, link: Link) -> tuple[str, bool]:
+    def _find(self, link: Link) -> tuple[str, bool]:
         """The database's name, and whether it is marked as a copy."""
         mark, database = link.execute(self._sql.find).fetchone() or (None, None)
         if database is None:
@@ -355,7 +355,7 @@ class MarkedCopy:
 
     def _may_be_changed(self, link: Link) -> None:
         place = self._access.place
-        database, marked = self._found(link)
+        database, marked = self._find(link)
         if database.lower() in self._sql.of_the_server:
             raise ScenarioError(
                 f"{place}: {database!r} is one of the server's own databases; write a copy's name after the "

@@ -70,21 +70,21 @@ class SqlScriptParams(FileParams):
 
     @classmethod
     def placed(cls, given: Mapping[str, Any], directory: Path) -> dict[str, Any]:
-        found = dict(given)
+        result = dict(given)
         for name in ("setup", "teardown"):
-            if isinstance(found.get(name), str):
-                found[name] = _absolute(found[name], directory)
-        scripts = found.get("scripts")
+            if isinstance(result.get(name), str):
+                result[name] = _absolute(result[name], directory)
+        scripts = result.get("scripts")
         if isinstance(scripts, str):
-            found["scripts"] = _absolute(scripts, directory)
+            result["scripts"] = _absolute(scripts, directory)
         elif isinstance(scripts, list | tuple):
-            found["scripts"] = [
+            result["scripts"] = [
                 _absolute(each, directory) if isinstance(each, str) else each for each in scripts
             ]
-        values = found.get("values")
+        values = result.get("values")
         if isinstance(values, Mapping):
-            found["values"] = {name: _csv_placed(each, directory) for name, each in values.items()}
-        return found
+            result["values"] = {name: _csv_placed(each, directory) for name, each in values.items()}
+        return result
 
     def paths(self) -> tuple[str, ...]:
         files = (self.setup, self.teardown, *(values.csv for values in self.values.values()))
@@ -133,7 +133,7 @@ def read_scripts(params: SqlScriptParams, kinds: Collection[str] = ()) -> list[C
         params: which they are.
         kinds: of servers that the endpoint's may be (``leaving``); none as long as no farm is known.
     """
-    found, problems = [], []
+    result, problems = [], []
     for path, weight in _named(params):
         try:
             text = read_text(path, kinds)
@@ -143,14 +143,14 @@ def read_scripts(params: SqlScriptParams, kinds: Collection[str] = ()) -> list[C
             problems.append(str(error))
             continue
         digest = hashlib.sha256(text.encode()).hexdigest()
-        found.append(Chosen(script, params.weights.get(path.stem, weight), digest))
-    problems += _unfit(found, params)
+        result.append(Chosen(script, params.weights.get(path.stem, weight), digest))
+    problems += _unfit(result, params)
     _read_others(params, kinds)
     if not problems:
-        problems += _unknown_variables([each.script for each in found], params)
+        problems += _unknown_variables([each.script for each in result], params)
     if problems:
         raise ScriptError("; ".join(problems))
-    return [each for each in found if each.weight > 0]
+    return [each for each in result if each.weight > 0]
 
 
 def read_text(path: Path, kinds: Collection[str]) -> str:
@@ -184,15 +184,15 @@ def _named(params: SqlScriptParams) -> Iterator[tuple[Path, float]]:
             yield each, weight
 
 
-def _unfit(found: list[Chosen], params: SqlScriptParams) -> Iterator[str]:
+def _unfit(chosens: list[Chosen], params: SqlScriptParams) -> Iterator[str]:
     """What is wrong with the scripts taken together."""
     if not params.scripts:
         yield "no script is named; needed: scripts, a folder of .sql files, or a list of files"
     for path, _ in map(file_and_weight, params.scripts):
         if path.is_dir() and not any(path.glob(f"*{SUFFIX}")):
             yield f"{path}: a folder without a script; needed: files in it whose names end in {SUFFIX}"
-    names = [each.script.name for each in found]
-    for each in found:
+    names = [each.script.name for each in chosens]
+    for each in chosens:
         if names.count(each.script.name) > 1:
             yield f"{each.script.file}: another script is named {each.script.name}; give it another name"
         if not _NAME.fullmatch(each.script.name):
@@ -200,7 +200,7 @@ def _unfit(found: list[Chosen], params: SqlScriptParams) -> Iterator[str]:
     for name in params.weights:
         if name not in names:
             yield f"weights: {unknown('script', name, names)}"
-    if found and not any(each.weight > 0 for each in found):
+    if chosens and not any(each.weight > 0 for each in chosens):
         yield "every script has the weight 0; needed: one above 0"
 
 

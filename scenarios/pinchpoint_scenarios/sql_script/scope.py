@@ -79,10 +79,10 @@ class ScriptScope:
     def value(self, name: str) -> Value:
         """A variable as an expression sees it: text that is a number or a truth value is taken as that."""
         try:
-            found = self.variables[name]
+            result = self.variables[name]
         except KeyError:
             raise EvaluationError(f"the variable :{name} has no value yet; set it before") from None
-        return typed(name, found) if isinstance(found, str) else found
+        return typed(name, result) if isinstance(result, str) else result
 
 
 def typed(name: str, text: str) -> Value:

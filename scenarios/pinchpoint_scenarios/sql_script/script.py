@@ -161,84 +161,84 @@ class _ScriptReader:
         self._commands: list[list[Command]] = [[]]
         self._branches: list[Branch] = []
 
-    def statement(self, found: ScriptStatement) -> None:
-        text = "".join(piece for piece in found.pieces if isinstance(piece, str))
+    def statement(self, value: ScriptStatement) -> None:
+        text = "".join(piece for piece in value.pieces if isinstance(piece, str))
         if copies_with_client(text):
             raise self._error(
-                found.line,
+                value.line,
                 "COPY from or to the client",
                 "INSERT and SELECT, or COPY with a file of the server",
             )
-        self._commands[-1].append(SqlStatement(found.line, found.pieces, found.joined, first_word(text)))
+        self._commands[-1].append(SqlStatement(value.line, value.pieces, value.joined, first_word(text)))
 
-    def command(self, found: Meta) -> None:
-        name = found.name.lower()
+    def command(self, meta: Meta) -> None:
+        name = meta.name.lower()
         if name in _REFUSED:
-            raise ScriptError(f"{self._file}:{found.line}: \\{name} is refused: {_REFUSED[name]}")
+            raise ScriptError(f"{self._file}:{meta.line}: \\{name} is refused: {_REFUSED[name]}")
         if name not in _COMMANDS:
-            raise ScriptError(f"{self._file}:{found.line}: {unknown('command', name, _COMMANDS)}")
+            raise ScriptError(f"{self._file}:{meta.line}: {unknown('command', name, _COMMANDS)}")
         match name:
             case "set":
-                self._set(found)
+                self._set(meta)
             case "sleep":
-                self._sleep(found)
+                self._sleep(meta)
             case "gset" | "aset":
-                self._keep(found, many=name == "aset")
+                self._keep(meta, many=name == "aset")
             case _:
-                self._branch(found, name)
+                self._branch(meta, name)
 
     def done(self) -> list[Command]:
         if self._branches:
             raise self._error(self._branches[-1].line, "an \\if that never ends", "an \\endif after it")
         return self._commands[0]
 
-    def _set(self, found: Meta) -> None:
-        name, text = (*found.rest.split(None, 1), "", "")[:2]
+    def _set(self, meta: Meta) -> None:
+        name, text = (*meta.rest.split(None, 1), "", "")[:2]
         if not name.isidentifier() or not text:
-            raise self._error(found.line, f"\\set {found.rest}", "\\set NAME EXPRESSION")
-        expression, reads = self._expression(found.line, text)
-        self._commands[-1].append(Set(found.line, name, expression, reads))
+            raise self._error(meta.line, f"\\set {meta.rest}", "\\set NAME EXPRESSION")
+        expression, reads = self._expression(meta.line, text)
+        self._commands[-1].append(Set(meta.line, name, expression, reads))
 
-    def _sleep(self, found: Meta) -> None:
-        match = _SLEEP.fullmatch(found.rest)
+    def _sleep(self, meta: Meta) -> None:
+        match = _SLEEP.fullmatch(meta.rest)
         if match is None:
             raise self._error(
-                found.line,
-                f"\\sleep {found.rest}",
+                meta.line,
+                f"\\sleep {meta.rest}",
                 "\\sleep NUMBER [us|ms|s], a whole number or a :variable",
             )
         amount = Ref(match["name"], quoted=False) if match["name"] else float(match["number"])
         unit = match["unit"] or match["near"] or "s"
-        self._commands[-1].append(Sleep(found.line, amount, _SLEEP_UNITS_S[unit.lower()]))
+        self._commands[-1].append(Sleep(meta.line, amount, _SLEEP_UNITS_S[unit.lower()]))
 
-    def _keep(self, found: Meta, *, many: bool) -> None:
+    def _keep(self, meta: Meta, *, many: bool) -> None:
         last = self._commands[-1][-1] if self._commands[-1] else None
         if not isinstance(last, SqlStatement) or last.prefix is not None:
-            raise self._error(found.line, f"\\{found.name} without a statement", "a query before it")
-        prefix = found.rest
+            raise self._error(meta.line, f"\\{meta.name} without a statement", "a query before it")
+        prefix = meta.rest
         if prefix and not prefix.isidentifier():
-            raise self._error(found.line, f"\\{found.name} {prefix}", "a prefix of letters, digits and _")
+            raise self._error(meta.line, f"\\{meta.name} {prefix}", "a prefix of letters, digits and _")
         self._commands[-1][-1] = SqlStatement(last.line, last.pieces, last.joined, last.word, prefix, many)
 
-    def _branch(self, found: Meta, name: str) -> None:
+    def _branch(self, meta: Meta, name: str) -> None:
         if name == "if":
-            branch = Branch(found.line)
+            branch = Branch(meta.line)
             self._commands[-1].append(branch)
             self._branches.append(branch)
         elif not self._branches:
-            raise self._error(found.line, f"\\{name} without an \\if", "an \\if before it")
+            raise self._error(meta.line, f"\\{name} without an \\if", "an \\if before it")
         else:
             self._commands.pop()
             branch = self._branches[-1]
             if branch.arms[-1].condition is None and name != "endif":
-                raise self._error(found.line, f"\\{name} after \\else", "\\endif")
+                raise self._error(meta.line, f"\\{name} after \\else", "\\endif")
         if name == "endif":
             self._branches.pop()
             return
         condition, reads = None, frozenset[str]()
         if name != "else":
-            condition, reads = self._expression(found.line, found.rest)
-        branch.arms.append(Arm(found.line, condition, reads, []))
+            condition, reads = self._expression(meta.line, meta.rest)
+        branch.arms.append(Arm(meta.line, condition, reads, []))
         self._commands.append(branch.arms[-1].commands)
 
     def _expression(self, line: int, text: str) -> tuple[Expression, frozenset[str]]:
@@ -247,5 +247,5 @@ class _ScriptReader:
         except ExpressionError as error:
             raise ScriptError(f"{self._file}:{line}: {text.strip()}: {error}") from error
 
-    def _error(self, line: int, found: str, allowed: str) -> ScriptError:
-        return ScriptError(f"{self._file}:{line}: {found}; allowed: {allowed}")
+    def _error(self, line: int, value: str, allowed: str) -> ScriptError:
+        return ScriptError(f"{self._file}:{line}: {value}; allowed: {allowed}")

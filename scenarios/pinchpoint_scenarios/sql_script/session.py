@@ -135,9 +135,9 @@ class ScriptSession:
         def run(record: Record) -> None:
             start_ns = time.perf_counter_ns()
             try:
-                found = send()
+                result = send()
                 if sql.prefix is not None:
-                    self._keep(sql, found)
+                    self._keep(sql, result)
             except DatabaseFailure as failure:
                 if several:
                     record(stage, failure.outcome, start_ns, time.perf_counter_ns())
@@ -186,9 +186,9 @@ class ScriptSession:
 
         return send
 
-    def _keep(self, sql: SqlStatement, found: TextResult) -> None:
+    def _keep(self, sql: SqlStatement, result: TextResult) -> None:
         r"""A row's columns become variables; by ``\aset`` those of every query that was joined."""
-        for texts in found.every() if sql.many else [found.texts()]:
+        for texts in result.every() if sql.many else [result.texts()]:
             rows = texts.rows
             if not sql.many and len(rows) != 1:
                 outcome = TOO_MANY_ROWS if rows else MISSING_ROW

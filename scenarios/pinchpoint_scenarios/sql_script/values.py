@@ -81,9 +81,9 @@ class ValuesParams(Params):
             self.distribution, {"low", "high"}
         )
         if set(given) != needed:
-            found = " and ".join(given) or "no range"
+            result = " and ".join(given) or "no range"
             raise ValueError(
-                f"{self.distribution} is given {found}; needed: "
+                f"{self.distribution} is given {result}; needed: "
                 f"{' and '.join(sorted(needed, reverse=True))}, or a column, or a csv"
             )
         if self.low is not None and self.high is not None and self.low > self.high:
@@ -160,16 +160,16 @@ def read_csv(path: Path, field: str | None) -> list[Value]:
             if field is not None and field not in header:
                 raise ScriptError(f"{path}:1: {unknown('field', field, header)}")
             at = header.index(field) if field is not None else 0
-            found = [row[at] if len(row) > at else "" for row in rows if row]
+            result = [row[at] if len(row) > at else "" for row in rows if row]
     except UnicodeDecodeError as error:
         raise ScriptError(f"{path}: not UTF-8 text; save it as UTF-8") from error
     except csv.Error as error:
         raise ScriptError(f"{path}: no CSV file ({error})") from error
     except OSError as error:
         raise ScriptError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    if not found:
+    if not result:
         raise ScriptError(f"{path}: no values; needed: a header and at least one row")
-    return as_values(found)
+    return as_values(result)
 
 
 def delimiter_of(header: str) -> str:

@@ -107,10 +107,10 @@ def _owner(folder: Path) -> dict[str, object] | None:
     if folder.is_symlink() or not folder.is_dir():
         return None
     try:
-        found = json.loads((folder / OWNER).read_text(encoding="utf-8"))
+        result = json.loads((folder / OWNER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None  # not ours, as far as is known: the caller leaves it alone
-    return found if isinstance(found, dict) else None
+    return result if isinstance(result, dict) else None
 
 
 def _lives(folder: Path, owner: dict[str, object]) -> bool:

@@ -131,10 +131,10 @@ def look(address: Address, path: str | None, device: str | None, disk: str) -> R
     node = f"/dev/{(device or 'none').removeprefix('/dev/')}"
     script = _LOOK.format(path=shlex.quote(path or ""), device=shlex.quote(node))
     try:
-        said = ssh.run(address, _command(script)).split("\n", 7)
+        answer = ssh.run(address, _command(script)).split("\n", 7)
     except CollectorError as error:
         raise HostUnreachable(str(error)) from error
-    state = said[0].split(" ")[0] if said else ""
+    state = answer[0].split(" ")[0] if answer else ""
     wrong = {
         "unmounted": f"its device {device} is not mounted there; give its path in farm.yaml",
         "missing": f"{path} is not a folder on that host; correct path: in farm.yaml",
@@ -143,11 +143,12 @@ def look(address: Address, path: str | None, device: str | None, disk: str) -> R
     }
     if state in wrong:
         raise DiskNotThere(f"{disk} on {address}: {wrong[state]}")
-    if state != "ok" or len(said) < 8:
+    if state != "ok" or len(answer) < 8:
         raise HostUnreachable(
-            f"{address}: the host reported nothing usable about {disk}: {' '.join(said)[:200] or 'no answer'}"
+            f"{address}: the host reported nothing usable about {disk}: "
+            f"{' '.join(answer)[:200] or 'no answer'}"
         )
-    host, user, memory, file_system, name, model, folder = said[1:]
+    host, user, memory, file_system, name, model, folder = answer[1:]
     folder = folder.removesuffix("\n")
     return RemoteFacts(
         folder=PurePosixPath(folder),
@@ -168,12 +169,12 @@ def version(address: Address, tool: Tool) -> str:
         f"echo there; {shlex.join([program, *rest])} 2>&1"
     )
     try:
-        state, _, said = ssh.run(address, _command(script)).partition("\n")
+        state, _, answer = ssh.run(address, _command(script)).partition("\n")
     except CollectorError as error:
         raise HostUnreachable(str(error)) from error
     if state != "there":
         raise _missing(tool, address)
-    return said
+    return answer
 
 
 def _missing(tool: Tool, address: Address) -> ToolMissing:
@@ -213,32 +214,32 @@ class Guest:
             command=shlex.quote(f"echo $$ > running; exec {shlex.join(command)}"),
         )
         try:
-            said = run(ssh.argv(self.address, _command(script)), Path("/"), stop)
+            answer = run(ssh.argv(self.address, _command(script)), Path("/"), stop)
         except ProbeStopped:
             self.end()
             raise
         except FileNotFoundError as error:
             raise HostUnreachable(str(ssh.no_ssh())) from error
-        if said.status in (ssh.SSH_FAILED, _NO_FOLDER):
-            why = ssh.why(self.address, said.status, said.stderr)
-            if said.status == _NO_FOLDER or self.lost():
+        if answer.status in (ssh.SSH_FAILED, _NO_FOLDER):
+            why = ssh.why(self.address, answer.status, answer.stderr)
+            if answer.status == _NO_FOLDER or self.lost():
                 raise HostUnreachable(
                     f"{why}; the process that keeps the probe's folder on that host has ended"
                 )
             raise ToolFailed(why)  # one connection of many: the next may succeed
-        if said.status == _MISSING:
+        if answer.status == _MISSING:
             raise _missing(tool, self.address)
-        return said
+        return answer
 
     @contextmanager
     def results(self) -> Iterator[Path]:
         script = _BRING.format(folder=shlex.quote(str(self.folder)))
         try:
-            said = ssh.run(self.address, _command(script))
+            answer = ssh.run(self.address, _command(script))
         except CollectorError as error:
             raise HostUnreachable(str(error)) from error
         with tempfile.TemporaryDirectory(prefix="pinchpoint-probe-") as copies:
-            for part in said.split("== ")[1:]:
+            for part in answer.split("== ")[1:]:
                 name, _, text = part.partition("\n")
                 (Path(copies) / PurePosixPath(name.strip()).name).write_text(text, encoding="utf-8")
             yield Path(copies)
@@ -330,9 +331,9 @@ def _kept(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[
 def _begin(address: Address, looked: RemoteFacts, keeper: subprocess.Popen[str]) -> tuple[int, int]:
     """Bytes of the file system that are free and all of them, without what a killed probe left there."""
     assert keeper.stdout is not None  # noqa: S101 -- a pipe was asked for
-    said = keeper.stdout.readline().strip()
+    text = keeper.stdout.readline().strip()
     folder = f"{looked.host}:{looked.folder / FOLDER}"
-    state, _, space = said.partition(" ")
+    state, _, space = text.partition(" ")
     if state == "ready":
         return _room(address, space)
     _, stderr = keeper.communicate(timeout=_END_S)
@@ -378,13 +379,13 @@ def _end(keeper: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def _beating(made: RemoteMachine) -> Iterator[None]:
+def _beating(machine: RemoteMachine) -> Iterator[None]:
     """Show the keeper every few seconds that we are there."""
     ended = threading.Event()
 
     def beat() -> None:
         while not ended.wait(_BEAT_S):
-            made.report("beat")
+            machine.report("beat")
 
     thread = threading.Thread(target=beat, name="probe-keeper", daemon=True)
     thread.start()

@@ -87,9 +87,9 @@ class StorageProbe:
         command = first[0].prepare(place) if first else []
         if command:
             progress(f"writing {size // 2**20:,} MiB to {self._disk.words}")
-            said = self._disk.machine.run(first[0], command, lambda: False)
-            if said.status:
-                why = first[0].why(said.stdout, said.stderr)
+            result = self._disk.machine.run(first[0], command, lambda: False)
+            if result.status:
+                why = first[0].why(result.stdout, result.stderr)
                 raise ScenarioError(f"storage-probe: {place.folder.parent}: {why}")
 
     def session(self, number: int) -> StorageProbeSession:  # noqa: ARG002 -- they all take the next job
@@ -105,10 +105,10 @@ class StorageProbe:
         if self._context.worker:
             return False  # one process does them all: the others would only wait for it
         with self._turn:
-            found = next(self._work, None)
-            if found is None:
+            result = next(self._work, None)
+            if result is None:
                 return False
-            trial, pause_s, job = found
+            trial, pause_s, job = result
             if pause_s:
                 _wait(pause_s, stop)
             self._perform(job, trial, record, stop)
@@ -139,15 +139,15 @@ class StorageProbe:
 
     def _measured(self, job: Job, trial: int, stop: Callable[[], bool]) -> Mapping[Cell, CellFigures]:
         tool, place = TOOLS[job.tool], self._place(trial)
-        said = ToolOutput("", "", 0)
+        result = ToolOutput("", "", 0)
         for command in tool.commands(job, place):
-            said = self._disk.machine.run(tool, command, stop)
-            if said.status:
-                raise ToolFailed(f"{tool.program} failed: {tool.why(said.stdout, said.stderr)}")
+            result = self._disk.machine.run(tool, command, stop)
+            if result.status:
+                raise ToolFailed(f"{tool.program} failed: {tool.why(result.stdout, result.stderr)}")
         with self._disk.machine.results() as results:
-            return answer(tool, job, replace(place, folder=results), said.stdout, said.stderr)
+            return answer(tool, job, replace(place, folder=results), result.stdout, result.stderr)
 
-    def _report(self, event: str, cell: Cell, trial: int, started: float, **found: Any) -> None:
+    def _report(self, event: str, cell: Cell, trial: int, started: float, **value: Any) -> None:
         """An event: which cell of which disk, and what was found."""
         try:
             looked = self._disk.look()
@@ -166,7 +166,7 @@ class StorageProbe:
             name=cell.name,
             trial=trial,
             started_s=started,
-            **found,
+            **value,
         )
 
     def _jobs(self) -> list[Job]:

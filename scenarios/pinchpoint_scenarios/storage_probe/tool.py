@@ -57,13 +57,13 @@ class Tool(Protocol):
 
 def installed(tool: Tool) -> str:
     """The program's path. Raises ``ToolMissing``."""
-    found = find(tool.program)
-    if found is None:
+    result = find(tool.program)
+    if result is None:
         raise ToolMissing(
             f"{tool.program} is not installed here, and this suite's I/O is done by it; install the package "
             f"{tool.package} (Debian and Ubuntu: apt-get install {tool.package})"
         )
-    return found
+    return result
 
 
 def resolved(tool: Tool, command: Sequence[str]) -> list[str]:

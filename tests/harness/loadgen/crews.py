@@ -22,7 +22,7 @@ TOKEN = "a-token-of-the-tests-and-of-nothing-else"
 OPEN = {"model": "open", "rate_per_s": RATE, "arrivals": "constant"}
 
 
-class Crew:
+class WorkerOptions:
     """A pool, what it told, and what it measured."""
 
     def __init__(self, folder: Path, url: str, load: dict[str, Any], workers: int, listen: int | None = None):
@@ -103,9 +103,9 @@ class Crew:
 @contextmanager
 def crew(
     folder: Path, url: str, load: dict[str, Any], workers: int, listen: int | None = None
-) -> Iterator[Crew]:
+) -> Iterator[WorkerOptions]:
     """A crew of which nothing is left."""
-    found = Crew(folder, url, load, workers, listen)
+    found = WorkerOptions(folder, url, load, workers, listen)
     try:
         yield found
     finally:

@@ -13,7 +13,7 @@ import pytest
 import pinchpoint_scenarios
 from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.loadgen.crew import Crew, worker_commands
+from pinchpoint.loadgen.crew import WorkerOptions, worker_commands
 from pinchpoint.loadgen.messages import EVENTS, BadMessage, Receiver, Sender
 from pinchpoint.loadgen.permits import Permits
 from pinchpoint_collectors.environment import child_environment
@@ -121,14 +121,14 @@ def test_what_the_run_prints_permits_what_it_needs(monkeypatch: pytest.MonkeyPat
     given = work(
         endpoints={"sql": {"url": "postgresql://u:${PGPASSWORD}@db1/d"}}, **script("/srv/load tests/a.py")
     )
-    made = worker_commands(Crew(listen=("10.0.0.5", 5557), token="t" * 40, token_made=True), given)
+    made = worker_commands(WorkerOptions(listen=("10.0.0.5", 5557), token="t" * 40, token_made=True), given)
     assert made == [
         f"export PINCHPOINT_WORKER_TOKEN={'t' * 40}",
         "pinchpoint worker --master 10.0.0.5:5557 --allow-env PGPASSWORD --allow-path '/srv/load tests'",
     ]
-    known = worker_commands(Crew(listen=("10.0.0.5", 5557), token="t" * 40), given)
+    known = worker_commands(WorkerOptions(listen=("10.0.0.5", 5557), token="t" * 40), given)
     assert "ttt" not in str(known)
-    assert "ttt" not in repr(Crew(token="t" * 40))
+    assert "ttt" not in repr(WorkerOptions(token="t" * 40))
 
 
 @pytest.mark.parametrize(

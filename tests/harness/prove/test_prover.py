@@ -66,14 +66,16 @@ class Proof:
     """
 
     def __init__(self, folder: Path, given: Farm, ends_in: int | None = None) -> None:
-        self.left_slower: list[str] = []
+        self.report_unrestored_slowdown: list[str] = []
         self.waits: list[str] = []
         self._ends_in = ends_in
         measured = _at_its_cap().run()
         verdict = analyse(measured).to_json()
         manifest = {key: value for key, value in measured.manifest.items() if key not in {"schema", "state"}}
         with closing(RunWriter(folder / "run", manifest)) as store:
-            prover = Prover(given, PLAN, store, ProgressDisplay(Board()), self.left_slower.append)
+            prover = Prover(
+                given, PLAN, store, ProgressDisplay(Board()), self.report_unrestored_slowdown.append
+            )
             prover._verdict = lambda wait: verdict  # type: ignore[method-assign]
             self.going_on = prover.run(self._wait, lambda _: False)
             self.found: dict[str, Any] = store.manifest["proof"]
@@ -109,7 +111,7 @@ def test_windows_come_by_turns_and_every_change_is_put_back(tmp_path: Path, log:
     assert proof.found["suspect"]["role"] == "log"
     assert log.read_text().split() == ["slower", "restore"] * ORDER.count("slower")
     assert proof.events == ["made_slower", "put_back"] * ORDER.count("slower")
-    assert proof.left_slower == []
+    assert proof.report_unrestored_slowdown == []
     assert "echo" not in json.dumps(proof.found)
 
 
@@ -143,7 +145,7 @@ def test_a_command_that_fails_is_put_back_all_the_same(
     assert proof.found["result"] == "failed"
     assert words in proof.found["why"]
     assert log.read_text().split() == ["restore"]
-    assert proof.left_slower == []
+    assert proof.report_unrestored_slowdown == []
 
 
 def test_what_cannot_be_put_back_is_said_and_tried_again_by_the_next_run(tmp_path: Path, log: Path) -> None:
@@ -153,7 +155,7 @@ def test_what_cannot_be_put_back_is_said_and_tried_again_by_the_next_run(tmp_pat
     given = farm(tmp_path, **allowed)
     proof = Proof(tmp_path, given)
     assert proof.found["result"] == "failed"
-    assert "could not be put back" in proof.left_slower[0]
+    assert "could not be put back" in proof.report_unrestored_slowdown[0]
     assert restore_leftover(given.identity) is None  # this process is alive: it is not over yet
     again = "import sys; from pathlib import Path; from pinchpoint.run.prove import restore_leftover as r\n"
     again += "print(r(Path(sys.argv[1])))"

@@ -220,102 +220,108 @@ def _assumed(parts: Sequence[Part], settings: Sequence[Setting]) -> Iterator[str
 _LOADS = ("users", "rate_per_s", "think_s")
 
 
-def _key(one: Setting) -> str:
-    return f"{one.target}.cpu" if one.what == "cores" else one.target
+def _key(setting: Setting) -> str:
+    return f"{setting.target}.cpu" if setting.what == "cores" else setting.target
 
 
-def _of_load(load: Users, one: Setting) -> tuple[Users, Changed]:
-    if one.what == "users":
-        return replace(load, users=one.number), Changed(one.name, f"{load.users:,g}", one.text)
-    if one.what == "think_s":
-        return replace(load, think_s=one.number), Changed(one.name, units.seconds(load.think_s), one.text)
+def _of_load(load: Users, setting: Setting) -> tuple[Users, Changed]:
+    if setting.what == "users":
+        return replace(load, users=setting.number), Changed(setting.name, f"{load.users:,g}", setting.text)
+    if setting.what == "think_s":
+        return replace(load, think_s=setting.number), Changed(
+            setting.name, units.seconds(load.think_s), setting.text
+        )
     if not is_open(load):  # it could not be kept up: of those under way so many begin as are asked for
-        return replace(load, most_per_s=one.number), Changed(
-            one.name, units.per_second(load.most_per_s), one.text
+        return replace(load, most_per_s=setting.number), Changed(
+            setting.name, units.per_second(load.most_per_s), setting.text
         )
     # What is waited for now is a matter of the solution: beside the thinking of so many users it is nothing.
-    think_s = OPEN_USERS / one.number - load.rest_s
+    think_s = OPEN_USERS / setting.number - load.rest_s
     before = OPEN_USERS / (load.think_s + load.rest_s)
-    return replace(load, think_s=think_s), Changed(one.name, units.per_second(before), one.text)
+    return replace(load, think_s=think_s), Changed(setting.name, units.per_second(before), setting.text)
 
 
 def _change(
     parts: list[Part],
-    one: Setting,
+    setting: Setting,
     measured: Measured,
     mix: Mapping[str, DiskMix],
     swaps: dict[int, Swap],
 ) -> Changed:
     """Change every part that a setting is about; how the first was in the run, and is. Raises InputError."""
-    if _key(one) in measured.unmeasured:
-        raise InputError(f"{_key(one)} is not in the model: {measured.unmeasured[_key(one)]}")
-    said: list[Changed] = []
-    for place, part in _meant(parts, one):
-        if isinstance(part, Disk) and not isinstance(one.value, str | float | int):
-            swaps[place] = swapped(part, one.value, mix[one.target])
+    if _key(setting) in measured.unmeasured:
+        raise InputError(f"{_key(setting)} is not in the model: {measured.unmeasured[_key(setting)]}")
+    changeds: list[Changed] = []
+    for place, part in _meant(parts, setting):
+        if isinstance(part, Disk) and not isinstance(setting.value, str | float | int):
+            swaps[place] = swapped(part, setting.value, mix[setting.target])
             parts[place] = swaps[place].part
             seen = f"{units.seconds(part.seen_s)} an I/O" if part.seen_s is not None else None
-            said.append(Changed(one.name, seen, swaps[place].after))
+            changeds.append(Changed(setting.name, seen, swaps[place].after))
             continue
         if isinstance(part, Disk):
-            parts[place] = DISK_CHANGES[one.what](part, one)
+            parts[place] = DISK_CHANGES[setting.what](part, setting)
         elif isinstance(part, Cores):
-            parts[place] = replace(part, cores=one.number)
+            parts[place] = replace(part, cores=setting.number)
         elif isinstance(part, Wait):
-            parts[place] = replace(part, each_s=one.number)
+            parts[place] = replace(part, each_s=setting.number)
         else:
-            parts[place] = _machine(part, one) if one.what == "machine" else part.sized(one.number)
+            parts[place] = (
+                _machine(part, setting) if setting.what == "machine" else part.sized(setting.number)
+            )
         # Of several settings of one disk, the run's own figures stand beside each.
-        said.append(Changed(one.name, _was(measured.parts[place], one), _is(parts[place], one)))
-    if not said:
-        raise InputError(f"{_key(one)} is not in the model: it was not measured")
-    return said[0]
+        changeds.append(
+            Changed(setting.name, _was(measured.parts[place], setting), _is(parts[place], setting))
+        )
+    if not changeds:
+        raise InputError(f"{_key(setting)} is not in the model: it was not measured")
+    return changeds[0]
 
 
-def _meant(parts: Sequence[Part], one: Setting) -> list[tuple[int, Part]]:
+def _meant(parts: Sequence[Part], setting: Setting) -> list[tuple[int, Part]]:
     """The parts a setting is about; a tier's cores are its allowance if it has one."""
 
     def means(part: Part) -> bool:
-        if one.what == "cores":
-            return isinstance(part, Cores) and one.target in part.tiers
-        if one.what == "machine":
-            return isinstance(part, Bound) and bool(part.machine) and one.target in part.tiers
-        if one.what in LIMITS:
-            return isinstance(part, Bound | Wait) and part.target == one.name
-        return isinstance(part, Disk) and part.target == one.target
+        if setting.what == "cores":
+            return isinstance(part, Cores) and setting.target in part.tiers
+        if setting.what == "machine":
+            return isinstance(part, Bound) and bool(part.machine) and setting.target in part.tiers
+        if setting.what in LIMITS:
+            return isinstance(part, Bound | Wait) and part.target == setting.name
+        return isinstance(part, Disk) and part.target == setting.target
 
-    found = [(at, part) for at, part in enumerate(parts) if means(part)]
-    return [(at, part) for at, part in found if isinstance(part, Cores) and part.allowance] or found
+    result = [(at, part) for at, part in enumerate(parts) if means(part)]
+    return [(at, part) for at, part in result if isinstance(part, Cores) and part.allowance] or result
 
 
-def _profile(disk: Disk, one: Setting) -> Disk:
+def _profile(disk: Disk, setting: Setting) -> Disk:
     """One disk of that type; the number of stripes is a setting of its own."""
-    entry = profile(str(one.value))
+    entry = profile(str(setting.value))
     caps = Limits(entry.iops, entry.bytes_per_s, entry.io_unit_bytes)
     return replace(disk, profile=entry.name, stripes=1, caps=caps)
 
 
-def _striped(disk: Disk, one: Setting) -> Disk:
+def _striped(disk: Disk, setting: Setting) -> Disk:
     if not disk.caps.known:
         raise InputError(
-            f"the limits of {disk.target} are unknown, so those of {one.text} disks are as well; declare "
+            f"the limits of {disk.target} are unknown, so those of {setting.text} disks are as well; declare "
             f"them in farm.yaml, or set {disk.target}.iops or {disk.target}.bytes"
         )
-    factor = one.number / disk.stripes
+    factor = setting.number / disk.stripes
     caps = disk.caps.times(factor)
     if one_after_another(disk):
         caps = replace(caps, iops=disk.caps.iops)
-    return replace(disk, stripes=int(one.number), caps=caps)
+    return replace(disk, stripes=int(setting.number), caps=caps)
 
 
-def _latency(disk: Disk, one: Setting) -> Disk:
-    return replace(disk, each_s=one.number, curve=None, assumed=False)
+def _latency(disk: Disk, setting: Setting) -> Disk:
+    return replace(disk, each_s=setting.number, curve=None, assumed=False)
 
 
-def _capped(disk: Disk, one: Setting) -> Disk:
+def _capped(disk: Disk, setting: Setting) -> Disk:
     """The disk with that limit of I/Os or bytes; observed limits do not apply to another disk."""
     caps = Limits() if disk.seen else disk.caps
-    return replace(disk, profile=None, caps=replace(caps, **{one.what: one.number}), seen=False)
+    return replace(disk, profile=None, caps=replace(caps, **{setting.what: setting.number}), seen=False)
 
 
 DISK_CHANGES: Mapping[str, Callable[[Disk, Setting], Disk]] = {
@@ -327,8 +333,8 @@ DISK_CHANGES: Mapping[str, Callable[[Disk, Setting], Disk]] = {
 }
 
 
-def _machine(bound: Bound, one: Setting) -> Bound:
-    entry = profile(str(one.value))
+def _machine(bound: Bound, setting: Setting) -> Bound:
+    entry = profile(str(setting.value))
     cached = bound.key.endswith(":cached")
     caps = (
         Limits(entry.cached_iops, entry.cached_bytes_per_s)
@@ -338,17 +344,17 @@ def _machine(bound: Bound, one: Setting) -> Bound:
     return replace(bound, machine=entry.name, caps=caps)
 
 
-def _was(part: Part, one: Setting) -> str | None:
+def _was(part: Part, setting: Setting) -> str | None:
     """The present value of what a setting changes."""
     if isinstance(part, Cores):
         return f"{part.cores:g}"
     if isinstance(part, Wait):
         return units.seconds(part.each_s)
     if isinstance(part, Bound):
-        return part.machine if one.what == "machine" else _sized_words(part, one.what)
-    if one.what == "latency_s":
+        return part.machine if setting.what == "machine" else _sized_words(part, setting.what)
+    if setting.what == "latency_s":
         return units.seconds(part.seen_s) if part.seen_s is not None else None
-    if one.what == "stripes":
+    if setting.what == "stripes":
         return str(part.stripes)
     return _disk_words(part)
 
@@ -357,14 +363,14 @@ def _sized_words(bound: Bound, what: What) -> str:
     return f"{units.bytes_(bound.size)}/s" if what == "network" else f"{bound.size:g}"
 
 
-def _is(part: Part, one: Setting) -> str:
-    if isinstance(part, Disk) and one.what == "profile":
-        entry = profile(str(one.value))
+def _is(part: Part, setting: Setting) -> str:
+    if isinstance(part, Disk) and setting.what == "profile":
+        entry = profile(str(setting.value))
         times = f"{part.stripes} x " if part.stripes > 1 else ""
         return f"{times}{entry.name} ({caps_words(entry, part.stripes)})"
-    if isinstance(part, Bound) and one.what == "machine":
-        return f"{part.machine} ({caps_words(profile(str(one.value)))})"
-    return one.text
+    if isinstance(part, Bound) and setting.what == "machine":
+        return f"{part.machine} ({caps_words(profile(str(setting.value)))})"
+    return setting.text
 
 
 def _disk_words(disk: Disk) -> str | None:

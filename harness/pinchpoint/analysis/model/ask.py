@@ -206,11 +206,11 @@ class Asked:
         Resamples in which a scenario did nothing are left out.
         """
         places = block_rows(len(self.rows), RESAMPLES, np.random.default_rng(SEED))
-        found = (take(self.case, self.rows[each], self.measured.loads) for each in places)
+        result = (take(self.case, self.rows[each], self.measured.loads) for each in places)
         names = [one.name for one in self.measured.seen]
         return tuple(
             (one, solve(one.model, self.now, ROUGH))
-            for one in found
+            for one in result
             if [each.name for each in one.seen] == names
         )
 
@@ -360,10 +360,10 @@ def _spread(asked: Asked, change: Change, near: Solution) -> tuple[Mapping[str, 
             then = _solved(change(measured), near, close=ROUGH)
         except InputError:
             continue  # what is to change shows in the whole run, and not in these seconds of it
-        for name, found in ratios.items():
-            found.append(then.per_s[name] / now.per_s[name])
+        for name, result in ratios.items():
+            result.append(then.per_s[name] / now.per_s[name])
     low, high = (
-        {name: float(np.quantile(found, end)) for name, found in ratios.items() if found} for end in ENDS
+        {name: float(np.quantile(result, end)) for name, result in ratios.items() if result} for end in ENDS
     )
     return low, high
 
@@ -371,19 +371,19 @@ def _spread(asked: Asked, change: Change, near: Solution) -> tuple[Mapping[str, 
 # ---- what binds -----------------------------------------------------------------------------------
 
 
-def _binding(loads: Sequence[Users], parts: Sequence[Part], found: Solution) -> Binding:
+def _binding(loads: Sequence[Users], parts: Sequence[Part], solution: Solution) -> Binding:
     """The fullest of what is saturated; else where operations are longest."""
-    full = {key: use for key, use in found.use.items() if use >= UTILISATION.value}
+    full = {key: use for key, use in solution.use.items() if use >= UTILISATION.value}
     named = {part.key: part for part in parts}
     if full:
-        key = max(full, key=lambda key: (key in found.at_bound, full[key]))
+        key = max(full, key=lambda key: (key in solution.at_bound, full[key]))
         return Binding("used_up", key, named[key].name, min(1.0, full[key]), None)
-    held_up = [one for one in loads if not is_open(one) and not _kept_up(one, found)]
+    held_up = [one for one in loads if not is_open(one) and not _kept_up(one, solution)]
     if not held_up:
         return Binding("nothing", None, "nothing: the whole offered load is served", None, None)
-    one = max(held_up, key=lambda one: one.users - found.per_s[one.scenario] * one.think_s)
-    time_s = one.users / found.per_s[one.scenario]
-    stays = {key: stay / time_s for (key, name), stay in found.stays_s.items() if name == one.scenario}
+    one = max(held_up, key=lambda one: one.users - solution.per_s[one.scenario] * one.think_s)
+    time_s = one.users / solution.per_s[one.scenario]
+    stays = {key: stay / time_s for (key, name), stay in solution.stays_s.items() if name == one.scenario}
     key = max(stays, key=stays.__getitem__, default="")
     elsewhere = 1 - sum(stays.values()) - one.think_s / time_s
     if not key or stays[key] < elsewhere:

@@ -57,15 +57,15 @@ class Sessions:
         away for long meets it anywhere, who is back at once at its begin.
         """
         flush_s = max(flush_s, _AT_ONCE)
-        mean_s = flush_s * self._found(flush_s)[0]
+        mean_s = flush_s * self._solve(flush_s)[0]
         left_s = residual_s(flush_s, self._away_s())
         return np.asarray(flush_s + (mean_s - flush_s) * left_s / self._mean(left_s))
 
     def occupied_ratio(self, flush_s: float) -> float:
         """The share of time in which a flush is in progress."""
-        return self._found(max(flush_s, _AT_ONCE))[1]
+        return self._solve(max(flush_s, _AT_ONCE))[1]
 
-    def _found(self, flush_s: float) -> tuple[float, float]:
+    def _solve(self, flush_s: float) -> tuple[float, float]:
         """(time of a commit in flushes, share of time in which a flush is in progress)."""
         per_s = float(self.per_s.sum())
         if per_s <= 0:
@@ -73,13 +73,13 @@ class Sessions:
         equal_users = per_s**2 / float((self.per_s**2 / self.users).sum())
         away = max(0.0, equal_users / per_s - self._mean(self.each_s)) / flush_s
         if equal_users > CROWD:
-            return _crowd(per_s * flush_s, away)
+            return _large_group(per_s * flush_s, away)
         below = max(1, math.floor(equal_users))
         part = equal_users - below
-        found = [_looked_up(users, away) for users in (below, below + (part > 0))]
+        result = [_looked_up(users, away) for users in (below, below + (part > 0))]
         return (
-            found[0][0] * (1 - part) + found[1][0] * part,
-            found[0][1] * (1 - part) + found[1][1] * part,
+            result[0][0] * (1 - part) + result[1][0] * part,
+            result[0][1] * (1 - part) + result[1][1] * part,
         )
 
     def _mean(self, values: Floats) -> float:
@@ -117,12 +117,12 @@ def flush_of(sessions: Sessions) -> float:
     low, high = 0.0, target
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        found = float(np.average(sessions.commit_s(middle), weights=sessions.per_s))
-        low, high = (middle, high) if found < target else (low, middle)
+        result = float(np.average(sessions.commit_s(middle), weights=sessions.per_s))
+        low, high = (middle, high) if result < target else (low, middle)
     return (low + high) / 2
 
 
-def _crowd(per_flush: float, away: float) -> tuple[float, float]:
+def _large_group(per_flush: float, away: float) -> tuple[float, float]:
     """Of many: commits come at random, this many in the time of a flush; times in flushes."""
     occupied = 1 / (1 + math.exp(-per_flush) / per_flush)
     return 1 + occupied * float(residual_s(1.0, np.array([away]))[0]), occupied
@@ -132,11 +132,11 @@ def _looked_up(users: int, away: float) -> tuple[float, float]:
     """The chain's, between the two points around it; each is solved once."""
     at = math.log(min(max(away, _AWAY_RATIOS[0]), _AWAY_RATIOS[-1]))
     place = min(bisect_right(_POINTS, at) - 1, len(_POINTS) - 2)
-    (wait, found), (next_wait, next_found) = _chain(users, place), _chain(users, place + 1)
+    (wait, result), (next_wait, next_found) = _chain(users, place), _chain(users, place + 1)
     past, width = at - _POINTS[place], _POINTS[place + 1] - _POINTS[place]
     return (
         (next_wait - wait) / width * past + wait,
-        min((next_found - found) / width * past + found, users / max(away, 1e-12)),
+        min((next_found - result) / width * past + result, users / max(away, 1e-12)),
     )
 
 

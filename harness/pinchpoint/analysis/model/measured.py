@@ -119,19 +119,19 @@ def measured_disk(
         shares: who does how much of what a tier does.
         beside: what else is known of it.
     """
-    found = measure_disk(resource, rows)
-    if found.io is None:
+    result = measure_disk(resource, rows)
+    if result.io is None:
         return "its I/O was not measured"
-    waits = {one.name: _waited(resource, found, flows, one) for one in seen}
-    caps, at_limit = _caps(resource, found, max(waits.values(), default=0.0), beside.kind)
-    reading = at_least(found.reads_ratio, MOSTLY_READS)
+    waits = {one.name: _waited(resource, result, flows, one) for one in seen}
+    caps, at_limit = _caps(resource, result, max(waits.values(), default=0.0), beside.kind)
+    reading = at_least(result.reads_ratio, MOSTLY_READS)
     disk = _Seen(
         resource=resource,
-        found=found,
+        found=result,
         caps=caps,
         at_limit=at_limit,
         waits_s={one.name: waits[one.name] * one.time_s for one in seen if waits[one.name] >= NOTICED},
-        each_s=found.read_s if reading else write_and_flush_s(resource, found),
+        each_s=result.read_s if reading else write_and_flush_s(resource, result),
     )
     if disk.waits_s and not disk.each_s:
         return "operations wait for it, but its latency was not measured"
@@ -146,44 +146,44 @@ def measured_disk(
     return _without_others(part, disk, rows, shares) if beside.reads_only else part
 
 
-def _waited(resource: Resource, found: DiskMeasures, flows: Sequence[Flow], one: ScenarioRun) -> float:
+def _waited(resource: Resource, measures: DiskMeasures, flows: Sequence[Flow], run: ScenarioRun) -> float:
     """The share of its time that one scenario waits for a disk, at any load."""
-    alone = tuple(replace(flow, pressed=flow.load.scenario == one.name) for flow in flows)
-    return waited(resource, found, alone)[0] or 0.0
+    alone = tuple(replace(flow, pressed=flow.load.scenario == run.name) for flow in flows)
+    return waited(resource, measures, alone)[0] or 0.0
 
 
-def _caps(resource: Resource, found: DiskMeasures, wait: float, kind: Kind | None) -> tuple[Limits, bool]:
+def _caps(resource: Resource, measures: DiskMeasures, wait: float, kind: Kind | None) -> tuple[Limits, bool]:
     """What it lets through, as declared unless the measurement says otherwise; whether it stood there."""
     caps = resource.limits or Limits()
-    io, size = found.io or 0.0, found.bytes or 0.0
+    io, size = measures.io or 0.0, measures.bytes or 0.0
     used = caps.share(io, size)
     # A disk that idles most of the time is flat by chance.
-    held = found.held if found.busy is None or found.busy >= WAIT_SHARE.value else None
+    held = measures.held if measures.busy is None or measures.busy >= WAIT_SHARE.value else None
     if used > 1 + CAP_MATCH.value:  # the measurement contradicts the declaration
         caps = Limits(iops=io)
     if kind in NO_LIMIT_KINDS:
         return caps, False  # one write after the other is flat as well, without any regulator
     if held and not abs(used - 1) <= CAP_MATCH.value:
-        level = found.responses[held].level or (io if held == "io" else size)
+        level = measures.responses[held].level or (io if held == "io" else size)
         caps = Limits(iops=level) if held == "io" else Limits(bytes_per_s=level)
-    elif not caps.known and at_least(found.outstanding, WAITING_IO) and found.responses["io"].stays:
+    elif not caps.known and at_least(measures.outstanding, WAITING_IO) and measures.responses["io"].stays:
         caps = Limits(iops=io)  # a device at its maximum, whatever the queue
     # A session that waits and then processes the result leaves the disk idle meanwhile: it is at its cap.
-    busy = min(1.0, found.busy or 1.0)
+    busy = min(1.0, measures.busy or 1.0)
     idle = busy if wait >= WAIT_SHARE.value and busy >= WAIT_SHARE.value else 1.0
     return caps, caps.share(io, size) / idle >= UTILISATION.value
 
 
 def _is_log(disk: _Seen, seen: Sequence[ScenarioRun]) -> bool:
     """Whether commits share its writes: a log's do, unless each has several writes and the disk is full."""
-    resource, found = disk.resource, disk.found
-    if not disk.waits_s or not resource.commit_path or at_least(found.reads_ratio, MOSTLY_READS):
+    resource, result = disk.resource, disk.found
+    if not disk.waits_s or not resource.commit_path or at_least(result.reads_ratio, MOSTLY_READS):
         return False
     commits = sum(one.per_s * _commits(one) for one in seen)
     if not commits or not _committers(disk, seen):
         return False
-    by_bytes = disk.at_limit and found.binding == "bytes"
-    return not (disk.at_limit and (by_bytes or (found.io or 0.0) / commits >= OWN_WRITES))
+    by_bytes = disk.at_limit and result.binding == "bytes"
+    return not (disk.at_limit and (by_bytes or (result.io or 0.0) / commits >= OWN_WRITES))
 
 
 def _committers(disk: _Seen, seen: Sequence[ScenarioRun]) -> list[ScenarioRun]:
@@ -191,9 +191,9 @@ def _committers(disk: _Seen, seen: Sequence[ScenarioRun]) -> list[ScenarioRun]:
     return [one for one in seen if disk.waits_s.get(one.name) and _commits(one)]
 
 
-def _commits(one: ScenarioRun) -> float:
+def _commits(run: ScenarioRun) -> float:
     """Commits per operation."""
-    flow = one.flow
+    flow = run.flow
     if flow.commits is None or not flow.finished:
         return 0.0
     return min(1.0, flow.commits.count / flow.finished) if flow.load.use != "full-crawl" else 1.0
@@ -206,9 +206,9 @@ def _log(disk: _Seen, seen: Sequence[ScenarioRun], shares: Shares, beside: DiskC
     """
     there, flushes = _committers(disk, seen), beside.flushes
     commits = {one.name: _commits(one) for one in there}
-    found, write_bytes = _part(disk, shares), disk.found.size_bytes or 0.0
+    result, write_bytes = _part(disk, shares), disk.found.size_bytes or 0.0
     log = replace(
-        found,
+        result,
         waits={},
         commits=commits,
         writes_per_flush=1.0,
@@ -265,26 +265,26 @@ def _without_others(part: Disk, disk: _Seen, rows: Rows, shares: Shares) -> Disk
 
 
 def _part(disk: _Seen, shares: Shares) -> Disk:
-    resource, found, role = disk.resource, disk.found, disk.resource.roles[0]
+    resource, result, role = disk.resource, disk.found, disk.resource.roles[0]
     each_s, at_once = disk.each_s, role.role == "index"
     probed_s = expected_s(role.curve, 1) if role.curve else None
     assumed = disk.at_limit and probed_s is None
     unqueued_s = probed_s if probed_s is not None else UNQUEUED_S
     alone_s = min(each_s, unqueued_s) if each_s is not None and disk.at_limit else each_s
     waited_each_s = each_s
-    if at_once and alone_s is not None and found.io:
-        waited_each_s = max(alone_s, disk.caps.share(1.0, (found.bytes or 0.0) / found.io))
+    if at_once and alone_s is not None and result.io:
+        waited_each_s = max(alone_s, disk.caps.share(1.0, (result.bytes or 0.0) / result.io))
     return Disk(
         key=resource.key,
-        name=limit_words(resource, found),
+        name=limit_words(resource, result),
         target=f"{role.tier}.{role.role}",
         host=role.host,
         profile=role.profile,
         stripes=role.stripes,
         attached=role.attached,
         caps=disk.caps,
-        io=shares.each(found.io or 0.0, resource.tiers),
-        bytes=shares.each(found.bytes or 0.0, resource.tiers),
+        io=shares.each(result.io or 0.0, resource.tiers),
+        bytes=shares.each(result.bytes or 0.0, resource.tiers),
         each_s=alone_s,
         seen_s=each_s,
         waits={name: wait / waited_each_s for name, wait in disk.waits_s.items()} if waited_each_s else {},
@@ -293,7 +293,7 @@ def _part(disk: _Seen, shares: Shares) -> Disk:
         at_limit=disk.at_limit,
         assumed=assumed,
         seen=disk.caps.known and disk.caps != (resource.limits or Limits()),
-        queued=not disk.caps.known and at_least(found.outstanding, WAITING_IO),
+        queued=not disk.caps.known and at_least(result.outstanding, WAITING_IO),
         at_once=at_once,
     )
 
@@ -399,13 +399,13 @@ def take(case: Case, rows: Rows, rest: Sequence[Users] | None = None) -> Measure
     shares = Shares(seen)
     unmeasured: dict[str, str] = {}
     parts = tuple(_parts(case, rows, seen, shares, unmeasured))
-    found = Measured(
+    result = Measured(
         seen, parts, unmeasured, tuple(_left_out(case, seen)), tuple(_with_rest(one, parts) for one in seen)
     )
     if rest is None:
-        return _rested(found)
+        return _rested(result)
     known = {one.scenario: one.rest_s for one in rest}
-    return replace(found, loads=tuple(replace(one, rest_s=known[one.scenario]) for one in found.loads))
+    return replace(result, loads=tuple(replace(one, rest_s=known[one.scenario]) for one in result.loads))
 
 
 def _rested(measured: Measured) -> Measured:
@@ -415,8 +415,8 @@ def _rested(measured: Measured) -> Measured:
     to it: of all rests that the run allows for it is then that which is nearest to what was measured (an
     operation's time less its waits), or their middle where it was not measured how long commits wait.
     """
-    found = fitted(measured.model, measured.per_s, measured.time_s).loads
-    near = model_of(found, measured.parts)
+    result = fitted(measured.model, measured.per_s, measured.time_s).loads
+    near = model_of(result, measured.parts)
     fastest, slowest = (
         fitted(near, {name: each * factor for name, each in measured.per_s.items()}, measured.time_s).loads
         for factor in (1 + KNOWN, 1 - KNOWN)
@@ -424,7 +424,7 @@ def _rested(measured: Measured) -> Measured:
     logs = [part for part in measured.parts if isinstance(part, Disk) and part.commits]
     loads = []
     for seen, guess, one, low, high in zip(
-        measured.seen, measured.loads, found, fastest, slowest, strict=True
+        measured.seen, measured.loads, result, fastest, slowest, strict=True
     ):
         rest_s = one.rest_s
         if logs and (high.rest_s - low.rest_s) * FELT > 2 * KNOWN * (seen.time_s + seen.think_s):
@@ -525,12 +525,12 @@ def _parts(
             kind = next((one.kind for one in case.found if one.resource.key == resource.key), None)
             starved = any(set(part.tiers) & set(resource.tiers) for part in full)
             beside = DiskContext(kind, _flushes(case, resource, rows), reads_only, starved)
-            found = measured_disk(
+            result = measured_disk(
                 resource, rows, case.flows, _beside_held(case, resource, rows, seen), shares, beside
             )
-            if isinstance(found, Disk):
-                yield found
-            reason = found.unseen if isinstance(found, Disk) else found
+            if isinstance(result, Disk):
+                yield result
+            reason = result.unseen if isinstance(result, Disk) else result
             if reason:
                 unmeasured[target] = reason
         else:
@@ -569,10 +569,10 @@ def _flushes(case: Case, resource: Resource, rows: Rows) -> Flushes | None:
 def _allowances(case: Case, rows: Rows, shares: Shares) -> Iterator[Cores]:
     """What single tiers may use of their cores, where that is less than those."""
     for resource in (one for one in case.resources if one.type == "allowance"):
-        found, cores = measure_cpu(resource, rows), mean(resource.columns["allowed"][rows])
-        if found.quota and found.busy is not None and cores:
-            each = shares.each(found.busy * cores, resource.tiers)
-            name = limit_words(resource, found)
+        result, cores = measure_cpu(resource, rows), mean(resource.columns["allowed"][rows])
+        if result.quota and result.busy is not None and cores:
+            each = shares.each(result.busy * cores, resource.tiers)
+            name = limit_words(resource, result)
             yield Cores(
                 resource.key, name, resource.tiers, resource.hosts[0], cores, each, waited={}, allowance=True
             )
@@ -582,17 +582,17 @@ def _pool(
     resource: Resource, rows: Rows, shares: Shares, limited: set[str], unmeasured: dict[str, str]
 ) -> Iterator[Cores]:
     """A pool of cores: CPU time of its tiers per operation; the use by other processes is constant."""
-    found, cores = measure_cpu(resource, rows), resource.cores
-    if found.busy is None or cores is None:
+    result, cores = measure_cpu(resource, rows), resource.cores
+    if result.busy is None or cores is None:
         why = "its CPU utilisation was not measured"
         unmeasured.update({f"{tier}.cpu": why for tier in resource.tiers})
         return
-    used = found.busy * cores
-    by_tier = {tier: found.uses[tier] * used for tier in resource.tiers if tier in found.uses}
+    used = result.busy * cores
+    by_tier = {tier: result.uses[tier] * used for tier in resource.tiers if tier in result.uses}
     if not by_tier:
         by_tier = {"": used}
     # What load generators use beside them grows with the load, too, and is no part of an operation's time.
-    beside = min(found.uses.get(GENERATOR, 0.0) * used, max(0.0, used - sum(by_tier.values())))
+    beside = min(result.uses.get(GENERATOR, 0.0) * used, max(0.0, used - sum(by_tier.values())))
     cpu_s = shares.each(beside, resource.tiers)
     free_s: dict[str, float] = {}
     for tier, amount in by_tier.items():
@@ -601,13 +601,13 @@ def _pool(
             free_s[name] = free_s.get(name, 0.0) + (0.0 if tier in limited else each)
     yield Cores(
         key=resource.key,
-        name=limit_words(resource, found),
+        name=limit_words(resource, result),
         tiers=resource.tiers,
         host=resource.hosts[0],
         cores=float(cores),
         cpu_s=cpu_s,
         waited={name: free_s.get(name, 0.0) / each if each else 1.0 for name, each in cpu_s.items()},
-        others_ratio=(others_share(resource, found) or 0.0) * found.busy,
+        others_ratio=(others_share(resource, result) or 0.0) * result.busy,
     )
 
 
@@ -628,15 +628,15 @@ def _wait(
     resource: Resource, rows: Rows, flows: tuple[Flow, ...], seen: Sequence[ScenarioRun]
 ) -> Iterator[Wait]:
     """What operations wait for without a queue, of a resource that limits."""
-    found = measure(resource, rows)
-    held = KINDS[resource.type].held(resource, found, rows, flows)
+    result = measure(resource, rows)
+    held = KINDS[resource.type].held(resource, result, rows, flows)
     if held is None or held.size is not None:
         return
     waited_s = _waited_s(held, seen)
     each_s = held.each_s or max(waited_s.values(), default=0.0)
     if each_s:
         waits = {name: one / each_s for name, one in waited_s.items()}
-        yield Wait(resource.key, limit_words(resource, found), held.setting, each_s, waits, held.assumes)
+        yield Wait(resource.key, limit_words(resource, result), held.setting, each_s, waits, held.assumes)
 
 
 def _waited_s(held: Held, seen: Sequence[ScenarioRun]) -> dict[str, float]:
@@ -650,11 +650,11 @@ def _bound(
     """A machine's caps, an interface, a thread: what may end throughput before anything else does."""
     if resource.type not in {"disk", "network", "thread"}:
         return
-    found = measure(resource, rows)
-    if isinstance(found, CpuMeasures | ShareMeasures):
-        used = found.busy if isinstance(found, CpuMeasures) else found.used
+    result = measure(resource, rows)
+    if isinstance(result, CpuMeasures | ShareMeasures):
+        used = result.busy if isinstance(result, CpuMeasures) else result.used
         if used is not None and used >= LEAST_USED and np.isfinite(used):
-            name = limit_words(resource, found)
+            name = limit_words(resource, result)
             # What limits is all used: its limit is what was seen.
             demand = shares.each(used if held is None else 1.0, resource.tiers)
             one = Bound(resource.key, name, None, resource.hosts, resource.tiers, demand)
@@ -666,11 +666,11 @@ def _bound(
             yield one
         return
     limits = resource.limits
-    if found.io is None or limits is None:
+    if result.io is None or limits is None:
         return
     caps = limits
     if (
-        caps.share(found.io, found.bytes or 0.0) > 1 + CAP_MATCH.value
+        caps.share(result.io, result.bytes or 0.0) > 1 + CAP_MATCH.value
     ):  # the measurement contradicts the declaration
         caps = Limits()
     yield Bound(
@@ -681,6 +681,6 @@ def _bound(
         tiers=resource.tiers,
         demand_s={},
         caps=caps,
-        io=shares.each(found.io, resource.tiers),
-        bytes=shares.each(found.bytes or 0.0, resource.tiers),
+        io=shares.each(result.io, resource.tiers),
+        bytes=shares.each(result.bytes or 0.0, resource.tiers),
     )

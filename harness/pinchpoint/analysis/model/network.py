@@ -169,11 +169,11 @@ def solve(model: Model, near: Solution | None = None, close: float = CLOSE) -> S
         near: where a like model settled; rounds that begin there are fewer.
         close: rounds end where no throughput changes by more than that share.
     """
-    found = _Network(model)
+    result = _Network(model)
     if near is not None:
-        found.begin_at(near.settled)
-    found.settle(close)
-    return found.solution()
+        result.begin_at(near.settled)
+    result.settle(close)
+    return result.solution()
 
 
 def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]) -> Model:
@@ -190,10 +190,10 @@ def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]
     loads, slopes = model.loads, dict.fromkeys(per_s, 1.0)
     before: dict[str, float] = {}
     steps: dict[str, float] = {}
-    found: Solution | None = None
+    result: Solution | None = None
     for _ in range(FITTING_ROUNDS):
-        found = solve(replace(model, loads=loads), found)
-        missing = {one.scenario: _missing_s(one, per_s, time_s, found) for one in loads}
+        result = solve(replace(model, loads=loads), result)
+        missing = {one.scenario: _missing_s(one, per_s, time_s, result) for one in loads}
         if all(abs(missing[one.scenario]) < FITTED * time_s[one.scenario] for one in loads):
             break
         for name, step_s in steps.items():  # how much of the last step was felt: at a full log hardly any
@@ -209,16 +209,16 @@ def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]
 
 
 def _missing_s(
-    load: Users, per_s: Mapping[str, float], time_s: Mapping[str, float], found: Solution
+    load: Users, per_s: Mapping[str, float], time_s: Mapping[str, float], value: Solution
 ) -> float:
     """How much longer its operations would have to take, if all else took the same time."""
     name = load.scenario
     if is_open(load):
-        there = sum(stay for (_, whose), stay in found.stays_s.items() if whose == name)
+        there = sum(stay for (_, whose), stay in value.stays_s.items() if whose == name)
         return time_s[name] - load.rest_s - there
-    if found.at_bound and 1 <= found.per_s[name] / per_s[name] <= 1 + AT_BOUND:
+    if value.at_bound and 1 <= value.per_s[name] / per_s[name] <= 1 + AT_BOUND:
         return 0.0
-    return load.users / per_s[name] - load.users / found.per_s[name]
+    return load.users / per_s[name] - load.users / value.per_s[name]
 
 
 class _Network:

@@ -138,16 +138,16 @@ def mix_of(resource: Resource, rows: Rows, per_s: float) -> DiskMix:
         rows: of the stage that is judged.
         per_s: operations per second of all scenarios.
     """
-    found = measure_disk(resource, rows)
+    result = measure_disk(resource, rows)
     reads, writes = (mean(resource.columns[name][rows]) or 0.0 for name in ("reads", "writes"))
     return DiskMix(
         disk=f"{resource.roles[0].tier}.{resource.roles[0].role}",
         reads=reads / per_s,
         writes=writes / per_s,
-        bytes=found.bytes / per_s if found.bytes is not None else None,
-        read_s=found.read_s,
-        write_s=write_and_flush_s(resource, found),
-        waits_s=found.sessions / per_s if found.sessions is not None else None,
+        bytes=result.bytes / per_s if result.bytes is not None else None,
+        read_s=result.read_s,
+        write_s=write_and_flush_s(resource, result),
+        waits_s=result.sessions / per_s if result.sessions is not None else None,
     )
 
 
@@ -197,12 +197,12 @@ def swapped(part: Disk, disk: ProbedDisk, mix: DiskMix) -> Swap:
         part, profile=None, stripes=1, caps=caps, at_limit=False, assumed=False, seen=False, queued=False
     )
     if part.commits:
-        found, others, arithmetic, assumes = _log(bare, disk.written(part.write_bytes or None), mix)
+        result, others, arithmetic, assumes = _log(bare, disk.written(part.write_bytes or None), mix)
     elif part.waits:
         answered = disk.answered(mix.size_bytes, mix.reads_ratio)
-        found, others, arithmetic, assumes = _answering(bare, answered, mix)
+        result, others, arithmetic, assumes = _answering(bare, answered, mix)
     elif caps.known:
-        found, others, assumes = bare, (), (BACKGROUND.format(disk=part.target),)
+        result, others, assumes = bare, (), (BACKGROUND.format(disk=part.target),)
         arithmetic = f"{part.target}: no operation waits for it; only its limits matter"
     else:
         raise InputError(
@@ -214,7 +214,7 @@ def swapped(part: Disk, disk: ProbedDisk, mix: DiskMix) -> Swap:
         f"{limits_words(caps.iops, caps.bytes_per_s) or 'no limit'})"
     )
     exchanged = Exchanged(disk.label, disk.suite, disk.limits_are, mix, arithmetic)
-    return Swap(found, others, after, exchanged, assumes)
+    return Swap(result, others, after, exchanged, assumes)
 
 
 _Put = tuple[Disk, tuple[Disk, ...], str, tuple[str, ...]]

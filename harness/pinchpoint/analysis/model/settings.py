@@ -105,16 +105,16 @@ def read_settings(given: Sequence[str], known: Known, probe_at: Probes | None = 
     """
     names = _names(known)
     problems: list[str] = []
-    found: list[Setting] = []
+    settings: list[Setting] = []
     for text in given:
         try:
-            found.append(_setting(text, names, probe_at))
+            settings.append(_setting(text, names, probe_at))
         except (BadValue, InputError) as error:
             problems.append(f"--set {text}: {error}")
-    problems += _together(found)
+    problems += _together(settings)
     if problems:
         raise InputError(*problems)
-    return tuple(found)
+    return tuple(settings)
 
 
 LIMITS: Mapping[str, What] = {
@@ -173,19 +173,19 @@ def _setting(text: str, names: Mapping[str, Place], probe_at: Probes | None) -> 
     return Setting(name, target, what, VALUES[what](value), value)
 
 
-def _together(found: Sequence[Setting]) -> Iterator[str]:
+def _together(settings: Sequence[Setting]) -> Iterator[str]:
     """What cannot be set at once."""
     by_name: dict[str, str] = {}
-    for one in found:
+    for one in settings:
         if one.name in by_name:
             both = f"{by_name[one.name]} and {one.text}"
             yield f"--set {one.name}: given twice, as {both}; allowed: one of them"
         by_name.setdefault(one.name, one.text)
-    said = {one.target: one.what for one in found if one.what in _SAYS}
-    for one in found:
-        if one.what in _SAYS.get(said.get(one.target, one.what), ()):
+    answer = {one.target: one.what for one in settings if one.what in _SAYS}
+    for one in settings:
+        if one.what in _SAYS.get(answer.get(one.target, one.what), ()):
             yield (
-                f"--set {one.name}: {one.target} has a {said[one.target]} as well, which sets the same; "
+                f"--set {one.name}: {one.target} has a {answer[one.target]} as well, which sets the same; "
                 "allowed: one of them"
             )
 

@@ -48,9 +48,9 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
     stolen, queue = _stolen(inputs, host, cores), _queue(inputs, host, cores)
     periods = figure(inputs, host.name, "cpu.throttled_ratio")
     throttled = measure(inputs, periods, THROTTLED, "errors", "periods in which its quota was spent:")
-    found = tuple(one for one in (busy, waited, stolen, throttled, queue) if one)
+    result = tuple(one for one in (busy, waited, stolen, throttled, queue) if one)
     by_cores = (queue, stolen if stolen and stolen.metric == STOLEN_CORES else None)
-    saturated = [one for one in found if one.at_limit]
+    saturated = [one for one in result if one.at_limit]
     is_guess = bool(saturated) and not cores and all(one in by_cores for one in saturated)
     yield Resource(
         kind="cpu",
@@ -58,10 +58,10 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
         host=host.name,
         name=f"CPU of {host.name}",
         metric=_BUSY,
-        measures=found,
+        measures=result,
         has_room=None
         if busy is None or is_least
-        else busy.has_room and not any(one.at_limit for one in found),
+        else busy.has_room and not any(one.at_limit for one in result),
         missing=f"the CPU of {host.name} was not measured" if is_missing else "",
         doubt="how many cores it has was not recorded" if is_guess else "",
         remedy=f"record the CPU of {host.name}" if is_missing else "",
@@ -128,9 +128,9 @@ def _queue(inputs: Inputs, host: Host, cores: int) -> Measure | None:
 
 def _whole(inputs: Inputs, host: str) -> Rows | None:
     """All cores together; where only single cores were read, their mean."""
-    found = figure(inputs, host, _BUSY)
-    if found is not None:
-        return found
+    rows = figure(inputs, host, _BUSY)
+    if rows is not None:
+        return rows
     cores = _cores(inputs, host)
     together = inputs.samples.together([host], _BUSY, cores) if cores else None
     if together is None:
@@ -195,11 +195,11 @@ def _part(instance: str) -> tuple[str, str]:
 
 def _longest(inputs: Inputs, host: Host, instances: Sequence[str]) -> Measure | None:
     """Of these the one that was at its limit for longest."""
-    found = []
+    result = []
     for instance in instances:
         rows = figure(inputs, host.name, _BUSY, instance)
         noun, name = _part(instance)
         busy = measure(inputs, rows, THREAD_BUSY, "utilisation", f"{noun} {name} was busy")
         if busy and busy.at_limit:
-            found.append(busy)
-    return max(found, key=lambda one: one.over_s, default=None)
+            result.append(busy)
+    return max(result, key=lambda one: one.over_s, default=None)

@@ -149,15 +149,15 @@ def _disk(inputs: Inputs, disk: DiskRole, waits: Sequence[Measure]) -> Resource:
 
 def _seen(inputs: Inputs, disk: DiskRole) -> _Seen:
     device, limit = disk.device or "", latency_limit(disk.role)
-    found = []
+    result = []
     for way in WAYS:
         rows, often = figure(inputs, disk.host, f"disk.{way}_latency_s", device), _often(inputs, disk, way)
         one = measure(
             inputs, rows, limit, "saturation", NOUNS[way], above=True, only=often, share=_spread(inputs, disk)
         )
         if one is not None:
-            found.append(one)
-    apart = [one for one in found if "transfer" not in one.metric] or found
+            result.append(one)
+    apart = [one for one in result if "transfer" not in one.metric] or result
     busy = figure(inputs, disk.host, "disk.busy_ratio", device)
     queue = figure(inputs, disk.host, "disk.outstanding", device) or _in_flight(inputs, disk)
     return _Seen(
@@ -169,15 +169,15 @@ def _seen(inputs: Inputs, disk: DiskRole) -> _Seen:
 
 def _in_flight(inputs: Inputs, disk: DiskRole) -> Rows | None:
     """How many I/Os were outstanding by Little's law: their rate x their latency."""
-    device, found = disk.device or "", None
+    device, rows = disk.device or "", None
     for way in WAYS:
         latency = figure(inputs, disk.host, f"disk.{way}_latency_s", device)
         if latency is None:
             continue
         values = np.nan_to_num(latency.values) * np.nan_to_num(_rate(inputs, disk, way))
-        total = values if found is None else found.values + values
-        found = replace(latency, values=total, weight=latency.covered_s, metric="disk.outstanding")
-    return found
+        total = values if rows is None else rows.values + values
+        rows = replace(latency, values=total, weight=latency.covered_s, metric="disk.outstanding")
+    return rows
 
 
 def _often(inputs: Inputs, disk: DiskRole, way: str) -> Steps:
@@ -198,8 +198,8 @@ def _spread(inputs: Inputs, disk: DiskRole) -> Floats:
         for name in ("busy_ratio", "outstanding")
     )
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Floats = np.minimum(busy / -np.expm1(-outstanding), 1.0)
-    return found
+        values: Floats = np.minimum(busy / -np.expm1(-outstanding), 1.0)
+    return values
 
 
 def _rate(inputs: Inputs, disk: DiskRole, way: str) -> Floats:
@@ -242,12 +242,12 @@ def _has_room(seen: _Seen, capped: Measure | None, waits: Sequence[Measure]) -> 
 def _waits(inputs: Inputs, host: str) -> tuple[Measure, ...]:
     """That work waited for I/O, of whatever disk; those at their limits first."""
     of_files = (*LOG_WAITS, *DATA_WAITS, *TEMPORARY_WAITS)
-    found = [
+    result = [
         measure(inputs, figure(inputs, host, metric), limit, "attribution", noun)
         for metric, limit, noun in _WAITS
     ]
-    found.append(measure(inputs, sessions_waiting(inputs, host, of_files), QUEUED, "attribution", _OF_FILES))
-    return tuple(sorted(filter(None, found), key=lambda one: not one.at_limit))
+    result.append(measure(inputs, sessions_waiting(inputs, host, of_files), QUEUED, "attribution", _OF_FILES))
+    return tuple(sorted(filter(None, result), key=lambda one: not one.at_limit))
 
 
 def _at_cap(inputs: Inputs, disk: DiskRole) -> Measure | None:
@@ -274,5 +274,5 @@ def _at_cap(inputs: Inputs, disk: DiskRole) -> Measure | None:
     names = ("disk.writes_per_s", "disk.transfers_per_s", "disk.write_bytes_per_s")
     series = next((one for name in names if (one := inputs.samples.series(disk.host, name, device))), None)
     rows = Rows.of(series, Key(disk.host, "disk.used_ratio", device), used)
-    found = measure(inputs, rows, UTILISATION, "utilisation", "of its declared limit it used")
-    return found and replace(found, metric="disk.writes_per_s")
+    result = measure(inputs, rows, UTILISATION, "utilisation", "of its declared limit it used")
+    return result and replace(result, metric="disk.writes_per_s")

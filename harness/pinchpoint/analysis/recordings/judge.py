@@ -68,9 +68,9 @@ def is_recording(inputs: Inputs) -> bool:
 
 def judge_recording(inputs: Inputs) -> Verdict:
     """What samples without operations prove."""
-    found = [one for host in inputs.hosts for of_kind in RESOURCES for one in of_kind(inputs, host)]
-    found.sort(key=lambda one: (not one.saturated, bool(one.doubt), bool(one.measures), -one.over_s))
-    result = conclude(inputs, found, _recorded_s(inputs, found))
+    value = [one for host in inputs.hosts for of_kind in RESOURCES for one in of_kind(inputs, host)]
+    value.sort(key=lambda one: (not one.saturated, bool(one.doubt), bool(one.measures), -one.over_s))
+    result = conclude(inputs, value, _recorded_s(inputs, value))
     case = Case(inputs, (), (), (), no_knee(0), (), None, (), None)
     candidates = () if result.named else result.others
     runner_up = result.others[0] if result.named and result.others else None
@@ -96,76 +96,78 @@ def judge_recording(inputs: Inputs) -> Verdict:
         levels=(),
         objectives_held={},
         knee=asdict(case.knee),
-        explanation=_explained(found, result, case),
-        timeline=_timeline(found),
+        explanation=_explained(value, result, case),
+        timeline=_timeline(value),
         drift=(),
         checkpoints=(),
-        answer=summary(result, found, next(crawl_findings(inputs), ""), inputs.utc_offset_s),
-        warnings=tuple(dict.fromkeys(_warnings(inputs, found))),
+        answer=summary(result, value, next(crawl_findings(inputs), ""), inputs.utc_offset_s),
+        warnings=tuple(dict.fromkeys(_warnings(inputs, value))),
     )
 
 
-def _recorded_s(inputs: Inputs, found: Sequence[Resource]) -> float:
+def _recorded_s(inputs: Inputs, resources: Sequence[Resource]) -> float:
     """How long the recording is: 60 readings of a second are a minute, though 59 s lie between them."""
-    measured = [one.measured_s for each in found for one in each.measures]
+    measured = [one.measured_s for each in resources for one in each.measures]
     return max([float(inputs.window.seconds), *measured])
 
 
-def _suspect(one: Resource, case: Case, confidence: Confidence | None, limits: Sequence[str] = ()) -> Suspect:
-    first = one.stretches[0] if one.stretches else None
+def _suspect(
+    resource: Resource, case: Case, confidence: Confidence | None, limits: Sequence[str] = ()
+) -> Suspect:
+    first = resource.stretches[0] if resource.stretches else None
     window = case.inputs.window
     begin_s, end_s = (first.from_s, first.to_s) if first else (window.first_s, window.end_s)
     return Suspect(
-        kind=one.kind,
-        tier=one.tier,
-        host=one.host,
-        resource=one.resource,
-        instance=one.instance,
-        role=one.role,
+        kind=resource.kind,
+        tier=resource.tier,
+        host=resource.host,
+        resource=resource.resource,
+        instance=resource.instance,
+        role=resource.role,
         confidence=confidence,
         window=(utc(round(begin_s)), utc(round(end_s))),
-        evidence=tuple(counted(fact, case) for fact in one.facts()),
+        evidence=tuple(counted(fact, case) for fact in resource.facts()),
         why_not_more=tuple(limits),
     )
 
 
-def _explained(found: Sequence[Resource], result: Conclusion, case: Case) -> Explanation:
-    considered = tuple(_considered(one, result, case) for one in found)
+def _explained(resources: Sequence[Resource], result: Conclusion, case: Case) -> Explanation:
+    considered = tuple(_considered(one, result, case) for one in resources)
     offset_s = case.inputs.utc_offset_s
-    named = [one for one in found if one.saturated or one.missing]
+    named = [one for one in resources if one.saturated or one.missing]
     reasons = [f"{one.name}: {saturated_words(one, offset_s)}" for one in named]
     reasons += [f"why the confidence is not higher: {each}" for each in result.limits]
     decides = experiment(result)
     return Explanation(
         (),
         considered,
-        tuple(reasons or [str(summary(result, found, next(crawl_findings(case.inputs), ""), offset_s))]),
+        tuple(reasons or [str(summary(result, resources, next(crawl_findings(case.inputs), ""), offset_s))]),
         (decides,) if decides else (),
     )
 
 
-def _considered(one: Resource, result: Conclusion, case: Case) -> Considered:
-    facts = [counted(fact, case) for fact in one.facts()]
+def _considered(resource: Resource, result: Conclusion, case: Case) -> Considered:
+    facts = [counted(fact, case) for fact in resource.facts()]
     agree = next((fact for fact in facts if fact.evidence == "E4"), None)
-    unknown = Fact("only operations at several levels of load can show it", "", None, one.host)
-    nobody = Fact("no second measure of it was at its limit", "", None, one.host)
-    used = next((each for each in one.measures if each.what == "utilisation"), None)
-    why = "not saturated" if one.measures else one.missing or "not measured"
-    if one is result.named:
+    unknown = Fact("only operations at several levels of load can show it", "", None, resource.host)
+    nobody = Fact("no second measure of it was at its limit", "", None, resource.host)
+    used = next((each for each in resource.measures if each.what == "utilisation"), None)
+    why = "not saturated" if resource.measures else resource.missing or "not measured"
+    if resource is result.named:
         why = "the bottleneck"
-    elif one.saturated:
-        why = one.doubt or "saturated as well"
+    elif resource.saturated:
+        why = resource.doubt or "saturated as well"
     return Considered(
-        name=one.name,
-        kind=one.kind if one.saturated else None,
-        tier=one.tier,
-        host=one.host,
-        resource=one.resource,
-        instance=one.instance,
-        role=one.role,
+        name=resource.name,
+        kind=resource.kind if resource.saturated else None,
+        tier=resource.tier,
+        host=resource.host,
+        resource=resource.resource,
+        instance=resource.instance,
+        role=resource.role,
         used_ratio=used.value if used and used.limit.value <= 1 else None,
         checks=(
-            Check("E1", bool(one.saturated) if one.measures else None, facts[0]),
+            Check("E1", bool(resource.saturated) if resource.measures else None, facts[0]),
             Check("E2", None, unknown),
             Check("E3", None, unknown),
             Check("E4", True if agree else None, agree or nobody),
@@ -174,10 +176,10 @@ def _considered(one: Resource, result: Conclusion, case: Case) -> Considered:
     )
 
 
-def _timeline(found: Sequence[Resource]) -> tuple[dict[str, Any], ...]:
+def _timeline(resources: Sequence[Resource]) -> tuple[dict[str, Any], ...]:
     """The longest times in which a resource was saturated, in their order."""
     periods = [
-        (stretch, one) for one in found for stretch in one.stretches if stretch.seconds >= SUSTAINED.value
+        (stretch, one) for one in resources for stretch in one.stretches if stretch.seconds >= SUSTAINED.value
     ]
     kept = sorted(periods, key=lambda each: -each[0].seconds)[:MOST_PERIODS]
     return tuple(
@@ -214,7 +216,7 @@ def _disk_row(inputs: Inputs, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _warnings(inputs: Inputs, found: Sequence[Resource]) -> Iterator[str]:
+def _warnings(inputs: Inputs, resources: Sequence[Resource]) -> Iterator[str]:
     yield from inputs.warnings
     yield NO_OPERATIONS
     for host in dict.fromkeys(host.name for host in inputs.hosts):
@@ -224,8 +226,8 @@ def _warnings(inputs: Inputs, found: Sequence[Resource]) -> Iterator[str]:
         left = inputs.samples.mean(host, "mem.available_ratio")
         if left is not None and left < MEMORY_CRITICAL.value:
             yield f"{host}: only {units.percent(left)} of memory available (PAL: critical below 5 %)"
-    yield from (one.missing for one in found if one.missing and one.resource == "disk")
-    if any(one.measures for one in found):  # else the summary says it
+    yield from (one.missing for one in resources if one.missing and one.resource == "disk")
+    if any(one.measures for one in resources):  # else the summary says it
         for finding in crawl_findings(inputs):
             yield f"crawl: {finding}; if that source is outside of the farm, it limits this crawl"
     yield from stolen(inputs)

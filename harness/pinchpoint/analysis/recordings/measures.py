@@ -209,10 +209,10 @@ class Resource:
     def facts(self) -> tuple[Fact, ...]:
         """What was measured, as evidence: the deciding measure first."""
         ordered = (*self.saturated, *(one for one in self.measures if not one.at_limit))
-        found = [self._fact(one, deciding=at == 0) for at, one in enumerate(ordered)]
-        if not found:
-            found = [Fact(self.missing, self.metric, None, self.host, self.instance, "E1")]
-        return (*found, *self.context)
+        result = [self._fact(one, deciding=at == 0) for at, one in enumerate(ordered)]
+        if not result:
+            result = [Fact(self.missing, self.metric, None, self.host, self.instance, "E1")]
+        return (*result, *self.context)
 
     def _fact(self, one: Measure, *, deciding: bool) -> Fact:
         evidence = "context"
@@ -351,32 +351,32 @@ def contexts(
     inputs: Inputs, host: str, figures: Iterable[tuple[str, str]], instance: str = ""
 ) -> tuple[Fact, ...]:
     """Likewise several: metric and words of each, of every database server that reports it."""
-    found = (
+    result = (
         context(inputs, host, metric, f"{server}{instance}", f"{words}{named(server)}")
         for metric, words in figures
         for server in servers(inputs, host, metric)
     )
-    return tuple(fact for fact in found if fact)
+    return tuple(fact for fact in result if fact)
 
 
 def common(these: Sequence[Stretch], those: Sequence[Stretch]) -> tuple[Stretch, ...]:
     """The times that are in both, the longest first."""
-    found = [
+    result = [
         Stretch(max(one.from_s, other.from_s), min(one.to_s, other.to_s))
         for one in these
         for other in those
         if min(one.to_s, other.to_s) > max(one.from_s, other.from_s)
     ]
-    return tuple(sorted(found, key=lambda each: -each.seconds))
+    return tuple(sorted(result, key=lambda each: -each.seconds))
 
 
 def inside(window: Window, stretches: Sequence[Stretch]) -> Steps:
     """The steps in one of these times."""
     middle = window.first_s + (np.arange(window.steps) + 0.5) * window.step_s
-    found = np.zeros(window.steps, dtype=bool)
+    steps = np.zeros(window.steps, dtype=bool)
     for each in stretches:
-        found |= (middle >= each.from_s) & (middle <= each.to_s)
-    return found
+        steps |= (middle >= each.from_s) & (middle <= each.to_s)
+    return steps
 
 
 def overlap_s(these: Sequence[Stretch], those: Sequence[Stretch]) -> float:
@@ -427,8 +427,8 @@ def _running(values: Floats, steps: int) -> Floats:
     at = np.arange(len(values))
     first = np.maximum(at - steps // 2, 0)
     last = np.minimum(at - steps // 2 + steps, len(values))
-    found: Floats = total[last] - total[first]
-    return np.where(np.abs(found) < 1e-9, 0.0, found)
+    result: Floats = total[last] - total[first]
+    return np.where(np.abs(result) < 1e-9, 0.0, result)
 
 
 def _stretches(window: Window, covered_s: Floats, over: Steps, beyond: Steps) -> tuple[Stretch, ...]:
@@ -438,7 +438,7 @@ def _stretches(window: Window, covered_s: Floats, over: Steps, beyond: Steps) ->
     seconds before and after these. That is known to within a reading: where 30 seconds are, the mean decides.
     """
     runs: list[list[int]] = []
-    found: list[Stretch] = []
+    result: list[Stretch] = []
     for at in np.flatnonzero(covered_s > 0):
         if not over[at]:
             runs.append([])
@@ -451,8 +451,8 @@ def _stretches(window: Window, covered_s: Floats, over: Steps, beyond: Steps) ->
         whole, trimmed = (_between(window, covered_s, each[0], each[-1]) for each in (run, themselves))
         reading_s = max(float(covered_s[themselves[0]]), float(window.step_s))
         known = trimmed.seconds >= SUSTAINED.value or trimmed.seconds + reading_s < SUSTAINED.value
-        found.append(trimmed if known else whole)
-    return tuple(sorted(found, key=lambda each: -each.seconds))
+        result.append(trimmed if known else whole)
+    return tuple(sorted(result, key=lambda each: -each.seconds))
 
 
 def _adjacent(window: Window, covered_s: Floats, last: int, at: int) -> bool:

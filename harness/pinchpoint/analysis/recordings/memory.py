@@ -143,13 +143,13 @@ def _of_host(inputs: Inputs, host: Host) -> Resource:
     waited = measure(inputs, waits, MEMORY_WAIT, "saturation", noun, above=True)
     doubt = remedy = ""
     room: bool | None = None
-    found: list[Measure] = []
+    measures: list[Measure] = []
     if left is not None:
         free = measure(inputs, _used(left), _USED_LIMIT, "utilisation", "")
         assert free is not None  # noqa: S101 -- it was measured
         reported = paging is not None or waited is not None
         low = _available(free, left, paging if reported else None)
-        found = [low, *([paging] if paging and low.at_limit else [])]
+        measures = [low, *([paging] if paging and low.at_limit else [])]
         room = not low.at_limit
         if low.at_limit and not reported:
             doubt, remedy = (
@@ -159,33 +159,33 @@ def _of_host(inputs: Inputs, host: Host) -> Resource:
     elif paging is not None:
         is_known, small = figure(inputs, host.name, LEFT_BYTES) is not None, _least(inputs, host.name)
         if paging.at_limit and small:
-            found, room = [paging], None
+            measures, room = [paging], None
             doubt = f"{small} was available at least; the size of its memory was not recorded"
             remedy = f"say how much memory {host.name} has (--memory {host.name}=SIZE), and import again"
         elif paging.at_limit and not is_known:
-            found, room = [paging], None
+            measures, room = [paging], None
             doubt = "pages are read in for files as well, and the available memory was not recorded"
             remedy = f"record the available memory of {host.name}"
         else:
             room = True
     if waited is not None:
-        found.append(waited)
+        measures.append(waited)
         room = False if waited.at_limit else room
     noun = "of the memory that can be committed was in use:"
     committed = measure(inputs, figure(inputs, host.name, COMMITTED), COMMITTED_LIMIT, "errors", noun)
     if committed is not None and committed.at_limit:
-        if not any(one.at_limit for one in found):
+        if not any(one.at_limit for one in measures):
             doubt = "whether allocations failed, or work waited, was not recorded"
-        found.append(committed)
+        measures.append(committed)
         room = False
-    missing = "" if found or room is not None else f"the memory of {host.name} was not measured"
+    missing = "" if measures or room is not None else f"the memory of {host.name} was not measured"
     return Resource(
         kind="memory",
         tier=host.tier,
         host=host.name,
         name=f"memory of {host.name}",
         metric=LEFT,
-        measures=tuple(found),
+        measures=tuple(measures),
         has_room=room,
         missing=missing,
         doubt=doubt,

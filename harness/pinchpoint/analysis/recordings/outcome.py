@@ -64,37 +64,37 @@ class Conclusion:
     too_short: float | None = None
 
 
-def conclude(inputs: Inputs, found: Sequence[Resource], recorded_s: float) -> Conclusion:
+def conclude(inputs: Inputs, resources: Sequence[Resource], recorded_s: float) -> Conclusion:
     """The outcome of a recording."""
-    missing = tuple(one for one in found if one.missing)
+    missing = tuple(one for one in resources if one.missing)
     if recorded_s < LEAST_S * (1 - _READ_LATE):
         return Conclusion("inconclusive", too_short=recorded_s, missing=missing)
-    saturated = sorted((one for one in found if one.saturated), key=lambda one: -one.over_s)
+    saturated = sorted((one for one in resources if one.saturated), key=lambda one: -one.over_s)
     collapses = [one for one in saturated if not one.recorded and not one.doubt]
     plain = _causes(
-        inputs, [one for one in saturated if not one.doubt or _is_waited_for(one, collapses)], found
+        inputs, [one for one in saturated if not one.doubt or _is_waited_for(one, collapses)], resources
     )
     if plain and all(_take_turns(plain[0], other) for other in plain[1:]):
         named, *others = plain
         symptoms = tuple(each.words for each in symptoms_during(inputs, named.stretches))
-        confidence, limits = _confidence(named, others, found, symptoms)
+        confidence, limits = _confidence(named, others, resources, symptoms)
         return Conclusion("bottleneck", named, tuple(others), confidence, limits, symptoms, missing)
     suspects = plain if len(plain) > 1 else saturated
     known = [one for one in suspects if one.recorded]
     guessed = [one for one in suspects if one not in known]
-    near = [one for one in found if not one.saturated and _is_near(one)] if suspects else []
+    near = [one for one in resources if not one.saturated and _is_near(one)] if suspects else []
     candidates = (*known, *sorted(near, key=_highest, reverse=True), *guessed)
     if candidates:
         return Conclusion("inconclusive", others=candidates[:_MOST_CANDIDATES], missing=missing)
-    if _all_had_room(inputs, found):
+    if _all_had_room(inputs, resources):
         return Conclusion("not_reached", missing=missing)
-    open_ = [one for one in found if one.measures and one.has_room is not True and not one.missing]
+    open_ = [one for one in resources if one.measures and one.has_room is not True and not one.missing]
     open_.sort(key=_highest, reverse=True)
     unknown = open_ or missing
     return Conclusion("inconclusive", others=tuple(unknown[:_MOST_CANDIDATES]), missing=missing)
 
 
-def _causes(inputs: Inputs, saturated: Sequence[Resource], found: Sequence[Resource]) -> list[Resource]:
+def _causes(inputs: Inputs, saturated: Sequence[Resource], resources: Sequence[Resource]) -> list[Resource]:
     """Without the victims: what waits for locks, pools or others while hardware below is saturated.
 
     A disk whose I/O is mostly paging is a victim of the memory. At times without saturated hardware locks,
@@ -105,69 +105,73 @@ def _causes(inputs: Inputs, saturated: Sequence[Resource], found: Sequence[Resou
     hardware = [one for one in hardware if not any(pages_to(inputs, memory, one) for memory in short)]
     upper = [one for one in saturated if one.resource not in _HARDWARE]
     upper = [one for one in upper if all(_take_turns(one, other) for other in hardware)]
-    causes = [one for one in upper if _deeper_has_room(one, found)]
+    causes = [one for one in upper if _deeper_has_room(one, resources)]
     known = [*hardware, *(one for one in causes if one.recorded)]
     causes = [one for one in causes if one.recorded or not any(_explains(other, one) for other in known)]
     return sorted((*hardware, *causes), key=lambda one: -one.over_s)
 
 
-def _explains(one: Resource, collapse: Resource) -> bool:
+def _explains(resource: Resource, collapse: Resource) -> bool:
     """Whether work that collapsed waited for what is known to have been waited for at that time."""
-    return one.host == collapse.host and overlap_s(one.stretches, collapse.stretches) > 0
+    return resource.host == collapse.host and overlap_s(resource.stretches, collapse.stretches) > 0
 
 
-def _is_waited_for(one: Resource, collapses: Sequence[Resource]) -> bool:
+def _is_waited_for(resource: Resource, collapses: Sequence[Resource]) -> bool:
     """Whether work collapsed while sessions waited for it, and hardly at other times: then it is no guess."""
-    if one.resource not in ("dependency", "lock") or not one.recorded:
+    if resource.resource not in ("dependency", "lock") or not resource.recorded:
         return False
     return any(
-        other.host == one.host
-        and overlap_s(one.stretches, other.stretches) >= _TOGETHER * max(one.over_s, other.over_s)
+        other.host == resource.host
+        and overlap_s(resource.stretches, other.stretches) >= _TOGETHER * max(resource.over_s, other.over_s)
         for other in collapses
     )
 
 
-def _deeper_has_room(one: Resource, found: Sequence[Resource]) -> bool:
-    deeper = [other for other in found if other.host == one.host and other.resource in ("cpu", "disk")]
-    had_room = all(other.has_room or (other.saturated and _take_turns(one, other)) for other in deeper)
+def _deeper_has_room(resource: Resource, resources: Sequence[Resource]) -> bool:
+    deeper = [
+        other for other in resources if other.host == resource.host and other.resource in ("cpu", "disk")
+    ]
+    had_room = all(other.has_room or (other.saturated and _take_turns(resource, other)) for other in deeper)
     return {other.resource for other in deeper} == {"cpu", "disk"} and had_room
 
 
-def _take_turns(one: Resource, other: Resource) -> bool:
-    shorter = min(sum(each.seconds for each in which.stretches) for which in (one, other))
-    return overlap_s(one.stretches, other.stretches) < _TURNS * shorter
+def _take_turns(resource: Resource, other: Resource) -> bool:
+    shorter = min(sum(each.seconds for each in which.stretches) for which in (resource, other))
+    return overlap_s(resource.stretches, other.stretches) < _TURNS * shorter
 
 
 def _confidence(
-    named: Resource, others: Sequence[Resource], found: Sequence[Resource], symptoms: Sequence[str]
+    named: Resource, others: Sequence[Resource], resources: Sequence[Resource], symptoms: Sequence[str]
 ) -> tuple[Confidence, tuple[str, ...]]:
     """See the module's table."""
     agree = {one.what for one in named.saturated} | ({"symptom"} if symptoms else set())
     limits = [] if len(agree) > 1 else ["only one measure of it was at its limit"]
-    own = [one for one in found if one.host == named.host and one.resource in ("cpu", "memory", "disk")]
-    others_cpu = [one for one in found if one.host != named.host and one.resource == "cpu"]
+    own = [one for one in resources if one.host == named.host and one.resource in ("cpu", "memory", "disk")]
+    others_cpu = [one for one in resources if one.host != named.host and one.resource == "cpu"]
     limits += [one.missing for one in (*own, *others_cpu) if one.missing]
     # Finished work that collapsed is the effect, and a symptom that agrees.
-    near = [one for one in found if one is not named and one.recorded and (one.saturated or _is_near(one))]
+    near = [
+        one for one in resources if one is not named and one.recorded and (one.saturated or _is_near(one))
+    ]
     limits += [f"{one.name} was near its limit as well" for one in near]
     limits += [f"{one.name} was saturated at other times" for one in others if one not in near]
     return ("low" if limits else "medium"), (*dict.fromkeys(limits), NO_OPERATIONS)
 
 
-def _is_near(one: Resource) -> bool:
-    used = [each for each in one.measures if each.what == "utilisation"]
-    return any(each.limit.value <= 1 and not each.has_room for each in used) and not one.has_room
+def _is_near(resource: Resource) -> bool:
+    used = [each for each in resource.measures if each.what == "utilisation"]
+    return any(each.limit.value <= 1 and not each.has_room for each in used) and not resource.has_room
 
 
-def _highest(one: Resource) -> float:
-    return one.measures[0].highest
+def _highest(resource: Resource) -> float:
+    return resource.measures[0].highest
 
 
-def _all_had_room(inputs: Inputs, found: Sequence[Resource]) -> bool:
+def _all_had_room(inputs: Inputs, resources: Sequence[Resource]) -> bool:
     hosts = {host.name for host in inputs.hosts}
-    measured = {(one.host, one.resource) for one in found}
+    measured = {(one.host, one.resource) for one in resources}
     return (
         bool(hosts)
         and all((host, each) in measured for host in hosts for each in _NEEDED)
-        and all(one.has_room is True for one in found)
+        and all(one.has_room is True for one in resources)
     )

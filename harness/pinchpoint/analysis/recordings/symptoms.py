@@ -83,10 +83,10 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
     Without that a rate that declines slowly is less load.
     """
     for key, rows in _series(inputs, _FINISHED, host.name):
-        found = next(_collapsed(inputs, key, rows), None)
-        if found is None:
+        result = next(_collapsed(inputs, key, rows), None)
+        if result is None:
             continue
-        one, witness = found
+        one, witness = result
         yield Resource(
             kind="external",
             tier=host.tier,

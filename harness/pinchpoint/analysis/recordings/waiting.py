@@ -95,13 +95,13 @@ def locks(inputs: Inputs, host: Host) -> Iterator[Resource]:
             waited = _waiters(inputs, host.name, "lock", server)
             waited = waited or sessions_waiting(inputs, host.name, [LOCK], server)
             blocked[0] = measure(inputs, waited, BLOCKED, "saturation", _LOCKS[0][1])
-        found = [one for one in blocked if one]
+        result = [one for one in blocked if one]
         waits = _saturation(inputs, host, _LOCK_REQUESTS, "lock requests that waited:", server)
-        if waits and (any(one.at_limit for one in found) or not waits.at_limit):
-            found.append(waits)  # requests that wait for a moment are no limit by themselves
-        if found:
+        if waits and (any(one.at_limit for one in result) or not waits.at_limit):
+            result.append(waits)  # requests that wait for a moment are no limit by themselves
+        if result:
             name = f"locks of {database(server, host.name)}"
-            one = _waited_for(host, "lock", server.removesuffix("/"), name, tuple(found))
+            one = _waited_for(host, "lock", server.removesuffix("/"), name, tuple(result))
             yield replace(one, context=contexts(inputs, host.name, DEADLOCKS))
 
 
@@ -135,8 +135,8 @@ def sessions(inputs: Inputs, host: Host) -> Iterator[Resource]:
         for kinds, instance, noun, what, doubt, remedy in _WAITED_FOR:
             waiting = sessions_waiting(inputs, host.name, kinds, server)
             if one := measure(inputs, waiting, BLOCKED, "saturation", noun):
-                found = _waited_for(host, "external", f"{server}{instance}", f"{what} {where}", (one,))
-                yield replace(found, doubt=doubt if one.at_limit else "", remedy=remedy)
+                result = _waited_for(host, "external", f"{server}{instance}", f"{what} {where}", (one,))
+                yield replace(result, doubt=doubt if one.at_limit else "", remedy=remedy)
 
 
 def replicas(inputs: Inputs, host: Host) -> Iterator[Resource]:
@@ -147,9 +147,9 @@ def replicas(inputs: Inputs, host: Host) -> Iterator[Resource]:
             one = measure(inputs, rows, _BACKLOG, "saturation", noun)
             if one is not None:
                 name = f"secondary replica of {key.instance or 'the databases'} on {host.name}"
-                found = _waited_for(host, "external", key.instance, name, (one,))
+                result = _waited_for(host, "external", key.instance, name, (one,))
                 yield replace(
-                    found,
+                    result,
                     doubt="commits need not wait for a replica that lags" if one.at_limit else "",
                     remedy="record the network to the secondary replica, its log disk, and Transaction Delay",
                 )

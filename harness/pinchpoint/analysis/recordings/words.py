@@ -22,31 +22,33 @@ _NEARLY_ALL = 0.995
 """What was at its limit for that share of a recording was for all of it."""
 
 
-def summary(found: Conclusion, resources: Sequence[Resource], crawl: str, offset_s: int) -> Summary:
+def summary(conclusion: Conclusion, resources: Sequence[Resource], crawl: str, offset_s: int) -> Summary:
     """The outcome, and the figures behind it; ``crawl``: at which source a crawl's requests are, or ""."""
-    if found.too_short is not None:
-        recorded = units.seconds(found.too_short)
+    if conclusion.too_short is not None:
+        recorded = units.seconds(conclusion.too_short)
         text = f"only {recorded} were recorded, at least {LEAST_S:.0f} s are needed."
         return Summary(text, label=_INCONCLUSIVE)
-    if found.named is not None:
-        return _bottleneck(found, found.named, offset_s)
-    if found.outcome == "not_reached":
+    if conclusion.named is not None:
+        return _bottleneck(conclusion, conclusion.named, offset_s)
+    if conclusion.outcome == "not_reached":
         return _not_reached(resources)
-    if any(one.saturated for one in found.others):
-        return _over_limit([one for one in found.others if one.saturated], offset_s)
+    if any(one.saturated for one in conclusion.others):
+        return _over_limit([one for one in conclusion.others if one.saturated], offset_s)
     if not any(one.measures for one in resources):
         return _nothing_measured(crawl)
-    return _inconclusive(found).then(_not_measured(found))
+    return _inconclusive(conclusion).then(_not_measured(conclusion))
 
 
 _INCONCLUSIVE = "Inconclusive"
 
 
-def _bottleneck(found: Conclusion, one: Resource, offset_s: int) -> Summary:
-    others = (f"At other times {each.name} was {saturated_words(each, offset_s)}." for each in found.others)
-    return Summary(f"{one.name}.", label="Bottleneck").then(
-        f"It was {saturated_words(one, offset_s)}.",
-        *(f"Meanwhile {each}." for each in found.symptoms[:2]),
+def _bottleneck(conclusion: Conclusion, resource: Resource, offset_s: int) -> Summary:
+    others = (
+        f"At other times {each.name} was {saturated_words(each, offset_s)}." for each in conclusion.others
+    )
+    return Summary(f"{resource.name}.", label="Bottleneck").then(
+        f"It was {saturated_words(resource, offset_s)}.",
+        *(f"Meanwhile {each}." for each in conclusion.symptoms[:2]),
         *others,
     )
 
@@ -61,34 +63,39 @@ def _nothing_measured(crawl: str) -> Summary:
     )
 
 
-def _over_limit(found: Sequence[Resource], offset_s: int) -> Summary:
+def _over_limit(resources: Sequence[Resource], offset_s: int) -> Summary:
     """Several resources at their limits, or one that no work need have waited for: each with its figures."""
-    names = listed([one.name for one in found])
-    if len(found) == 1:
+    names = listed([one.name for one in resources])
+    if len(resources) == 1:
         text, rest = f"1 resource was over its limit: {names}.", "Whether it slows users"
     else:
-        text, rest = f"{len(found)} resources were over their limits: {names}.", "Which of them slows users"
-    each = (f"{capitalised(one.name)}: {_with_doubt(one, offset_s)}." for one in found)
+        text, rest = (
+            f"{len(resources)} resources were over their limits: {names}.",
+            "Which of them slows users",
+        )
+    each = (f"{capitalised(one.name)}: {_with_doubt(one, offset_s)}." for one in resources)
     return Summary(text).then(*each, f"{rest} is not known without response times or waits.")
 
 
 def _not_reached(resources: Sequence[Resource]) -> Summary:
-    found = Summary(
+    result = Summary(
         "CPU, memory, disks and network of every host were recorded and below their limits.",
         label="No limit reached",
     )
     cpus = [one for one in resources if one.resource == "cpu" and one.measures]
     busiest = max(cpus, key=lambda one: one.measures[0].highest, default=None)
     if busiest is None:
-        return found
-    return found.then(
+        return result
+    return result.then(
         f"Highest CPU: {busiest.host}, {units.percent(busiest.measures[0].value)} busy on average."
     )
 
 
-def _inconclusive(found: Conclusion) -> Summary:
+def _inconclusive(conclusion: Conclusion) -> Summary:
     near = [
-        f"{one.name} ({one.measures[0].words})" for one in found.others if one.measures and not one.missing
+        f"{one.name} ({one.measures[0].words})"
+        for one in conclusion.others
+        if one.measures and not one.missing
     ]
     if near:
         return Summary(
@@ -99,14 +106,14 @@ def _inconclusive(found: Conclusion) -> Summary:
     return Summary("no recorded resource was saturated.", label=_INCONCLUSIVE)
 
 
-def saturated_words(one: Resource, offset_s: int) -> str:
+def saturated_words(resource: Resource, offset_s: int) -> str:
     """In what state it was, for how long, when for longest (so far ahead of UTC), and its mean."""
-    if not one.saturated:
-        return "not measured" if not one.measures else "never saturated"
-    first = one.saturated[0]
+    if not resource.saturated:
+        return "not measured" if not resource.measures else "never saturated"
+    first = resource.saturated[0]
     is_share = first.limit.value <= 1 and first.what in ("utilisation", "attribution")
     value = units.percent(first.value) if is_share else units.of_metric(first.metric, first.value)
-    state = _state(one)
+    state = _state(resource)
     mean = "" if first.words in state else f", mean of the whole recording {value}"
     if first.over_s >= _NEARLY_ALL * first.measured_s:
         return f"{state} for all {units.span(first.measured_s)}{mean}"
@@ -119,47 +126,48 @@ def saturated_words(one: Resource, offset_s: int) -> str:
     )
 
 
-def experiment(found: Conclusion) -> str | None:
+def experiment(conclusion: Conclusion) -> str | None:
     """What would decide an inconclusive result; None if there is nothing to decide."""
-    if found.outcome == "not_reached":
+    if conclusion.outcome == "not_reached":
         return (
             "Run a load in steps (`pinchpoint run`) until throughput stops following it, or record a busier "
             "time."
         )
-    if found.too_short is not None:
+    if conclusion.too_short is not None:
         return "Record for longer."
-    remedies = [one.remedy for one in found.others if one.remedy]
-    if not remedies and not any(one.saturated for one in (*found.others, found.named) if one):
-        remedies = [one.remedy for one in found.missing if one.remedy]
-    if found.named is None and remedies:
+    remedies = [one.remedy for one in conclusion.others if one.remedy]
+    if not remedies and not any(one.saturated for one in (*conclusion.others, conclusion.named) if one):
+        remedies = [one.remedy for one in conclusion.missing if one.remedy]
+    if conclusion.named is None and remedies:
         first, *more = list(dict.fromkeys(remedies))[:_MOST_MISSING]
         verb = "record " if first.startswith("record ") else ""
         return f"{capitalised('; '.join([first, *(each.removeprefix(verb) for each in more)]))}."
     load = "run a load in steps and import a recording of it (--into): the steps show what limits throughput."
-    one = found.named or next(iter(found.others), None)
+    one = conclusion.named or next(iter(conclusion.others), None)
     if one is not None and one.resource == "disk":
         return f"Record how long the database waits for the {one.name} (WRITELOG, for example), or {load}"
     return capitalised(load)
 
 
-def _state(one: Resource) -> str:
-    first = one.saturated[0]
+def _state(resource: Resource) -> str:
+    first = resource.saturated[0]
     limit = first.limit.value
-    if one.kind in _STATES and first.what == "utilisation":
-        return _STATES[one.kind].format(limit=units.percent(limit))
+    if resource.kind in _STATES and first.what == "utilisation":
+        return _STATES[resource.kind].format(limit=units.percent(limit))
     if first.metric.endswith("latency_s"):
         return f"above {units.seconds(limit)} an I/O"
-    if one.kind == "memory" and first.what == "utilisation":
+    if resource.kind == "memory" and first.what == "utilisation":
         return f"below {units.percent(limit)} available memory"
     return f"saturated ({first.words})"
 
 
-def _with_doubt(one: Resource, offset_s: int) -> str:
-    return f"{saturated_words(one, offset_s)}{f'; but {one.doubt}' if one.doubt else ''}"
+def _with_doubt(resource: Resource, offset_s: int) -> str:
+    doubt = f"; but {resource.doubt}" if resource.doubt else ""
+    return f"{saturated_words(resource, offset_s)}{doubt}"
 
 
-def _not_measured(found: Conclusion) -> str:
-    names = list(dict.fromkeys(one.name for one in found.missing))
+def _not_measured(conclusion: Conclusion) -> str:
+    names = list(dict.fromkeys(one.name for one in conclusion.missing))
     if not names:
         return ""
     more = [f"{len(names) - _MOST_MISSING} more"] if len(names) > _MOST_MISSING else []

@@ -568,66 +568,66 @@ class ResourceKind(ABC, Generic[M]):
         """Its figures over those rows of the window."""
 
     @abstractmethod
-    def judge(self, resource: Resource, found: M, flows: tuple[Flow, ...]) -> Suspicion | None:
+    def judge(self, resource: Resource, measures: M, flows: tuple[Flow, ...]) -> Suspicion | None:
         """What speaks against it; None if nothing does."""
 
-    def innocent(self, resource: Resource, found: M, flows: tuple[Flow, ...]) -> Suspicion:
+    def innocent(self, resource: Resource, measures: M, flows: tuple[Flow, ...]) -> Suspicion:
         """The same of one that nothing speaks against."""
-        return Suspicion(resource, self.kind, frozenset(), found)
+        return Suspicion(resource, self.kind, frozenset(), measures)
 
-    def excused(self, found: M) -> str:
+    def excused(self, measures: M) -> str:
         """Why it is no limit though it is used that much, in words; "" where it is one."""
         return ""
 
     @abstractmethod
-    def facts(self, one: Suspicion, found: M) -> Iterator[Fact]:
+    def facts(self, suspicion: Suspicion, measures: M) -> Iterator[Fact]:
         """The evidence as sentences, the strongest first."""
 
     @abstractmethod
-    def witnesses(self, one: Suspicion, found: M) -> Iterator[Fact]:
+    def witnesses(self, suspicion: Suspicion, measures: M) -> Iterator[Fact]:
         """What another source says of it."""
 
     def own_use(self, resource: Resource, rows: Rows) -> float | None:
         """How much of it the farm itself uses, where that leaves no room for what yields; None elsewhere."""
         return None
 
-    def load_use(self, resource: Resource, found: M, *, in_steps: bool) -> float | None:
+    def load_use(self, resource: Resource, measures: M, *, in_steps: bool) -> float | None:
         """How much of it the load uses; None if that does not show at what load it ends.
 
         Args:
             resource: one of these.
-            found: what was measured.
+            measures: what was measured.
             in_steps: whether there are several levels of the load.
         """
-        return found.use if self.grows else None
+        return measures.use if self.grows else None
 
-    def room(self, one: Suspicion, found: M) -> Fact | None:
+    def room(self, suspicion: Suspicion, measures: M) -> Fact | None:
         """How near one that is not saturated is to a limit; None if its first fact says that."""
         return None
 
-    def nearness(self, resource: Resource, found: M) -> float:
+    def nearness(self, resource: Resource, measures: M) -> float:
         """How near a candidate is to a limit, in an inconclusive run."""
-        return found.use or 0.0
+        return measures.use or 0.0
 
-    def left(self, one: Suspicion, found: M) -> float | None:
+    def left(self, suspicion: Suspicion, measures: M) -> float | None:
         """Throughput from now on ÷ its mean, where what it can do fell; None if it did not."""
         return None
 
-    def used_share(self, one: Suspicion, found: M) -> float | None:
+    def used_share(self, suspicion: Suspicion, measures: M) -> float | None:
         """The utilisation of a resource with a known capacity; None for others."""
         return None
 
-    def waited_share(self, one: Suspicion, found: M, working: float) -> tuple[float, str]:
+    def waited_share(self, suspicion: Suspicion, measures: M, working: float) -> tuple[float, str]:
         """(the share of users' time in which they wait for it, in words): all of it where not known.
 
         Args:
-            one: what limits by the time it takes.
-            found: what was measured.
+            suspicion: what limits by the time it takes.
+            measures: what was measured.
             working: the share of users' time with an operation in progress; the rest is think time.
         """
         return waits_for(None, working)
 
-    def held(self, resource: Resource, found: M, rows: Rows, flows: tuple[Flow, ...]) -> Held | None:
+    def held(self, resource: Resource, measures: M, rows: Rows, flows: tuple[Flow, ...]) -> Held | None:
         """What ``what-if`` may change of one that limits; None of what is a queue of the model, or cannot."""
         return None
 
@@ -635,12 +635,17 @@ class ResourceKind(ABC, Generic[M]):
         """Whether its limit is a part of that of another resource, which is the bottleneck."""
         return False
 
-    def explained(self, one: Suspicion, found: Iterable[Suspicion]) -> bool:
+    def explained(self, suspicion: Suspicion, suspicions: Iterable[Suspicion]) -> bool:
         """Whether what is seen of it is the doing of another suspect."""
         return False
 
     def felt(
-        self, one: Suspicion, found: M, disks: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]
+        self,
+        suspicion: Suspicion,
+        measures: M,
+        disks: Iterable[Resource],
+        rows: Rows,
+        flows: tuple[Flow, ...],
     ) -> bool:
         """Whether what speaks against it costs time."""
         return True
@@ -649,7 +654,7 @@ class ResourceKind(ABC, Generic[M]):
         """Whether operations may wait for one of these that was not measured."""
         return False
 
-    def confidence_limits(self, one: Suspicion, found: M, context: Context) -> Iterator[str]:
+    def confidence_limits(self, suspicion: Suspicion, measures: M, context: Context) -> Iterator[str]:
         """Why its evidence justifies only low confidence, in sentences."""
         yield from ()
 
@@ -661,11 +666,11 @@ class ResourceKind(ABC, Generic[M]):
         """Why an upstream resource may wait for this one, in words; "" without evidence."""
         return ""
 
-    def why_not_named(self, one: Suspicion, found: M, inputs: Inputs) -> NoSingleCause | None:
+    def why_not_named(self, suspicion: Suspicion, measures: M, inputs: Inputs) -> NoSingleCause | None:
         """Why it cannot be named, however often resamples name it; None if it can."""
         return None
 
-    def experiment(self, one: Suspicion, rows: Rows) -> str:
+    def experiment(self, suspicion: Suspicion, rows: Rows) -> str:
         """What would show more of it where its confidence is low; "" where nothing special would."""
         return ""
 
@@ -683,29 +688,29 @@ class ResourceKind(ABC, Generic[M]):
         """What a reader must know of it beside the verdict, in sentences."""
         yield from ()
 
-    def standing(self, resource: Resource, found: M) -> Fact:
+    def standing(self, resource: Resource, measures: M) -> Fact:
         """What it did, for one that nothing was concluded about."""
-        first = next(self.facts(Suspicion(resource, self.kind, frozenset(), found), found))
+        first = next(self.facts(Suspicion(resource, self.kind, frozenset(), measures), measures))
         return replace(first, evidence="context")
 
-    def owner(self, resource: Resource, found: M) -> tuple[str | None, str | None]:
+    def owner(self, resource: Resource, measures: M) -> tuple[str | None, str | None]:
         """(tier, host) to blame."""
         return next(iter(resource.tiers), None), next(iter(resource.hosts), None)
 
     @abstractmethod
-    def name(self, resource: Resource, found: M) -> str:
+    def name(self, resource: Resource, measures: M) -> str:
         """In plain words: ``the log disk of the sql tier (sql1)``."""
 
-    def short_name(self, resource: Resource, found: M) -> str:
+    def short_name(self, resource: Resource, measures: M) -> str:
         """In the words of advice: ``the index disk of search``, ``the CPU of sql``."""
-        tier, host = self.owner(resource, found)
+        tier, host = self.owner(resource, measures)
         return self.short.format(
             instance=resource.instance.removeprefix("thread:"), role=resource.role, tier=tier, host=host
         )
 
-    def place(self, one: Suspect) -> str:
+    def place(self, suspect: Suspect) -> str:
         """Among candidates: ``the log disk of sql``."""
-        return self.placed_of(one)
+        return self.placed_of(suspect)
 
     def placed_of(self, one: Suspect | Next) -> str:
         """``placed`` with its names."""
@@ -714,15 +719,15 @@ class ResourceKind(ABC, Generic[M]):
         )
 
     @abstractmethod
-    def advise(self, basis: AdviceInputs, found: M) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, measures: M) -> Iterator[Advice]:
         """What to do about one that is the bottleneck, the most useful first."""
 
-    def advise_on(self, one: Suspect, inputs: Inputs) -> Iterator[Advice]:
+    def advise_on(self, suspect: Suspect, inputs: Inputs) -> Iterator[Advice]:
         """What would have to be known of a candidate."""
         yield from ()
 
     @abstractmethod
-    def proof(self, one: Suspicion, found: M) -> str:
+    def proof(self, suspicion: Suspicion, measures: M) -> str:
         """The figure that shows that it is saturated, in words."""
 
     @abstractmethod

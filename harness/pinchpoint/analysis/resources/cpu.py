@@ -83,56 +83,56 @@ class Cpu(ResourceKind[CpuMeasures]):
         """Means over the rows; uses are shares of the pool's busy time."""
         return measure_cpu(resource, rows)
 
-    def judge(self, resource: Resource, found: CpuMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
+    def judge(self, resource: Resource, measures: CpuMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
         """E1 from the busy ratio, E4 from a second source.
 
         A quota that is saturated is met exactly: whoever merely shares full cores does not get that far.
         """
-        if not at_least(found.busy, self.limit) or self.excused(found):
+        if not at_least(measures.busy, self.limit) or self.excused(measures):
             return None
-        evidence = frozenset({"E1", "E4"} if self.witnessed(found) else {"E1"})
-        return Suspicion(resource, self.kind, evidence, found, exact=found.quota)
+        evidence = frozenset({"E1", "E4"} if self.witnessed(measures) else {"E1"})
+        return Suspicion(resource, self.kind, evidence, measures, exact=measures.quota)
 
-    def excused(self, found: CpuMeasures) -> str:
+    def excused(self, measures: CpuMeasures) -> str:
         """Why it is no limit though it is used that much, in words; "" where it is one.
 
         A thread or an allowance is a limit of its own only where the cores around it have room. A quota
         below the cores is one in any case: full cores would not have let the tier reach it. Where no one saw
         the cores, the thread is taken for one: that its host was not seen lowers confidence.
         """
-        room = found.pool is None or found.pool < UTILISATION.value
-        if found.seen >= HALF and (room or found.quota):
+        room = measures.pool is None or measures.pool < UTILISATION.value
+        if measures.seen >= HALF and (room or measures.quota):
             return ""
         return "the cores around it are saturated as well, or it was only partly measured"
 
-    def nearness(self, resource: Resource, found: CpuMeasures) -> float:
+    def nearness(self, resource: Resource, measures: CpuMeasures) -> float:
         """One that was not measured stands before those known to have room."""
-        return NOT_MEASURED_RANK if found.use is None else found.use
+        return NOT_MEASURED_RANK if measures.use is None else measures.use
 
-    def used_share(self, one: Suspicion, found: CpuMeasures) -> float | None:
+    def used_share(self, suspicion: Suspicion, measures: CpuMeasures) -> float | None:
         """Its busy ratio."""
-        return found.busy
+        return measures.busy
 
-    def witnessed(self, found: CpuMeasures) -> bool:
+    def witnessed(self, measures: CpuMeasures) -> bool:
         """Whether pressure says as well that it is saturated.
 
         CPU pressure of the whole machine is a second source for a pool, and for a quota whose tasks wait.
         """
-        return at_least(found.pressure, PRESSURE)
+        return at_least(measures.pressure, PRESSURE)
 
-    def witnesses(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
+    def witnesses(self, suspicion: Suspicion, measures: CpuMeasures) -> Iterator[Fact]:
         """How often processes waited for it."""
-        return self._pressure(one.resource, found)
+        return self._pressure(suspicion.resource, measures)
 
-    def facts(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
+    def facts(self, suspicion: Suspicion, measures: CpuMeasures) -> Iterator[Fact]:
         """Its busy ratio, the second source, and its users."""
-        resource = one.resource
-        place = self.owner(resource, found)[1] or "", resource.instance
-        text = self.busy_words(resource, found)
-        yield compared(text, "cpu.busy_ratio", found.busy, place, "E1", self.limit)
-        yield from self._pressure(resource, found)
-        yield from self._as_reported(found, resource)
-        for tier, share in found.uses.items():
+        resource = suspicion.resource
+        place = self.owner(resource, measures)[1] or "", resource.instance
+        text = self.busy_words(resource, measures)
+        yield compared(text, "cpu.busy_ratio", measures.busy, place, "E1", self.limit)
+        yield from self._pressure(resource, measures)
+        yield from self._as_reported(measures, resource)
+        for tier, share in measures.uses.items():
             if tier == GENERATOR:
                 text = f"the load generator used {units.percent(share)} of it"
                 yield Fact(text, "generator.cpu_ratio", share)
@@ -142,22 +142,22 @@ class Cpu(ResourceKind[CpuMeasures]):
                 yield Fact(text, "cpu.busy_ratio", share, host, f"tier:{tier}")
 
     @abstractmethod
-    def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
+    def busy_words(self, resource: Resource, measures: CpuMeasures) -> str:
         """How busy it is."""
 
-    def _pressure(self, resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
-        if found.pressure is not None:
-            text = f"processes waited for CPU {units.percent(found.pressure)} of the time"
-            place = self.owner(resource, found)[1] or "", ""
-            evidence = "E4" if self.witnessed(found) and self.kind == "cpu" else "context"
-            yield compared(text, "pressure.cpu_ratio", found.pressure, place, evidence, PRESSURE)
+    def _pressure(self, resource: Resource, measures: CpuMeasures) -> Iterator[Fact]:
+        if measures.pressure is not None:
+            text = f"processes waited for CPU {units.percent(measures.pressure)} of the time"
+            place = self.owner(resource, measures)[1] or "", ""
+            evidence = "E4" if self.witnessed(measures) and self.kind == "cpu" else "context"
+            yield compared(text, "pressure.cpu_ratio", measures.pressure, place, evidence, PRESSURE)
 
-    def _as_reported(self, found: CpuMeasures, resource: Resource) -> Iterator[Fact]:
-        if found.witness is not None:
-            text = f"the server reports that it was working {units.percent(found.witness)} of the time"
-            evidence = "E4" if self.witnessed(found) and self.kind != "cpu" else "context"
+    def _as_reported(self, measures: CpuMeasures, resource: Resource) -> Iterator[Fact]:
+        if measures.witness is not None:
+            text = f"the server reports that it was working {units.percent(measures.witness)} of the time"
+            evidence = "E4" if self.witnessed(measures) and self.kind != "cpu" else "context"
             place = resource.hosts[0], ""
-            yield compared(text, "db.main_thread.busy_ratio", found.witness, place, evidence, THREAD_BUSY)
+            yield compared(text, "db.main_thread.busy_ratio", measures.witness, place, evidence, THREAD_BUSY)
 
 
 class Cores(Cpu):
@@ -174,16 +174,16 @@ class Cores(Cpu):
         """The distinct sets of cores that tiers may use, per machine."""
         return _pools(inputs)
 
-    def excused(self, found: CpuMeasures) -> str:
+    def excused(self, measures: CpuMeasures) -> str:
         """A pool of cores is a limit."""
         return ""
 
-    def owner(self, resource: Resource, found: CpuMeasures) -> tuple[str | None, str | None]:
+    def owner(self, resource: Resource, measures: CpuMeasures) -> tuple[str | None, str | None]:
         """The tier that uses most; where no tier's use was measured no tier is known, only where they are."""
-        for tier in found.uses:
+        for tier in measures.uses:
             if tier in resource.tiers:
                 return tier, resource.hosts[resource.tiers.index(tier)]
-        return (None, resource.hosts[0]) if len(resource.tiers) > 1 else super().owner(resource, found)
+        return (None, resource.hosts[0]) if len(resource.tiers) > 1 else super().owner(resource, measures)
 
     def own_use(self, resource: Resource, rows: Rows) -> float | None:
         """Where no tier's own use of them was measured, all that is used of them is taken for theirs."""
@@ -199,90 +199,96 @@ class Cores(Cpu):
         """That other processes fill the cores of its machine."""
         if resource.machine != first.resource.machine:
             return
-        found = measure_cpu(resource, context.rows)
-        rest = other_processes(resource, found)
-        if at_least(found.busy, UTILISATION) and rest is not None:
+        result = measure_cpu(resource, context.rows)
+        rest = other_processes(resource, result)
+        if at_least(result.busy, UTILISATION) and rest is not None:
             share = units.percent(rest)
             yield f"{share} of the CPU of {resource.hosts[0]} was used by other processes"
 
-    def confidence_limits(self, one: Suspicion, found: CpuMeasures, context: Context) -> Iterator[str]:
+    def confidence_limits(
+        self, suspicion: Suspicion, measures: CpuMeasures, context: Context
+    ) -> Iterator[str]:
         """That it is not known who uses them, or that the load generator uses too much of them."""
-        tiers, own = one.resource.tiers, found.uses.get(GENERATOR, 0.0)
-        if len(tiers) > 1 and not set(found.uses) & set(tiers):
+        tiers, own = suspicion.resource.tiers, measures.uses.get(GENERATOR, 0.0)
+        if len(tiers) > 1 and not set(measures.uses) & set(tiers):
             yield "which tier uses the shared cores was not measured"
         if own >= OTHER_PROCESSES.value:
             used = units.percent(own)
             yield f"the load generator used {used} of these cores: without it they can do more"
 
-    def name(self, resource: Resource, found: CpuMeasures) -> str:
+    def name(self, resource: Resource, measures: CpuMeasures) -> str:
         """``the CPU of the sql tier (sql1)``, ``the CPU shared by sql and web (sql1)``."""
         if len(resource.tiers) > 1:
-            return f"the CPU shared by {listed(resource.tiers)} ({self.owner(resource, found)[1]})"
-        return f"the CPU of the {self.owner(resource, found)[0]} tier ({', '.join(resource.hosts)})"
+            return f"the CPU shared by {listed(resource.tiers)} ({self.owner(resource, measures)[1]})"
+        return f"the CPU of the {self.owner(resource, measures)[0]} tier ({', '.join(resource.hosts)})"
 
-    def short_name(self, resource: Resource, found: CpuMeasures) -> str:
+    def short_name(self, resource: Resource, measures: CpuMeasures) -> str:
         """``the CPU shared by sql and web``."""
         if len(resource.tiers) > 1:
             return f"the CPU shared by {listed(resource.tiers)}"
-        return super().short_name(resource, found)
+        return super().short_name(resource, measures)
 
-    def place(self, one: Suspect) -> str:
+    def place(self, suspect: Suspect) -> str:
         """With whether it was measured."""
-        seen = any(fact.value is not None for fact in one.evidence)
-        return super().place(one) if seen else f"{super().place(one)} ({units.NOT_MEASURED})"
+        seen = any(fact.value is not None for fact in suspect.evidence)
+        return super().place(suspect) if seen else f"{super().place(suspect)} ({units.NOT_MEASURED})"
 
-    def proof(self, one: Suspicion, found: CpuMeasures) -> str:
+    def proof(self, suspicion: Suspicion, measures: CpuMeasures) -> str:
         """How busy they are, and who uses most of them."""
-        cores = one.resource.cores
+        cores = suspicion.resource.cores
         were = "was" if cores == 1 else "were"
-        text = f"{_named(cores)} {were} {units.percent(found.busy)} busy"
-        return text + self._sharing(one.resource, found) if len(one.resource.tiers) > 1 else text
+        text = f"{_named(cores)} {were} {units.percent(measures.busy)} busy"
+        return (
+            text + self._sharing(suspicion.resource, measures) if len(suspicion.resource.tiers) > 1 else text
+        )
 
     def relief(self, resource: Resource) -> str:
         """Advice: dedicated cores, or more of them."""
         alone = "give the tier a machine or core of its own"
         return alone if len(resource.tiers) > 1 else "give it more cores"
 
-    def advise(self, basis: AdviceInputs, found: CpuMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, measures: CpuMeasures) -> Iterator[Advice]:
         """More of them; of what tiers share, who uses most of it; of several hosts, to spread the load."""
         first = basis.first
-        resource, [tier, host] = first.resource, self.owner(first.resource, found)
+        resource, [tier, host] = first.resource, self.owner(first.resource, measures)
         more, gain = _more_cores(basis, resource.cores)
         cores = _cores_words(resource.cores, more)
         if len(resource.tiers) > 1:
-            what = f"Add CPUs to {host}, shared by {listed(resource.tiers)}{cores}{self._most(found, tier)}"
+            what = (
+                f"Add CPUs to {host}, shared by {listed(resource.tiers)}{cores}{self._most(measures, tier)}"
+            )
         else:
-            beside = _beside(basis, found) if tier else []
-            yield from _evenly(basis, found, beside)
+            beside = _beside(basis, measures) if tier else []
+            yield from _evenly(basis, measures, beside)
             yield from _all_full(basis, beside)
             what = f"Add CPUs to {f'{host}, of the hosts of {tier}' if beside else tier}{cores}"
         yield advise(first.kind, str(tier or host), what, gain)
 
-    def _most(self, found: CpuMeasures, tier: str | None) -> str:
+    def _most(self, measures: CpuMeasures, tier: str | None) -> str:
         """Who uses most of what tiers share."""
-        share, own = found.uses.get(tier or ""), found.uses.get(GENERATOR, 0.0)
+        share, own = measures.uses.get(tier or ""), measures.uses.get(GENERATOR, 0.0)
         if not share:
             return ""
         who, used = ("the load generator", own) if own > share else (tier, share)
         return f"; {who} uses {units.percent(used)} of it: move that first"
 
-    def advise_on(self, one: Suspect, inputs: Inputs) -> Iterator[Advice]:
+    def advise_on(self, suspect: Suspect, inputs: Inputs) -> Iterator[Advice]:
         """To watch it, where it was not measured."""
-        if all(fact.value is None for fact in one.evidence):
+        if all(fact.value is None for fact in suspect.evidence):
             why = "how much of its CPU is used was not measured"
-            what = f"Watch the CPU of {one.host} (a collector in farm.yaml), and run the same plan again"
-            yield advise(one.kind, str(one.tier or one.host), what, Gain(None, None, why))
+            what = f"Watch the CPU of {suspect.host} (a collector in farm.yaml), and run the same plan again"
+            yield advise(suspect.kind, str(suspect.tier or suspect.host), what, Gain(None, None, why))
 
-    def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
+    def busy_words(self, resource: Resource, measures: CpuMeasures) -> str:
         """How busy it is."""
         whose = f"CPU of {', '.join(resource.hosts)}"
-        if found.busy is None:
+        if measures.busy is None:
             return f"{whose}: not measured"
-        return f"{whose}: {_named(resource.cores)} {units.percent(found.busy)} busy"
+        return f"{whose}: {_named(resource.cores)} {units.percent(measures.busy)} busy"
 
-    def _sharing(self, resource: Resource, found: CpuMeasures) -> str:
-        tier, _ = self.owner(resource, found)
-        share, own = found.uses.get(tier or ""), found.uses.get(GENERATOR, 0.0)
+    def _sharing(self, resource: Resource, measures: CpuMeasures) -> str:
+        tier, _ = self.owner(resource, measures)
+        share, own = measures.uses.get(tier or ""), measures.uses.get(GENERATOR, 0.0)
         if share is None:
             return "; which tier used most of it was not measured"
         if own > share:
@@ -306,9 +312,9 @@ class Allowance(Cpu):
         """All that is used of it."""
         return busy(resource, rows)
 
-    def load_use(self, resource: Resource, found: CpuMeasures, *, in_steps: bool) -> float | None:
+    def load_use(self, resource: Resource, measures: CpuMeasures, *, in_steps: bool) -> float | None:
         """A tier's CPU limit is a separate resource only if it is less than the cores it runs on."""
-        return found.use if found.quota else None
+        return measures.use if measures.quota else None
 
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
@@ -319,23 +325,23 @@ class Allowance(Cpu):
             if np.isfinite(used).any():
                 yield _own(inputs, host, "allowance", f"tier:{host.tier}", used)
 
-    def witnessed(self, found: CpuMeasures) -> bool:
+    def witnessed(self, measures: CpuMeasures) -> bool:
         """Only of a quota: else those who wait may be others."""
-        return found.quota and super().witnessed(found)
+        return measures.quota and super().witnessed(measures)
 
-    def name(self, resource: Resource, found: CpuMeasures) -> str:
+    def name(self, resource: Resource, measures: CpuMeasures) -> str:
         """``the CPU limit of the sql tier (sql1)``."""
         return f"the CPU limit of the {resource.tiers[0]} tier ({resource.hosts[0]})"
 
-    def proof(self, one: Suspicion, found: CpuMeasures) -> str:
+    def proof(self, suspicion: Suspicion, measures: CpuMeasures) -> str:
         """How much of it is used."""
-        return f"it used {units.percent(found.busy)} of its CPU limit while the cores had room"
+        return f"it used {units.percent(measures.busy)} of its CPU limit while the cores had room"
 
     def relief(self, resource: Resource) -> str:
         """More of it."""
         return "allow it more CPU"
 
-    def advise(self, basis: AdviceInputs, found: CpuMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, measures: CpuMeasures) -> Iterator[Advice]:
         """More of it."""
         resource = basis.first.resource
         more, gain = _more_cores(basis, _allowed(resource))
@@ -343,9 +349,9 @@ class Allowance(Cpu):
         what = f"Allow {tier} more CPU{_cores_words(_allowed(resource), more)}"
         yield advise(basis.first.kind, tier, what, gain)
 
-    def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
+    def busy_words(self, resource: Resource, measures: CpuMeasures) -> str:
         """How busy it is."""
-        return f"the {resource.tiers[0]} tier used {units.percent(found.busy)} of its CPU limit"
+        return f"the {resource.tiers[0]} tier used {units.percent(measures.busy)} of its CPU limit"
 
 
 class Thread(Cpu):
@@ -379,7 +385,7 @@ class Thread(Cpu):
                 yield _own(inputs, host, "thread", "thread:main", at_work - waits)
 
     def held(
-        self, resource: Resource, found: CpuMeasures, rows: Rows, flows: tuple[Flow, ...]
+        self, resource: Resource, measures: CpuMeasures, rows: Rows, flows: tuple[Flow, ...]
     ) -> Held | None:
         """The operations at its tier: it works on one at a time."""
         waiting = {flow.load.scenario: flow.going_on(resource.tiers[0]) for flow in flows}
@@ -395,48 +401,48 @@ class Thread(Cpu):
         """One of the pool that is saturated is part of the same bottleneck."""
         return first.type == Cores.type and first.machine == resource.machine
 
-    def excused(self, found: CpuMeasures) -> str:
+    def excused(self, measures: CpuMeasures) -> str:
         """Also where its server says that it had work for less than nine tenths of the time.
 
         What kept a core busy is then no limit: a child that writes a snapshot, a thread that spins while it
         waits for work (docs/metrics.md: the utilisation is what the server says, never the host's CPU).
         """
-        if found.witness is not None and found.witness < UTILISATION.value:
+        if measures.witness is not None and measures.witness < UTILISATION.value:
             return "the server executed commands only part of that time"
-        return super().excused(found)
+        return super().excused(measures)
 
-    def witnessed(self, found: CpuMeasures) -> bool:
+    def witnessed(self, measures: CpuMeasures) -> bool:
         """One thread at its limit makes no one else wait, but its server knows how long it was at work."""
-        return at_least(found.witness, THREAD_BUSY)
+        return at_least(measures.witness, THREAD_BUSY)
 
-    def witnesses(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
+    def witnesses(self, suspicion: Suspicion, measures: CpuMeasures) -> Iterator[Fact]:
         """What its server says."""
-        return self._as_reported(found, one.resource)
+        return self._as_reported(measures, suspicion.resource)
 
-    def name(self, resource: Resource, found: CpuMeasures) -> str:
+    def name(self, resource: Resource, measures: CpuMeasures) -> str:
         """``one thread of the nosql tier (main on nosql1)``."""
         return f"one thread of the {resource.tiers[0]} tier ({_thread(resource)} on {resource.hosts[0]})"
 
-    def proof(self, one: Suspicion, found: CpuMeasures) -> str:
+    def proof(self, suspicion: Suspicion, measures: CpuMeasures) -> str:
         """How busy it is, and what its cores had left."""
-        pool = units.percent(found.pool)
-        used = units.percent(found.busy)
+        pool = units.percent(measures.pool)
+        used = units.percent(measures.busy)
         return f"it used {used} of one core and cannot use another; the cores were {pool} busy"
 
     def relief(self, resource: Resource) -> str:
         """A faster core, or several threads."""
         return "run it on a faster core, or as several processes"
 
-    def advise(self, basis: AdviceInputs, found: CpuMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, measures: CpuMeasures) -> Iterator[Advice]:
         """A second one of it."""
         tier, thread = basis.first.resource.tiers[0], _thread(basis.first.resource)
         what = f"Run {tier} as two processes, or on a faster core ({thread} cannot use a second core)"
         yield advise(basis.first.kind, tier, what, basis.asked_for(f"{tier}.processes=2"))
 
-    def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
+    def busy_words(self, resource: Resource, measures: CpuMeasures) -> str:
         """How busy it is."""
-        used = f"thread {_thread(resource)} used {units.percent(found.busy)} of one core"
-        return f"{used}, {_named(resource.cores)} {units.percent(found.pool)}"
+        used = f"thread {_thread(resource)} used {units.percent(measures.busy)} of one core"
+        return f"{used}, {_named(resource.cores)} {units.percent(measures.pool)}"
 
 
 def _thread(resource: Resource) -> str:
@@ -453,10 +459,10 @@ def _named(cores: int | None) -> str:
 # ---- what more of it brings ---------------------------------------------------------------------
 
 
-def _beside(basis: AdviceInputs, found: CpuMeasures) -> list[tuple[Resource, float]]:
+def _beside(basis: AdviceInputs, measures: CpuMeasures) -> list[tuple[Resource, float]]:
     """The other pools of cores that only the same tier uses, and how busy they are."""
     first, stage = basis.first.resource, basis.case.stage
-    if stage is None or first.type != Cores.type or found.busy is None:
+    if stage is None or first.type != Cores.type or measures.busy is None:
         return []
     others = (
         (one, busy(one, stage.rows))
@@ -467,19 +473,19 @@ def _beside(basis: AdviceInputs, found: CpuMeasures) -> list[tuple[Resource, flo
 
 
 def _evenly(
-    basis: AdviceInputs, found: CpuMeasures, beside: Sequence[tuple[Resource, float]]
+    basis: AdviceInputs, measures: CpuMeasures, beside: Sequence[tuple[Resource, float]]
 ) -> Iterator[Advice]:
     """Where other hosts of the tier have much room: as much as all of them carry when they share the load."""
     first = basis.first
-    if not beside or max(used for _, used in beside) >= OWN_USE.value or not found.busy:
+    if not beside or max(used for _, used in beside) >= OWN_USE.value or not measures.busy:
         return
     [tier], host = first.resource.tiers, first.resource.hosts[0]
-    uses = {host: found.busy, **{one.hosts[0]: used for one, used in beside}}
+    uses = {host: measures.busy, **{one.hosts[0]: used for one, used in beside}}
     each = listed([f"{name} {units.percent(used)}" for name, used in uses.items()])
     what = (
         f"Spread the load of {tier} evenly over its hosts, if each host can do any of it (CPU used: {each})"
     )
-    times = basis.now * found.busy * len(uses) / sum(uses.values())
+    times = basis.now * measures.busy * len(uses) / sum(uses.values())
     assumes = f"{SAME}; its hosts are the same, and each can do what {host} does"
     yield advise(first.kind, tier, what, basis.until(times, f"the CPU of all hosts of {tier}", assumes))
 
@@ -532,37 +538,37 @@ def _cores_words(cores: float | None, more: float | None, each: str = "") -> str
 # ---- who uses a pool of cores -------------------------------------------------------------------
 
 
-def others_share(resource: Resource, found: Measures) -> float | None:
+def others_share(resource: Resource, measures: Measures) -> float | None:
     """The share of a pool's busy time that neither tiers nor load generators used.
 
     None if no tier's own use was measured: then nothing is known of who did.
     """
-    if not set(resource.tiers) & set(found.uses):
+    if not set(resource.tiers) & set(measures.uses):
         return None
-    return max(0.0, 1 - sum(found.uses.values()))
+    return max(0.0, 1 - sum(measures.uses.values()))
 
 
-def other_processes(resource: Resource, found: Measures) -> float | None:
+def other_processes(resource: Resource, measures: Measures) -> float | None:
     """The same, if that is a third or more; None if it is less."""
-    rest = others_share(resource, found)
+    rest = others_share(resource, measures)
     return rest if rest is not None and rest >= OTHER_PROCESSES.value else None
 
 
-def unwatched(one: Suspicion) -> tuple[str, ...]:
+def unwatched(suspicion: Suspicion) -> tuple[str, ...]:
     """Tiers that use, or may use, a pool of cores and were not measured."""
-    tiers = dict.fromkeys([*one.resource.tiers, *one.resource.users])
-    return tuple(tier for tier in tiers if tier not in (*one.found.uses, GENERATOR))
+    tiers = dict.fromkeys([*suspicion.resource.tiers, *suspicion.resource.users])
+    return tuple(tier for tier in tiers if tier not in (*suspicion.found.uses, GENERATOR))
 
 
-def used_by_generator(one: Suspicion) -> bool:
+def used_by_generator(suspicion: Suspicion) -> bool:
     """Whether the load generator uses more than half of a pool of cores."""
-    return one.found.uses.get(GENERATOR, 0.0) > HALF
+    return suspicion.found.uses.get(GENERATOR, 0.0) > HALF
 
 
-def not_shared_out(one: Resource) -> bool:
+def not_shared_out(resource: Resource) -> bool:
     """Whether no tier on this pool of cores was measured by itself."""
-    uses = (one.columns.get(f"{USE}{tier}") for tier in one.tiers)
-    return one.type == Cores.type and not any(use is not None and np.isfinite(use).any() for use in uses)
+    uses = (resource.columns.get(f"{USE}{tier}") for tier in resource.tiers)
+    return resource.type == Cores.type and not any(use is not None and np.isfinite(use).any() for use in uses)
 
 
 # ---- their columns -----------------------------------------------------------------------------
@@ -620,8 +626,8 @@ def _tier_use(inputs: Inputs, tier: str, hosts: list[Host]) -> Floats:
 
 def _running(inputs: Inputs, hosts: list[Host]) -> Floats:
     """Sessions that are on a CPU or want one, as all servers here say; NaN where one of them does not."""
-    told = [inputs.samples.steps(host.name, "db.sessions_running") for host in hosts]
-    return np.asarray(np.sum(told, axis=0), dtype=np.float64)
+    lines = [inputs.samples.steps(host.name, "db.sessions_running") for host in hosts]
+    return np.asarray(np.sum(lines, axis=0), dtype=np.float64)
 
 
 def cores_used(inputs: Inputs, host: Host) -> Floats:
@@ -634,8 +640,8 @@ def cores_used(inputs: Inputs, host: Host) -> Floats:
 
 def pool_busy(samples: Samples, hosts: list[str], cores: tuple[int, ...]) -> Floats:
     """The mean busy ratio of a set of cores; the machine's own where no core was measured."""
-    found = samples.together(hosts, "cpu.busy_ratio", map(str, cores))
-    return samples.first_of(hosts, "cpu.busy_ratio") if found is None else found
+    result = samples.together(hosts, "cpu.busy_ratio", map(str, cores))
+    return samples.first_of(hosts, "cpu.busy_ratio") if result is None else result
 
 
 def _generator_use(inputs: Inputs, machine: str, cores: tuple[int, ...]) -> Floats:

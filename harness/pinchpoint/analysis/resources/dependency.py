@@ -104,7 +104,7 @@ class Dependency(Shared):
         """
         held = f"{{}} of the users of {resource.scenario} wait for {resource.instance} at any time"
         each = "each request waits {} while its tier does not work on it"
-        told = (
+        answer = (
             Figure(lambda found: found.used, held, OF_OPERATIONS, POOL_HELD, "E1", required=True),
             Figure(
                 lambda found: found.each_s,
@@ -116,10 +116,10 @@ class Dependency(Shared):
             ),
         )
         if not resource.tiers:
-            return told
+            return answer
         unseen = "the called tier is idle for {} of that time"
         return (
-            *told,
+            *answer,
             Figure(lambda found: found.witness, unseen, seen_by(resource), NOT_SEEN, "E4"),
             Figure(
                 lambda found: found.own,
@@ -131,34 +131,40 @@ class Dependency(Shared):
             ),
         )
 
-    def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
+    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
         """Its own scenario presses the farm.
 
         For a tier that was not measured, its idle time is unknown.
         """
-        unseen = bool(resource.tiers) and found.own is None
+        unseen = bool(resource.tiers) and measures.own is None
         return not unseen and any(flow.pressed and flow.load.scenario == resource.scenario for flow in flows)
 
-    def waited_share(self, one: Suspicion, found: ShareMeasures, working: float) -> tuple[float, str]:
+    def waited_share(
+        self, suspicion: Suspicion, measures: ShareMeasures, working: float
+    ) -> tuple[float, str]:
         """Of all their time, thinking included."""
-        if found.used is None:
-            return super().waited_share(one, found, working)
-        return found.used, f"its users wait for it {units.percent(found.used)} of their time"
+        if measures.used is None:
+            return super().waited_share(suspicion, measures, working)
+        return measures.used, f"its users wait for it {units.percent(measures.used)} of their time"
 
     def held(
-        self, resource: Resource, found: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
+        self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
     ) -> Held | None:
         """The users of its scenario that wait for it."""
         own = next((flow for flow in flows if flow.load.scenario == resource.scenario), None)
-        if own is None or not own.load.users or found.used is None:
+        if own is None or not own.load.users or measures.used is None:
             return None
-        waiting = {resource.scenario: found.used * own.load.users}
-        return Held(f"{resource.instance}.delay", None, found.each_s, waiting, "the called system has room")
+        waiting = {resource.scenario: measures.used * own.load.users}
+        return Held(
+            f"{resource.instance}.delay", None, measures.each_s, waiting, "the called system has room"
+        )
 
-    def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
         """Without that wait."""
         name, scenario = basis.first.resource.instance, basis.first.resource.scenario
-        what = f"Reduce the delay in front of {name}: {scenario} waits {units.seconds(found.each_s)} per call"
+        what = (
+            f"Reduce the delay in front of {name}: {scenario} waits {units.seconds(measures.each_s)} per call"
+        )
         yield advise("external", name, what, basis.asked_for(f"{name}.delay=0ms"))
         users = next((f.load.users for f in basis.case.flows if f.load.scenario == scenario), None)
         if users:
@@ -170,24 +176,28 @@ class Dependency(Shared):
                 more,
             )
 
-    def why_not_named(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> NoSingleCause | None:
+    def why_not_named(
+        self, suspicion: Suspicion, measures: ShareMeasures, inputs: Inputs
+    ) -> NoSingleCause | None:
         """Doubts: the load generator is late by as much, or deeper tiers were not measured."""
         lags = [inputs.samples.mean(*key) or 0.0 for key in inputs.samples.keys("generator.loop_lag_s")]
-        if not found.each_s or max(lags, default=0.0) < LOOP_LAG.value * found.each_s:
-            return deeper_unseen(inputs, one.resource.tiers)
-        lag, each = units.seconds(max(lags)), units.seconds(found.each_s)
+        if not measures.each_s or max(lags, default=0.0) < LOOP_LAG.value * measures.each_s:
+            return deeper_unseen(inputs, suspicion.resource.tiers)
+        lag, each = units.seconds(max(lags)), units.seconds(measures.each_s)
         return NoSingleCause(
             f"the load generator itself is {lag} late; the wait takes only {each}",
             "Give the load generator more CPU, and run the same plan again.",
         )
 
-    def confidence_limits(self, one: Suspicion, found: ShareMeasures, context: Context) -> Iterator[str]:
+    def confidence_limits(
+        self, suspicion: Suspicion, measures: ShareMeasures, context: Context
+    ) -> Iterator[str]:
         """Deeper causes of the wait: disks, and sessions that no scenario explains."""
-        tiers, inputs = one.resource.tiers, context.inputs
+        tiers, inputs = suspicion.resource.tiers, context.inputs
         if set(tiers) & set(LOCKS):
             return
         deeper = _unasked_behind(inputs, tiers)
-        for host in [*one.resource.hosts, *(each.name for each in inputs.hosts if each.tier in deeper)]:
+        for host in [*suspicion.resource.hosts, *(each.name for each in inputs.hosts if each.tier in deeper)]:
             yield from _waits_for_io(context, host)
         yield from _unexplained_sessions(inputs, tiers, context.flows)
 
@@ -219,8 +229,8 @@ def _waits_for_io(context: Context, host: str) -> Iterator[str]:
         if at_least(ratio, PRESSURE):
             yield f"{disk} of {host} is busy {units.percent(ratio)} of the time"
     # A store that reports its busy time includes requests that wait for its disks.
-    told = [inputs.samples.steps(host, "db.main_thread.busy_ratio"), operations_inside(inputs, host)]
-    if all(ratio is None for ratio in used.values()) and not np.isfinite(told).any():
+    lines = [inputs.samples.steps(host, "db.main_thread.busy_ratio"), operations_inside(inputs, host)]
+    if all(ratio is None for ratio in used.values()) and not np.isfinite(lines).any():
         yield f"whether processes wait for a disk on {host} was not measured"
 
 

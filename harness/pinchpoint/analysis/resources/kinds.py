@@ -45,22 +45,22 @@ WAYS: Mapping[Kind, Way] = {kind: way for each in KINDS.values() for kind, way i
 
 def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, ...]:
     """Every resource that the run measured (docs/rules.md)."""
-    found: list[Resource] = []
+    resources: list[Resource] = []
     for kind in KINDS.values():
-        disks = tuple(one for one in found if one.is_device)
-        found += kind.discover(inputs, flows, disks)
-    return tuple(found)
+        disks = tuple(one for one in resources if one.is_device)
+        resources += kind.discover(inputs, flows, disks)
+    return tuple(resources)
 
 
-def kind_of(one: Suspicion) -> ResourceKind[Any]:
+def kind_of(suspicion: Suspicion) -> ResourceKind[Any]:
     """What the kind of a suspect answers."""
-    return KINDS[one.resource.type]
+    return KINDS[suspicion.resource.type]
 
 
 def measure(resource: Resource, rows: Rows) -> Measures:
     """The figures of a resource over those rows of the window."""
-    found: Measures = KINDS[resource.type].measure(resource, rows)
-    return found
+    measures: Measures = KINDS[resource.type].measure(resource, rows)
+    return measures
 
 
 def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
@@ -71,22 +71,22 @@ def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicio
     return kind.judge(resource, kind.measure(resource, rows), flows)
 
 
-def facts(one: Suspicion) -> tuple[Fact, ...]:
+def facts(suspicion: Suspicion) -> tuple[Fact, ...]:
     """The evidence against one resource, the strongest first."""
-    found = tuple(KINDS[one.resource.type].facts(one, one.found))
-    return (*found[:1], *one.grown, *found[1:])
+    result = tuple(KINDS[suspicion.resource.type].facts(suspicion, suspicion.found))
+    return (*result[:1], *suspicion.grown, *result[1:])
 
 
-def owner(resource: Resource, found: Measures) -> tuple[str | None, str | None]:
+def owner(resource: Resource, measures: Measures) -> tuple[str | None, str | None]:
     """(tier, host) to name: for a shared resource the tier that uses most of it; None: not known."""
-    return KINDS[resource.type].owner(resource, found)
+    return KINDS[resource.type].owner(resource, measures)
 
 
-def thing(one: Suspicion) -> str:
+def thing(suspicion: Suspicion) -> str:
     """The resource in plain words: ``the log disk of the sql tier (sql1)``."""
-    return KINDS[one.resource.type].name(one.resource, one.found)
+    return KINDS[suspicion.resource.type].name(suspicion.resource, suspicion.found)
 
 
-def limit_words(resource: Resource, found: Measures) -> str:
+def limit_words(resource: Resource, measures: Measures) -> str:
     """The same in the words of advice: ``the index disk of search``."""
-    return KINDS[resource.type].short_name(resource, found)
+    return KINDS[resource.type].short_name(resource, measures)

@@ -71,15 +71,15 @@ class Lock(Shared):
             yield on_host(host, "lock", f"lock:{host.name}", largest_lock(inputs, host.name), columns)
 
     def held(
-        self, resource: Resource, found: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
+        self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
     ) -> Held | None:
         """Of the operations in flight there those that wait for a lock."""
         tier = resource.tiers[0]
-        share = min(1.0, found.witness or 0.0)
+        share = min(1.0, measures.witness or 0.0)
         waiting = {flow.load.scenario: share * flow.going_on(tier) for flow in flows}
         return Held(f"{tier}.lock", None, None, waiting, "locks are held no longer than now")
 
-    def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
         """Without the wait for locks."""
         tier, kind = basis.first.resource.tiers[0], basis.first.resource.instance
         what = f"Shorten the transactions of {tier} that change the same rows, or spread them over more rows"
@@ -91,10 +91,12 @@ class Lock(Shared):
         known = {tier for one in resources if one.type == self.type for tier in one.tiers}
         return any(sum(flow.going_on(tier) for flow in flows) >= 1 for tier in LOCKS if tier not in known)
 
-    def confidence_limits(self, one: Suspicion, found: ShareMeasures, context: Context) -> Iterator[str]:
+    def confidence_limits(
+        self, suspicion: Suspicion, measures: ShareMeasures, context: Context
+    ) -> Iterator[str]:
         """That its holders wait for a disk."""
-        if at_least(found.own, WAIT_SHARE):
-            share = units.percent(found.own)
+        if at_least(measures.own, WAIT_SHARE):
+            share = units.percent(measures.own)
             yield (
                 f"{share} of the sessions that do not wait for a lock, lock holders included, wait for a disk"
             )

@@ -91,8 +91,8 @@ class Memory(Shared):
 
     def felt(
         self,
-        one: Suspicion,
-        found: ShareMeasures,
+        suspicion: Suspicion,
+        measures: ShareMeasures,
         disks: Iterable[Resource],
         rows: Rows,
         flows: tuple[Flow, ...],
@@ -101,23 +101,27 @@ class Memory(Shared):
 
         Where no one counts who waits for memory, that little of it is left has to do.
         """
-        waits = "E4" in one.evidence if found.pressure is None else at_least(found.pressure, MEMORY_WAIT)
-        own = (disk for disk in disks if set(disk.hosts) & set(one.resource.hosts))
+        waits = (
+            "E4" in suspicion.evidence
+            if measures.pressure is None
+            else at_least(measures.pressure, MEMORY_WAIT)
+        )
+        own = (disk for disk in disks if set(disk.hosts) & set(suspicion.resource.hosts))
         return waits or any(reads_are_waited_for(disk, measure_disk(disk, rows), flows) for disk in own)
 
-    def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
         """More of it."""
         resource = basis.first.resource
         place = next(iter(resource.tiers), resource.hosts[0])
-        again = units.percent(found.witness)
+        again = units.percent(measures.witness)
         what = f"Give {place} more memory ({again} of its disk reads were of data evicted from memory before)"
         why = "only a run with more memory shows how much less is read"
         yield advise("memory", place, what, basis.unknown(why))
 
-    def name(self, resource: Resource, found: ShareMeasures) -> str:
+    def name(self, resource: Resource, measures: ShareMeasures) -> str:
         """A tier's, or a machine's."""
         if resource.instance:
-            return super().name(resource, found)
+            return super().name(resource, measures)
         return f"the memory of {resource.hosts[0]}'s machine"
 
 

@@ -78,28 +78,28 @@ class Network(Shared):
             )
 
     def held(
-        self, resource: Resource, found: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
+        self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
     ) -> Held | None:
         """Of the operations at its tiers those on which none works: all, where that was not measured."""
         speed = mean_of(resource, "speed", rows)
         if not resource.tiers or speed is None:
             return None
-        share = 1.0 if found.witness is None else min(1.0, found.witness)
+        share = 1.0 if measures.witness is None else min(1.0, measures.witness)
         there = {flow.load.scenario: sum(map(flow.going_on, resource.tiers)) for flow in flows}
         waiting = {name: share * count for name, count in there.items()}
         return Held(f"{resource.tiers[0]}.network", speed, None, waiting, "the client and the path carry it")
 
-    def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
         """A faster one: as fast as carries the load until something else limits, else twice as fast."""
         resource, bound, stage = basis.first.resource, basis.until(), basis.case.stage
-        times = (1 + bound.ratio) * basis.now * (found.used or NETWORK.value) if bound.ratio else AT_LEAST
+        times = (1 + bound.ratio) * basis.now * (measures.used or NETWORK.value) if bound.ratio else AT_LEAST
         speed = mean_of(resource, "speed", stage.rows) if stage is not None else None
         gain = basis.unknown("its speed is not known")
         if speed is not None and resource.tiers:
             gain = basis.asked_for(f"{resource.tiers[0]}.network={speed * times / 1e6:.3g}MB/s")
         what = (
             f"Give {resource.hosts[0]} a faster interface than {resource.instance} "
-            f"({units.percent(found.used)} of its speed is used; needed: {units.times(times)} that speed)"
+            f"({units.percent(measures.used)} of its speed is used; needed: {units.times(times)} that speed)"
         )
         yield advise("network", resource.hosts[0], what, gain)
 
@@ -129,7 +129,7 @@ class Network(Shared):
             Figure(lambda found: found.witness, unseen, seen_by(resource), NOT_SEEN, "E4"),
         )
 
-    def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
+    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
         """It carries what it can, whoever waits."""
         return True
 

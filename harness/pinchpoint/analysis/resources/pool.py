@@ -64,23 +64,25 @@ class Pool(Shared):
                     deeper = np.nan_to_num(waiting_for_data(inputs, host.name))
                     yield _waited_for(inputs, flows, host, name, keys, in_use, deeper)
 
-    def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
         """More of them."""
         tier = next(iter(basis.first.resource.tiers), "")
-        refused, name = units.percent(found.witness), basis.first.resource.instance
+        refused, name = units.percent(measures.witness), basis.first.resource.instance
         what = f"Allow {tier} more connections, or share fewer among the clients ({refused} were refused one)"
         if basis.first.resource.views:
             what = f"Allow {tier} more {name} ({refused} of the operations wait for one)"
         why = "how long an operation holds one at higher concurrency was not measured"
         yield advise("pool", tier, what, basis.unknown(why))
 
-    def load_use(self, resource: Resource, found: ShareMeasures, *, in_steps: bool) -> float | None:
+    def load_use(self, resource: Resource, measures: ShareMeasures, *, in_steps: bool) -> float | None:
         """Sessions stay open: how their number goes with the load, one level does not show it."""
-        return found.used if in_steps else None
+        return measures.used if in_steps else None
 
-    def why_not_named(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> NoSingleCause | None:
+    def why_not_named(
+        self, suspicion: Suspicion, measures: ShareMeasures, inputs: Inputs
+    ) -> NoSingleCause | None:
         """Reasons why a full pool may only be the effect of a deeper resource that was not measured."""
-        return deeper_unseen(inputs, one.resource.tiers)
+        return deeper_unseen(inputs, suspicion.resource.tiers)
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """How many are in use, how many operations found none, and whether those in use wait deeper."""
@@ -123,21 +125,21 @@ class Pool(Shared):
             ),
         )
 
-    def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
+    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
         """Of connections all are used, where the server was asked, and an operation was refused one."""
         if resource.views:
             return True
-        full = found.used is None or found.used >= CONNECTIONS.value
-        return full and bool(found.witness)
+        full = measures.used is None or measures.used >= CONNECTIONS.value
+        return full and bool(measures.witness)
 
-    def proof(self, one: Suspicion, found: ShareMeasures) -> str:
+    def proof(self, suspicion: Suspicion, measures: ShareMeasures) -> str:
         """How many are in use, and how many operations found none."""
-        missed = f"{units.percent(found.witness)} of the operations"
-        meet = "wait for" if one.resource.views else "are refused"
-        if found.used is None:
+        missed = f"{units.percent(measures.witness)} of the operations"
+        meet = "wait for" if suspicion.resource.views else "are refused"
+        if measures.used is None:
             return f"{missed} are refused one"
-        of = f"the {one.resource.instance}" if one.resource.views else "the connections"
-        return f"{units.percent(found.used)} of {of} are in use, and {missed} {meet} one"
+        of = f"the {suspicion.resource.instance}" if suspicion.resource.views else "the connections"
+        return f"{units.percent(measures.used)} of {of} are in use, and {missed} {meet} one"
 
 
 def _connections(inputs: Inputs, flows: tuple[Flow, ...], host: Host) -> Iterator[Resource]:

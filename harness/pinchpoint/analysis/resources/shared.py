@@ -49,9 +49,9 @@ class Figure:
     host: str | None = None
     show: Callable[[float | None], str] = units.percent
 
-    def reached(self, found: ShareMeasures) -> bool:
+    def reached(self, measures: ShareMeasures) -> bool:
         """Whether it was measured and reaches its limit."""
-        value = self.of(found)
+        value = self.of(measures)
         if value is None:
             return False
         return value < self.limit.value if self.below else value >= self.limit.value
@@ -80,60 +80,60 @@ class Shared(ResourceKind[ShareMeasures]):
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """The figures that judge it, the strongest first."""
 
-    def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
+    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
         """Whether whoever waits for it, if anybody does, presses the farm."""
         return any(flow.pressed and flow.share(tier) > 0 for flow in flows for tier in resource.tiers)
 
-    def name(self, resource: Resource, found: ShareMeasures) -> str:
+    def name(self, resource: Resource, measures: ShareMeasures) -> str:
         """In plain words."""
         tier, host = next(iter(resource.tiers), ""), next(iter(resource.hosts), "")
         where = f" of the {tier} tier ({host})" if tier else ""
         return self.called.format(where=where, host=host, instance=resource.instance)
 
-    def proof(self, one: Suspicion, found: ShareMeasures) -> str:
+    def proof(self, suspicion: Suspicion, measures: ShareMeasures) -> str:
         """The figure that shows that it is saturated, in words."""
-        used, witness, each_s = units.percent(found.used), units.percent(found.witness), found.each_s
+        used, witness, each_s = units.percent(measures.used), units.percent(measures.witness), measures.each_s
         return self.shown.format(
-            used=used, witness=witness, each_s=units.seconds(each_s), scenario=one.resource.scenario
+            used=used, witness=witness, each_s=units.seconds(each_s), scenario=suspicion.resource.scenario
         )
 
-    def excused(self, found: ShareMeasures) -> str:
+    def excused(self, measures: ShareMeasures) -> str:
         """It has enough to do itself, or no one waits for it."""
-        if at_least(found.own, OWN_USE):
-            return f"the called tier is busy itself ({units.percent(found.own)} used)"
+        if at_least(measures.own, OWN_USE):
+            return f"the called tier is busy itself ({units.percent(measures.own)} used)"
         return "no scenario waited there for long"
 
     def relief(self, resource: Resource) -> str:
         """What would relieve it."""
         return self.relieved.format(instance=resource.instance)
 
-    def judge(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
+    def judge(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
         """E1 from its use, E4 from a second source; nothing unless all requirements are met."""
         figures = self.figures(resource)
-        held = all(one.reached(found) for one in figures if one.required)
-        excused = any(one.reached(found) for one in figures if one.excuses)
-        if excused or not held or not self.waited_for(resource, found, flows):
+        held = all(one.reached(measures) for one in figures if one.required)
+        excused = any(one.reached(measures) for one in figures if one.excuses)
+        if excused or not held or not self.waited_for(resource, measures, flows):
             return None
-        evidence = frozenset(one.evidence for one in figures if one.reached(found)) - {"context"}
-        return Suspicion(resource, self.kind, evidence, found) if evidence else None
+        evidence = frozenset(one.evidence for one in figures if one.reached(measures)) - {"context"}
+        return Suspicion(resource, self.kind, evidence, measures) if evidence else None
 
-    def facts(self, one: Suspicion, found: ShareMeasures) -> Iterator[Fact]:
+    def facts(self, suspicion: Suspicion, measures: ShareMeasures) -> Iterator[Fact]:
         """The evidence as sentences, the strongest first; what was not measured is left out."""
-        return _facts(self.figures(one.resource), one.resource, found)
+        return _facts(self.figures(suspicion.resource), suspicion.resource, measures)
 
-    def witnesses(self, one: Suspicion, found: ShareMeasures) -> Iterator[Fact]:
+    def witnesses(self, suspicion: Suspicion, measures: ShareMeasures) -> Iterator[Fact]:
         """What another source says of it."""
-        others = (each for each in self.figures(one.resource)[1:] if each.evidence != "context")
-        return _facts(others, one.resource, found)
+        others = (each for each in self.figures(suspicion.resource)[1:] if each.evidence != "context")
+        return _facts(others, suspicion.resource, measures)
 
 
-def _facts(figures: Iterable[Figure], resource: Resource, found: ShareMeasures) -> Iterator[Fact]:
+def _facts(figures: Iterable[Figure], resource: Resource, measures: ShareMeasures) -> Iterator[Fact]:
     for one in figures:
-        value = one.of(found)
+        value = one.of(measures)
         if value is None:
             continue
         host = next(iter(resource.hosts), "") if one.host is None else one.host
         of_load = one.metric.startswith("operations.")
         place = ("", resource.scenario) if of_load else (host, one.instance)
-        evidence = one.evidence if one.required or one.reached(found) else "context"
+        evidence = one.evidence if one.required or one.reached(measures) else "context"
         yield compared(one.says.format(one.show(value)), one.metric, value, place, evidence, one.limit)

@@ -137,48 +137,48 @@ class DiscoveredHost:
 def parse(text: str) -> DiscoveredHost:
     """From what ``linux.sh`` says."""
     lines = [line.split("\t", 1) for line in text.splitlines() if "\t" in line]
-    said: dict[str, list[str]] = {}
+    answer: dict[str, list[str]] = {}
     for word, value in lines:
-        said.setdefault(word, []).append(value)
-    found = DiscoveredHost([name for name in PROGRAMS if name in said.get("server", ())])
-    for program in found.programs:
+        answer.setdefault(word, []).append(value)
+    result = DiscoveredHost([name for name in PROGRAMS if name in answer.get("server", ())])
+    for program in result.programs:
         for role in ("log", "data"):
-            for place in said.get(f"{program}.{role}", ())[:1]:
+            for place in answer.get(f"{program}.{role}", ())[:1]:
                 what = "its write-ahead log" if (program, role) == ("postgres", "log") else f"its {role}"
                 key = f"{PROGRAMS[program].tier}.{role}"
-                found.places.setdefault(key, (place, f"{PROGRAMS[program].product} keeps {what} there"))
-    for block in said.get("block", ()):
+                result.places.setdefault(key, (place, f"{PROGRAMS[program].product} keeps {what} there"))
+    for block in answer.get("block", ()):
         one = dict(part.split("=", 1) for part in shlex.split(block))
         if one.get("MOUNTPOINT"):
-            found.mounts[one["KNAME"]] = one["MOUNTPOINT"]
-    _cloud(said, found)
-    return found
+            result.mounts[one["KNAME"]] = one["MOUNTPOINT"]
+    _cloud(answer, result)
+    return result
 
 
-def _cloud(said: Mapping[str, Sequence[str]], found: DiscoveredHost) -> None:
+def _cloud(text: Mapping[str, Sequence[str]], value: DiscoveredHost) -> None:
     """Machine, region and disks as Azure or AWS name them: by the metadata service, else the firmware."""
-    vendor, product = (said.get(word, [""])[0] for word in ("sys_vendor", "product_name"))
+    vendor, product = (text.get(word, [""])[0] for word in ("sys_vendor", "product_name"))
     if vendor.startswith("Amazon"):
-        by = "AWS's metadata service says so" if said.get("aws_type", [""])[0] else "the firmware says so"
-        name = said.get("aws_type", [""])[0] or product
-        found.machine = (f"aws/{name}", by) if name else None
-        found.region = said.get("aws_region", [""])[0]
+        by = "AWS's metadata service says so" if text.get("aws_type", [""])[0] else "the firmware says so"
+        name = text.get("aws_type", [""])[0] or product
+        value.machine = (f"aws/{name}", by) if name else None
+        value.region = text.get("aws_region", [""])[0]
     try:
-        azure = json.loads(said.get("azure", ["{}"])[0] or "{}")
+        azure = json.loads(text.get("azure", ["{}"])[0] or "{}")
     except ValueError:
         return
     if size := azure.get("vmSize"):
-        found.machine = (
+        value.machine = (
             f"azure/{size.removeprefix('Standard_').lower()}",
             f"Azure's metadata service says {size}",
         )
-        found.region = str(azure.get("location", ""))
-    devices = dict(line.split(" ", 1) for line in said.get("lun", ()))
+        value.region = str(azure.get("location", ""))
+    devices = dict(line.split(" ", 1) for line in text.get("lun", ()))
     for disk in azure.get("storageProfile", {}).get("dataDisks", ()):
         kind = str((disk.get("managedDisk") or {}).get("storageAccountType", ""))
         profile = _azure_disk(kind, float(disk.get("diskSizeGB") or 0))
         if (device := devices.get(str(disk.get("lun")))) and profile:
-            found.profiles[device] = profile, f"Azure: {kind}, {disk['diskSizeGB']} GiB"
+            value.profiles[device] = profile, f"Azure: {kind}, {disk['diskSizeGB']} GiB"
 
 
 _SIZES_GIB = {"4": 32, "6": 64, "10": 128, "15": 256, "20": 512, "30": 1024, "40": 2048, "50": 4096}
@@ -207,7 +207,7 @@ def farm_file(hosts: Sequence[str], config: str | None = None) -> str:
         FarmUnavailable: a host cannot be inspected; with the reason and the remedy of each.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        asked = list(pool.map(lambda host: _asked(*_options(host, config)), hosts))
+        asked = list(pool.map(lambda host: _discover_host(*_options(host, config)), hosts))
     if failed := [one for one in asked if isinstance(one, str)]:
         raise FarmUnavailable(*failed)
     return "".join(_farm([one for one in asked if isinstance(one, DiscoveredHost)]))
@@ -238,29 +238,29 @@ def endpoints(farm: str) -> list[str]:
     return list(YAML(typ="safe").load(farm)["endpoints"])
 
 
-def _asked(kind: str, options: dict[str, Any]) -> DiscoveredHost | str:
+def _discover_host(kind: str, options: dict[str, Any]) -> DiscoveredHost | str:
     """What a host says, or why it says nothing."""
     try:
         if kind == "windows":
             return _windows(options)
         script = (packaged(__package__) / "linux.sh").read_text("utf-8")
-        found = parse(ssh.run(ssh.Address.of(options), "exec /bin/sh", given=script, timeout_s=_ASKED_S))
-        found.options, found.inventory = options, _looked_up(options, found)
+        result = parse(ssh.run(ssh.Address.of(options), "exec /bin/sh", given=script, timeout_s=_ASKED_S))
+        result.options, result.inventory = options, _looked_up(options, result)
     except CollectorError as error:
         return str(error)
-    return found
+    return result
 
 
-def _looked_up(options: Mapping[str, Any], found: DiscoveredHost) -> Mapping[str, Any]:
+def _looked_up(options: Mapping[str, Any], value: DiscoveredHost) -> Mapping[str, Any]:
     """The collector's inventory of a host; a place its user may not see is left to its mount point."""
     try:
-        return _inventory(options, {role: place for role, (place, _) in found.places.items()})
+        return _inventory(options, {role: place for role, (place, _) in value.places.items()})
     except CollectorError:
-        for role, (place, why) in found.places.items():
-            above = [mount for mount in found.mounts.values() if place.startswith(mount.rstrip("/") + "/")]
+        for role, (place, why) in value.places.items():
+            above = [mount for mount in value.mounts.values() if place.startswith(mount.rstrip("/") + "/")]
             mount = max(above, key=len, default="/")
-            found.places[role] = mount, f"{why}, in {place}, which this user may not see"
-    return _inventory(options, {role: place for role, (place, _) in found.places.items()})
+            value.places[role] = mount, f"{why}, in {place}, which this user may not see"
+    return _inventory(options, {role: place for role, (place, _) in value.places.items()})
 
 
 def _windows(options: dict[str, Any]) -> DiscoveredHost:
@@ -268,38 +268,38 @@ def _windows(options: dict[str, Any]) -> DiscoveredHost:
     values, unfit = filled(options, os.environ, collector_kinds.kind("windows").public)
     if unfit:
         raise CollectorError(f"{options['address']}: {next(iter(unfit.values()))}")
-    found = DiscoveredHost(options=options, kind="windows", inventory=_inventory(values, {}, "windows"))
-    servers = found.inventory["sql_servers"]
+    result = DiscoveredHost(options=options, kind="windows", inventory=_inventory(values, {}, "windows"))
+    servers = result.inventory["sql_servers"]
     for server in servers[:1]:
-        found.programs = ["sqlservr"]
+        result.programs = ["sqlservr"]
         for role in ("log", "data", "tempdb"):
             if place := server.get(role):
                 what = "has tempdb" if role == "tempdb" else f"makes the {role} of databases"
-                found.places[f"sql.{role}"] = place, f"SQL Server ({server['instance']}) {what} there"
-    maker = str(found.inventory.get("virtualisation") or "")
+                result.places[f"sql.{role}"] = place, f"SQL Server ({server['instance']}) {what} there"
+    maker = str(result.inventory.get("virtualisation") or "")
     if maker.startswith("Amazon EC2 "):
-        found.machine = f"aws/{maker.removeprefix('Amazon EC2 ')}", "the firmware says so"
-    if found.places:
-        places = {role: place for role, (place, _) in found.places.items()}
-        found.inventory = _inventory(values, places, "windows")
-    _windows_cloud(found)
-    return found
+        result.machine = f"aws/{maker.removeprefix('Amazon EC2 ')}", "the firmware says so"
+    if result.places:
+        places = {role: place for role, (place, _) in result.places.items()}
+        result.inventory = _inventory(values, places, "windows")
+    _windows_cloud(result)
+    return result
 
 
-def _windows_cloud(found: DiscoveredHost) -> None:
+def _windows_cloud(value: DiscoveredHost) -> None:
     """Machine, region and disks as the cloud of a Windows host names them."""
-    facts = found.inventory
-    found.region = str(facts.get("region") or "")
+    facts = value.inventory
+    value.region = str(facts.get("region") or "")
     kind = str(facts.get("machine_type") or "")
     if kind.startswith(("Standard_", "Basic_")):
         named = f"azure/{kind.removeprefix('Standard_').lower()}"
-        found.machine = named, f"Azure's metadata service says {kind}"
-    elif kind and found.machine:
-        found.machine = f"aws/{kind}", "AWS's metadata service says so"
+        value.machine = named, f"Azure's metadata service says {kind}"
+    elif kind and value.machine:
+        value.machine = f"aws/{kind}", "AWS's metadata service says so"
     for device, disk in facts.get("disks", {}).items():
         kind, gib = disk.get("cloud_type"), disk.get("cloud_size_gib")
         if kind and (profile := _azure_disk(kind, float(gib))):
-            found.profiles[device] = profile, f"Azure: {kind}, {gib} GiB"
+            value.profiles[device] = profile, f"Azure: {kind}, {gib} GiB"
 
 
 def _inventory(options: Mapping[str, Any], places: Mapping[str, str], kind: str = "ssh") -> Mapping[str, Any]:
@@ -314,13 +314,13 @@ def _inventory(options: Mapping[str, Any], places: Mapping[str, str], kind: str 
 # ---- the text of farm.yaml ------------------------------------------------------------------------------
 
 
-def _farm(found: Sequence[DiscoveredHost]) -> Iterator[str]:
+def _farm(value: Sequence[DiscoveredHost]) -> Iterator[str]:
     yield "# Found on the hosts. What is guessed has a comment: from what. Correct what is wrong.\n\n"
     yield "name: my-farm\n"
     yield "environment: test     # test, staging or production; scenarios that write refuse production\n\n"
     yield "endpoints:\n"
     chosen: dict[str, DiscoveredHost] = {}
-    for one in found:
+    for one in value:
         for known in (PROGRAMS[program] for program in one.programs):
             if known.url and known.tier not in chosen:
                 chosen[known.tier] = one
@@ -332,7 +332,7 @@ def _farm(found: Sequence[DiscoveredHost]) -> Iterator[str]:
         yield '  sql: {url: "postgresql://loader:${SQL_PASSWORD}@sql1.example:5432/loadtest"}\n'
     yield "\ntiers:\n"
     tiers: dict[str, list[DiscoveredHost]] = {}
-    for one in found:
+    for one in value:
         for tier in one.tiers:
             tiers.setdefault(tier, []).append(one)
     for tier, hosts in tiers.items():
@@ -347,9 +347,9 @@ def _host(one: DiscoveredHost, tier: str, endpoint: str | None) -> Iterator[str]
     first = tier == one.tiers[0]
     name_here = one.name if first else f"{one.name}-{tier}"
     facts = one.inventory
-    said = [facts.get("os"), f"{facts.get('cores')} cores", bytes_(float(facts["memory_bytes"]))]
-    said += [facts.get("cpu_model"), facts.get("virtualisation"), one.region and f"region {one.region}"]
-    yield f"      {json.dumps(name_here)}:\n        # {'; '.join(str(part) for part in said if part)}\n"
+    lines = [facts.get("os"), f"{facts.get('cores')} cores", bytes_(float(facts["memory_bytes"]))]
+    lines += [facts.get("cpu_model"), facts.get("virtualisation"), one.region and f"region {one.region}"]
+    yield f"      {json.dumps(name_here)}:\n        # {'; '.join(str(part) for part in lines if part)}\n"
     servers = ", ".join(PROGRAMS[name].product for name in programs) or "none of a known kind"
     yield f"        # Guess of the tier from the servers that run there: {servers}\n"
     if len(one.tiers) > 1:
@@ -391,6 +391,6 @@ def _disk(device: str, one: DiscoveredHost) -> str:
     """``sdb, 256 GiB, Virtual Disk, mounted at /data``."""
     facts = one.inventory.get("disks", {}).get(device, {})
     size = facts.get("size_bytes")
-    said = [device, f"{size / _GIB:g} GiB" if size else None, facts.get("model")]
-    said.append(f"mounted at {one.mounts[device]}" if device in one.mounts else None)
-    return ", ".join(str(part) for part in said if part)
+    lines = [device, f"{size / _GIB:g} GiB" if size else None, facts.get("model")]
+    lines.append(f"mounted at {one.mounts[device]}" if device in one.mounts else None)
+    return ", ".join(str(part) for part in lines if part)

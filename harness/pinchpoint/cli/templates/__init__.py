@@ -29,5 +29,5 @@ def files(name: str) -> dict[str, str]:
     """A template's files by name, the farms first. Raises ``InputError`` where there is no such template."""
     if name not in names():
         raise InputError(f"--template: {unknown('template', name, names())}")
-    found = {each.name: each.read_text("utf-8") for each in (_ROOT / name).iterdir()}
-    return {each: found[each] for each in sorted(found, key=lambda each: (each == _PLAN, each))}
+    result = {each.name: each.read_text("utf-8") for each in (_ROOT / name).iterdir()}
+    return {each: result[each] for each in sorted(result, key=lambda each: (each == _PLAN, each))}

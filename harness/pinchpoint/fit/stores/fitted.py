@@ -172,19 +172,19 @@ def _operations(made: FittedRecords, counted: float) -> None:
             made.rate_per_s, f"{store.source}: commands{where}"
         )
     else:
-        found = made.collected.figures
-        found[RECORD_WRITES_PER_S] = ProductionFigure(
+        result = made.collected.figures
+        result[RECORD_WRITES_PER_S] = ProductionFigure(
             writes / length_s * at, f"{store.source}, {length_s:.0f} s: writes{where}"
         )
-        found[RECORD_READS_PER_S] = ProductionFigure(
+        result[RECORD_READS_PER_S] = ProductionFigure(
             reads / length_s * at, f"{store.source}, {length_s:.0f} s: reads{where}"
         )
         if writes:
-            found[RECORD_READS_PER_WRITE] = ProductionFigure(
+            result[RECORD_READS_PER_WRITE] = ProductionFigure(
                 reads / writes, f"{store.source}: reads ÷ writes"
             )
         if writes and inserts is not None:
-            found[RECORD_INSERT_RATIO] = ProductionFigure(
+            result[RECORD_INSERT_RATIO] = ProductionFigure(
                 inserts / writes, f"{store.source}: records there are more, and that went, ÷ writes"
             )
         new = (inserts or 0.0) / length_s * at
@@ -232,22 +232,22 @@ def _parts(made: FittedRecords, rates: Mapping[str, float]) -> Iterator[Part]:
 
 
 def _bursts(made: FittedRecords) -> None:
-    bursts, found = made.day.bursts, made.collected.figures
+    bursts, result = made.day.bursts, made.collected.figures
     if bursts is None or made.day.whole_day:
         return
     seen = f"{made.day.source}, seen every {plain(bursts.readings_s)} s"
-    found[RECORD_BASE_PER_S] = ProductionFigure(
+    result[RECORD_BASE_PER_S] = ProductionFigure(
         made.rate_per_s * bursts.base_ratio, f"{seen}: the mean between bursts"
     )
-    found[RECORD_PEAK_PER_S] = ProductionFigure(
+    result[RECORD_PEAK_PER_S] = ProductionFigure(
         made.rate_per_s * bursts.peak_ratio, f"{seen}: the mean in bursts"
     )
-    found[RECORD_BURST_EVERY_S] = ProductionFigure(bursts.every_s, f"{seen}: from beginning to beginning")
+    result[RECORD_BURST_EVERY_S] = ProductionFigure(bursts.every_s, f"{seen}: from beginning to beginning")
 
 
 def _details(made: FittedRecords) -> None:
     """Bytes and times for an operation, and what a write is worth."""
-    store, found = made.store, made.collected.figures
+    store, result = made.store, made.collected.figures
     writes = "writes" if store.knows_operations else "operations"  # all are taken for writes
     for name, amount, per, what in (
         (RECORD_LOG_BYTES_PER_WRITE, "log_bytes", writes, f"what its log grew ÷ {writes}"),
@@ -261,9 +261,9 @@ def _details(made: FittedRecords) -> None:
         ]
         total, count = _sum(both, amount), _sum(both, per)
         if total is not None and count:
-            found[name] = ProductionFigure(total / count, f"{store.source}: {what}")
+            result[name] = ProductionFigure(total / count, f"{store.source}: {what}")
     if store.durable is not None:
-        found[RECORD_DURABLE_RATIO] = store.durable
+        result[RECORD_DURABLE_RATIO] = store.durable
 
 
 def _size(made: FittedRecords) -> None:

@@ -75,9 +75,10 @@ def _infos(url: str, name: str, shown: str, over_s: float, every_s: float) -> li
                 flushed = None
             texts = _each(over_s, every_s, lambda: _text(client.execute_command("INFO", "all")))
     except ValkeyError as error:
-        said = redacted_text(str(error).strip().partition("\n")[0])
+        result = redacted_text(str(error).strip().partition("\n")[0])
         raise FarmUnavailable(
-            f"{shown}: {said}; correct the url (a user needs +info, and +config|get for its durability), or "
+            f"{shown}: {result}; correct the url (a user needs +info, and +config|get for its durability), "
+            "or "
             "export INFO all to files"
         ) from error
     settings = {} if flushed is None else {"config_appendfsync": str(flushed)}
@@ -100,7 +101,7 @@ def _statuses(url: str, shown: str, over_s: float, every_s: float) -> list[Mappi
     except errors.ConfigurationError as error:
         raise InputError(f"{shown}: {redacted_text(str(error))}; correct the url") from error
     except errors.PyMongoError as error:
-        said = redacted_text(str(error).partition(", Timeout: ")[0])
+        text = redacted_text(str(error).partition(", Timeout: ")[0])
         raise FarmUnavailable(
-            f"{shown}: {said}; correct the url (a user needs the role clusterMonitor)"
+            f"{shown}: {text}; correct the url (a user needs the role clusterMonitor)"
         ) from error

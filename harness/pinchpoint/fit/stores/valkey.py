@@ -212,17 +212,17 @@ def _at_s(fields: Mapping[str, str], place: str) -> float:
 
 
 def _parts(value: str, place: str) -> dict[str, float]:
-    found = {}
+    result = {}
     for part in value.strip().split(","):
         name, sign, text = part.partition("=")
         try:
-            found[name] = float(text)
+            result[name] = float(text)
         except ValueError as error:
-            said = f"found {part!r}" if sign else f"found {value.strip()[:60]!r}"
+            answer = f"found {part!r}" if sign else f"found {value.strip()[:60]!r}"
             raise InputError(
-                f"{place}: {said}; allowed: names and numbers such as calls=5,usec=12"
+                f"{place}: {answer}; allowed: names and numbers such as calls=5,usec=12"
             ) from error
-    return found
+    return result
 
 
 def _read_calls(parts: Mapping[str, float], place: str) -> Calls:
@@ -392,9 +392,9 @@ def _sizes(
         each = (received - asked - others) / writes
         value = record.payload_of_request(each, key, expiring, kept=False)
         yield ProductionFigure(value, f"{source}: {plain(each)} bytes were received for a write")
-    if found := _sent_for_a_read(steps, writes):
+    if result := _sent_for_a_read(steps, writes):
         yield ProductionFigure(
-            record.payload_of_bulk(found), f"{source}: {plain(found)} bytes were sent for a read"
+            record.payload_of_bulk(result), f"{source}: {plain(result)} bytes were sent for a read"
         )
     last = steps[-1].after
     kept = last.number("used_memory_dataset")
@@ -440,15 +440,15 @@ def _lifetimes(
     gone = counters.total(steps, "expired_keys")
     length_s = sum(step.length_s for step in steps)
     source = steps[-1].after.source
-    found = []
+    result = []
     if expiring and gone >= _FEW_EXPIRED:
         per_s = gone / length_s
         origin = f"{source}: {plain(expiring)} records that will expire ÷ {plain(per_s)} expired a second"
-        found.append(ProductionFigure(expiring / per_s, origin))
+        result.append(ProductionFigure(expiring / per_s, origin))
     if average_s:
         origin = f"{source}: twice avg_ttl, what the records there have left on average"
-        found.append(ProductionFigure(2 * average_s, origin))
-    return sorted(found, key=lambda figure: figure.value)
+        result.append(ProductionFigure(2 * average_s, origin))
+    return sorted(result, key=lambda figure: figure.value)
 
 
 def _durable(last: Info) -> ProductionFigure | None:

@@ -122,7 +122,7 @@ class Prover:
         plan: with which load.
         store: the run directory.
         progress: shows the progress to the user.
-        left_slower: called with a sentence where something could not be restored.
+        report_unrestored_slowdown: called with a sentence where something could not be restored.
     """
 
     def __init__(
@@ -131,13 +131,13 @@ class Prover:
         plan: Plan,
         store: RunWriter,
         progress: ProgressDisplay,
-        left_slower: Callable[[str], None],
+        report_unrestored_slowdown: Callable[[str], None],
     ) -> None:
         self._farm = farm
         self._plan = plan
         self._store = store
         self._progress = progress
-        self._left_slower = left_slower
+        self._left_slower = report_unrestored_slowdown
 
     def run(self, wait: WaitUnderLoad, done: Callable[[str], bool]) -> bool:
         """Run the whole test under the load that was judged.
@@ -150,13 +150,13 @@ class Prover:
             Returns False if the run must end; whatever was made slower has been restored.
         """
         try:
-            found = self._prove(wait, done)
+            result = self._prove(wait, done)
         except _Ended:
             self._note({"result": "failed", "why": "the run was ended before the test was complete"})
             return False
         except PinchpointError as error:
-            found = {"result": "failed", "why": str(error)}
-        self._note(found)
+            result = {"result": "failed", "why": str(error)}
+        self._note(result)
         return True
 
     def not_begun(self, why: str) -> None:
@@ -185,14 +185,14 @@ class Prover:
         if isinstance(times, str):
             return {"result": "not_supported", "why": times, "suspect": named}
         control = self._control(verdict, named)
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "suspect": named,
             "change": _change(knob),
             "control": None,
         }
         if control:
-            found["control"] = {"suspect": control[0], "change": _change(control[1])}
-        return {**found, "windows": self._windows(wait, times, knob, control[1] if control else None)}
+            result["control"] = {"suspect": control[0], "change": _change(control[1])}
+        return {**result, "windows": self._windows(wait, times, knob, control[1] if control else None)}
 
     def _verdict(self, wait: WaitUnderLoad) -> dict[str, Any]:
         """The verdict of what was measured, by a child process. Raises FarmUnavailable if it has none."""
@@ -243,15 +243,15 @@ class Prover:
             f"proving: {suspect.what} works at {units.percent(suspect.ratio)} of its speed, by turns, for "
             f"{units.seconds(times.at_most_s(len(order)))} at most"
         )
-        found = []
+        result = []
         for number, kind in enumerate(order, 1):
             words = f"proving, window {number} of {len(order)} ({kind.replace('_', ' ')})"
             with self._slower(knobs[kind], times):
                 begin_s = times.begin_s(time.time())
                 end_s = begin_s + times.length_s
                 self._go_on(wait(words, end_s - time.time()))
-            found.append({"what": kind, "from": utc(begin_s * 10**9), "to": utc(end_s * 10**9)})
-        return found
+            result.append({"what": kind, "from": utc(begin_s * 10**9), "to": utc(end_s * 10**9)})
+        return result
 
     @contextmanager
     def _slower(self, knob: Knob | None, times: WindowPlan) -> Iterator[None]:
@@ -280,11 +280,11 @@ class Prover:
         if not going_on:
             raise _Ended
 
-    def _note(self, found: Mapping[str, Any]) -> None:
-        self._store.manifest["proof"] = dict(found)
+    def _note(self, value: Mapping[str, Any]) -> None:
+        self._store.manifest["proof"] = dict(value)
         self._store.save_manifest()
-        if "result" in found:
-            self._progress.say(f"not proved: {found['why']}")
+        if "result" in value:
+            self._progress.say(f"not proved: {value['why']}")
 
 
 def _change(knob: Knob) -> dict[str, Any]:

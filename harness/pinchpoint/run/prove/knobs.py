@@ -47,7 +47,7 @@ def run_command(field: str, command: str, timeout_s: float) -> None:
         start_new_session=True,
     ) as process:
         try:
-            said, _ = process.communicate(timeout=timeout_s)
+            answer, _ = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
             raise FarmUnavailable(
                 f"{field}: took longer than {timeout_s:g} s (its timeout); what it leaves going on in the "
@@ -56,7 +56,7 @@ def run_command(field: str, command: str, timeout_s: float) -> None:
         finally:
             _end(process)
     if process.returncode:
-        words = masked(said.decode(errors="replace").strip())[-_TAIL:] or "without a word"
+        words = masked(answer.decode(errors="replace").strip())[-_TAIL:] or "without a word"
         raise FarmUnavailable(f"{field}: ended with status {process.returncode}: {words}")
 
 
@@ -249,8 +249,8 @@ def knob_for(
     if str(named["kind"]).startswith("disk") and not named.get("role"):
         return NoKnob("not_supported", "it is a limit of all of a machine's disks together")
     if farm.embedded is None:
-        found = _allowed_knob(farm, named)
-        return found if not isinstance(found, str) else NoKnob("not_allowed", found)
+        result = _allowed_knob(farm, named)
+        return result if not isinstance(result, str) else NoKnob("not_allowed", result)
     why = NO_KNOB.get(str(named["kind"]))
     knob = why or _built_knob(farm, named, verdict, hosts, RATIO, all_of_it=all_of_it)
     return knob if not isinstance(knob, str) else NoKnob("not_supported", knob)
@@ -352,12 +352,12 @@ def _built_knob(
     all_of_it: bool,
 ) -> BuiltKnob | str:
     """The knob of a resource, or why there is none; see ``knob_for``."""
-    found = embedded().standing(farm)
-    if found is None:
+    result = embedded().standing(farm)
+    if result is None:
         return "the farm is not up any more"
     kind, tier = str(named["kind"]), str(named["tier"])
     if kind.startswith("disk"):
-        return _disk(farm, f"{tier}.{named['role']}", found.emulated, ratio)
+        return _disk(farm, f"{tier}.{named['role']}", result.emulated, ratio)
     if kind == "external":
         return _way(farm, tier, ratio)
     if missing := embedded().cpu_caps_missing():

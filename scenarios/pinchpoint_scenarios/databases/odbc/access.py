@@ -172,10 +172,10 @@ class OdbcTextConnection(OdbcConnection):
         if self._link is None or not self._link.usable or self._transactions.surely_none:
             return False
         try:
-            found = self._link.execute(self._server.transactions).fetchone()
+            result = self._link.execute(self._server.transactions).fetchone()
         except pyodbc.Error as error:
             raise self._failure(error) from error
-        self._transactions.observed(is_open=bool(found and found[0]))
+        self._transactions.observed(is_open=bool(result and result[0]))
         return not self._transactions.surely_none
 
     def roll_back(self) -> None:

@@ -214,8 +214,8 @@ def find(address: OdbcAddress, registered: Sequence[str]) -> OdbcDriver | None:
         return None
     kind = address.kind or ""
     if kind == MSSQL:
-        if found := sqlserver_driver(registered):
-            return OdbcDriver(found.keyword, family_of(found.keyword), found.shown)
+        if result := sqlserver_driver(registered):
+            return OdbcDriver(result.keyword, family_of(result.keyword), result.shown)
     elif name := _best(registered, _REGISTERED[kind]):
         return OdbcDriver(name, family_of(name), f"{name} (the system's)")
     have = ", ".join(registered) or "none"

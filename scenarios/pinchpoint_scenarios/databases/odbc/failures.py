@@ -251,11 +251,13 @@ def state(error: pyodbc.Error) -> str:
 def message(error: pyodbc.Error, kind: str | None = None) -> str:
     """What the driver said, or pyodbc itself, with the number of the server's error if its kind has one."""
     try:
-        found = parsed(error)
+        result = parsed(error)
     except pyodbc.Error:
         return str(error.args[0])
-    number = next((number for number in found.numbers if number > 0), None)
-    return found.text if number is None or not _NUMBERS.get(kind or "") else f"{found.text} (error {number})"
+    number = next((number for number in result.numbers if number > 0), None)
+    return (
+        result.text if number is None or not _NUMBERS.get(kind or "") else f"{result.text} (error {number})"
+    )
 
 
 def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> str:
@@ -263,29 +265,29 @@ def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> s
 
     Raises ``error`` again if it is an internal error.
     """
-    found = parsed(error)
+    result = parsed(error)
     known = _NUMBERS[kind]
-    by_number = next((known[number] for number in found.numbers if number in known), None)
+    by_number = next((known[number] for number in result.numbers if number in known), None)
     if by_number and not (connecting and by_number == CONNECTION_LOST):
         return by_number
     if why := found_in(refusals(kind), str(error.args[-1])) if connecting else None:
         return why.outcome
     states = _STATES[kind]
-    by_state = states.get(found.state) or states.get(found.state[:2])
+    by_state = states.get(result.state) or states.get(result.state[:2])
     if by_state and not (connecting and by_state == CONNECTION_LOST):
         return by_state
-    if connecting and not found.state.startswith(_STATEMENT):
+    if connecting and not result.state.startswith(_STATEMENT):
         return "unreachable"
-    if _LOST.search(found.text):
+    if _LOST.search(result.text):
         return CONNECTION_LOST
-    by_odbc = _ODBC_STATES.get(found.state) or _ODBC_STATES.get(found.state[:2])
-    return by_odbc or f"sqlstate_{found.state}"
+    by_odbc = _ODBC_STATES.get(result.state) or _ODBC_STATES.get(result.state[:2])
+    return by_odbc or f"sqlstate_{result.state}"
 
 
 def refused(endpoint: Endpoint, error: pyodbc.Error, kind: str, address: OdbcAddress) -> EndpointUnreachable:
     """The sentence for a login that the server or the driver refused."""
-    found = parsed(error)
-    text = without_secrets(found.text, endpoint)
+    result = parsed(error)
+    text = without_secrets(result.text, endpoint)
     why = found_in(refusals(kind), str(error.args[-1]))
     if why is _NOT_REACHED and address.host:
         why = _network_refusal(address, kind)

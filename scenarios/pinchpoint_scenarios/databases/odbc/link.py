@@ -318,23 +318,23 @@ def keywords(
         application: what the server is to show for the connection.
         own_sql: whether it runs texts of the user's own, with transactions of their own.
     """
-    found: dict[str, str] = {"DSN": address.dsn} if driver is None else {"DRIVER": driver.keyword}
+    result: dict[str, str] = {"DSN": address.dsn} if driver is None else {"DRIVER": driver.keyword}
     if address.dsn and driver is not None:
-        found["DSN"] = address.dsn
+        result["DSN"] = address.dsn
     family = driver.family if driver else ""
     if address.host:
-        found |= _server(address, family)
+        result |= _server(address, family)
     if address.database:
-        found["DATABASE"] = address.database
+        result["DATABASE"] = address.database
     if address.user is not None:
-        found["UID"] = address.user
+        result["UID"] = address.user
     if address.password is not None:
-        found["PWD"] = address.password
-    found |= _ours(address, family, application)
+        result["PWD"] = address.password
+    result |= _ours(address, family, application)
     if own_sql:
-        found |= _of_own_sql(family)
+        result |= _of_own_sql(family)
     given = {key.lower() for key in address.options}
-    return {key: value for key, value in found.items() if key.lower() not in given} | dict(address.options)
+    return {key: value for key, value in result.items() if key.lower() not in given} | dict(address.options)
 
 
 def _server(address: OdbcAddress, family: str) -> dict[str, str]:
@@ -346,21 +346,21 @@ def _server(address: OdbcAddress, family: str) -> dict[str, str]:
 
 def _ours(address: OdbcAddress, family: str, application: str) -> dict[str, str]:
     """What we ask of a driver, whatever the server."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     if address.kind == MSSQL and family in (MICROSOFT, FREETDS):
-        found["APP"] = application
+        result["APP"] = application
         if address.user is None and address.option("Authentication") is None:
-            found["Trusted_Connection"] = "yes"
+            result["Trusted_Connection"] = "yes"
     if family == MICROSOFT:
         # The driver would hide lost connections, and with them what a session has set.
-        found["ConnectRetryCount"] = "0"
+        result["ConnectRetryCount"] = "0"
     if family == FREETDS:
-        found |= {"TDS_Version": "7.4", "ClientCharset": "UTF-8"}
-        found |= freetds_encryption(address.option("Encrypt"))
+        result |= {"TDS_Version": "7.4", "ClientCharset": "UTF-8"}
+        result |= freetds_encryption(address.option("Encrypt"))
     if family == POSTGRESQL:
         # A failed statement ends the transaction: no savepoint before each, as psycopg has none.
-        found |= {"Protocol": "7.4-1", "pqopt": _LIBPQ + _PINNED}
-    return found
+        result |= {"Protocol": "7.4-1", "pqopt": _LIBPQ + _PINNED}
+    return result
 
 
 def _of_own_sql(family: str) -> dict[str, str]:

@@ -16,8 +16,8 @@ Asked = tuple[str, tuple[Any, ...]]
 """A statement and its parameters."""
 
 
-def _as_reported(found: Any) -> int | None:
-    return None if found is None else int(found)
+def _as_reported(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 @dataclass(frozen=True, slots=True)

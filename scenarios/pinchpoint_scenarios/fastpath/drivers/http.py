@@ -62,13 +62,13 @@ class Response:
         at = names.find(wanted)
         if at < 0:
             return ""
-        found = []
+        result = []
         while at >= 0:
             begin = at + len(wanted)
             end = names.find(b"\r\n", begin)
-            found.append(self._head[begin:end].strip())
+            result.append(self._head[begin:end].strip())
             at = names.find(wanted, end)
-        return b", ".join(found).decode("latin-1")
+        return b", ".join(result).decode("latin-1")
 
     @property
     def encoded(self) -> bool:

@@ -290,8 +290,8 @@ class OpenSearchIndex:
         answer = self._http.request("GET", f"{self._path}/_mapping", accept=(_MISSING,))
         if answer.status == _MISSING:
             return False
-        found = _object(answer.body)
-        mappings = [(each or {}).get("mappings") or {} for each in found.values()]
+        result = _object(answer.body)
+        mappings = [(each or {}).get("mappings") or {} for each in result.values()]
         if any((mapping.get("_meta") or {}).get("owner") != MARKER for mapping in mappings):
             raise Failure(
                 "not_ours",
@@ -317,12 +317,12 @@ def _text(content: bytes) -> str | None:
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body)
+        result = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise Failure("bad_answer", "the answer is no JSON", permanent=True) from error
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise Failure("bad_answer", "the answer is no JSON object", permanent=True)
-    return found
+    return result
 
 
 def _failures(body: bytes, entries: int) -> list[Failure | None]:

@@ -53,10 +53,10 @@ class PinchpointIndex:
         """What the service says about itself."""
         answer = self._http.request("GET", "/stats")
         try:
-            found = json.loads(answer.body)
+            result = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
             raise Failure("bad_answer", "its /stats is no JSON", permanent=True) from error
-        return found if isinstance(found, dict) else {}
+        return result if isinstance(result, dict) else {}
 
     def reset(self) -> None:
         """Empty the index."""
@@ -89,7 +89,7 @@ class PinchpointIndex:
 def _reason(body: bytes) -> str:
     """The reason as text that any database takes: whatever is not printable ASCII is escaped."""
     try:
-        found = json.loads(body)["reason"]
+        result = json.loads(body)["reason"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return "refused without a reason"
-    return ascii(str(found)[:_LONGEST_REASON])[1:-1]
+    return ascii(str(result)[:_LONGEST_REASON])[1:-1]

@@ -114,11 +114,11 @@ class Words:
 
     def columns(self, given: str) -> list[tuple[str, str]]:
         """(name, type) of each of ``name type, ...``, as they are written there."""
-        found = []
+        result = []
         for each in given.split(", "):
             name, kind = each.split(" ")
-            found.append((self.name(name), self.types[kind.rstrip("!")] + " NOT NULL" * kind.endswith("!")))
-        return found
+            result.append((self.name(name), self.types[kind.rstrip("!")] + " NOT NULL" * kind.endswith("!")))
+        return result
 
     def given(self, json: str, alias: str, columns: str) -> str:
         """The objects of a JSON array as rows; ``columns``: ``name type, ...``."""

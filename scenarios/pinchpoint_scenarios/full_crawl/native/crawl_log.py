@@ -24,8 +24,8 @@ def latency_s(history: Iterable[Row]) -> float | None:
 
     The crawl history shows it in milliseconds.
     """
-    found = [value for row in history if (value := _number(row, _LATENCY)) is not None]
-    return found[0] / 1000 if found else None
+    result = [value for row in history if (value := _number(row, _LATENCY)) is not None]
+    return result[0] / 1000 if result else None
 
 
 def latency_missing(history: Iterable[Row]) -> str:

@@ -54,10 +54,10 @@ class NativeCrawl:
             )
         crawler = self._crawler()
         try:
-            farm, found = crawler.patiently(crawler.check, 0)
+            farm, result = crawler.patiently(crawler.check, 0)
         finally:
             crawler.leave()
-        chosen = self._chosen(found)
+        chosen = self._chosen(result)
         self._is_ready(farm, chosen)
         self._is_meant(str(farm["application"]))
         return {ENDPOINT: self._facts(farm, chosen)}
@@ -116,17 +116,17 @@ class NativeCrawl:
     def _crawler(self) -> Crawler:
         return Crawler(self._endpoint, self._params)
 
-    def _chosen(self, found: list[CrawlState]) -> list[CrawlState]:
-        if not found:
+    def _chosen(self, states: list[CrawlState]) -> list[CrawlState]:
+        if not states:
             raise ScenarioError(
                 f"{place(self._endpoint)}: the search service application has no content source; add one in "
                 "Central Administration"
             )
-        names = {state.source for state in found}
+        names = {state.source for state in states}
         for name in self._params.content_sources:
             if name not in names:
                 raise ScenarioError(f"{place(self._endpoint)}: {unknown('content source', name, names)}")
-        return [state for state in found if state.source in (self._params.content_sources or names)]
+        return [state for state in states if state.source in (self._params.content_sources or names)]
 
     def _is_ready(self, farm: Mapping[str, Any], chosen: list[CrawlState]) -> None:
         if farm.get("paused"):
@@ -145,9 +145,9 @@ class NativeCrawl:
     def _is_meant(self, application: str) -> None:
         asked = self._context.reset_index
         if asked and application not in asked:
-            found = ", ".join(map(repr, asked))
+            result = ", ".join(map(repr, asked))
             raise ScenarioError(
-                f"{place(self._endpoint)}: --reset-index: found {found}; the search service application "
+                f"{place(self._endpoint)}: --reset-index: found {result}; the search service application "
                 f"is {application!r}; type its name as it is, or leave --reset-index out"
             )
 
@@ -165,14 +165,14 @@ class NativeCrawl:
         }
 
     def _reset(self, crawler: Crawler, progress: Callable[[str], None]) -> None:
-        farm, found = crawler.patiently(crawler.check, _REACH_S)
+        farm, result = crawler.patiently(crawler.check, _REACH_S)
         name = str(farm["application"])
         self._is_meant(name)
         log = crawler.patiently(crawler.statistics, _REACH_S)
         held = items(row for line in log if line["kind"] == "items" for row in line["rows"])
-        held = held or [f"{one.source}: {one.success or 0:,} items of its last crawl" for one in found]
+        held = held or [f"{one.source}: {one.success or 0:,} items of its last crawl" for one in result]
         progress(
-            f"resetting the index of {name!r}: all of it is lost, of {len(found)} content sources "
+            f"resetting the index of {name!r}: all of it is lost, of {len(result)} content sources "
             f"({'; '.join(held)}); nothing is found until it is crawled again, and search alerts stay off"
         )
         started_s = time.monotonic()

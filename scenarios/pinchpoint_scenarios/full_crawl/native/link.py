@@ -60,10 +60,10 @@ def request_text(request: Mapping[str, Any]) -> str:
 
 def checked(lines: Iterable[Line]) -> list[Line]:
     """The lines of an answer except its last one. Raises ``FarmRefused`` where that is an error."""
-    *found, last = lines
+    *result, last = lines
     if last["kind"] == "error":
         raise FarmRefused(str(last.get("why") or "no reason was given"))
-    return found
+    return result
 
 
 def ends(line: Line, number: int) -> bool:

@@ -64,7 +64,7 @@ class NativeSession:
                 self._begin(record)
             else:
                 time.sleep(self._left_s())
-                self._look(record)
+                self._read_progress(record)
             self._link_is_back()
         except LinkLost as lost:
             return self._no_link(lost, record)
@@ -120,7 +120,7 @@ class NativeSession:
                 "switch its schedule and continuous crawls off for the test, wait until it is idle, run again"
             )
 
-    def _look(self, record: Record) -> None:
+    def _read_progress(self, record: Record) -> None:
         states = self._crawler.states()
         now_ns = time.perf_counter_ns()
         for state in states:

@@ -65,15 +65,15 @@ class CrawlSshLink:
         until = time.monotonic() + within_s
         self._number += 1
         self._send(request_text({**request, "id": self._number}) + "\n", until)
-        found: list[Line] = []
+        lines: list[Line] = []
         for text in self._lines(until):
             line = line_of(text)
             if line is None:
                 self._said.append(text)
                 continue
-            found.append(line)
+            lines.append(line)
             if ends(line, self._number):
-                return checked(found)
+                return checked(lines)
         raise self._ended()
 
     def close(self) -> None:
@@ -139,8 +139,8 @@ class CrawlSshLink:
                 raise self._lost("no answer in time")
 
     def _lost(self, why: str) -> LinkLost:
-        said = message_of(self._said, self._endpoint)
-        return LinkLost(f"{place(self._endpoint)}: {why}" + (f"; it said: {said}" if said else ""))
+        answer = message_of(self._said, self._endpoint)
+        return LinkLost(f"{place(self._endpoint)}: {why}" + (f"; it said: {answer}" if answer else ""))
 
     def _ended(self) -> Exception:
         """Why ssh has ended: an error that would come again, or a link that may come back."""
@@ -148,17 +148,17 @@ class CrawlSshLink:
         while self._process.pump(0.0):
             continue
         self._said += self._process.errors.splitlines()
-        said = message_of(self._said, self._endpoint)
-        if any(words in said.lower() for words in _REFUSED):
+        answer = message_of(self._said, self._endpoint)
+        if any(words in answer.lower() for words in _REFUSED):
             return unreachable(
                 self._endpoint,
-                f"the login was refused ({said})",
+                f"the login was refused ({answer})",
                 "correct user, password or key in farm.yaml",
             )
-        if any(words in said.lower() for words in _UNKNOWN_HOST):
+        if any(words in answer.lower() for words in _UNKNOWN_HOST):
             return unreachable(
                 self._endpoint,
-                f"its host key is not a known one ({said})",
+                f"its host key is not a known one ({answer})",
                 "compare it on the machine itself, then add it to known_hosts (ssh-keyscan prints it)",
             )
         return self._lost(f"ssh has ended (status {status})")

@@ -72,11 +72,11 @@ class CrawlWinRmLink:
         self._number += 1
         text = request_text({**request, "id": self._number})
         call = PowerShell(self._pool).add_cmdlet("Invoke-PinchpointRequest").add_argument(text)
-        said = self._run(call, time.monotonic() + within_s)
-        lines = [line for line in map(line_of, said) if line is not None]
+        answer = self._run(call, time.monotonic() + within_s)
+        lines = [line for line in map(line_of, answer) if line is not None]
         if not lines or not ends(lines[-1], self._number):
             raise LinkLost(
-                f"{place(self._endpoint)}: the answer is not whole: {message_of(said, self._endpoint)}"
+                f"{place(self._endpoint)}: the answer is not whole: {message_of(answer, self._endpoint)}"
             )
         return checked(lines)
 
@@ -97,13 +97,13 @@ class CrawlWinRmLink:
             if left_s <= 0:
                 raise LinkLost(f"{place(self._endpoint)}: no answer in time")
             self._safely(lambda: call.poll_invoke(timeout=max(1, min(_OPERATION_S, round(left_s)))))  # noqa: B023
-        said = [str(one) for one in call.output]
+        lines = [str(one) for one in call.output]
         if call.state != PSInvocationState.COMPLETED or call.had_errors:
             raise FarmRefused(
                 message_of(map(str, call.streams.error), self._endpoint) or "the pipeline was stopped"
             )
         self._safely(call.close)
-        return said
+        return lines
 
     def _safely(self, step: Callable[[], object]) -> None:
         """Do one step of the protocol; what goes wrong with it is a link lost, or will go wrong again."""

@@ -40,7 +40,7 @@ def grants(descriptor: int, status: os.stat_result) -> tuple[Grant, ...]:
     entries = _entries(descriptor)
     mask = next((bits for tag, bits, _ in entries if tag == _MASK), 0o7)
     group = next((bits for tag, bits, _ in entries if tag == _OWNING_GROUP), (mode & stat.S_IRWXG) >> 3)
-    found = [
+    result = [
         Grant(f"uid:{status.st_uid}", _rights((mode & stat.S_IRWXU) >> 6)),
         Grant(f"gid:{status.st_gid}", _rights(group & mask)),
         *(
@@ -50,7 +50,7 @@ def grants(descriptor: int, status: os.stat_result) -> tuple[Grant, ...]:
         ),
         Grant("other", _rights(mode & stat.S_IRWXO)),
     ]
-    return tuple(grant for grant in found if grant.rights != "---")
+    return tuple(grant for grant in result if grant.rights != "---")
 
 
 def _entries(descriptor: int) -> list[tuple[int, int, int]]:
@@ -150,10 +150,10 @@ class FilesSource(PoliteSource):
     def _listed(self, path: bytes) -> Sequence[Item]:
         try:
             with os.scandir(path) as entries:
-                found = [_item(path, entry) for entry in sorted(entries, key=lambda entry: entry.name)]
+                result = [_item(path, entry) for entry in sorted(entries, key=lambda entry: entry.name)]
         except OSError as error:
             raise _failure(error) from error
-        return [item for item in found if item is not None]
+        return [item for item in result if item is not None]
 
     def fetch(self, document: Item) -> Fetched:
         """A regular file; never follows a link, never waits for a pipe."""

@@ -71,7 +71,7 @@ class ProfilesSource(PoliteSource):
         target = self._client.target(container.url)
         users, following = page(self._client.get(target), target)
         try:
-            found = [
+            items = [
                 self._document(str(user["LoginName"]))
                 for user in users
                 if user.get("PrincipalType", _PERSON) == _PERSON
@@ -79,8 +79,8 @@ class ProfilesSource(PoliteSource):
         except KeyError as error:
             raise Failure("bad_answer", f"{target} names users without a login", permanent=True) from error
         if following:
-            found.append(self._container(self._client.target(following)))
-        return found
+            items.append(self._container(self._client.target(following)))
+        return items
 
     def fetch(self, document: Item) -> Fetched:
         """One profile."""
@@ -118,13 +118,13 @@ class ProfilesSource(PoliteSource):
 
 def _lines(profile: Mapping[str, Any]) -> str:
     """A profile as text: its own fields, then its properties, those that say something."""
-    said = {
+    answer = {
         name: profile.get(name) for name in ("DisplayName", "AccountName", "Email", "Title", "PersonalUrl")
     }
     properties = profile.get("UserProfileProperties") or []
     properties = properties["results"] if isinstance(properties, Mapping) else properties
     for each in properties:
-        said.setdefault(str(each["Key"]), each.get("Value"))
-    if not any(said.values()):
+        answer.setdefault(str(each["Key"]), each.get("Value"))
+    if not any(answer.values()):
         raise ValueError("it says nothing")
-    return "\n".join(f"{name}: {value}" for name, value in said.items() if value)
+    return "\n".join(f"{name}: {value}" for name, value in answer.items() if value)

@@ -109,18 +109,18 @@ class SharePointSource(PoliteSource):
         entries, following = page(answer, target)
         try:
             if what == "webs":
-                found: list[Item | None] = [self.web(entry) for entry in entries]
+                items: list[Item | None] = [self.web(entry) for entry in entries]
             elif what == "lists":
-                found = [self.library(api, entry) for entry in entries]
+                items = [self.library(api, entry) for entry in entries]
             else:
-                found = list(self.documents(api, list_id, target, entries))
+                items = list(self.documents(api, list_id, target, entries))
             if following:
-                found.append(self.container(self._client.target(following), container.detail))
+                items.append(self.container(self._client.target(following), container.detail))
         except (KeyError, TypeError, AttributeError, UnicodeError) as error:
             raise Failure(
                 "bad_answer", f"{target} has no list of the expected form", permanent=True
             ) from error
-        return [item for item in found if item is not None]
+        return [item for item in items if item is not None]
 
     def fetch(self, document: Item) -> Fetched:
         """The file's bytes, and its access list."""
@@ -322,14 +322,14 @@ class _ChangeLog:
                 target = f"{where}/items?$select={_ITEM_FIELDS}&$top={len(some)}&$filter={chosen}"
                 with _still_there():
                     answer = self._client.get(target)
-                found, _ = page(answer, target)
-                yield from self._source.documents(api, list_id, target, found)
+                result, _ = page(answer, target)
+                yield from self._source.documents(api, list_id, target, result)
 
     def _library(self, api: str, list_id: str) -> Item | None:
         """A list that was changed, or with changed items; None if it is no library, or hidden."""
         with _still_there():
-            found = self._client.get(f"{api}/lists(guid'{list_id}')?$select=Id,Title,Hidden,BaseType")
-        return self._source.library(api, found)
+            result = self._client.get(f"{api}/lists(guid'{list_id}')?$select=Id,Title,Hidden,BaseType")
+        return self._source.library(api, result)
 
     def _api(self, web_id: str) -> str:
         """The path of a web's API. The site's own web needs no question."""
@@ -337,8 +337,8 @@ class _ChangeLog:
         if str(answer.get("Id", "")).lower() == web_id.lower():
             return "/_api/web"
         with _still_there():
-            found = self._client.post(f"/_api/site/openwebbyid('{web_id}')", {})
-        relative = self._client.behind(quote(str(found["ServerRelativeUrl"]), safe="/"))
+            result = self._client.post(f"/_api/site/openwebbyid('{web_id}')", {})
+        relative = self._client.behind(quote(str(result["ServerRelativeUrl"]), safe="/"))
         return f"{relative.rstrip('/')}/_api/web"
 
 

@@ -223,12 +223,12 @@ def descriptor_grants(descriptor: bytes) -> tuple[Grant, ...] | None:
 
     None if it cannot be read: cut off, or with flags or a revision that the library does not know.
     """
-    found = AclPacket()
+    result = AclPacket()
     try:
         *_, list_at = _DESCRIPTOR.unpack_from(descriptor)
         if not list_at:
             return (Grant("S-1-1-0", "0x1f01ff"),)  # no list at all: everyone may do everything
-        found.unpack(descriptor[list_at:])
+        result.unpack(descriptor[list_at:])
     except (struct.error, ValueError):
         return None
     return tuple(
@@ -237,7 +237,7 @@ def descriptor_grants(descriptor: bytes) -> tuple[Grant, ...] | None:
             f"{entry['mask'].get_value():#x}",
             isinstance(entry, AccessAllowedAce),
         )
-        for entry in found["aces"].get_value()
+        for entry in result["aces"].get_value()
         if isinstance(entry, AccessAllowedAce | AccessDeniedAce)
     )
 

@@ -63,11 +63,11 @@ def canonical(url: str) -> str | None:
         if parts.scheme not in _SCHEMES or not parts.hostname or parts.username is not None:
             return None
         host = parts.netloc.lower().removesuffix(_DEFAULT_PORTS[parts.scheme])
-        found: str = canonicalize_url(urlunsplit(parts._replace(netloc=host)))
-        found.encode("ascii")
+        result: str = canonicalize_url(urlunsplit(parts._replace(netloc=host)))
+        result.encode("ascii")
     except ValueError:  # a port that is no number, brackets that do not match, a host that cannot be one
         return None
-    return None if _CONTROL.search(found) else found
+    return None if _CONTROL.search(result) else result
 
 
 class Page:
@@ -88,13 +88,13 @@ class Page:
     def links(self, hrefs: Collection[str]) -> list[str | None]:
         """Where each of them leads."""
         known = self._known
-        found = [known[href] for href in hrefs]
-        if _OF_ITSELF in found:
-            pairs = zip(hrefs, found, strict=True)
-            found = [
+        result = [known[href] for href in hrefs]
+        if _OF_ITSELF in result:
+            pairs = zip(hrefs, result, strict=True)
+            result = [
                 _leads(self._url, href.strip(_SPACE)) if url is _OF_ITSELF else url for href, url in pairs
             ]
-        return found
+        return result
 
 
 class _Links(Memo[str, "str | None"]):
@@ -189,10 +189,10 @@ def entries(content: bytes, where: str) -> list[SitemapEntry]:
     """The addresses of a sitemap, also as text with one address a line. Raises ``Failure`` if it is none."""
     plain = _unpacked(content, where) if content.startswith(_GZIP) else content
     if plain.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_SITEMAP_BEGINNINGS):
-        found = _read(plain.lstrip(), where)
+        result = _read(plain.lstrip(), where)
     else:
-        found = _lines(plain, where)
-    kept = list(islice(found, _MOST_ENTRIES + 1))
+        result = _lines(plain, where)
+    kept = list(islice(result, _MOST_ENTRIES + 1))
     if len(kept) > _MOST_ENTRIES:
         raise _no_sitemap(where, f"it has more than {_MOST_ENTRIES:,} entries")
     return kept
@@ -475,8 +475,8 @@ class _PageReader:
             _note(tag, attributes, self._said)
 
     def close(self) -> _PageTags:
-        said, self._said = self._said, _PageTags()
-        return said
+        answer, self._said = self._said, _PageTags()
+        return answer
 
 
 _PARSER = etree.HTMLParser(encoding="utf-8", target=_PageReader(), huge_tree=True)
@@ -496,12 +496,12 @@ def reading(answer: HttpAnswer, content_type: str, url: str, user_agent: str) ->
     if answer.response.header(b"x-robots-tag"):
         said.words |= _header_words(answer, user_agent)
     page = Page((said.base and Page(url).link(said.base)) or url)
-    found = page.links(said.hrefs)
-    links = follow = dict.fromkeys(filter(None, found))
+    result = page.links(said.hrefs)
+    links = follow = dict.fromkeys(filter(None, result))
     if said.words and said.words & {"nofollow", "none"}:
         follow = {}
     elif said.choosy:
-        pairs = zip(found, said.hrefs.values(), strict=True)
+        pairs = zip(result, said.hrefs.values(), strict=True)
         follow = dict.fromkeys(link for link, followed in pairs if link and followed)
     return PageContent(
         tuple(links),
@@ -513,25 +513,25 @@ def reading(answer: HttpAnswer, content_type: str, url: str, user_agent: str) ->
 
 def _said(body: bytes) -> _PageTags:
     try:
-        said: _PageTags = etree.fromstring(body, _PARSER)
+        tags: _PageTags = etree.fromstring(body, _PARSER)
     except etree.XMLSyntaxError:  # nothing in it that could be an element
         return _PageTags()
-    return said
+    return tags
 
 
-def _note(tag: str, attributes: Mapping[str, str], said: _PageTags) -> None:
+def _note(tag: str, attributes: Mapping[str, str], tags: _PageTags) -> None:
     """Note what something says that is no link: the first ``base`` and ``canonical``, every ``meta``."""
     if tag == "base":
-        said.base = said.base or attributes.get("href", "")
+        tags.base = tags.base or attributes.get("href", "")
     elif tag == "link":
         if "canonical" in attributes.get("rel", "").lower().split():
-            said.canonical = said.canonical or attributes.get("href", "")
+            tags.canonical = tags.canonical or attributes.get("href", "")
     elif attributes.get("name", "").strip().lower() == "robots":
-        said.words |= _words(attributes.get("content", ""))
+        tags.words |= _words(attributes.get("content", ""))
     elif attributes.get("http-equiv", "").strip().lower() == "refresh":
         leads = _REFRESH.match(attributes.get("content", ""))
         if leads:
-            said.hrefs[leads[1].strip()] = True
+            tags.hrefs[leads[1].strip()] = True
 
 
 def _utf8(body: bytes, content_type: str) -> bytes:
@@ -706,7 +706,7 @@ class WebSource:
         known = self._robots(container.url)
         if not known.allow(container.url):
             raise Failure("robots", "robots.txt disallows a sitemap", permanent=True)
-        found = []
+        items = []
         page = Page(container.url)
         for entry in entries(self._ask(container.url).body, container.url):
             url = page.link(entry.url)
@@ -714,10 +714,10 @@ class WebSource:
                 continue
             if entry.is_sitemap:
                 if self._site.scope.has_host(url):
-                    found.append(Item("container", url, _SITEMAP, entry.version))
+                    items.append(Item("container", url, _SITEMAP, entry.version))
             elif self._site.may(url, 0):
-                found.append(Item("document", url, "0", entry.version))
-        return found
+                items.append(Item("document", url, "0", entry.version))
+        return items
 
     def fetch(self, document: Item) -> Fetched:
         """A page or file, its links, and those to crawl."""
@@ -735,15 +735,15 @@ class WebSource:
         content_type = reported(b"content-type")
         if not is_page(content_type, answer.body):
             return Fetched(answer.body, answer.start_ns, answer.end_ns, version=version)
-        said = reading(answer, content_type, url, self._site.source.user_agent)
+        result = reading(answer, content_type, url, self._site.source.user_agent)
         return Fetched(
             answer.body,
             answer.start_ns,
             answer.end_ns,
             version=version,
-            links=said.links,
-            found=self._found(said, url, depth),
-            skipped=self._why_not(said, url),
+            links=result.links,
+            found=self._items_of(result, url, depth),
+            skipped=self._why_not(result, url),
         )
 
     def token(self) -> str | None:
@@ -763,7 +763,7 @@ class WebSource:
 
     def _beginning(self) -> list[Item]:
         robots = self._robots(self._site.start)
-        found = [Item("document", self._site.start, "0")]
+        items = [Item("document", self._site.start, "0")]
         if self._site.source.sitemaps:
             page = Page(self._site.start)
             named = robots.sitemaps or ("/sitemap.xml",)
@@ -772,10 +772,10 @@ class WebSource:
                 for each in named
                 if (url := page.link(each)) is not None and self._site.scope.has_host(url)
             )
-            found += [
+            items += [
                 Item("container", url, _SITEMAP) for url in urls if robots.sitemaps or self._exists(url)
             ]
-        return found
+        return items
 
     def _check_login(self, answer: HttpAnswer) -> None:
         """Raises ``Failure`` where the start moves to an origin that the login is not for."""
@@ -809,27 +809,27 @@ class WebSource:
         if target is None:
             raise Failure("bad_answer", "a redirect to nowhere", permanent=True)
         # At the depth of the page that was redirected: a redirect is no link to follow.
-        found = self._site.linked[target, depth]
+        result = self._site.linked[target, depth]
         return Fetched(
             b"",
             answer.start_ns,
             answer.end_ns,
             links=(target,),
-            found=(found._replace(detail=f"{depth}+{moves + 1}"),) if found else (),
+            found=(result._replace(detail=f"{depth}+{moves + 1}"),) if result else (),
             skipped=f"moved to {target}",
         )
 
-    def _found(self, said: PageContent, url: str, depth: int) -> tuple[Item, ...]:
-        linked, own, next_depth = self._site.linked, said.canonical, depth + 1
-        found = [item for link in said.follow if (item := linked[link, next_depth]) is not None]
+    def _items_of(self, content: PageContent, url: str, depth: int) -> tuple[Item, ...]:
+        linked, own, next_depth = self._site.linked, content.canonical, depth + 1
+        result = [item for link in content.follow if (item := linked[link, next_depth]) is not None]
         if own and own != url and (nearer := linked[own, depth]) is not None:
-            found = [nearer, *(item for item in found if item.url != own)]
-        return tuple(found)
+            result = [nearer, *(item for item in result if item.url != own)]
+        return tuple(result)
 
-    def _why_not(self, said: PageContent, url: str) -> str:
-        if said.noindex:
+    def _why_not(self, content: PageContent, url: str) -> str:
+        if content.noindex:
             return "it asks not to be indexed"
-        own = said.canonical
+        own = content.canonical
         if own and own != url and self._site.may(own, 0) and not self._site.leads_round(url, own):
             self._site.lies_elsewhere(url, own)
             return f"its canonical address is {own}"
@@ -880,16 +880,16 @@ class WebSource:
 
     def _http(self, url: str) -> Http:
         origin = origin_of(url)
-        found = self._https.get(origin)
-        if found is None:
+        http = self._https.get(origin)
+        if http is None:
             if len(self._https) >= _MOST_HOSTS:
                 self._https.pop(next(iter(self._https))).close()
                 self._near = None  # it may have been that one
             headers = {"User-Agent": self._site.source.user_agent, "Accept": "*/*"}
             if origin == self._site.origin:
                 headers |= self._site.login
-            found = self._https[origin] = Http(origin, timeout_s=self._site.timeout_s, headers=headers)
-        return found
+            http = self._https[origin] = Http(origin, timeout_s=self._site.timeout_s, headers=headers)
+        return http
 
 
 def _way(detail: str) -> tuple[int, int]:

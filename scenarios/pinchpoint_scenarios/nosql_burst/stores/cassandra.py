@@ -173,13 +173,13 @@ class CassandraConnection:
     def write(self, rows: Sequence[Row]) -> str:
         if not self._wire.connected and (failure := self._connect()):
             return failure
-        said = self._statements
+        answer = self._statements
         try:
             if len(rows) == 1:
-                self._wire.execute(said.write, said.values(rows[0]), said.write_level, _now_us())
+                self._wire.execute(answer.write, answer.values(rows[0]), answer.write_level, _now_us())
             else:
-                values = [said.values(row) for row in rows]
-                self._wire.batch(said.write, values, said.write_level, _now_us(), logged=said.logged)
+                values = [answer.values(row) for row in rows]
+                self._wire.batch(answer.write, values, answer.write_level, _now_us(), logged=answer.logged)
         except FAILURES as error:
             return self._failed(error)
         return OK
@@ -187,12 +187,14 @@ class CassandraConnection:
     def read(self, items: Sequence[int]) -> tuple[str, list[Fields | None]]:
         if not self._wire.connected and (failure := self._connect()):
             return failure, []
-        said = self._statements
+        answer = self._statements
         try:
-            found = [self._wire.execute(said.read, said.key(item), said.read_level, None) for item in items]
+            result = [
+                self._wire.execute(answer.read, answer.key(item), answer.read_level, None) for item in items
+            ]
         except FAILURES as error:
             return self._failed(error), []
-        return OK, [record(rows) for rows in found]
+        return OK, [record(rows) for rows in result]
 
     def close(self) -> None:
         self._wire.close()
@@ -359,13 +361,13 @@ class Cassandra:
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
         """Write many records, some dozens at once; raises ``ScenarioError`` where one is refused."""
-        said = self._statements
+        answer = self._statements
         with self._client() as session:
-            statement = session.prepare(said.write)
-            statement.consistency_level = said.write_level
+            statement = session.prepare(answer.write)
+            statement.consistency_level = answer.write_level
             remaining, loaded = iter(rows), 0
             while batch := list(itertools.islice(remaining, _LOAD_STEP)):
-                values = [said.values(row) for row in batch]
+                values = [answer.values(row) for row in batch]
                 execute_concurrent_with_args(session, statement, values, concurrency=_LOAD_AT_ONCE)
                 loaded += len(batch)
                 progress(loaded)
@@ -481,8 +483,8 @@ def _settings(session: Any) -> tuple[str, dict[str, str]]:
             rows = [session.execute(query, (name,)).one() for name in names]
         except (InvalidRequest, Unauthorized):
             continue
-        found = {row[0]: row[1] for row in rows if row is not None}
-        return server, {"commitlog_sync": "not known"} | found
+        result = {row[0]: row[1] for row in rows if row is not None}
+        return server, {"commitlog_sync": "not known"} | result
     return "cassandra", {"commitlog_sync": "not known"}
 
 
@@ -540,5 +542,5 @@ class _HoldRows:
         self._run(f"DELETE FROM {self._table} WHERE partition = %s AND item = %s", item)  # noqa: S608 - our own names
 
     def _run(self, statement: str, *values: Any) -> Any:
-        said = SimpleStatement(statement, consistency_level=ConsistencyLevel.QUORUM)
-        return self._session.execute(said, (_HOLDERS, *values))
+        answer = SimpleStatement(statement, consistency_level=ConsistencyLevel.QUORUM)
+        return self._session.execute(answer, (_HOLDERS, *values))

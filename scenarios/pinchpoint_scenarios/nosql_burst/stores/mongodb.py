@@ -319,13 +319,13 @@ class MongoConnection:
         try:
             if len(items) == 1:
                 one = collection.find_one({"_id": items[0]})
-                found = {} if one is None else {items[0]: one}
+                result = {} if one is None else {items[0]: one}
             else:
-                found = {each["_id"]: each for each in collection.find({"_id": {"$in": list(items)}})}
+                result = {each["_id"]: each for each in collection.find({"_id": {"$in": list(items)}})}
         except errors.PyMongoError as error:
             return self._failed(error), []
         self._backoff.succeeded()
-        return OK, [_fields(found.get(item)) for item in items]
+        return OK, [_fields(result.get(item)) for item in items]
 
     def close(self) -> None:
         if self._collection is not None:
@@ -359,11 +359,11 @@ def _ours(collection: Collection[dict[str, Any]]) -> bool:
     return collection.find_one({"_id": MARK, "text": MARKER}) is not None
 
 
-def _fields(found: Mapping[str, Any] | None) -> Fields | None:
-    if found is None:
+def _fields(value: Mapping[str, Any] | None) -> Fields | None:
+    if value is None:
         return None
-    count = sum(name.startswith("field") for name in found)
-    return [bytes(found[f"field{number}"]) for number in range(count)]
+    count = sum(name.startswith("field") for name in value)
+    return [bytes(value[f"field{number}"]) for number in range(count)]
 
 
 def _journals(client: MongoClient[dict[str, Any]]) -> bool | None:
@@ -379,7 +379,7 @@ def _journals(client: MongoClient[dict[str, Any]]) -> bool | None:
 
 def _members(client: MongoClient[dict[str, Any]]) -> int | None:
     """Members of the replica set; None without one, or where a router hides them."""
-    found = client.topology_description
-    if "ReplicaSet" not in found.topology_type_name:
+    result = client.topology_description
+    if "ReplicaSet" not in result.topology_type_name:
         return None
-    return len(found.server_descriptions())
+    return len(result.server_descriptions())

@@ -516,10 +516,10 @@ class Valkey:
         Raises ``ScenarioError`` where keys lie there without our mark, or another run holds it.
         """
         with self._keys() as client:
-            if not self._ours(client) and (found := next(self._batches(client), None)):
+            if not self._ours(client) and (result := next(self._batches(client), None)):
                 raise ScenarioError(
                     f"{place(self._endpoint)}: keys that Pinchpoint did not make start with "
-                    f"{self._prefix!r} (one is {found[0]!r}); rename them, or give the scenario another "
+                    f"{self._prefix!r} (one is {result[0]!r}); rename them, or give the scenario another "
                     "name in the plan"
                 )
             self._hold.take(self._entry(client), over=take_over)
@@ -663,13 +663,13 @@ class Valkey:
 
     def _without_master(self) -> EndpointUnreachable:
         """Why the Sentinels named no master."""
-        master, known, said = self._url.master, set[str](), ""
+        master, known, answer = self._url.master, set[str](), ""
         for node in self._url.nodes:
             client = valkey.Valkey(**node._asdict(), **self._sentinel_options())
             try:
                 known |= cast("Any", client).sentinel_masters().keys()
             except exceptions.ValkeyError as error:
-                said = said or without_secrets(str(error), self._endpoint)
+                answer = answer or without_secrets(str(error), self._endpoint)
             finally:
                 cast("Any", client).close()
         if master in known:
@@ -680,16 +680,16 @@ class Valkey:
             return unreachable(self._endpoint, cause, f"known to them: {', '.join(sorted(known))}")
         return unreachable(
             self._endpoint,
-            f"no Sentinel answered ({said})",
+            f"no Sentinel answered ({answer})",
             "start them, or correct hosts, ports and sentinel_password in farm.yaml",
         )
 
     def _settings(self, client: valkey.Valkey) -> dict[str, str]:
         try:  # one by one: several in one command are known from Redis 7 on
-            found = [cast("dict[str, str]", client.config_get(name)).get(name) for name in _SETTINGS]
+            result = [cast("dict[str, str]", client.config_get(name)).get(name) for name in _SETTINGS]
         except exceptions.ResponseError:  # renamed, or denied to this user: many hosted servers do
-            found = [None] * len(_SETTINGS)
-        return {name: value or _NOT_KNOWN for name, value in zip(_SETTINGS, found, strict=True)}
+            result = [None] * len(_SETTINGS)
+        return {name: value or _NOT_KNOWN for name, value in zip(_SETTINGS, result, strict=True)}
 
     def _weaker(self, settings: Mapping[str, str]) -> Iterator[str]:
         """What makes an acknowledged write less than durable, or takes it away again."""
@@ -719,8 +719,8 @@ class Valkey:
         """The keys under our prefix but the mark and the hold."""
         escaped = re.sub(r"([*?\[\]\\])", r"\\\1", self._prefix)
         own = {(self._prefix + name).encode() for name in (MARK, HOLDER)}
-        found = client.scan_iter(match=escaped + "*", count=_BATCH_KEYS)
-        keys = (key for key in found if key not in own)
+        result = client.scan_iter(match=escaped + "*", count=_BATCH_KEYS)
+        keys = (key for key in result if key not in own)
         while batch := list(islice(keys, _BATCH_KEYS)):
             yield batch
 
@@ -744,18 +744,18 @@ class _HoldKey:
         if over:
             self._client.unlink(self._key)
         while True:  # repeated only if an entry is removed between two commands
-            found = cast("bytes | None", self._client.get(self._key))
-            if found is not None:
-                return None if found == holder.encode() else found.decode(errors="replace")
+            result = cast("bytes | None", self._client.get(self._key))
+            if result is not None:
+                return None if result == holder.encode() else result.decode(errors="replace")
             if self._client.set(self._key, holder, nx=True):
                 return None
 
     def leave(self, holder: str) -> str | None:
-        found = cast("bytes | None", self._client.get(self._key))
-        if found == holder.encode():
+        result = cast("bytes | None", self._client.get(self._key))
+        if result == holder.encode():
             self._client.unlink(self._key)
             return None
-        return None if found is None else found.decode(errors="replace")
+        return None if result is None else result.decode(errors="replace")
 
 
 class ValkeyConnection:

@@ -34,8 +34,8 @@ def statement(text: str) -> Callable[[SqlConnection, Drawn], int]:
 
 def number(connection: SqlConnection, text: str, drawn: Drawn = ()) -> int:
     """The first value of a query's only row; 0 if it has none."""
-    found = connection.execute(text, drawn).fetchone()
-    return int(found[0]) if found else 0
+    result = connection.execute(text, drawn).fetchone()
+    return int(result[0]) if result else 0
 
 
 def counting(text: str) -> Callable[[SqlConnection, Drawn], int]:

@@ -52,7 +52,7 @@ class BonnieCsv:
         return any(_is_line(line) for line in head.splitlines()[:-1] or [head])
 
     def read(self, text: str) -> ResultFile:
-        found = ResultFile("bonnie++", None)
+        file = ResultFile("bonnie++", None)
         for at, line in enumerate(text.splitlines(), 1):
             if not re.match(r"\d+\.\d+\w*,", line.strip()):
                 continue
@@ -68,13 +68,13 @@ class BonnieCsv:
                 raise ForeignFileError(
                     f"it has {len(fields)} fields; the format {fields[0]} has {many}: the line is cut off", at
                 )
-            _line(fields, found, at)
-        if not found.results:
+            _line(fields, file, at)
+        if not file.results:
             raise ForeignFileError(
                 "no line of bonnie++'s CSV was found; it is the last line that bonnie++ prints and begins "
                 "with 1.98, for example. Its tables in text and HTML are not read: they have fewer figures"
             )
-        return found
+        return file
 
 
 def _is_line(line: str) -> bool:
@@ -82,15 +82,15 @@ def _is_line(line: str) -> bool:
     return fields[0].strip() in FORMATS and len(fields) > 20
 
 
-def _line(fields: Sequence[str], found: ResultFile, at: int) -> None:
-    if found.host not in (None, fields[2]):
+def _line(fields: Sequence[str], file: ResultFile, at: int) -> None:
+    if file.host not in (None, fields[2]):
         raise ForeignFileError(
-            f"it is of several machines ({found.host}, {fields[2]}); import them one by one", at
+            f"it is of several machines ({file.host}, {fields[2]}); import them one by one", at
         )
-    found.version, found.host = fields[1], fields[2]
+    file.version, file.host = fields[1], fields[2]
     size = _SIZES.fullmatch(fields[5])
     if size:
-        found.size_bytes = whole(size[1], "file_size", at) * _UNITS[size[2]]
+        file.size_bytes = whole(size[1], "file_size", at) * _UNITS[size[2]]
     shift = len(fields) - FORMATS["1.98"]
     for name, (place, longest) in (*THROUGHPUT.items(), *FILES.items()):
         text = fields[place + shift]
@@ -98,7 +98,7 @@ def _line(fields: Sequence[str], found: ResultFile, at: int) -> None:
         if not text:
             continue
         if text.startswith(TOO_FAST):
-            found.results.append(
+            file.results.append(
                 CellResult(
                     cell,
                     None,
@@ -106,8 +106,8 @@ def _line(fields: Sequence[str], found: ResultFile, at: int) -> None:
                 )
             )
             continue
-        found.results.append(CellResult(cell, figure(name, number(text, name, at), fields[longest + shift])))
-    found.note(NO_DIRECT.format(what="bonnie++", how="it never is"))
+        file.results.append(CellResult(cell, figure(name, number(text, name, at), fields[longest + shift])))
+    file.note(NO_DIRECT.format(what="bonnie++", how="it never is"))
 
 
 def figure(name: str, value: float, longest: str) -> CellFigures:
@@ -125,5 +125,5 @@ def figure(name: str, value: float, longest: str) -> CellFigures:
 
 
 def _seconds(text: str) -> float | None:
-    found = _LATENCY.fullmatch(text)
-    return int(found[1]) * _TIMES[found[2]] if found else None
+    match = _LATENCY.fullmatch(text)
+    return int(match[1]) * _TIMES[match[2]] if match else None

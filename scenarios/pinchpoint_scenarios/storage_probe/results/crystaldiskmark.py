@@ -60,7 +60,7 @@ class CrystalDiskMark:
             raise ForeignFileError(
                 f"it is of CrystalDiskMark {head[1]}; supported: versions 5 to 9; use a newer one"
             )
-        found = ResultFile("CrystalDiskMark", head[1])
+        file = ResultFile("CrystalDiskMark", head[1])
         lines = text.splitlines()
         seconds = next((float(lasts[1]) for line in lines if (lasts := _LASTS.search(line))), _SECONDS)
         started = _date(lines)
@@ -69,27 +69,27 @@ class CrystalDiskMark:
             if match := _SECTION.match(line.strip()):
                 section = _way(match[1], match[2])
             elif match := _BLOCKS.match(line) or _NAMED.match(line):
-                found.results.append(_result(match, section, seconds, started, at))
+                file.results.append(_result(match, section, seconds, started, at))
             elif match := _TEST.match(line):
-                _test(match, found, at)
-        if not found.results:
+                _test(match, file, at)
+        if not file.results:
             raise ForeignFileError(
                 "no line with MB/s was found: the text is cut off; save it again after the test"
             )
-        if found.size_bytes is None:
+        if file.size_bytes is None:
             raise ForeignFileError(
                 "no line `Test: SIZE` was found below the figures: the text is cut off; save it again"
             )
-        return found
+        return file
 
 
-def _test(match: re.Match[str], found: ResultFile, line: int) -> None:
+def _test(match: re.Match[str], file: ResultFile, line: int) -> None:
     """``Test: 1 GiB (x5) [F: 0% (0/119GiB)]``: size, drive, repetitions."""
-    found.size_bytes = whole(match["size"], "Test", line) * _UNITS[match["unit"]]
+    file.size_bytes = whole(match["size"], "Test", line) * _UNITS[match["unit"]]
     if drive := _DRIVE.search(match["rest"]):
-        found.paths.append(drive[1])
+        file.paths.append(drive[1])
     if (many := _REPEATED.search(match["rest"])) and many[1] != "1":
-        found.note(f"CrystalDiskMark reports the best of {many[1]} repetitions, not their spread")
+        file.note(f"CrystalDiskMark reports the best of {many[1]} repetitions, not their spread")
 
 
 def _way(name: str, reads: str | None) -> tuple[str, float]:

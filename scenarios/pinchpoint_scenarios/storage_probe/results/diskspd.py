@@ -33,8 +33,8 @@ class DiskSpdXml:
 
     def read(self, text: str) -> ResultFile:
         root = _root(text)
-        found = ResultFile("DiskSpd", root.findtext("System/Tool/Version"))
-        found.host = root.findtext("System/ComputerName") or None
+        file = ResultFile("DiskSpd", root.findtext("System/Tool/Version"))
+        file.host = root.findtext("System/ComputerName") or None
         asked = root.findall("Profile/TimeSpans/TimeSpan")
         spans = root.findall("TimeSpan")
         if not spans:
@@ -48,8 +48,8 @@ class DiskSpdXml:
             )
         started = _time(root.findtext("System/RunTime"))
         for profile, span in zip(asked, spans, strict=False):
-            found.results.append(_span(profile, span, started, found))
-        return found
+            file.results.append(_span(profile, span, started, file))
+        return file
 
 
 def _root(text: str) -> Element:
@@ -71,7 +71,7 @@ def _root(text: str) -> Element:
         ) from error
 
 
-def _span(profile: Element, span: Element, started: datetime | None, found: ResultFile) -> CellResult:
+def _span(profile: Element, span: Element, started: datetime | None, file: ResultFile) -> CellResult:
     """One time span. Raises ForeignFileError."""
     targets = profile.findall("Targets/Target")
     if not targets:
@@ -81,15 +81,15 @@ def _span(profile: Element, span: Element, started: datetime | None, found: Resu
     cell = _cell(profile, targets)
     for target in targets:
         path = target.findtext("Path") or ""
-        if path and path not in found.paths:
-            found.paths.append(path)
+        if path and path not in file.paths:
+            file.paths.append(path)
         if not _direct(target):
-            found.note(NO_DIRECT.format(what=cell.name, how="without -Sh, -Su or -h"))
+            file.note(NO_DIRECT.format(what=cell.name, how="without -Sh, -Su or -h"))
     if (why := span.findtext("Error")) is not None:
         return CellResult(cell, None, started, " ".join(why.split()))
     done = span.findall("Thread/Target")
     sizes = [whole(one.findtext("FileSize"), "FileSize") for one in done if one.findtext("FileSize")]
-    found.size_bytes = max([*sizes, found.size_bytes or 0]) or None
+    file.size_bytes = max([*sizes, file.size_bytes or 0]) or None
     rates = [one for one in targets if number(one.findtext("Throughput") or 0, "Throughput")]
     if rates:
         unit = (

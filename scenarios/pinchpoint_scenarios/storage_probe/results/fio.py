@@ -46,16 +46,16 @@ class FioJson:
         return bool(re.search(r'\{\s*"fio version"\s*:', head))
 
     def read(self, text: str) -> ResultFile:
-        said = _json(text)
-        found = ResultFile("fio", str(said.get("fio version") or "") or None)
-        jobs = said.get("jobs")
+        answer = _json(text)
+        file = ResultFile("fio", str(answer.get("fio version") or "") or None)
+        jobs = answer.get("jobs")
         if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
             raise ForeignFileError(
                 "it has no list `jobs`; allowed: what fio writes with --output-format=json"
             )
-        given = said.get("global options")
+        given = answer.get("global options")
         common = given if isinstance(given, dict) else {}
-        stamp = said.get("timestamp")
+        stamp = answer.get("timestamp")
         started = (
             datetime.fromtimestamp(stamp, UTC) if isinstance(stamp, int) and 0 < stamp < _YEAR_2242 else None
         )
@@ -63,13 +63,13 @@ class FioJson:
         for job in jobs:
             groups.setdefault((str(job.get("groupid")), str(job.get("jobname"))), []).append(job)
         for (group, name), same in groups.items():
-            found.results.append(_result(name, same, common, started, found))
+            file.results.append(_result(name, same, common, started, file))
             if sum(each == group for each, _ in groups) > 1:
-                found.note(
+                file.note(
                     "jobs of one group ran at the same time, so each shows what the others left of the disk: "
                     + ", ".join(one for each, one in groups if each == group)
                 )
-        return found
+        return file
 
 
 def _json(text: str) -> Mapping[str, Any]:
@@ -80,7 +80,7 @@ def _json(text: str) -> Mapping[str, Any]:
             'no `"fio version"` was found; allowed: what fio writes with --output-format=json'
         )
     try:
-        said, _ = json.JSONDecoder().raw_decode(legible.whole([text[begins.start() :]]))
+        answer, _ = json.JSONDecoder().raw_decode(legible.whole([text[begins.start() :]]))
     except (ValueError, RecursionError) as error:
         line = text.count("\n", 0, begins.start()) + getattr(error, "lineno", 1)
         raise ForeignFileError(
@@ -88,7 +88,7 @@ def _json(text: str) -> Mapping[str, Any]:
             "again",
             line,
         ) from error
-    return cast("Mapping[str, Any]", said)
+    return cast("Mapping[str, Any]", answer)
 
 
 def _result(
@@ -96,28 +96,28 @@ def _result(
     jobs: Sequence[Mapping[str, Any]],
     common: Mapping[str, Any],
     started: datetime | None,
-    found: ResultFile,
+    file: ResultFile,
 ) -> CellResult:
     own = jobs[0].get("job options")
     options = {**common, **own} if isinstance(own, dict) else dict(common)
     for place in ("filename", "directory"):
         path = str(options.get(place) or "")
-        if path and path not in found.paths:
-            found.paths.append(path)
+        if path and path not in file.paths:
+            file.paths.append(path)
     if match := _SIZE.fullmatch(str(options.get("size", ""))):
-        found.size_bytes = whole(match[1], "size") * _UNITS[match[2].lower()]
+        file.size_bytes = whole(match[1], "size") * _UNITS[match[2].lower()]
     failed = next((job["error"] for job in jobs if job.get("error")), None)
     ways = [_way(job, way, name) for job in jobs for way in ("read", "write")]
     cell = _cell(name, options, len(jobs))
     if options and str(options.get("direct", "0")) == "0":
-        found.note(NO_DIRECT.format(what=name, how="without direct=1"))
+        file.note(NO_DIRECT.format(what=name, how="without direct=1"))
     if failed is not None:
         return CellResult(cell, None, started, f"fio: error {failed} in job {name}")
     if limits := [f"{key}={options[key]}" for key in _LIMITS if str(options.get(key, "0")) != "0"]:
         return CellResult(cell, None, started, LIMITED.format(rate=", ".join(limits)))
     if not any(way["ios"] or way["bytes_per_s"] for way in ways):
         return CellResult(cell, None, started, f"job {name} read and wrote nothing")
-    return CellResult(cell, _measured(ways, found), started)
+    return CellResult(cell, _measured(ways, file), started)
 
 
 def _way(job: Mapping[str, Any], way: str, name: str) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _figures(given: object, name: str) -> dict[float, float]:
     return {number(at, f"{name}: latency"): number(each, f"{name}: latency") for at, each in given.items()}
 
 
-def _measured(ways: Sequence[Mapping[str, Any]], found: ResultFile) -> CellFigures:
+def _measured(ways: Sequence[Mapping[str, Any]], file: ResultFile) -> CellFigures:
     """All jobs of a cell: rates add up, means are weighted, percentiles are of one direction or of bins."""
     done = [way for way in ways if way["ios"]]
     many = sum(way["ios"] for way in done)
@@ -177,12 +177,12 @@ def _measured(ways: Sequence[Mapping[str, Any]], found: ResultFile) -> CellFigur
     elif len(done) == 1 and done[0]["percentiles"]:
         times = percentiles(done[0]["percentiles"], int(many), done[0]["max_s"])
     elif len(done) > 1:
-        found.note(
+        file.note(
             "percentiles of reads and writes, or of several jobs, cannot be put together: not measured "
             "(fio reports all I/Os with --output-format=json+)"
         )
     if times and any(way["completion"] for way in done):
-        found.note("percentiles are of completion latency (clat), which lacks the time to submit an I/O")
+        file.note("percentiles are of completion latency (clat), which lacks the time to submit an I/O")
     means = [(way["mean_s"], way["ios"]) for way in done if way["mean_s"] is not None]
     known = sum(count for _, count in means)
 

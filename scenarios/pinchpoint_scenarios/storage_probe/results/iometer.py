@@ -54,16 +54,16 @@ class _Header:
     name: str = ""
     started: datetime | None = None
 
-    def line(self, line: str, before: str, found: ResultFile, at: int) -> None:
+    def line(self, line: str, before: str, file: ResultFile, at: int) -> None:
         """Take one line. Raises ForeignFileError."""
         if line.startswith(_TABLE):
             self.header = _header(line, at)
         elif line.startswith(("ALL,", "DISK,")):
-            _row(line, self.header, self.specs, self.started, found, at)
+            _row(line, self.header, self.specs, self.started, file, at)
         elif line.startswith("'"):
             return
         elif before == _VERSION:
-            found.version = line
+            file.version = line
         elif before == _STAMP:
             self.started = _time(line)
         elif before.startswith(_SPEC):
@@ -86,18 +86,18 @@ class IometerCsv:
         return head.lstrip("\ufeff \r\n").startswith("'Test Type,Test Description")
 
     def read(self, text: str) -> ResultFile:
-        found = ResultFile("Iometer", None)
+        file = ResultFile("Iometer", None)
         seen = _Header()
         before = ""
         for at, line in enumerate((each.strip() for each in text.splitlines()), 1):
-            seen.line(line, before, found, at)
+            seen.line(line, before, file, at)
             before = line
-        if not found.results:
+        if not file.results:
             raise ForeignFileError(
                 "no row `ALL,All,...` with results was found: the file is cut off, or no test ended; export "
                 "results.csv again"
             )
-        return found
+        return file
 
 
 def _header(line: str, at: int) -> Sequence[str]:
@@ -117,7 +117,7 @@ def _row(
     header: Sequence[str],
     specs: Mapping[str, _Spec],
     started: datetime | None,
-    found: ResultFile,
+    file: ResultFile,
     at: int,
 ) -> None:
     if not header:
@@ -136,12 +136,12 @@ def _row(
         )
     row = dict(zip(header, cells, strict=True))
     if row["Target Type"] == "DISK":
-        if row["Target Name"] not in found.paths:
-            found.paths.append(row["Target Name"])
+        if row["Target Name"] not in file.paths:
+            file.paths.append(row["Target Name"])
         if sectors := row.get("Maximum Size"):
-            found.size_bytes = whole(sectors, "Maximum Size", at) * _SECTOR or found.size_bytes
+            file.size_bytes = whole(sectors, "Maximum Size", at) * _SECTOR or file.size_bytes
         return
-    found.results.append(
+    file.results.append(
         _result(row, specs.get(row["Access Specification Name"].strip(), _Spec()), started, at)
     )
 

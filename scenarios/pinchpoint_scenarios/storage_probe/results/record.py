@@ -90,7 +90,7 @@ def percentiles(values_s: Mapping[float, float], many: int, longest_s: float | N
         many: I/Os in all.
         longest_s: what those beyond the last percentile took; None: not reported.
     """
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     before = 0
     shares = {round(percent / 100, 12): value_s for percent, value_s in values_s.items()}
     if shares and max(shares) < 1:
@@ -99,9 +99,9 @@ def percentiles(values_s: Mapping[float, float], many: int, longest_s: float | N
         until = min(many, math.ceil(share * many))
         if until > before:
             place = round(value_s * 1e9)
-            found[place] = found.get(place, 0) + until - before
+            result[place] = result.get(place, 0) + until - before
             before = until
-    return found
+    return result
 
 
 _LARGEST = 1e18

@@ -40,11 +40,11 @@ class Bonnie:
         """The CSV; a figure that was too fast to measure has no cell."""
         fields = line(stdout, stderr)
         places = FILES if job.options["small_files"] else THROUGHPUT
-        found = {}
+        figures = {}
         for cell, (name, (at, longest)) in zip(job.cells, places.items(), strict=True):
             if fields[at] and not fields[at].startswith(TOO_FAST):
-                found[cell] = figure(name, float(fields[at]), fields[longest])
-        return found
+                figures[cell] = figure(name, float(fields[at]), fields[longest])
+        return figures
 
     def why(self, stdout: str, stderr: str) -> str:
         """Its last line."""

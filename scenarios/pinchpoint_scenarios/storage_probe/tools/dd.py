@@ -55,10 +55,10 @@ class Dd:
 
 def copied(stderr: str) -> tuple[int, float]:
     """(bytes, seconds) of dd's last line. Raises ``ToolFailed``."""
-    found = _SAID.search(stderr)
-    if found is None or float(found[2]) <= 0:
+    match = _SAID.search(stderr)
+    if match is None or float(match[2]) <= 0:
         raise ToolFailed(f"dd did not say how much it copied in what time: {last_words(stderr)}")
-    return int(found[1]), float(found[2])
+    return int(match[1]), float(match[2])
 
 
 def _blocks(place: ProbePlace) -> list[str]:

@@ -127,8 +127,8 @@ def measured(
     ends
     with it: 18 of 116 ms each in 2 s are 8.6 a second, not 9.
     """
-    found = job_of(stdout, stderr)
-    ways = [found["read"], found["write"]]
+    result = job_of(stdout, stderr)
+    ways = [result["read"], result["write"]]
     times: dict[int, int] = {}
     for way in ways:
         for value, count in (way["lat_ns"].get("bins") or {}).items():
@@ -162,8 +162,8 @@ def job_of(stdout: str, stderr: str) -> Mapping[str, Any]:
         ) from error
     if job["error"]:
         raise ToolFailed(f"fio: error {job['error']}: {last_words(stderr, stdout[:begins])}")
-    found: Mapping[str, Any] = job
-    return found
+    result: Mapping[str, Any] = job
+    return result
 
 
 def course(iops_log: str, latency_log: str, step_s: float) -> CellSeries | None:
@@ -189,12 +189,12 @@ def course(iops_log: str, latency_log: str, step_s: float) -> CellSeries | None:
 
 def _by_step(log: str, step_s: float) -> dict[int, dict[str, list[float]]]:
     """Step -> direction -> each thread's value."""
-    found: dict[int, dict[str, list[float]]] = {}
+    result: dict[int, dict[str, list[float]]] = {}
     for line in log.splitlines():
         time_ms, value, way, *_ = (part.strip() for part in line.split(","))
-        of_step = found.setdefault(round(float(time_ms) / 1000 / step_s), {})
+        of_step = result.setdefault(round(float(time_ms) / 1000 / step_s), {})
         of_step.setdefault(way, []).append(float(value))
-    return found
+    return result
 
 
 def _taken(path: Path) -> str:

@@ -47,7 +47,7 @@ class Hdparm:
 
 def timed(stdout: str, stderr: str) -> tuple[int, float]:
     """(bytes, seconds) that hdparm prints. Raises ``ToolFailed``."""
-    found = _SAID.search(stdout)
-    if found is None or float(found[2]) <= 0:
+    match = _SAID.search(stdout)
+    if match is None or float(match[2]) <= 0:
         raise ToolFailed(f"hdparm did not say how much it read: {last_words(stderr, stdout)}")
-    return int(found[1]) * _MIB, float(found[2])
+    return int(match[1]) * _MIB, float(match[2])

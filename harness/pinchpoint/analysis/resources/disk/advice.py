@@ -56,16 +56,16 @@ class Held:
     rates: Rates
 
 
-def about_disk(basis: AdviceInputs, found: DiskMeasures) -> Iterator[Advice]:
+def about_disk(basis: AdviceInputs, measures: DiskMeasures) -> Iterator[Advice]:
     """What to do about the disk that limits."""
     first = basis.first
-    held = _held(first.resource, found)
+    held = _held(first.resource, measures)
     if first.resource.whole is not None:
         yield from _machine(basis, held)
         return
-    yield from BY_KIND[first.kind](basis, found, held)
+    yield from BY_KIND[first.kind](basis, measures, held)
     if first.contradicted:
-        yield _wrong(first.kind, found, held)
+        yield _wrong(first.kind, measures, held)
     elif first.resource.limits is None and first.kind in NEEDS_A_CAP:
         yield measure_it(first.kind, held.target, first.resource.role or "")
 
@@ -81,7 +81,7 @@ def measure_it(kind: Kind, target: str, role: str) -> Advice:
     return advise(kind, target, what, Gain(None, None, why), text=f"{capitalised(why)}. {what}.")
 
 
-def _held(resource: Resource, found: DiskMeasures) -> Held:
+def _held(resource: Resource, measures: DiskMeasures) -> Held:
     role = resource.roles[0] if resource.roles else None
     name = resource.whole or (role.profile if role else None)
     names = [f"{one.tier}.{one.role}" for one in resource.roles if resource.whole is None]
@@ -90,12 +90,12 @@ def _held(resource: Resource, found: DiskMeasures) -> Held:
         target=target,
         profile=known(name),
         stripes=role.stripes if role and resource.whole is None else 1,
-        rates=Rates(found.io or 0.0, found.bytes or 0.0),
+        rates=Rates(measures.io or 0.0, measures.bytes or 0.0),
     )
 
 
-def _wrong(kind: Kind, found: DiskMeasures, held: Held) -> Advice:
-    what = f"Correct what {FARM} declares of {held.target}: {level_words(found)}, and that is its limit"
+def _wrong(kind: Kind, measures: DiskMeasures, held: Held) -> Advice:
+    what = f"Correct what {FARM} declares of {held.target}: {level_words(measures)}, and that is its limit"
     gain = Gain(None, None, "a correction changes no throughput")
     return advise(kind, held.target, what, gain, text=f"{what}.")
 
@@ -103,10 +103,10 @@ def _wrong(kind: Kind, found: DiskMeasures, held: Held) -> Advice:
 # ---- at a cap -----------------------------------------------------------------------------------
 
 
-def _cap(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _cap(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator[Advice]:
     """A type of the catalogue, and the same one striped; in figures where no type was declared."""
     if held.profile is None or basis.first.contradicted:
-        yield _faster(basis, found, held)
+        yield _faster(basis, measures, held)
         return
     need = basis.need or AT_LEAST * basis.now
     better = larger(held.profile, held.rates, need, held.stripes)
@@ -116,7 +116,7 @@ def _cap(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advic
     if count is not None:
         yield _put_on(basis, held, held.profile, count)
     if better is None and count is None:
-        yield _faster(basis, found, held)
+        yield _faster(basis, measures, held)
 
 
 def _put_on(basis: AdviceInputs, held: Held, entry: Profile, count: int) -> Advice:
@@ -153,22 +153,22 @@ def _beyond(basis: AdviceInputs) -> str:
     return f" (the machine {machine.resource.instance} is limited to {caps} for all its disks)"
 
 
-def _faster(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Advice:
+def _faster(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Advice:
     """Advice in figures, because no type was declared or the declared one is wrong."""
     limits = basis.first.resource.limits
-    more, gain = _as_fast(basis, found, held)
-    said = limits_words(limits.iops, limits.bytes_per_s) if limits and not basis.first.contradicted else ""
-    now = f"now {said}" if said else level_words(found)
+    more, gain = _as_fast(basis, measures, held)
+    answer = limits_words(limits.iops, limits.bytes_per_s) if limits and not basis.first.contradicted else ""
+    now = f"now {answer}" if answer else level_words(measures)
     what = f"Put {held.target} on a faster disk{more} ({now}){_beyond(basis)}"
     return advise(basis.first.kind, held.target, what, gain)
 
 
-def _as_fast(basis: AdviceInputs, found: DiskMeasures, held: Held) -> tuple[str, Gain]:
+def _as_fast(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> tuple[str, Gain]:
     """(rates that carry the load until something else limits, else twice those of now, in words; gain)."""
     bound = basis.until()
     # Beyond what this disk would let through, which need not be used up now.
     times = (1 + bound.ratio) * basis.now if bound.ratio else AT_LEAST
-    if found.binding == "io":
+    if measures.binding == "io":
         io = float(f"{held.rates.io * times:.3g}")
         words, gain = limits_words(io, None), basis.by(f"{basis.disk_target}.iops={io:g}")
     else:
@@ -179,20 +179,20 @@ def _as_fast(basis: AdviceInputs, found: DiskMeasures, held: Held) -> tuple[str,
     return f", for {words}" if bound.ratio else "", bound
 
 
-def _twice_as_fast(basis: AdviceInputs, found: DiskMeasures) -> Gain | None:
+def _twice_as_fast(basis: AdviceInputs, measures: DiskMeasures) -> Gain | None:
     """A device that takes half the time for each I/O does twice the number; None if that is not known."""
-    each_s, name = _each_s(basis.first.resource, found)[1], basis.disk_target
-    if each_s is None or found.io is None:
+    each_s, name = _each_s(basis.first.resource, measures)[1], basis.disk_target
+    if each_s is None or measures.io is None:
         return None
     halved = f"{name}.latency={each_s * 1000 / AT_LEAST:.3g}ms"
-    return basis.by(f"{name}.iops={found.io * AT_LEAST:.3g}", halved)
+    return basis.by(f"{name}.iops={measures.io * AT_LEAST:.3g}", halved)
 
 
-def _each_s(resource: Resource, found: DiskMeasures) -> tuple[str, float | None]:
+def _each_s(resource: Resource, measures: DiskMeasures) -> tuple[str, float | None]:
     """(``read`` or ``write``, whichever it does more of; what one takes)."""
-    if at_least(found.reads_ratio, MOSTLY_READS):
-        return "read", found.read_s
-    return "write", write_and_flush_s(resource, found)
+    if at_least(measures.reads_ratio, MOSTLY_READS):
+        return "read", measures.read_s
+    return "write", write_and_flush_s(resource, measures)
 
 
 def _machine(basis: AdviceInputs, held: Held) -> Iterator[Advice]:
@@ -221,20 +221,20 @@ def _machine(basis: AdviceInputs, held: Held) -> Iterator[Advice]:
 # ---- other ways ---------------------------------------------------------------------------------
 
 
-def _device(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _device(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator[Advice]:
     """The device itself ends: only another one, or several of it, do more."""
-    rate = units.per_second(found.io)
+    rate = units.per_second(measures.io)
     does = f"this one does {rate} at any queue depth"
-    gain = _twice_as_fast(basis, found) or basis.until()
+    gain = _twice_as_fast(basis, measures) or basis.until()
     what = f"Put {held.target} on a faster device, or stripe several: {does}"
     yield advise("disk_device", held.target, what, gain)
 
 
-def _burst(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _burst(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator[Advice]:
     """A type whose base rate is that of the credits, or higher than the present base rate."""
     shift = basis.first.resource.shift
     if shift is None or not fell(shift):
-        yield from _cap(basis, found, held)
+        yield from _cap(basis, measures, held)
         return
     ratio = shift.before / shift.after
     if shift.of == "bytes":
@@ -281,20 +281,25 @@ def _warm_up(basis: AdviceInputs, _found: DiskMeasures, held: Held) -> Iterator[
     yield advise("disk_warm_up", held.target, what, Gain(None, basis.until().limit, why))
 
 
-def _concurrency(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _concurrency(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator[Advice]:
     """Advice: more I/Os at the same time; a log, which writes one after the other, needs lower latency."""
     resource = basis.first.resource
     if resource.commit_path or resource.role in COMMIT_ROLES:
-        yield from _latency(basis, found, held)
+        yield from _latency(basis, measures, held)
         return
-    way = "reads" if at_least(found.reads_ratio, MOSTLY_READS) else "writes"
-    outstanding = f"{found.outstanding:.2g} outstanding now" if found.outstanding is not None else "few now"
+    way = "reads" if at_least(measures.reads_ratio, MOSTLY_READS) else "writes"
+    outstanding = (
+        f"{measures.outstanding:.2g} outstanding now" if measures.outstanding is not None else "few now"
+    )
     what = f"Have {resource.tiers[0]} issue more {way} to {held.target} at the same time ({outstanding})"
-    own, whose = (1 / found.utilisation if found.utilisation else None), "the declared limit of that disk"
-    if own is None and resource.roles and found.io:
+    own, whose = (
+        (1 / measures.utilisation if measures.utilisation else None),
+        "the declared limit of that disk",
+    )
+    if own is None and resource.roles and measures.io:
         probed = most_per_s(resource.roles[0].curve)
         own, whose = (
-            (max(1.0, probed / found.io) if probed else None),
+            (max(1.0, probed / measures.io) if probed else None),
             "the rate that a probe measured on that disk",
         )
     if own is None:
@@ -316,10 +321,10 @@ def _unclear(basis: AdviceInputs, _: DiskMeasures, held: Held) -> Iterator[Advic
         )
 
 
-def _latency(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _latency(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator[Advice]:
     """The response time with the latency of another disk, for the share that waits for this one."""
     resource, kind = basis.first.resource, basis.first.kind
-    each, now_s = _each_s(resource, found)
+    each, now_s = _each_s(resource, measures)
     named = _unpublished(held.profile)
     for name, latency_s in _other_latencies(basis, now_s):
         what = (
@@ -370,9 +375,9 @@ def _other_latencies(basis: AdviceInputs, now_s: float | None) -> Iterator[tuple
     others = {}
     for one in basis.case.resources:
         if one.is_device and one.key != first.key:
-            found = measure_disk(one, stage.rows)
-            taken = write_and_flush_s(one, found)
-            if taken is not None and taken < now_s and found.io:
+            result = measure_disk(one, stage.rows)
+            taken = write_and_flush_s(one, result)
+            if taken is not None and taken < now_s and result.io:
                 role = one.roles[0]
                 same_kind = (role.tier, role.role) == (first.roles[0].tier, first.role)
                 others[f"{role.tier}.{role.role} {f'on {role.host}' if same_kind else 'here'}"] = taken

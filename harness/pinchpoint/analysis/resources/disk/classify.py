@@ -43,61 +43,62 @@ HALF = 0.5
 AT_A_LEVEL = ("disk_cap", "disk_device")
 """Kinds that are compared with a declared limit; burst credits exceed it by design."""
 
-USED_UP = ("disk_cap", "disk_burst_exhausted")
+SATURATED = ("disk_cap", "disk_burst_exhausted")
 """Kinds that are reported even if no session waits: the disk is at its cap. Slowness matters only to sessions
 that wait."""
 
 
-def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> DiskState:
+def disk_state(resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> DiskState:
     """Answer the questions of ``DiskState``."""
-    wait, scenario = waited(resource, found, flows)
-    reading = at_least(found.reads_ratio, MOSTLY_READS) and not resource.commit_path
-    return state_of(resource, found, wait, scenario, reading=reading)
+    wait, scenario = waited(resource, measures, flows)
+    reading = at_least(measures.reads_ratio, MOSTLY_READS) and not resource.commit_path
+    return state_of(resource, measures, wait, scenario, reading=reading)
 
 
 def state_of(
-    resource: Resource, found: DiskMeasures, wait: float | None, scenario: str | None, *, reading: bool
+    resource: Resource, measures: DiskMeasures, wait: float | None, scenario: str | None, *, reading: bool
 ) -> DiskState:
     """The same if it is known already who waits for the disk.
 
     Args:
         resource: the disk.
-        found: what was measured.
+        measures: what was measured.
         wait: the share of its time that ``scenario`` waits for it; None if no scenario loads it enough.
         scenario: who waits.
         reading: whether who issues an I/O waits for it and could issue more of them at once.
     """
-    flat, io, waited_for = found.spread, found.responses["io"], at_least(wait, WAIT_SHARE)
-    used = _used(found, waited_for=waited_for)
-    beyond = _beyond(found.utilisation, used)
+    flat, io, waited_for = measures.spread, measures.responses["io"], at_least(wait, WAIT_SHARE)
+    used = _used(measures, waited_for=waited_for)
+    beyond = _beyond(measures.utilisation, used)
     # Few large I/Os make seconds uneven by one of them, and smaller ones are more of them in a second; that
     # their size moves no bytes is stronger evidence than either.
-    any_size = found.responses[found.binding].any_size
+    any_size = measures.responses[measures.binding].any_size
     # A share that the platform recorded is relative to its own limit, whatever the measured rate.
-    certain = any_size or found.recorded
+    certain = any_size or measures.recorded
     near = used is not None and not beyond and used >= UTILISATION.value and (certain or not io.follows)
     held = at_most(flat, FLAT) or certain
     at_cap = near and used is not None and used >= 1 - CAP_MATCH.value and held
-    slow = is_slow(resource, found)
-    queue = at_least(found.outstanding, WAITING_IO)
-    unknown = io.slope is None and found.held is None
+    slow = is_slow(resource, measures)
+    queue = at_least(measures.outstanding, WAITING_IO)
+    unknown = io.slope is None and measures.held is None
     uneven = unknown and io.irregular is not False
-    durable = write_and_flush_s(resource, found)
+    durable = write_and_flush_s(resource, measures)
     # One that paces I/Os sent one at a time idles while the sender prepares the next.
-    paced = found.held is not None and bool(wait) and at_least(found.busy, WAIT_SHARE)
+    paced = measures.held is not None and bool(wait) and at_least(measures.busy, WAIT_SHARE)
     return DiskState(
-        occupied=found.busy is None or found.busy >= DISK_OCCUPIED.value or waited_for or paced,
+        occupied=measures.busy is None or measures.busy >= DISK_OCCUPIED.value or waited_for or paced,
         at_cap=at_cap,
-        uneven=found.responses[found.binding].irregular is True,
+        uneven=measures.responses[measures.binding].irregular is True,
         used=used,
         near_cap=near,
         beyond_cap=beyond,
-        regulated=found.held is not None,
-        fell=fell(resource.shift) and not _of_another_size(resource.shift, found),
-        spent=found.credits_used is not None and found.credits_used >= 1 - CAP_MATCH.value,
+        regulated=measures.held is not None,
+        fell=fell(resource.shift) and not _of_another_size(resource.shift, measures),
+        spent=measures.credits_used is not None and measures.credits_used >= 1 - CAP_MATCH.value,
         rose=_rose(resource.shift),
         slow=slow,
-        device=queue and ((io.stays and (slow or waited_for)) or (uneven and overwhelmed(resource, found))),
+        device=queue
+        and ((io.stays and (slow or waited_for)) or (uneven and overwhelmed(resource, measures))),
         wait_ratio=wait,
         waiting=scenario,
         late=waited_for and (slow or (not reading and at_least(durable, NO_LATENCY_S))),
@@ -108,15 +109,15 @@ def state_of(
     )
 
 
-def _used(found: DiskMeasures, *, waited_for: bool) -> float | None:
+def _used(measures: DiskMeasures, *, waited_for: bool) -> float | None:
     """How much of its cap a disk does; one that is waited for, while it has something to do.
 
     A client that waits for it and then processes the result leaves it idle meanwhile, although it is at its
     cap.
     """
-    if found.utilisation is None or not waited_for or not at_least(found.busy, WAIT_SHARE):
-        return found.utilisation
-    return found.utilisation / min(1.0, found.busy or 1.0)
+    if measures.utilisation is None or not waited_for or not at_least(measures.busy, WAIT_SHARE):
+        return measures.utilisation
+    return measures.utilisation / min(1.0, measures.busy or 1.0)
 
 
 def _beyond(done: float | None, used: float | None) -> bool:
@@ -129,12 +130,12 @@ def _beyond(done: float | None, used: float | None) -> bool:
     return exceeds(done) or used > 1 / UTILISATION.value
 
 
-def disk_evidence(found: DiskMeasures, state: DiskState) -> frozenset[str]:
+def disk_evidence(measures: DiskMeasures, state: DiskState) -> frozenset[str]:
     """E1 from the cap, a flat top, a slow device or the wait for it; E4 from I/O pressure or who waits."""
     if not (state.full or state.concurrency or state.late):
         return frozenset()
-    waited = state.waited_for or at_least(found.backlog, BACKLOG)
-    witness = at_least(found.pressure, PRESSURE) or waited
+    waited = state.waited_for or at_least(measures.backlog, BACKLOG)
+    witness = at_least(measures.pressure, PRESSURE) or waited
     return frozenset({"E1", "E4"} if witness else {"E1"})
 
 
@@ -146,13 +147,13 @@ def fell(shift: DiskShift | None) -> bool:
     return held and -_moved(shift) < HALF * (1 - shift.after / shift.before)
 
 
-def _of_another_size(shift: DiskShift | None, found: DiskMeasures) -> bool:
+def _of_another_size(shift: DiskShift | None, measures: DiskMeasures) -> bool:
     """Whether only the size of I/Os changed: the other one of I/O and bytes stayed constant."""
     if shift is None or not shift.other_before:
         return False
     other = "bytes" if shift.of == "io" else "io"
     stayed = abs(shift.other_after / shift.other_before - 1) < DISK_SHIFT.value
-    return stayed and found.responses[other].regulated
+    return stayed and measures.responses[other].regulated
 
 
 def _rose(shift: DiskShift | None) -> bool:
@@ -179,51 +180,54 @@ def _moved(shift: DiskShift) -> float:
     return shift.outstanding_after / shift.outstanding_before - 1
 
 
-def judge_disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
+def judge_disk(resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
     """What speaks against a disk; None if nothing does."""
-    state = disk_state(resource, found, flows)
-    evidence = disk_evidence(found, state)
+    state = disk_state(resource, measures, flows)
+    evidence = disk_evidence(measures, state)
     if not evidence:
         return None
     if resource.whole is not None and not (state.occupied and state.near_cap):
         return None  # only its own cap is a matter of the machine; all else is one disk's
-    kind = cap_kind(state) if resource.whole is not None else _kind(resource, found, state)
-    if state.wait_ratio is None and (kind not in USED_UP or not_waited_for(resource, found)):
+    kind = cap_kind(state) if resource.whole is not None else _kind(resource, measures, state)
+    if state.wait_ratio is None and (kind not in SATURATED or not_waited_for(resource, measures)):
         return None
-    below = found.utilisation is not None and not (state.near_cap or state.beyond_cap)
+    below = measures.utilisation is not None and not (state.near_cap or state.beyond_cap)
     return Suspicion(
         resource=resource,
         kind=kind,
         evidence=evidence,
-        found=found,
+        found=measures,
         disk=state,
         exact=state.at_cap,
         contradicted=kind in AT_A_LEVEL and (state.beyond_cap or (kind == "disk_cap" and below)),
-        not_waited_for=(not_waited_for(resource, found) and not state.waited_for) or ignored(found, state),
+        not_waited_for=(not_waited_for(resource, measures) and not state.waited_for)
+        or ignored(measures, state),
     )
 
 
-def _kind(resource: Resource, found: DiskMeasures, state: DiskState) -> Kind:
+def _kind(resource: Resource, measures: DiskMeasures, state: DiskState) -> Kind:
     """Which kind of limit; ``disk`` where too few samples were read, or several kinds look like this."""
     kind, model = disk_kind(state), resource.service_time
     by_bytes = model is not None and model.differ and not model.known
     unclear = by_bytes and kind in {"disk_device", "disk_latency"}
-    unclear = unclear or (kind in {"disk_latency", "disk_concurrency"} and _may_be_capped(found, state))
-    return "disk" if unclear or not found.often_read else kind
+    unclear = unclear or (kind in {"disk_latency", "disk_concurrency"} and _may_be_capped(measures, state))
+    return "disk" if unclear or not measures.often_read else kind
 
 
-def _may_be_capped(found: DiskMeasures, state: DiskState) -> bool:
+def _may_be_capped(measures: DiskMeasures, state: DiskState) -> bool:
     """Whether a cap would look the same: as much outstanding all the time, and no declared limit far above.
 
     By Little's law latency is what is outstanding ÷ throughput on any disk. A declaration may be wrong
     by a factor of two.
     """
     far = (
-        found.utilisation is not None
+        measures.utilisation is not None
         and not state.beyond_cap
-        and found.utilisation < HALF * UTILISATION.value
+        and measures.utilisation < HALF * UTILISATION.value
     )
-    return found.responses["io"].slope is None and found.responses["io"].irregular is not True and not far
+    return (
+        measures.responses["io"].slope is None and measures.responses["io"].irregular is not True and not far
+    )
 
 
 def disk_kind(state: DiskState) -> Kind:
@@ -246,13 +250,13 @@ def cap_kind(state: DiskState) -> Kind:
     return "disk_burst_exhausted" if state.spent else "disk_cap"
 
 
-def ignored(found: DiskMeasures, state: DiskState) -> bool:
+def ignored(measures: DiskMeasures, state: DiskState) -> bool:
     """Whether whoever was asked says that hardly anybody waits for it: it is others who use it."""
-    asked = found.sessions is not None or found.log_waits is not None
+    asked = measures.sessions is not None or measures.log_waits is not None
     return asked and state.wait_ratio is not None and state.wait_ratio < HARDLY.value
 
 
-def not_waited_for(resource: Resource, found: DiskMeasures) -> bool:
+def not_waited_for(resource: Resource, measures: DiskMeasures) -> bool:
     """Data-file writes are mostly asynchronous (docs/rules.md): they count only if something waits."""
     only_data = all(role.role == "data" for role in resource.roles) and not resource.commit_path
-    return only_data and (found.reads_ratio is None or found.reads_ratio < 1 / 2)
+    return only_data and (measures.reads_ratio is None or measures.reads_ratio < 1 / 2)

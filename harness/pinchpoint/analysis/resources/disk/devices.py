@@ -37,8 +37,8 @@ def find_disks(inputs: Inputs) -> Iterator[Resource]:
         files = () if role.seen else files_of(inputs, role)
         if files:
             columns = columns_of(inputs, role.host, files)
-            found = _disk(inputs, (role,), role.role, columns, float(inputs.window.step_s))
-            yield with_credits(replace(found, reported_by=reported_by(inputs, role.host, files)))
+            result = _disk(inputs, (role,), role.role, columns, float(inputs.window.step_s))
+            yield with_credits(replace(result, reported_by=reported_by(inputs, role.host, files)))
 
 
 def _disk(

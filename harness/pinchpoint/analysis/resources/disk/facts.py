@@ -43,29 +43,29 @@ SPREADS = (REGULATOR_FLAT, BY_SIZE, DISK_SHIFT)
 """Rules about how a rate moves: no threshold for the rate they are about."""
 
 
-def standing(resource: Resource, found: DiskMeasures) -> Fact:
+def standing(resource: Resource, measures: DiskMeasures) -> Fact:
     """What a disk did, for one that nothing was concluded about."""
-    way = "read" if at_least(found.reads_ratio, MOSTLY_READS) else "write"
-    each_s = found.read_s if way == "read" else write_and_flush_s(resource, found)
+    way = "read" if at_least(measures.reads_ratio, MOSTLY_READS) else "write"
+    each_s = measures.read_s if way == "read" else write_and_flush_s(resource, measures)
     took = f"how long a {way} took was {units.NOT_MEASURED}"
     if each_s is not None:
         took = f"a {way} took {units.seconds(each_s)}"
-    did = f"did {units.per_second(found.io)}" if found.io is not None else "(I/O rate not measured)"
+    did = f"did {units.per_second(measures.io)}" if measures.io is not None else "(I/O rate not measured)"
     text = f"{_name(resource)} {did}, {took}"
     return _fact(resource, text, f"disk.{way}_latency_s", each_s, "context", slowness(resource))
 
 
-def room_fact(resource: Resource, found: DiskMeasures) -> Fact:
+def room_fact(resource: Resource, measures: DiskMeasures) -> Fact:
     """How near a disk that is not saturated is to a limit, as far as one is known."""
-    if found.io is None:
+    if measures.io is None:
         return Fact("its I/O was not measured", "", None, resource.hosts[0], resource.instance)
-    if found.utilisation is not None:
-        text = share_words(found, "its declared limit")
-        fact = _fact(resource, text, rate_metric(found), found.mean, "context", UTILISATION)
-        return replace(fact, threshold=declared(resource, found), source="declared")
-    flat = "" if found.spread is None else f", spread {units.percent(found.spread)}"
-    text = f"no limit is declared and none was found: {units.per_second(found.io)}{flat}"
-    return _fact(resource, text, rate_metric(found), found.level, "context", REGULATOR_FLAT)
+    if measures.utilisation is not None:
+        text = share_words(measures, "its declared limit")
+        fact = _fact(resource, text, rate_metric(measures), measures.mean, "context", UTILISATION)
+        return replace(fact, threshold=declared(resource, measures), source="declared")
+    flat = "" if measures.spread is None else f", spread {units.percent(measures.spread)}"
+    text = f"no limit is declared and none was found: {units.per_second(measures.io)}{flat}"
+    return _fact(resource, text, rate_metric(measures), measures.level, "context", REGULATOR_FLAT)
 
 
 def _fact(
@@ -93,96 +93,97 @@ def _fact(
     )
 
 
-def disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+def disk_facts(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
     """What shows how a disk limits, the strongest first."""
-    resource, state = one.resource, one.disk
+    resource, state = suspicion.resource, suspicion.disk
     assert state is not None  # noqa: S101 -- a disk's suspicion always carries its answers
-    rate = rate_metric(found)
+    rate = rate_metric(measures)
     shifted = state.fell or state.rose
-    if one.kind == "disk_cap" or (
-        one.kind in {"disk", "disk_burst_exhausted"} and not shifted and state.near_cap
+    if suspicion.kind == "disk_cap" or (
+        suspicion.kind in {"disk", "disk_burst_exhausted"} and not shifted and state.near_cap
     ):
-        yield _at_cap(resource, found, state)
-    if one.kind in {"disk_burst_exhausted", "disk_warm_up"} and shifted:
-        yield _shifted(resource, found)
+        yield _at_cap(resource, measures, state)
+    if suspicion.kind in {"disk_burst_exhausted", "disk_warm_up"} and shifted:
+        yield _shifted(resource, measures)
     if state.spent:
-        text = f"the platform reports {units.percent(found.credits_used)} of its burst credits used"
-        yield _fact(resource, text, "", found.credits_used, "context")
-    if one.contradicted:
-        text = f"{share_words(found, 'the declared limit')}, so that declaration is wrong"
-        fact = _fact(resource, text, rate, found.mean, "context")
-        yield replace(fact, threshold=declared(resource, found), source="declared")
-    if one.kind in {"disk", "disk_device", "disk_latency"}:
-        yield from sorted(_slow_facts(one, found), key=lambda fact: fact.evidence)  # E1 first
-    if one.kind == "disk_concurrency":
-        text = f"reads took no more than their limit ({units.seconds(found.read_s)}), "
+        text = f"the platform reports {units.percent(measures.credits_used)} of its burst credits used"
+        yield _fact(resource, text, "", measures.credits_used, "context")
+    if suspicion.contradicted:
+        text = f"{share_words(measures, 'the declared limit')}, so that declaration is wrong"
+        fact = _fact(resource, text, rate, measures.mean, "context")
+        yield replace(fact, threshold=declared(resource, measures), source="declared")
+    if suspicion.kind in {"disk", "disk_device", "disk_latency"}:
+        yield from sorted(_slow_facts(suspicion, measures), key=lambda fact: fact.evidence)  # E1 first
+    if suspicion.kind == "disk_concurrency":
+        text = f"reads took no more than their limit ({units.seconds(measures.read_s)}), "
         text += "and the disk is below its limits: more I/Os at the same time would raise the rate"
-        yield _fact(resource, text, "disk.read_latency_s", found.read_s, "E1", slowness(resource))
-    yield from disk_witnesses(one, found)
+        yield _fact(resource, text, "disk.read_latency_s", measures.read_s, "E1", slowness(resource))
+    yield from disk_witnesses(suspicion, measures)
 
 
-def _shifted(resource: Resource, found: DiskMeasures) -> Fact:
+def _shifted(resource: Resource, measures: DiskMeasures) -> Fact:
     """How its level changed: the figure is that of the level it came to."""
     shift = resource.shift
-    rate = way_metric(found, shift.of if shift else "io")
+    rate = way_metric(measures, shift.of if shift else "io")
     return _fact(resource, shift_words(resource), rate, shift.after if shift else None, "E1", DISK_SHIFT)
 
 
-def _slow_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
-    device = one.kind == "disk_device"
-    yield _latency(one.resource, found, device=device)
-    if device and found.outstanding is not None:
-        text, count = _queue_words(found), found.outstanding
-        yield _fact(one.resource, text, "disk.outstanding", count, "E1", WAITING_IO)
+def _slow_facts(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
+    device = suspicion.kind == "disk_device"
+    yield _latency(suspicion.resource, measures, device=device)
+    if device and measures.outstanding is not None:
+        text, count = _queue_words(measures), measures.outstanding
+        yield _fact(suspicion.resource, text, "disk.outstanding", count, "E1", WAITING_IO)
 
 
-def _latency(resource: Resource, found: DiskMeasures, *, device: bool) -> Fact:
+def _latency(resource: Resource, measures: DiskMeasures, *, device: bool) -> Fact:
     """How long its I/Os take: of the way, and against the limit, by which they were found to take too long.
 
     A disk may be waited for within its role's latency limit; for a device of which it is not known
     how its rate varies PAL's rule is used, and a disk with a constant rate need not be slow.
     """
-    times = {"write": write_and_flush_s(resource, found), "read": found.read_s}
-    slow, limit = slow_way(resource, found), slowness(resource)
+    times = {"write": write_and_flush_s(resource, measures), "read": measures.read_s}
+    slow, limit = slow_way(resource, measures), slowness(resource)
     way: str = slow or "write"
     if slow is None and device:
-        way, limit = max(times, key=lambda name: times[name] or 0.0), too_long(found)
+        way, limit = max(times, key=lambda name: times[name] or 0.0), too_long(measures)
     elif slow is None:
         limit = NO_LATENCY_S
     holds = at_least(times[way], limit)
-    own = " with its flush" if times["write"] != found.write_s else ""
+    own = " with its flush" if times["write"] != measures.write_s else ""
     texts = {"write": f"a write{own} took {units.seconds(times['write'])}"}
-    texts["read"] = f"a read took {units.seconds(found.read_s)}"
+    texts["read"] = f"a read took {units.seconds(measures.read_s)}"
     text = ", ".join(texts[name] for name in dict.fromkeys([way, *texts]) if times[name] is not None)
     kind = "E1" if holds else "context"
     return _fact(resource, text, f"disk.{way}_latency_s", times[way], kind, limit if holds else None)
 
 
-def _queue_words(found: DiskMeasures) -> str:
-    count = units.count(found.outstanding or 0.0)
-    if found.responses["io"].stays:
+def _queue_words(measures: DiskMeasures) -> str:
+    count = units.count(measures.outstanding or 0.0)
+    if measures.responses["io"].stays:
         return f"{count} I/Os were outstanding; more did not raise the rate"
     return f"{count} I/Os were outstanding all the time; the effect of more was not measured"
 
 
-def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
+def _at_cap(resource: Resource, measures: DiskMeasures, state: DiskState) -> Fact:
     """The evidence that a disk is limited: a declared limit, constant bytes or I/Os per second."""
-    rate = rate_metric(found)
+    rate = rate_metric(measures)
     if state.near_cap:
-        text = share_words(found, _limit_words(resource))
+        text = share_words(measures, _limit_words(resource))
         used = units.percent(state.used)
-        if used != units.percent(found.utilisation):
+        if used != units.percent(measures.utilisation):
             text += f", {used} while it had I/O to do"
-        if found.spread is not None:
-            text += f"; spread {units.percent(found.spread)}"
-        fact = _fact(resource, text, rate, found.mean, "E1", UTILISATION)
-        return replace(fact, threshold=declared(resource, found), source="declared")
-    if not found.responses[found.binding].flat and resource.service_time is not None:
+        if measures.spread is not None:
+            text += f"; spread {units.percent(measures.spread)}"
+        fact = _fact(resource, text, rate, measures.mean, "E1", UTILISATION)
+        return replace(fact, threshold=declared(resource, measures), source="declared")
+    if not measures.responses[measures.binding].flat and resource.service_time is not None:
         most = units.percent(resource.service_time.follows_at_most)
-        text = f"{held_words(resource, found)}: bytes change by at most {most} of a change in I/O size"
-        return _fact(resource, text, rate, found.level, "E1", BY_SIZE)
-    text = f"{level_words(found)}, {units.percent(found.spread)} spread: a rate this constant indicates a cap"
-    return _fact(resource, text, rate, found.level, "E1", REGULATOR_FLAT)
+        text = f"{held_words(resource, measures)}: bytes change by at most {most} of a change in I/O size"
+        return _fact(resource, text, rate, measures.level, "E1", BY_SIZE)
+    spread = units.percent(measures.spread)
+    text = f"{level_words(measures)}, {spread} spread: a rate this constant indicates a cap"
+    return _fact(resource, text, rate, measures.level, "E1", REGULATOR_FLAT)
 
 
 def as_recorded(resource: Resource, metric: str) -> str:
@@ -191,14 +192,14 @@ def as_recorded(resource: Resource, metric: str) -> str:
     return metric.replace("disk.write", "disk.data_write") if of_data and metric in OF_DATA else metric
 
 
-def rate_metric(found: DiskMeasures) -> str:
+def rate_metric(measures: DiskMeasures) -> str:
     """The metric of what binds a disk, of the way most of its I/O goes."""
-    return way_metric(found, found.binding)
+    return way_metric(measures, measures.binding)
 
 
-def way_metric(found: DiskMeasures, of: str) -> str:
+def way_metric(measures: DiskMeasures, of: str) -> str:
     """The metric of a disk's ``io`` or ``bytes``, of the way most of its I/O goes."""
-    way = "read" if (found.reads_ratio or 0.0) > 1 / 2 else "write"
+    way = "read" if (measures.reads_ratio or 0.0) > 1 / 2 else "write"
     return f"disk.{way}s_per_s" if of == "io" else f"disk.{way}_bytes_per_s"
 
 
@@ -223,36 +224,36 @@ def _limit_words(resource: Resource) -> str:
     return f"what the machine ({resource.instance}) can do for all its disks together"
 
 
-def declared(resource: Resource, found: DiskMeasures) -> float | None:
+def declared(resource: Resource, measures: DiskMeasures) -> float | None:
     """The declared limit of what binds a disk: I/Os or bytes per second; None if none is declared."""
     if resource.limits is None:
         return None
-    return resource.limits.iops if found.binding == "io" else resource.limits.bytes_per_s
+    return resource.limits.iops if measures.binding == "io" else resource.limits.bytes_per_s
 
 
-def disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+def disk_witnesses(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
     """Who waits for a disk, and how often it had anything to do."""
-    resource, state = one.resource, one.disk
+    resource, state = suspicion.resource, suspicion.disk
     if state is not None and state.waited_for:
         text = f"{units.percent(state.wait_ratio)} of the time of {state.waiting} is spent waiting for it"
         fact = _fact(resource, text, "operations.service", state.wait_ratio, "E4", WAIT_SHARE)
         yield replace(fact, host="", instance=state.waiting)
-    yield from _reported(one, found)
-    if found.pressure is not None:
-        text = f"processes waited for I/O {units.percent(found.pressure)} of the time"
-        kind = "E4" if found.pressure >= PRESSURE.value else "context"
-        yield _fact(resource, text, "pressure.io_ratio", found.pressure, kind, PRESSURE, "")
-    if found.busy is not None:
-        text = f"it was busy {units.percent(found.busy)} of the time"
-        yield _fact(resource, text, "disk.busy_ratio", found.busy, "context")
+    yield from _reported(suspicion, measures)
+    if measures.pressure is not None:
+        text = f"processes waited for I/O {units.percent(measures.pressure)} of the time"
+        kind = "E4" if measures.pressure >= PRESSURE.value else "context"
+        yield _fact(resource, text, "pressure.io_ratio", measures.pressure, kind, PRESSURE, "")
+    if measures.busy is not None:
+        text = f"it was busy {units.percent(measures.busy)} of the time"
+        yield _fact(resource, text, "disk.busy_ratio", measures.busy, "context")
 
 
-def _reported(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+def _reported(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
     """What a store says itself, each figure by the first series it is read from."""
-    kind = "E4" if one.disk is not None and one.disk.waited_for else "context"
-    backed_up = "E4" if at_least(found.backlog, BACKLOG) else "context"
-    left = {"share": found.log_waits, "count": found.sessions, "backlog": found.backlog}
-    for view in one.resource.views:
+    kind = "E4" if suspicion.disk is not None and suspicion.disk.waited_for else "context"
+    backed_up = "E4" if at_least(measures.backlog, BACKLOG) else "context"
+    left = {"share": measures.log_waits, "count": measures.sessions, "backlog": measures.backlog}
+    for view in suspicion.resource.views:
         of = "backlog" if view.metric == "db.pool.pending" else "count"
         of = "share" if view.metric in SHARE_WORDS else of
         value = left.pop(of, None)
@@ -264,36 +265,36 @@ def _reported(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
             "backlog": (f"{units.count(value)} compactions waited for their turn", backed_up, BACKLOG),
         }[of]
         text = f"{text}, as reported by the store"
-        fact = _fact(one.resource, text, view.metric, value, evidence, limit, view.instance)
+        fact = _fact(suspicion.resource, text, view.metric, value, evidence, limit, view.instance)
         yield replace(fact, host=view.host)
 
 
-def level_words(found: DiskMeasures) -> str:
+def level_words(measures: DiskMeasures) -> str:
     """The limited rate: ``I/O limited to 500/s`` or ``data limited to 100 MB per second``."""
-    return _held_at(found, found.level)
+    return _held_at(measures, measures.level)
 
 
-def held_words(resource: Resource, found: DiskMeasures) -> str:
+def held_words(resource: Resource, measures: DiskMeasures) -> str:
     """The same, with the evidence that it is limited."""
-    if found.responses[found.binding].flat or resource.service_time is None:
-        return f"{level_words(found)}; a rate this constant indicates a cap"
+    if measures.responses[measures.binding].flat or resource.service_time is None:
+        return f"{level_words(measures)}; a rate this constant indicates a cap"
     small, large = (
         units.bytes_(resource.service_time.small_bytes),
         units.bytes_(resource.service_time.large_bytes),
     )
-    return f"{level_words(found)}, whether an I/O was of {small} or of {large}"
+    return f"{level_words(measures)}, whether an I/O was of {small} or of {large}"
 
 
-def share_words(found: DiskMeasures, limit: str) -> str:
+def share_words(measures: DiskMeasures, limit: str) -> str:
     """What was done of a declared limit: ``I/O limited to 499/s, 99.8 % of the declared limit``."""
-    held = at_most(found.spread, FLAT) or found.responses[found.binding].any_size
-    return f"{_held_at(found, found.mean, held=held)}, {units.percent(found.utilisation)} of {limit}"
+    held = at_most(measures.spread, FLAT) or measures.responses[measures.binding].any_size
+    return f"{_held_at(measures, measures.mean, held=held)}, {units.percent(measures.utilisation)} of {limit}"
 
 
-def _held_at(found: DiskMeasures, rate: float | None, *, held: bool = True) -> str:
+def _held_at(measures: DiskMeasures, rate: float | None, *, held: bool = True) -> str:
     """``held``: whether the rate was constant, rather than a mean."""
     at = "limited to" if held else "at"
-    if found.binding == "bytes":
+    if measures.binding == "bytes":
         return f"data {at} {units.bytes_(rate)} per second"
     return f"I/O {at} {units.per_second(rate)}"
 

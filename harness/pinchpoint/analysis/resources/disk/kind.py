@@ -118,83 +118,87 @@ class Disk(ResourceKind[DiskMeasures]):
         """Rates and shares over time, latencies over operations."""
         return measure_disk(resource, rows)
 
-    def judge(self, resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
+    def judge(self, resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
         """With the answers to what evidence and the kind of limit rest on."""
-        return judge_disk(resource, found, flows)
+        return judge_disk(resource, measures, flows)
 
-    def innocent(self, resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion:
+    def innocent(self, resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion:
         """Likewise."""
-        return replace(super().innocent(resource, found, flows), disk=disk_state(resource, found, flows))
+        return replace(
+            super().innocent(resource, measures, flows), disk=disk_state(resource, measures, flows)
+        )
 
-    def facts(self, one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+    def facts(self, suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
         """What shows that it limits, and who waits for it."""
-        return disk_facts(one, found)
+        return disk_facts(suspicion, measures)
 
-    def witnesses(self, one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+    def witnesses(self, suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
         """Who waits for it."""
-        return disk_witnesses(one, found)
+        return disk_witnesses(suspicion, measures)
 
-    def load_use(self, resource: Resource, found: DiskMeasures, *, in_steps: bool) -> float | None:
+    def load_use(self, resource: Resource, measures: DiskMeasures, *, in_steps: bool) -> float | None:
         """None of one that reads what hardly a session waits for, as the database says."""
-        return None if _read_by_others(found) else found.use
+        return None if _read_by_others(measures) else measures.use
 
-    def room(self, one: Suspicion, found: DiskMeasures) -> Fact:
+    def room(self, suspicion: Suspicion, measures: DiskMeasures) -> Fact:
         """How near it is to a limit, as far as one is known."""
-        return room_fact(one.resource, found)
+        return room_fact(suspicion.resource, measures)
 
-    def nearness(self, resource: Resource, found: DiskMeasures) -> float:
+    def nearness(self, resource: Resource, measures: DiskMeasures) -> float:
         """By its declared limit; one that is slow stands before those known to have room.
 
         Pressure is that of all disks together; one that idles is not what is waited for.
         """
-        if is_slow(resource, found) and not not_waited_for(resource, found):
+        if is_slow(resource, measures) and not not_waited_for(resource, measures):
             return SLOW_RANK
-        if found.use is not None:
-            return min(1.0, found.use)
-        return min(found.pressure or 0.0, 1.0 if found.busy is None else found.busy)
+        if measures.use is not None:
+            return min(1.0, measures.use)
+        return min(measures.pressure or 0.0, 1.0 if measures.busy is None else measures.busy)
 
-    def left(self, one: Suspicion, found: DiskMeasures) -> float | None:
+    def left(self, suspicion: Suspicion, measures: DiskMeasures) -> float | None:
         """What is left of the mean of before and after its credits ran out."""
-        shift = one.resource.shift
-        if one.kind != "disk_burst_exhausted" or shift is None or not fell(shift):
+        shift = suspicion.resource.shift
+        if suspicion.kind != "disk_burst_exhausted" or shift is None or not fell(shift):
             return None
-        usual = found.io if shift.of == "io" else found.bytes
+        usual = measures.io if shift.of == "io" else measures.bytes
         return min(1.0, shift.after / usual) if usual else None
 
-    def used_share(self, one: Suspicion, found: DiskMeasures) -> float | None:
+    def used_share(self, suspicion: Suspicion, measures: DiskMeasures) -> float | None:
         """The share of its declared limit, if that is right and no other limit applies."""
-        return None if one.contradicted or found.held else found.utilisation
+        return None if suspicion.contradicted or measures.held else measures.utilisation
 
-    def waited_share(self, one: Suspicion, found: DiskMeasures, working: float) -> tuple[float, str]:
+    def waited_share(self, suspicion: Suspicion, measures: DiskMeasures, working: float) -> tuple[float, str]:
         """By the share of operations' time that is waiting for it."""
-        return waits_for(one.disk.wait_ratio if one.disk is not None else None, working)
+        return waits_for(suspicion.disk.wait_ratio if suspicion.disk is not None else None, working)
 
-    def explained(self, one: Suspicion, found: Iterable[Suspicion]) -> bool:
+    def explained(self, suspicion: Suspicion, suspicions: Iterable[Suspicion]) -> bool:
         """Whether its machine stands at the cap of all its disks."""
-        if one.resource.whole is not None or one.exact:
+        if suspicion.resource.whole is not None or suspicion.exact:
             return False
-        machines = (other for other in found if other.resource.whole is not None and other.exact)
-        return any(other.resource.machine == one.resource.machine for other in machines)
+        machines = (other for other in suspicions if other.resource.whole is not None and other.exact)
+        return any(other.resource.machine == suspicion.resource.machine for other in machines)
 
-    def confidence_limits(self, one: Suspicion, found: DiskMeasures, context: Context) -> Iterator[str]:
+    def confidence_limits(
+        self, suspicion: Suspicion, measures: DiskMeasures, context: Context
+    ) -> Iterator[str]:
         """What else would look the same."""
-        return _doubts(one, found, context.rows, context.flows)
+        return _doubts(suspicion, measures, context.rows, context.flows)
 
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
         """That it may share a limit with another disk."""
         if first.resource.type == self.type:
             yield from _shared_limit(first.resource, resource, context.rows)
 
-    def advise(self, basis: AdviceInputs, found: DiskMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, measures: DiskMeasures) -> Iterator[Advice]:
         """By the way in which it limits."""
-        return about_disk(basis, found)
+        return about_disk(basis, measures)
 
-    def advise_on(self, one: Suspect, inputs: Inputs) -> Iterator[Advice]:
+    def advise_on(self, suspect: Suspect, inputs: Inputs) -> Iterator[Advice]:
         """To measure what it can do, where that was not declared."""
-        place = (one.host, one.instance)
+        place = (suspect.host, suspect.instance)
         role = next((disk for disk in inputs.disks if (disk.host, disk.device) == place), None)
         if role is not None and role.limits is None:
-            yield measure_it(one.kind, f"{role.tier}.{role.role}", role.role)
+            yield measure_it(suspect.kind, f"{role.tier}.{role.role}", role.role)
 
     def deeper(self, resource: Resource, rows: Rows) -> str:
         """How much of its declared limit is used, where that is much."""
@@ -204,9 +208,9 @@ class Disk(ResourceKind[DiskMeasures]):
         whose = resource.whole or f"the {resource.role} disk of {resource.hosts[0]}"
         return f"{whose} is at {units.percent(used)} of its declared limit"
 
-    def experiment(self, one: Suspicion, rows: Rows) -> str:
+    def experiment(self, suspicion: Suspicion, rows: Rows) -> str:
         """What would show how it limits."""
-        return kind_unknown(one.resource, rows).experiment if one.kind == "disk" else ""
+        return kind_unknown(suspicion.resource, rows).experiment if suspicion.kind == "disk" else ""
 
     def room_unknown(self, resource: Resource, rows: Rows, times: float) -> str:
         """Where no limit is declared, and it would hardly idle any more."""
@@ -225,27 +229,27 @@ class Disk(ResourceKind[DiskMeasures]):
         elif resource.roles and resource.roles[0].curve:
             yield from _slower_than_probed(resource, self.measure(resource, rows))
 
-    def standing(self, resource: Resource, found: DiskMeasures) -> Fact:
+    def standing(self, resource: Resource, measures: DiskMeasures) -> Fact:
         """How much it did, and how long each took."""
-        return standing(resource, found)
+        return standing(resource, measures)
 
-    def owner(self, resource: Resource, found: DiskMeasures) -> tuple[str | None, str | None]:
+    def owner(self, resource: Resource, measures: DiskMeasures) -> tuple[str | None, str | None]:
         """Those of its first role."""
         if resource.roles:
             return resource.roles[0].tier, resource.roles[0].host
-        return super().owner(resource, found)
+        return super().owner(resource, measures)
 
-    def name(self, resource: Resource, found: DiskMeasures) -> str:
+    def name(self, resource: Resource, measures: DiskMeasures) -> str:
         """``the log disk of the sql tier (sql1, sdb)``."""
-        tier, host = self.owner(resource, found)
+        tier, host = self.owner(resource, measures)
         if resource.whole:
             return f"the limit of the machine {host} for all its disks together ({resource.instance})"
         return f"the {resource.role} disk of the {tier} tier ({host}, {resource.instance})"
 
-    def short_name(self, resource: Resource, found: DiskMeasures) -> str:
+    def short_name(self, resource: Resource, measures: DiskMeasures) -> str:
         """Of all disks of a machine, the machine."""
         if resource.whole is None:
-            return super().short_name(resource, found)
+            return super().short_name(resource, measures)
         limits = resource.limits
         caps = limits_words(limits.iops, limits.bytes_per_s) if limits else ""
         return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
@@ -256,36 +260,38 @@ class Disk(ResourceKind[DiskMeasures]):
             return f"all disks of {one.host} together ({one.instance})"
         return super().placed_of(one)
 
-    def proof(self, one: Suspicion, found: DiskMeasures) -> str:
+    def proof(self, suspicion: Suspicion, measures: DiskMeasures) -> str:
         """What shows how it limits."""
-        whole = one.resource.whole is not None
-        others = [] if whole else [f"{role.tier} {role.role}" for role in one.resource.roles[1:]]
+        whole = suspicion.resource.whole is not None
+        others = [] if whole else [f"{role.tier} {role.role}" for role in suspicion.resource.roles[1:]]
         also = f" (the device also serves {listed(others)})" if others else ""
-        way = "read" if (found.reads_ratio or 0.0) > HALF else "write"
-        each = units.seconds(found.read_s if way == "read" else write_and_flush_s(one.resource, found))
-        state = one.disk
+        way = "read" if (measures.reads_ratio or 0.0) > HALF else "write"
+        each = units.seconds(
+            measures.read_s if way == "read" else write_and_flush_s(suspicion.resource, measures)
+        )
+        state = suspicion.disk
         waits = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}" if state else ""
-        cap = held_words(one.resource, found)
+        cap = held_words(suspicion.resource, measures)
         if state is not None and state.near_cap:
-            limits = "declared limit" if one.resource.baseline is None else "burst's limit"
+            limits = "declared limit" if suspicion.resource.baseline is None else "burst's limit"
             limits = "limit" if whole else limits
-            cap = share_words(found, f"its {limits}")
+            cap = share_words(measures, f"its {limits}")
         moved = state is not None and (state.fell or state.rose)
-        its = f"its {shift_words(one.resource)}" if moved else ""
-        rate = units.per_second(found.io)
-        unknown = found.utilisation is None and found.responses["io"].slope is None
+        its = f"its {shift_words(suspicion.resource)}" if moved else ""
+        rate = units.per_second(measures.io)
+        unknown = measures.utilisation is None and measures.responses["io"].slope is None
         below = "it may be at a limit that was not declared" if unknown else _BELOW
         proofs = {
             "disk": f"{cap if state is not None and state.near_cap else f'a {way} takes {each}'}, {waits}",
             "disk_cap": cap,
             "disk_burst_exhausted": f"{its or cap}: burst credits ran out",
             "disk_warm_up": f"{its}: the disk was still warming up",
-            "disk_device": f"it does {rate}, {each} a {way}{_no_more(found)}",
+            "disk_device": f"it does {rate}, {each} a {way}{_no_more(measures)}",
             "disk_concurrency": f"reads take {waits}: too few are issued at the same time"
             "; the disk could do more",
             "disk_latency": f"each {way} takes {each}, {waits}; {below}",
         }
-        return proofs[one.kind] + also
+        return proofs[suspicion.kind] + also
 
     def relief(self, resource: Resource) -> str:
         """A faster one."""
@@ -295,12 +301,12 @@ class Disk(ResourceKind[DiskMeasures]):
 _BELOW = "the disk is below its IOPS and bandwidth limits"
 
 
-def _read_by_others(found: DiskMeasures) -> bool:
+def _read_by_others(measures: DiskMeasures) -> bool:
     """Whether it reads what hardly a session waits for, as the database says: that is not the load's."""
-    if found.sessions is None or not at_least(found.reads_ratio, MOSTLY_READS):
+    if measures.sessions is None or not at_least(measures.reads_ratio, MOSTLY_READS):
         return False
-    reading = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
-    return reading >= SOMEBODY and found.sessions < HARDLY.value * reading
+    reading = (measures.io or 0.0) * (measures.reads_ratio or 0.0) * (measures.read_s or 0.0)
+    return reading >= SOMEBODY and measures.sessions < HARDLY.value * reading
 
 
 def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]:
@@ -322,11 +328,11 @@ def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]
         )
 
 
-def _more_than_declared(resource: Resource, found: DiskMeasures) -> Iterator[str]:
+def _more_than_declared(resource: Resource, measures: DiskMeasures) -> Iterator[str]:
     """That a machine's disks do more together than the machine that farm.yaml names can."""
-    if resource.limits is None or not exceeds(found.utilisation):
+    if resource.limits is None or not exceeds(measures.utilisation):
         return
-    done = limits_words(found.io, found.bytes)
+    done = limits_words(measures.io, measures.bytes)
     caps = limits_words(resource.limits.iops, resource.limits.bytes_per_s)
     yield (
         f"{resource.hosts[0]}: its disks did {done} together, more than {resource.instance} does ({caps}): "
@@ -334,17 +340,17 @@ def _more_than_declared(resource: Resource, found: DiskMeasures) -> Iterator[str
     )
 
 
-def _slower_than_probed(resource: Resource, found: DiskMeasures) -> Iterator[str]:
+def _slower_than_probed(resource: Resource, measures: DiskMeasures) -> Iterator[str]:
     """That it takes far longer than with as much outstanding when a probe had it for itself."""
-    if not found.io or found.outstanding is None:
+    if not measures.io or measures.outstanding is None:
         return
-    each_s = found.outstanding / found.io
-    expected = expected_s(resource.roles[0].curve, found.outstanding)
-    small = found.size_bytes is None or found.size_bytes <= LARGE_IO_BYTES.value
+    each_s = measures.outstanding / measures.io
+    expected = expected_s(resource.roles[0].curve, measures.outstanding)
+    small = measures.size_bytes is None or measures.size_bytes <= LARGE_IO_BYTES.value
     if expected is not None and small and each_s > max(SLOWER * expected, NO_LATENCY_S.value):
         yield (
             f"{resource.roles[0].tier}.{resource.role}: an I/O takes {units.seconds(each_s)} with "
-            f"{found.outstanding:.2g} outstanding, where the probe in farm.yaml found "
+            f"{measures.outstanding:.2g} outstanding, where the probe in farm.yaml found "
             f"{units.seconds(expected)}: other load uses the disk, or the disk changed"
         )
 
@@ -355,60 +361,65 @@ def _evenly_asked(disk: Resource, flows: tuple[Flow, ...]) -> bool:
     return bool(there) and all(flow.even for flow in there)
 
 
-def _no_more(found: DiskMeasures) -> str:
+def _no_more(measures: DiskMeasures) -> str:
     """The fact that more outstanding I/O brings no higher rate, if that was measured."""
-    if found.responses["io"].stays or found.outstanding is None:
+    if measures.responses["io"].stays or measures.outstanding is None:
         return " at any queue depth"
-    return f" with {units.count(found.outstanding)} I/Os outstanding; the rate varies, unlike under a cap"
+    return f" with {units.count(measures.outstanding)} I/Os outstanding; the rate varies, unlike under a cap"
 
 
-def _doubts(first: Suspicion, found: DiskMeasures, rows: Rows, flows: tuple[Flow, ...]) -> Iterator[str]:
+def _doubts(first: Suspicion, measures: DiskMeasures, rows: Rows, flows: tuple[Flow, ...]) -> Iterator[str]:
     """Reasons for low confidence, in sentences."""
     if first.kind == "disk":
         yield f"how it limits is not known: {kind_unknown(first.resource, rows).why}"
     if first.contradicted:
         yield "the measurement contradicts the declared limit of the disk"
     if first.not_waited_for:
-        yield _unwaited(first, found)
-    yield from _more_readers(first, found, flows)
-    yield from _ambiguous(first, found)
+        yield _unwaited(first, measures)
+    yield from _more_readers(first, measures, flows)
+    yield from _ambiguous(first, measures)
     if len(first.resource.roles) > 1 and first.resource.whole is None:
         roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
         yield f"one device serves several roles ({roles}): which role causes the I/O is not known"
 
 
-def _unwaited(first: Suspicion, found: DiskMeasures) -> str:
+def _unwaited(first: Suspicion, measures: DiskMeasures) -> str:
     """Why a full disk is only a candidate."""
-    if first.disk is not None and ignored(found, first.disk):
+    if first.disk is not None and ignored(measures, first.disk):
         return "its server reports almost no waits for it"
     return "writes to data files are mostly asynchronous: no work was seen to wait for them"
 
 
-def _ambiguous(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
+def _ambiguous(first: Suspicion, measures: DiskMeasures) -> Iterator[str]:
     """What else would make a disk's I/O look as it does: the disk is known, how it limits is not."""
-    io = found.responses["io"]
+    io = measures.responses["io"]
     if first.kind in {"disk_latency", "disk_concurrency", "disk_device"} and io.slope is None:
         yield "the queue depth did not change, so a cap of the disk cannot be excluded"
     if first.kind != "disk_cap":
         return
-    held, declared = found.responses[found.binding], first.disk is not None and first.disk.near_cap
+    held, declared = measures.responses[measures.binding], first.disk is not None and first.disk.near_cap
     few = REGULATOR_FLAT.value * held.count < COUNT_ERROR
     if not declared and held.flat and not held.any_size and (few or held.irregular):
         yield "a plain device can also be this steady, at few I/Os a second or at many slow ones"
     if not declared and held.by_large:
         yield "only larger I/Os, slower on any disk, show that a deeper queue does not raise the rate"
-    if declared and found.held is None and not at_least(found.utilisation, UTILISATION) and not held.queued:
+    if (
+        declared
+        and measures.held is None
+        and not at_least(measures.utilisation, UTILISATION)
+        and not held.queued
+    ):
         yield "it is near its declared limit only while it has I/O to do, so slow I/Os cannot be excluded"
-    taken = write_and_flush_s(first.resource, found)
+    taken = write_and_flush_s(first.resource, measures)
     if not first.exact and not io.queued and not at_least(taken, NO_LATENCY_S):
         yield "I/Os were issued one at a time, so their duration cannot be excluded as the limit"
 
 
-def _more_readers(first: Suspicion, found: DiskMeasures, flows: tuple[Flow, ...]) -> Iterator[str]:
+def _more_readers(first: Suspicion, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Iterator[str]:
     """More reads than operations, on a disk whose waiters are not known."""
-    if found.sessions is not None or found.log_waits is not None:
+    if measures.sessions is not None or measures.log_waits is not None:
         return
-    reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
+    reads = (measures.io or 0.0) * (measures.reads_ratio or 0.0) * (measures.read_s or 0.0)
     there = sum(flow.going_on(tier) for flow in flows for tier in first.resource.tiers)
-    if at_least(found.reads_ratio, MOSTLY_READS) and there and reads > MOST * there:
+    if at_least(measures.reads_ratio, MOSTLY_READS) and there and reads > MOST * there:
         yield f"{reads:.2g} reads but only {there:.2g} operations are in flight: other reads, or read-ahead"

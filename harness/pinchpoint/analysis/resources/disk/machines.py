@@ -46,8 +46,8 @@ def unknown_machines(inputs: Inputs) -> Iterator[str]:
         hosts = inputs.on_machine(machine)
         names = sorted({host.machine_type for host in hosts if host.machine_type})
         if len(names) > 1:
-            said = " and ".join(names)
-            yield f"{hosts[0].name}: one machine, declared to be {said}: its caps are not known"
+            text = " and ".join(names)
+            yield f"{hosts[0].name}: one machine, declared to be {text}: its caps are not known"
         elif names and machine_profile(hosts) is None:
             yield f"{hosts[0].name}: the catalogue has no machine {names[0]}: its caps are not known"
 
@@ -63,18 +63,18 @@ def find_machine_disks(inputs: Inputs, disks: Sequence[Resource]) -> Iterator[Re
             shares = share_columns(inputs.samples, [host.name for host in hosts], MACHINE[way], [""])
             devices = [name for name in _counted(hosts, own) if _attached(hosts, own, name) == way]
             if devices and (shares or (limits and (limits.iops or limits.bytes_per_s))):
-                found = _together(inputs, hosts, [own.get(name) or name for name in devices])
-                if found is not None:
+                result = _together(inputs, hosts, [own.get(name) or name for name in devices])
+                if result is not None:
                     whole_name = profile.name if profile else _UNDECLARED
                     name = whole_name if way == "network" else f"{whole_name} ({way})"
                     whole = replace(
-                        found,
+                        result,
                         key=f"machine-disks:{machine}:{way}",
                         machine=machine,
                         instance=name,
                         limits=limits,
                         whole=whole_name,
-                        columns={**found.columns, **shares},
+                        columns={**result.columns, **shares},
                     )
                     yield with_credits(whole) if way == "network" else whole
 
@@ -95,9 +95,9 @@ def _counted(hosts: Sequence[Host], own: Mapping[str, Resource]) -> Iterator[str
 
 
 def _attached(hosts: Sequence[Host], own: Mapping[str, Resource], device: str) -> str:
-    said = {role.attached for role in own[device].roles} if device in own else {"network"}
+    answer = {role.attached for role in own[device].roles} if device in own else {"network"}
     local = any(host.models.get(device, "").startswith(LOCAL_MODELS) for host in hosts)
-    return "local" if local or "local" in said else "cached" if "cached" in said else "network"
+    return "local" if local or "local" in answer else "cached" if "cached" in answer else "network"
 
 
 def _together(inputs: Inputs, hosts: Sequence[Host], devices: Sequence[Resource | str]) -> Resource | None:

@@ -58,7 +58,7 @@ def columns_of(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Flo
 
     outstanding = added(total(f"{name}_s_per_s") for name in TIMES)
     unknown = np.full(inputs.window.steps, np.nan)
-    found = {
+    values = {
         "reads": total("reads_per_s"),
         "writes": added((total("writes_per_s"), total("extends_per_s"))),
         "bytes": added((total("read_bytes_per_s"), total("write_bytes_per_s"))),
@@ -68,11 +68,11 @@ def columns_of(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Flo
         "pressure": unknown,
     }
     # Reads of a log are not counted: there are none while it is written.
-    found["reads"] = np.where(np.isfinite(found["writes"]), np.nan_to_num(found["reads"]), found["reads"])
+    values["reads"] = np.where(np.isfinite(values["writes"]), np.nan_to_num(values["reads"]), values["reads"])
     for ours, theirs in (("read", "read"), ("write", "write"), ("flush", "fsync")):
         latency, weight = _latency(inputs, host, f"db.{theirs}_latency_s", files)
-        found |= {f"{ours}_latency": latency, f"{ours}_weight": weight}
-    return found
+        values |= {f"{ours}_latency": latency, f"{ours}_weight": weight}
+    return values
 
 
 def reported_by(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Key]:
@@ -106,14 +106,14 @@ def database_row(inputs: Inputs, role: DiskRole) -> dict[str, float | None] | No
     files = files_of(inputs, role)
     if not files:
         return None
-    found = columns_of(inputs, role.host, files)
-    io = found["reads"] + found["writes"]
+    result = columns_of(inputs, role.host, files)
+    io = result["reads"] + result["writes"]
     io = io[np.isfinite(io)]
     return {
-        "write_latency_mean_s": _mean(found, "write"),
-        "write_latency_max_s": _most(found["write_latency"]),
-        "read_latency_mean_s": _mean(found, "read"),
-        "flush_latency_mean_s": _mean(found, "flush"),
+        "write_latency_mean_s": _mean(result, "write"),
+        "write_latency_max_s": _most(result["write_latency"]),
+        "read_latency_mean_s": _mean(result, "read"),
+        "flush_latency_mean_s": _mean(result, "flush"),
         "iops_mean": float(io.mean()) if len(io) else None,
         "iops_max": float(io.max()) if len(io) else None,
     }
@@ -128,8 +128,8 @@ def _latency(inputs: Inputs, host: str, metric: str, files: Sequence[str]) -> tu
     return np.divide(spent, weight, out=np.full(len(weight), np.nan), where=weight > 0), weight
 
 
-def _mean(found: Mapping[str, Floats], way: str) -> float | None:
-    latency, weight = found[f"{way}_latency"], found[f"{way}_weight"]
+def _mean(values: Mapping[str, Floats], way: str) -> float | None:
+    latency, weight = values[f"{way}_latency"], values[f"{way}_weight"]
     usable = np.isfinite(latency) & (weight > 0)
     return float(np.average(latency[usable], weights=weight[usable])) if usable.any() else None
 

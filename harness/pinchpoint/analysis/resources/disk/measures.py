@@ -55,16 +55,16 @@ def often_read(resource: Resource, rows: Rows) -> bool:
 
 def readings(resource: Resource, rows: Rows) -> int:
     """In how many of the rows all was read of a disk that ``often_read`` asks for."""
-    columns = [resource.columns[name][rows] for name in _asked(resource)]
+    columns = [resource.columns[name][rows] for name in _requested(resource)]
     return int(np.isfinite(columns).all(axis=0).sum())
 
 
 def not_measured(resource: Resource, rows: Rows) -> tuple[str, ...]:
     """Its figures that were not measured, in words."""
-    return tuple(COLUMN_WORDS[name] for name in _asked(resource) if mean_of(resource, name, rows) is None)
+    return tuple(COLUMN_WORDS[name] for name in _requested(resource) if mean_of(resource, name, rows) is None)
 
 
-def _asked(resource: Resource) -> tuple[str, ...]:
+def _requested(resource: Resource) -> tuple[str, ...]:
     # A database that times none of its I/O has counted it all the same.
     return ("reads", "writes") if resource.by_database else tuple(COLUMN_WORDS)
 
@@ -147,13 +147,15 @@ def rate_responses(resource: Resource, rows: Rows) -> dict[str, RateResponse]:
     rate = columns["reads"] + columns["writes"]
     rest = columns["bytes"], columns["outstanding"], columns["busy"], resource.step_s
     any_size = resource.service_time is not None and resource.service_time.by_bytes
-    found = {
+    responses = {
         "io": io_response(rate, *rest),
         "bytes": replace(bytes_response(rate, *rest), any_size=any_size),
     }
     if not resource.even:
-        return found
-    return {name: replace(one, slope=None, of_any_size=None, scheduled=True) for name, one in found.items()}
+        return responses
+    return {
+        name: replace(one, slope=None, of_any_size=None, scheduled=True) for name, one in responses.items()
+    }
 
 
 def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
@@ -163,7 +165,7 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
     io, size, reads = mean(rate), mean(sizes), mean(columns["reads"])
     recorded = recorded_shares(columns)
     nearest, utilisation = nearest_limit(resource, rate, sizes, recorded)
-    found = DiskMeasures(
+    result = DiskMeasures(
         io=io,
         bytes=size,
         utilisation=utilisation,
@@ -183,8 +185,8 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
         recorded=nearest in recorded,
     )
     if not at_least(utilisation, UTILISATION):
-        found = replace(found, binding=found.held or nearest)
-    return replace(found, credits_used=mean_of(resource, f"credits_{found.binding}", rows))
+        result = replace(result, binding=result.held or nearest)
+    return replace(result, credits_used=mean_of(resource, f"credits_{result.binding}", rows))
 
 
 def nearest_limit(
@@ -212,17 +214,17 @@ MINOR_SHARE = 0.1
 """Reads or writes that are fewer than a tenth of a disk's I/O do not make it slow."""
 
 
-def is_slow(resource: Resource, found: DiskMeasures) -> bool:
+def is_slow(resource: Resource, measures: DiskMeasures) -> bool:
     """Whether reads or writes, if they are more than a tenth of the I/O, exceed the role's limit."""
-    return slow_way(resource, found) is not None
+    return slow_way(resource, measures) is not None
 
 
-def slow_way(resource: Resource, found: DiskMeasures) -> Literal["read", "write"] | None:
+def slow_way(resource: Resource, measures: DiskMeasures) -> Literal["read", "write"] | None:
     """Which of the two does, of both the more frequent one; None if neither does."""
     limit = slowness(resource).value
-    reads = found.reads_ratio if found.reads_ratio is not None else 0.0
-    write_s = write_and_flush_s(resource, found)
-    read = reads >= MINOR_SHARE and found.read_s is not None and found.read_s > limit
+    reads = measures.reads_ratio if measures.reads_ratio is not None else 0.0
+    write_s = write_and_flush_s(resource, measures)
+    read = reads >= MINOR_SHARE and measures.read_s is not None and measures.read_s > limit
     write = 1 - reads >= MINOR_SHARE and write_s is not None and write_s > limit
     if read and (reads > 1 / 2 or not write):
         return "read"
@@ -234,31 +236,31 @@ def slowness(resource: Resource) -> Threshold:
     return latency_limit(resource.role or "")
 
 
-def write_and_flush_s(resource: Resource, found: DiskMeasures) -> float | None:
+def write_and_flush_s(resource: Resource, measures: DiskMeasures) -> float | None:
     """What one durable write costs on this device.
 
     Where writes are known to be data I/O a flush comes on top. Where they may contain the flushes
     (docs/metrics.md) the longer of the two is taken: it can be too low, never too high.
     """
-    parts = [value for value in (found.write_s, found.flush_s) if value is not None]
+    parts = [value for value in (measures.write_s, measures.flush_s) if value is not None]
     if not parts:
         return None
     verified = all(role.data_io in {"kernel", "writes-flushes"} for role in resource.roles)
     return sum(parts) if verified else max(parts)
 
 
-def overwhelmed(resource: Resource, found: DiskMeasures) -> bool:
+def overwhelmed(resource: Resource, measures: DiskMeasures) -> bool:
     """PAL's rule for a queue that is too long, by the mean size of an I/O.
 
     Used if the rate response is not known; not for a log, whose commits are better evidence.
     """
     if resource.commit_path:
         return False
-    slowest = max((value for value in (found.read_s, found.write_s) if value is not None), default=0.0)
-    return slowest > too_long(found).value
+    slowest = max((value for value in (measures.read_s, measures.write_s) if value is not None), default=0.0)
+    return slowest > too_long(measures).value
 
 
-def too_long(found: DiskMeasures) -> Threshold:
+def too_long(measures: DiskMeasures) -> Threshold:
     """From when on PAL calls a disk of I/Os of that size overwhelmed."""
-    large = found.size_bytes is not None and found.size_bytes > LARGE_IO_BYTES.value
+    large = measures.size_bytes is not None and measures.size_bytes > LARGE_IO_BYTES.value
     return OVERWHELMED_LARGE_S if large else OVERWHELMED_SMALL_S

@@ -32,15 +32,15 @@ def share_columns(
 
     ``credits_``: the share of the burst credits that is spent.
     """
-    found = {}
+    result = {}
     wanted = [(family, instance) for family in families for instance in instances]
     for rate, name in _RATES.items():
         for column, suffixes in _SUFFIXES.items():
             for (family, instance), suffix in product(wanted, suffixes):
                 values = samples.first_of(hosts, f"{family}{suffix.format(rate=name)}", instance)
                 if np.isfinite(values).any():
-                    found[f"{column}_{rate}"] = values
-    return found
+                    result[f"{column}_{rate}"] = values
+    return result
 
 
 def recorded_shares(columns: Mapping[str, Floats]) -> dict[str, float]:
@@ -49,13 +49,13 @@ def recorded_shares(columns: Mapping[str, Floats]) -> dict[str, float]:
     A check that only reports whether more was requested counts if it does so nearly always: what it says
     otherwise is no share.
     """
-    found = {}
+    result = {}
     for rate in _RATES:
         used, over = (
             mean(columns[name]) if name in columns else None for name in (f"used_{rate}", f"over_{rate}")
         )
         if used is not None:
-            found[rate] = used
+            result[rate] = used
         elif over is not None and over >= UTILISATION.value:
-            found[rate] = over
-    return found
+            result[rate] = over
+    return result

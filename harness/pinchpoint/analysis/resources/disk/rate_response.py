@@ -107,8 +107,8 @@ class RateResponse:
             return False
         stays = self.stays or (self.of_any_size is not None and self.of_any_size <= STAYS.value)
         counted = COUNT_ERROR / self.count
-        told = stays or self._steady or self._exact
-        return self.spread <= max(REGULATOR_FLAT.value, counted + ROUNDING) and told
+        answer = stays or self._steady or self._exact
+        return self.spread <= max(REGULATOR_FLAT.value, counted + ROUNDING) and answer
 
     @property
     def by_large(self) -> bool:
@@ -173,8 +173,8 @@ def bytes_response(
     full = _full(io, outstanding, busy) & (np.nan_to_num(size) > 0)
     many = full & (io >= np.median(io[full]) / SAME_SIZE) if full.any() else full
     slope = _slope(size, io, outstanding, full, step_s)
-    found = _response(size, io, outstanding, many, busy, step_s)
-    return replace(found, slope=slope, of_any_size=slope, of_usual_size=slope)
+    result = _response(size, io, outstanding, many, busy, step_s)
+    return replace(result, slope=slope, of_any_size=slope, of_usual_size=slope)
 
 
 def _full(io: Floats, outstanding: Floats, busy: Floats) -> Rows:
@@ -243,8 +243,8 @@ def _evenness(rate: Floats, io: Floats, outstanding: Floats, step_s: float) -> R
 
 def _joined(columns: Sequence[Floats], rows: Rows, length: int) -> list[Floats]:
     """The means of groups of neighbouring steps; an incomplete group at the end is left out."""
-    told = np.flatnonzero(rows)
-    runs = np.split(told, np.flatnonzero(np.diff(told) > 1) + 1)
+    answer = np.flatnonzero(rows)
+    runs = np.split(answer, np.flatnonzero(np.diff(answer) > 1) + 1)
     kept = np.concatenate([run[: len(run) // length * length] for run in runs])
     return [column[kept].reshape(-1, length).mean(axis=1) for column in columns]
 

@@ -100,15 +100,15 @@ def fit_service_time(columns: Mapping[str, Floats], step_s: float) -> ServiceTim
         columns: ``reads``, ``writes``, ``bytes`` per second, ``busy`` and ``outstanding``, a value per step.
         step_s: seconds that a value covers (``Resource.step_s``).
     """
-    told = _stretches(columns, step_s)
-    if told is None:
+    answer = _stretches(columns, step_s)
+    if answer is None:
         return None
-    sizes = told.bytes / told.count
+    sizes = answer.bytes / answer.count
     # Counts are off by half an I/O: stretches of few large I/Os show little beside the total spread.
-    worth = 1 / np.hypot(UNEVEN, COUNT_ERROR / told.count)
-    queued = float(np.quantile(told.outstanding, ENDS[1])) >= WAITING_IO.value
-    moved = [np.log(sizes), *([np.log(told.outstanding)] if queued else [])]
-    fitted = _fit(np.log(told.bytes / told.busy_s), moved, worth)
+    worth = 1 / np.hypot(UNEVEN, COUNT_ERROR / answer.count)
+    queued = float(np.quantile(answer.outstanding, ENDS[1])) >= WAITING_IO.value
+    moved = [np.log(sizes), *([np.log(answer.outstanding)] if queued else [])]
+    fitted = _fit(np.log(answer.bytes / answer.busy_s), moved, worth)
     if fitted is None:
         return None
     small, large = (float(np.quantile(sizes, end)) for end in ENDS)

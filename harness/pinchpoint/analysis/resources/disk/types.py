@@ -60,10 +60,10 @@ class Rates:
         rate = entry.cached_bytes_per_s if cached else entry.bytes_per_s
         unit = entry.io_unit_bytes
         counted = max(self.io, self.bytes_per_s / unit) if unit else self.io
-        found = [
+        result = [
             cap * count / done for cap, done in ((iops, counted), (rate, self.bytes_per_s)) if cap and done
         ]
-        return min(found, default=None)
+        return min(result, default=None)
 
 
 def larger(

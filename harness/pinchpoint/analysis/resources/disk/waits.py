@@ -11,7 +11,7 @@ from pinchpoint.data.inputs import COMMIT_ROLES
 
 
 def waited(
-    resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]
+    resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]
 ) -> tuple[float | None, str | None]:
     """(the largest share over the pressed scenarios, that scenario); None if none is pressed.
 
@@ -23,7 +23,7 @@ def waited(
     for flow in flows:
         if flow.pressed:
             ratios = [
-                flow.share(tier) * _within(resource, found, flow, _going_on(there, tier))
+                flow.share(tier) * _within(resource, measures, flow, _going_on(there, tier))
                 for tier, there in waiters.items()
                 if any(flow is one for one in there)
             ]
@@ -34,10 +34,10 @@ def waited(
     return shares[scenario], scenario
 
 
-def reads_are_waited_for(disk: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> bool:
+def reads_are_waited_for(disk: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> bool:
     """Whether it mostly reads, and operations wait for it half of their time."""
-    share, _ = waited(disk, found, flows)
-    return at_least(found.reads_ratio, MOSTLY_READS) and at_least(share, WAIT_SHARE)
+    share, _ = waited(disk, measures, flows)
+    return at_least(measures.reads_ratio, MOSTLY_READS) and at_least(share, WAIT_SHARE)
 
 
 def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> float:
@@ -51,7 +51,9 @@ def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> floa
         return max(shares.values(), default=0.0)
     sessions, log_waits = (mean_of(resource, name, rows) for name in ("sessions", "log_waits"))
     reported = {tier: _as_reported(sessions, log_waits, _going_on(waiters[tier], tier)) for tier in shares}
-    return max(share * (1.0 if (said := reported[tier]) is None else said) for tier, share in shares.items())
+    return max(
+        share * (1.0 if (answer := reported[tier]) is None else answer) for tier, share in shares.items()
+    )
 
 
 def _waiters(resource: Resource, flows: tuple[Flow, ...], tier: str) -> tuple[Flow, ...]:
@@ -63,10 +65,10 @@ def _waiters(resource: Resource, flows: tuple[Flow, ...], tier: str) -> tuple[Fl
     if not resource.roles or any(role.role not in COMMIT_ROLES for role in resource.roles):
         return flows
     there = (flow for flow in flows if flow.going_on(tier))
-    found = (
+    result = (
         one for one in there if one.commits or any(tier in station.downstream for station in one.stations)
     )
-    return tuple(found) or flows
+    return tuple(result) or flows
 
 
 def _most_of_time(flows: tuple[Flow, ...], tier: str) -> float:
@@ -87,16 +89,16 @@ def _as_reported(sessions: float | None, log_waits: float | None, going_on: floa
     return min(1.0, (sessions or 0.0) / going_on + (log_waits or 0.0))
 
 
-def _within(resource: Resource, found: DiskMeasures, flow: Flow, going_on: float) -> float:
+def _within(resource: Resource, measures: DiskMeasures, flow: Flow, going_on: float) -> float:
     """The share of its time at the disk's tier that a scenario waits for the disk."""
-    reported = _as_reported(found.sessions, found.log_waits, going_on)
+    reported = _as_reported(measures.sessions, measures.log_waits, going_on)
     if reported is not None:
         return reported
-    reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
-    return min(1.0, max(reads / going_on, _writes(resource, found, flow)))
+    reads = (measures.io or 0.0) * (measures.reads_ratio or 0.0) * (measures.read_s or 0.0)
+    return min(1.0, max(reads / going_on, _writes(resource, measures, flow)))
 
 
-def _writes(resource: Resource, found: DiskMeasures, flow: Flow) -> float:
+def _writes(resource: Resource, measures: DiskMeasures, flow: Flow) -> float:
     """The share of an operation that waits for writes to be durable.
 
     - Where writes come one at a time and hardly pause, whoever commits waits for one all the time: for the
@@ -108,7 +110,7 @@ def _writes(resource: Resource, found: DiskMeasures, flow: Flow) -> float:
     Who takes less than half as long as a write does not wait for it: its server puts the log off, or has it
     elsewhere.
     """
-    durable, busy = write_and_flush_s(resource, found), found.busy or 0.0
+    durable, busy = write_and_flush_s(resource, measures), measures.busy or 0.0
     if resource.role == "index":
         return busy
     if not (resource.commit_path and durable and flow.commits and flow.service):
@@ -119,7 +121,7 @@ def _writes(resource: Resource, found: DiskMeasures, flow: Flow) -> float:
     if flow.finished and flow.load.use != "full-crawl":
         total_s = flow.finished * flow.service.mean_s
         committing = min(1.0, flow.commits.count * flow.commits.mean_s / total_s)
-    one_at_a_time = found.outstanding is not None and found.outstanding <= ONE_AT_A_TIME.value * busy
+    one_at_a_time = measures.outstanding is not None and measures.outstanding <= ONE_AT_A_TIME.value * busy
     if one_at_a_time and busy >= UTILISATION.value:
         return committing
     return committing * min(1.0, (1 + busy) * durable / flow.commits.mean_s)
