@@ -9,6 +9,8 @@ import json
 import os
 import signal
 import stat
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -26,7 +28,7 @@ from pymongo import MongoClient
 from scenarios.full_crawl_sources.sites import samba
 from servers import postgres, valkey, valkey_cluster
 from stalling import stalling_proxy
-from support import end, missing, start_cli, wait_for_line
+from support import end, missing, start_cli, until, wait_for_line
 from valkey import ResponseError, Valkey
 
 from pinchpoint_infra.content.filling import ingest
@@ -335,6 +337,49 @@ def test_what_is_not_ours_stays_behind_a_faulty_link(store: str, fault: str, tmp
             status, _, err = end(start_cli(*command, "--take-over"), timeout_s=150)
             assert status in (0, 1, 3), err
             assert look() == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a mount")
+@pytest.mark.parametrize(("store", "size"), [("postgresql", "240m"), ("mariadb", "300m")])
+def test_what_is_not_ours_stays_on_a_full_disk(
+    store: str, size: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's disk is full in the middle of writing, and has room again for a run that takes over."""
+    small = Path(tempfile.mkdtemp(prefix="full-"))  # where the server's own user may enter
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", small], check=True)
+    try:
+        monkeypatch.setattr(tempfile, "tempdir", str(small))
+        with STORES[store](small) as (endpoints, scenario, look):
+            monkeypatch.setattr(tempfile, "tempdir", None)
+            command = _command(tmp_path, endpoints, scenario)
+            before = look()
+            process = start_cli(*command)
+            wait_for_line(process, "measuring", 120)
+            assert any(small.iterdir())  # the server's files
+            filler = small / "filler"
+            with filler.open("wb") as file, suppress(OSError):
+                while True:
+                    file.write(bytes(2**20))
+            status, _, err = end(process, timeout_s=200)
+            assert status in (0, 1, 3, 5), err
+            filler.unlink()
+            until(lambda: _answers(look))
+            _check_theirs(before, look())
+            status, _, err = end(start_cli(*command, "--take-over"), timeout_s=150)
+            assert status in (0, 1, 3), err
+            assert look() == before
+    finally:
+        subprocess.run(["umount", "--lazy", small], check=True)
+        small.rmdir()
+
+
+def _answers(look: Look) -> bool:
+    """Whether the server is up again."""
+    with suppress(Exception):
+        look()
+        return True
+    return False
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ logging.getLogger("smbprotocol").addHandler(logging.NullHandler())
 
 _CHUNK_BYTES = 2**20
 _CONNECT_TIMEOUT_S = 5.0
+_LOG_OFF_S = 2.0
 _SECURITY, _OWNER_AND_LIST = 3, 0x1 | 0x4  # SMB2_0_INFO_SECURITY; OWNER_ and DACL_SECURITY_INFORMATION
 _LARGEST_LIST_BYTES = 65_535
 _DESCRIPTOR = struct.Struct("<BBHIIII")  # MS-DTYP 2.4.6: offsets of owner, group, SACL, DACL behind the flags
@@ -126,14 +127,16 @@ class ShareSource(PoliteSource):
 
     def close(self) -> None:
         """Log off and close the connection. Safe to call twice."""
-        if self._connections:
-            with self._limited(), suppress(SMBException, OSError, ValueError):
-                smbclient.reset_connection_cache(fail_on_error=False, connection_cache=self._connections)
-            self._connections.clear()
+        # A share that no longer answers is not waited for: the connections stay where ``_drop`` finds them.
+        with self._limited(min(_LOG_OFF_S, self._timeout_s)):
+            for connection in list(self._connections.values()):
+                with suppress(SMBException, OSError, ValueError):
+                    connection.disconnect()
+        self._connections.clear()
 
     def _act(self, action: Callable[[], T]) -> T:
         """Do it within the time limit, on a connection that is given up where it failed."""
-        with self._limited() as is_over:
+        with self._limited(self._timeout_s) as is_over:
             try:
                 return action()
             except SMBResponseException as error:
@@ -150,7 +153,7 @@ class ShareSource(PoliteSource):
                 raise Failure("connection_lost" if connected else "unreachable", str(error)) from error
 
     @contextmanager
-    def _limited(self) -> Iterator[Callable[[], bool]]:
+    def _limited(self, within_s: float) -> Iterator[Callable[[], bool]]:
         """Closes the connection when the time is over, which ends any wait: the library has no limit."""
         over = threading.Event()
 
@@ -158,7 +161,7 @@ class ShareSource(PoliteSource):
             over.set()
             self._drop()
 
-        timer = threading.Timer(self._timeout_s, give_up)
+        timer = threading.Timer(within_s, give_up)
         timer.daemon = True
         timer.start()
         try:
