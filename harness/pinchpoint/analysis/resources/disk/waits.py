@@ -23,7 +23,7 @@ def waited(
     for flow in flows:
         if flow.pressed:
             ratios = [
-                flow.share(tier) * _within(resource, measures, flow, _going_on(there, tier))
+                flow.share(tier) * _within(resource, measures, flow, tier, _going_on(there, tier))
                 for tier, there in waiters.items()
                 if any(flow is one for one in there)
             ]
@@ -50,7 +50,10 @@ def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> floa
     if max(shares.values(), default=0.0) < WAIT_SHARE.value:
         return max(shares.values(), default=0.0)
     sessions, log_waits = (mean_of(resource, name, rows) for name in ("sessions", "log_waits"))
-    reported = {tier: _as_reported(sessions, log_waits, _going_on(waiters[tier], tier)) for tier in shares}
+    reported = {
+        tier: _as_reported(sessions, _of_tier(resource, log_waits, tier), _going_on(waiters[tier], tier))
+        for tier in shares
+    }
     return max(
         share * (1.0 if (answer := reported[tier]) is None else answer) for tier, share in shares.items()
     )
@@ -80,6 +83,12 @@ def _going_on(flows: tuple[Flow, ...], tier: str) -> float:
     return sum(flow.going_on(tier) for flow in flows)
 
 
+def _of_tier(resource: Resource, log_waits: float | None, tier: str) -> float | None:
+    """A store's share of waiting is about the operations of its own tier, not of others on the same disk."""
+    hosts = {key.host for key in resource.views}
+    return log_waits if any(role.tier == tier and role.host in hosts for role in resource.roles) else None
+
+
 def _as_reported(sessions: float | None, log_waits: float | None, going_on: float) -> float | None:
     """The share of a tier's operations that waits for the disk, as its server says; None if it does not."""
     if not going_on:
@@ -89,9 +98,10 @@ def _as_reported(sessions: float | None, log_waits: float | None, going_on: floa
     return min(1.0, (sessions or 0.0) / going_on + (log_waits or 0.0))
 
 
-def _within(resource: Resource, measures: DiskMeasures, flow: Flow, going_on: float) -> float:
-    """The share of its time at the disk's tier that a scenario waits for the disk."""
-    reported = _as_reported(measures.sessions, measures.log_waits, going_on)
+def _within(resource: Resource, measures: DiskMeasures, flow: Flow, tier: str, going_on: float) -> float:
+    """The share of its time at one of the disk's tiers that a scenario waits for the disk."""
+    log_waits = _of_tier(resource, measures.log_waits, tier)
+    reported = _as_reported(measures.sessions, log_waits, going_on)
     if reported is not None:
         return reported
     reads = (measures.io or 0.0) * (measures.reads_ratio or 0.0) * (measures.read_s or 0.0)
