@@ -162,7 +162,7 @@ class CloudWatchJson:
 
 def _json(lines: Iterable[str]) -> Mapping[str, Any]:
     try:
-        content = legible.loads("".join(lines))
+        content = legible.loads(legible.whole(lines))
     except json.JSONDecodeError as error:
         raise ForeignFileError(f"no JSON: {error.msg}; {_AS_IT_CAME}", error.lineno) from error
     except ValueError as error:

@@ -96,8 +96,8 @@ class Copies:
     def __init__(self, value: Sequence[CorpusDocument], wanted: int) -> None:
         self._found = value
         self.number = max(0, wanted - len(value))
-        alike = (_LIKE_A_COPY.search(each.path) for each in value)
-        self._mark = b"~" * (1 + max((len(match[1]) for match in alike if match), default=0))
+        like_copies = (_LIKE_A_COPY.search(each.path) for each in value)
+        self._mark = b"~" * (1 + max((len(match[1]) for match in like_copies if match), default=0))
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """(position among the documents, path of the copy), one after the other."""

@@ -148,12 +148,12 @@ def _chain(users: int, place: int) -> tuple[float, float]:
     # Row: how many share this flush; column: how many of the others are back when it ends.
     back = -math.expm1(-1 / away)
     chances = np.array([_binomial(users - size, back, users + 1) for size in range(1, users + 1)])
-    nobody = chances[:, 0]
+    no_record = chances[:, 0]
     step = chances[:, 1:].copy()
-    step[:, 0] += nobody  # the next flush has only the record of the first session that arrives
+    step[:, 0] += no_record  # the next flush has only the record of the first session that arrives
     balance = np.vstack([step.T - np.eye(users), np.ones(users)])
     share, *_ = np.linalg.lstsq(balance, np.append(np.zeros(users), 1.0), rcond=None)
-    each = 1 + float(share @ nobody) * away / users
+    each = 1 + float(share @ no_record) * away / users
     return users * each / float(share @ sizes) - away, 1 / each
 
 

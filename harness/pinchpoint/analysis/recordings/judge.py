@@ -150,7 +150,7 @@ def _considered(resource: Resource, result: Conclusion, case: Case) -> Considere
     facts = [counted(fact, case) for fact in resource.facts()]
     agree = next((fact for fact in facts if fact.evidence == "E4"), None)
     unknown = Fact("only operations at several levels of load can show it", "", None, resource.host)
-    nobody = Fact("no second measure of it was at its limit", "", None, resource.host)
+    unconfirmed = Fact("no second measure of it was at its limit", "", None, resource.host)
     used = next((each for each in resource.measures if each.what == "utilisation"), None)
     why = "not saturated" if resource.measures else resource.missing or "not measured"
     if resource is result.named:
@@ -170,7 +170,7 @@ def _considered(resource: Resource, result: Conclusion, case: Case) -> Considere
             Check("E1", bool(resource.saturated) if resource.measures else None, facts[0]),
             Check("E2", None, unknown),
             Check("E3", None, unknown),
-            Check("E4", True if agree else None, agree or nobody),
+            Check("E4", True if agree else None, agree or unconfirmed),
         ),
         why=why,
     )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 
-SOMEBODY = 0.5
+ONE_SESSION = 0.5
 """Mean number of sessions waiting in a second from which sessions wait in most of it."""
 
 
@@ -64,7 +64,7 @@ class Lock(Shared):
                 continue
             there = going_on(inputs, flows, host.tier)
             columns = {
-                "used": np.where(np.isfinite(waiters), waiters >= SOMEBODY, np.nan),
+                "used": np.where(np.isfinite(waiters), waiters >= ONE_SESSION, np.nan),
                 "witness": np.divide(waiters, there, out=np.zeros_like(waiters), where=there > 0),
                 "own": held_for_disks(inputs, host.name),
             }

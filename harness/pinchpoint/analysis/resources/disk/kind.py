@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 HALF = 0.5
 SLOW_RANK = 0.9
 """Where a disk slower than its role's limit stands among candidates: something is known against it."""
-SOMEBODY = 0.5
+ONE_SESSION = 0.5
 """Mean number of I/Os in progress from which on one is nearly always in progress."""
 SLOWER = 2.0
 """A disk is slower than it was probed from twice the latency on (our value)."""
@@ -306,7 +306,7 @@ def _read_by_others(measures: DiskMeasures) -> bool:
     if measures.sessions is None or not at_least(measures.reads_ratio, MOSTLY_READS):
         return False
     reading = (measures.io or 0.0) * (measures.reads_ratio or 0.0) * (measures.read_s or 0.0)
-    return reading >= SOMEBODY and measures.sessions < HARDLY.value * reading
+    return reading >= ONE_SESSION and measures.sessions < HARDLY.value * reading
 
 
 def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]:
