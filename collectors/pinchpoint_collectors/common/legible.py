@@ -22,6 +22,9 @@ _COSTS = {"{": 128, "[": 72, ",": 40, '"': 30}
 """Bytes of memory that Python takes for what each sign of a JSON text begins, at most."""
 
 
+AS_IT_CAME = "save what the tool printed unchanged"
+
+
 class ForeignFileError(Exception):
     """A file does not hold what its format should.
 
@@ -98,3 +101,36 @@ def loads(given: str) -> Any:
         return content(result) if may_hold_halves(given) else result
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def document(lines: Iterable[str]) -> Any:
+    """The content of a JSON file. Raises ``ForeignFileError``."""
+    try:
+        return loads(whole(lines))
+    except json.JSONDecodeError as error:
+        raise ForeignFileError(f"no JSON: {error.msg}; {AS_IT_CAME}", error.lineno) from error
+    except ValueError as error:
+        raise ForeignFileError(f"no JSON: {error}; {AS_IT_CAME}") from error
+
+
+def mapping(value: Any, where: str) -> Mapping[str, Any]:
+    """The mapping at a place of a JSON file, ``{}`` if missing. Raises ``ForeignFileError`` if it is none."""
+    return _of_type(value, dict, "a mapping", where) or {}
+
+
+def listed(value: Any, where: str) -> list[Any]:
+    """Likewise a list."""
+    return _of_type(value, list, "a list", where) or []
+
+
+def mappings(value: Any, where: str) -> list[Mapping[str, Any]]:
+    """Likewise a list of mappings."""
+    return [mapping(each, where) for each in listed(value, where)]
+
+
+def _of_type(value: Any, type_: type, noun: str, where: str) -> Any:
+    if value is not None and not isinstance(value, type_):
+        raise ForeignFileError(
+            f"found {type(value).__name__} {str(value)[:40]!r} at {where}; allowed: {noun}; {AS_IT_CAME}"
+        )
+    return value

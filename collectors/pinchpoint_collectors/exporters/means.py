@@ -179,9 +179,9 @@ def facts(exporter: Exporter, series: Iterable[Series]) -> dict[str, Any]:
 
 
 def core_of(label: str) -> str:
-    """A core's number; Windows' has its group before it, of which the first is left out."""
+    """A core's number, of ``cpu0`` too; Windows' has its group before it, of which the first is left out."""
     group, comma, core = label.partition(",")
-    return core if comma and group == "0" else label
+    return (core if comma and group == "0" else label).removeprefix("cpu")
 
 
 def whole_disks(devices: Collection[str]) -> list[str]:

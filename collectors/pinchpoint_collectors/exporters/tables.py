@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from pinchpoint_collectors.exporters.means import CoreSeconds, Exporter, SeriesMeans
 
@@ -104,6 +104,27 @@ WINDOWS = Exporter(
 
 
 EXPORTERS: tuple[Exporter, ...] = (NODE, WINDOWS)
+
+
+_MS = 0.001
+_OLDER: Mapping[str, tuple[str, float]] = {
+    "node_cpu": (NODE.cpu.name, 1.0),
+    "node_disk_bytes_read": ("node_disk_read_bytes_total", 1.0),
+    "node_disk_bytes_written": ("node_disk_written_bytes_total", 1.0),
+    "node_disk_io_time_weighted": ("node_disk_io_time_weighted_seconds_total", _MS),
+    "windows_os_physical_memory_free_bytes": (WINDOWS.available, 1.0),
+    "windows_memory_physical_free_bytes": (WINDOWS.available, 1.0),
+    **{name.replace("_seconds_total", "_ms"): (name, _MS) for name in NODE.means if "_seconds_total" in name},
+    **{name.removesuffix("_total"): (name, 1.0) for name in NODE.names if "_seconds" not in name},
+    **{name.removesuffix("_bytes"): (name, 1.0) for name in NODE.names if name.startswith("node_memory")},
+}
+"""Names before node_exporter 0.16, and of windows_exporter -> the present name, and its unit."""
+
+
+def present(name: str) -> tuple[str, float]:
+    """A series' present name, and what one of its units is worth; wmi_exporter is windows_exporter."""
+    plain = f"windows_{name.removeprefix('wmi_')}" if name.startswith("wmi_") else name
+    return _OLDER.get(plain, (plain, 1.0))
 
 
 def whose(names: Collection[str]) -> Exporter | None:

@@ -8,7 +8,6 @@ value is: of what is counted (``VolumeReadOps``) it must be the sum.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,7 +21,6 @@ from pinchpoint_collectors.record import Sample
 
 _AZURE_BEGINS = re.compile(r"[\ufeff\s]*\{.*\"(?:timespan|value)\"\s*:.*", re.DOTALL)
 _AWS_BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"(?:MetricDataResults|Label|Datapoints|Messages)\"\s*:")
-_AS_IT_CAME = "save what the tool printed unchanged"
 _RESOURCE = re.compile(r"/([^/]+)/providers/microsoft\.insights/", re.IGNORECASE)
 
 
@@ -96,6 +94,7 @@ AZURE: Mapping[str, CloudMetric] = {
 """Of virtual machines, and of Azure SQL databases."""
 AWS: Mapping[str, CloudMetric] = {
     "CPUUtilization": CloudMetric("cpu.busy_ratio", 0.01),
+    "CPUCreditBalance": CloudMetric("cpu.used_burst_ratio", -1.0, offset=1.0),
     "FreeableMemory": CloudMetric("mem.available_bytes"),
     "DatabaseConnections": CloudMetric("db.connections"),
     "BlockedTransactions": CloudMetric("db.sessions_blocked"),
@@ -142,7 +141,7 @@ class AzureMonitorJson:
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
         """One sample per value; see ``Format.read``."""
-        yield from _samples(_of_azure(_json(lines)), AZURE, facts)
+        yield from _samples(_of_azure(legible.mapping(legible.document(lines), "its top")), AZURE, facts)
 
 
 class CloudWatchJson:
@@ -157,41 +156,34 @@ class CloudWatchJson:
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
         """One sample per value; see ``Format.read``."""
-        yield from _samples(_of_aws(_json(lines)), AWS, facts)
-
-
-def _json(lines: Iterable[str]) -> Mapping[str, Any]:
-    try:
-        content = legible.loads(legible.whole(lines))
-    except json.JSONDecodeError as error:
-        raise ForeignFileError(f"no JSON: {error.msg}; {_AS_IT_CAME}", error.lineno) from error
-    except ValueError as error:
-        raise ForeignFileError(f"no JSON: {error}; {_AS_IT_CAME}") from error
-    return _mapping(content, "its top")
+        yield from _samples(_of_aws(legible.mapping(legible.document(lines), "its top")), AWS, facts)
 
 
 def _of_azure(content: Mapping[str, Any]) -> Iterator[CloudSeries]:
-    for metric in _mappings(content.get("value"), "value"):
+    for metric in legible.mappings(content.get("value"), "value"):
         resource = _RESOURCE.search(str(metric.get("id", "")))
-        name = str(_mapping(metric.get("name"), "name").get("value", ""))
-        for series in _mappings(metric.get("timeseries"), "timeseries"):
+        name = str(legible.mapping(metric.get("name"), "name").get("value", ""))
+        for series in legible.mappings(metric.get("timeseries"), "timeseries"):
             of = [
-                str(each.get("value")) for each in _mappings(series.get("metadatavalues"), "metadatavalues")
+                str(each.get("value"))
+                for each in legible.mappings(series.get("metadatavalues"), "metadatavalues")
             ]
-            data = _mappings(series.get("data"), "data")
+            data = legible.mappings(series.get("data"), "data")
             readings = [(str(each.get("timeStamp")), each) for each in data]
             yield CloudSeries(name, f"LUN {of[0]}" if of else "", resource[1] if resource else "", readings)
 
 
 def _of_aws(content: Mapping[str, Any]) -> Iterator[CloudSeries]:
-    for result in _mappings(content.get("MetricDataResults"), "MetricDataResults"):
-        times, values = (_list(result.get(name), name) for name in ("Timestamps", "Values"))
+    for result in legible.mappings(content.get("MetricDataResults"), "MetricDataResults"):
+        times, values = (legible.listed(result.get(name), name) for name in ("Timestamps", "Values"))
         if len(times) != len(values):
-            raise ForeignFileError(f"found {len(times)} Timestamps and {len(values)} Values; {_AS_IT_CAME}")
+            raise ForeignFileError(
+                f"found {len(times)} Timestamps and {len(values)} Values; {legible.AS_IT_CAME}"
+            )
         instance, _, name = str(result.get("Label", "")).rpartition(" ")
         readings = [(str(at), {"value": value}) for at, value in zip(times, values, strict=True)]
         yield CloudSeries(name, instance, "", readings)
-    if data := _mappings(content.get("Datapoints"), "Datapoints"):
+    if data := legible.mappings(content.get("Datapoints"), "Datapoints"):
         of_each = [{name.lower(): value for name, value in each.items()} for each in data]
         readings = [(str(each.get("timestamp")), each) for each in of_each]
         yield CloudSeries(str(content.get("Label", "")), "", "", readings)
@@ -220,6 +212,7 @@ def _samples(
             value = values[at_s]
             if value is not None:
                 value = value * means.unit / (interval_s if means.is_count else 1.0) + means.offset
+                value = max(value, 0.0) if means.offset else value  # what is left of more than there was
             at_ns = round((at_s + interval_s) * 1e9)
             yield Sample(at_ns, interval_s, one.host, means.metric, instance, value, None)
     if unused:
@@ -246,19 +239,3 @@ def _time_s(text: str) -> float:
             f"found the time {text[:40]!r}; allowed: ISO 8601, as the tool prints it"
         ) from error
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _mapping(value: Any, where: str) -> Mapping[str, Any]:
-    if value is not None and not isinstance(value, dict):
-        raise ForeignFileError(f"found {type(value).__name__} at {where}; allowed: a mapping; {_AS_IT_CAME}")
-    return value or {}
-
-
-def _list(value: Any, where: str) -> list[Any]:
-    if value is not None and not isinstance(value, list):
-        raise ForeignFileError(f"found {type(value).__name__} at {where}; allowed: a list; {_AS_IT_CAME}")
-    return value or []
-
-
-def _mappings(value: Any, where: str) -> list[Mapping[str, Any]]:
-    return [_mapping(each, where) for each in _list(value, where)]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.common.legible import ForeignFileError, mapping, mappings
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
@@ -24,8 +24,6 @@ from pinchpoint_collectors.imports.sysstat import (
     cpu_values,
     host_blocks,
     latency,
-    listed,
-    mapping,
     note_machine,
     number,
     scaled,
@@ -58,7 +56,7 @@ class Iostat:
         is_text = TEXT.match("".join(content[:_BEGIN])) is not None
         for block in _text_blocks(content, facts) if is_text else host_blocks(content, facts):
             host = note_machine(block, facts)
-            reports = listed(block.get("statistics"), "statistics")
+            reports = mappings(block.get("statistics"), "statistics")
             if len(reports) < 2:
                 raise ForeignFileError(
                     f"found {len(reports)} report of {host}; the first one covers the time since boot "
@@ -197,7 +195,7 @@ def _moment(text: str, dates: Dates) -> datetime:
 def _values(report: Fields, interval_s: float, facts: FileFacts) -> Iterator[Reported]:
     if cpu := mapping(report.get("avg-cpu"), "avg-cpu"):
         yield from ((metric, "", value, None) for metric, value in cpu_values(cpu))
-    disks = listed(report.get("disk"), "disk")
+    disks = mappings(report.get("disk"), "disk")
     names = {str(disk.get("disk_device")) for disk in disks}
     for disk in disks:
         device = str(disk.get("disk_device"))

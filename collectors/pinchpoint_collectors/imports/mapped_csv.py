@@ -28,6 +28,7 @@ METRICS = frozenset(
                 "stolen_cores",
                 "throttled_ratio",
                 "used_cores",
+                "used_burst_ratio",
             )
         ),
         *(
@@ -41,6 +42,7 @@ METRICS = frozenset(
                 "major_faults_per_s",
                 "ballooned_bytes",
                 "demand_ratio",
+                "collecting_ratio",
             )
         ),
         *(f"disk.{way}s_per_s" for way in ("read", "write", "transfer")),

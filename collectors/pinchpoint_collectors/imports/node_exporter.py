@@ -8,7 +8,6 @@ scrape interval.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -18,13 +17,12 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters import means
 from pinchpoint_collectors.exporters.means import NAME, Labels, Points, Series
 from pinchpoint_collectors.exporters.query import matrix
-from pinchpoint_collectors.exporters.tables import EXPORTERS, whose
+from pinchpoint_collectors.exporters.tables import EXPORTERS, present, whose
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.times import ReadingTimes
 from pinchpoint_collectors.record import Sample
 
 _BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"status\"\s*:\s*\"")
-AS_IT_CAME = "save the answer of Prometheus unchanged"
 
 
 class NodeExporter:
@@ -46,11 +44,13 @@ class NodeExporter:
         by_host: dict[str, list[Series]] = {}
         unused: dict[str, None] = {}
         for labels, points in _series(lines):
-            name = labels.get(NAME, "")
+            older = labels.get(NAME, "")
+            name, unit = present(older)
             if name not in known:
-                unused[name or "a series without __name__ (the result of an expression)"] = None
+                unused[older or "a series without __name__ (the result of an expression)"] = None
                 continue
-            by_host.setdefault(_host(labels), []).append((labels, points))
+            values = points if unit == 1 else {at: value * unit for at, value in points.items()}
+            by_host.setdefault(_host(labels), []).append(({**labels, NAME: name}, values))
         if not by_host:
             raise ForeignFileError(
                 f"it contains no series of node_exporter; found {', '.join(list(unused)[:5]) or 'nothing'}; "
@@ -70,15 +70,9 @@ class NodeExporter:
 
 def _series(lines: Iterable[str]) -> Iterator[Series]:
     try:
-        content = legible.loads(legible.whole(lines))
-    except json.JSONDecodeError as error:
-        raise ForeignFileError(f"no JSON: {error.msg}; {AS_IT_CAME}", error.lineno) from error
-    except ValueError as error:
-        raise ForeignFileError(f"no JSON: {error}; {AS_IT_CAME}") from error
-    try:
-        yield from matrix(content)
+        yield from matrix(legible.document(lines))
     except CollectorError as error:
-        raise ForeignFileError(f"{error}; {AS_IT_CAME}") from error
+        raise ForeignFileError(f"{error}; {legible.AS_IT_CAME}") from error
 
 
 def _note_gaps(host: str, series: Iterable[Sequence[Points]], facts: FileFacts) -> None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.common.legible import ForeignFileError, mapping, mappings
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
@@ -22,8 +22,6 @@ from pinchpoint_collectors.imports.sysstat import (
     cpu_values,
     host_blocks,
     latency,
-    listed,
-    mapping,
     note_machine,
     number,
     scaled,
@@ -59,7 +57,7 @@ class Sadf:
         for block in host_blocks(lines, facts):
             host = note_machine(block, facts)
             last_s: float | None = None
-            for statistics in listed(block.get("statistics"), "statistics"):
+            for statistics in mappings(block.get("statistics"), "statistics"):
                 stamp = mapping(statistics.get(_STAMP), _STAMP)
                 last_s = _time_s(stamp, last_s, settings, facts)
                 time_ns, interval_s = round(last_s * 1e9), number(stamp, "interval")
@@ -110,7 +108,7 @@ def values(statistics: Fields, block: Fields, interval_s: float, facts: FileFact
         interval_s: seconds it covers.
         facts: see ``record.FileFacts``.
     """
-    for each in listed(statistics.get("cpu-load") or statistics.get("cpu-load-all"), "cpu-load"):
+    for each in mappings(statistics.get("cpu-load") or statistics.get("cpu-load-all"), "cpu-load"):
         name = str(each.get("cpu"))
         instance = "" if name in {"all", "-1"} else name
         for metric, value in cpu_values(each):
@@ -122,7 +120,7 @@ def values(statistics: Fields, block: Fields, interval_s: float, facts: FileFact
     if paging := mapping(statistics.get("paging"), "paging"):
         yield "mem.major_faults_per_s", "", number(paging, "majflt"), None
     yield from _memory(statistics, block, facts)
-    for disk in listed(statistics.get("disk"), "disk"):
+    for disk in mappings(statistics.get("disk"), "disk"):
         yield from _disk(disk, interval_s)
     yield from _network(mapping(statistics.get("network"), "network"))
     yield from _pressure(mapping(statistics.get("psi"), "psi"))
@@ -179,14 +177,14 @@ _OF_HOST = (
 
 
 def _network(network: Fields) -> Iterator[Reported]:
-    for each in listed(network.get("net-dev"), "net-dev"):
+    for each in mappings(network.get("net-dev"), "net-dev"):
         interface = str(each.get("iface"))
         yield "net.received_bytes_per_s", interface, _bytes(each, "rxkB", "rxbyt", 1.0), None
         yield "net.sent_bytes_per_s", interface, _bytes(each, "txkB", "txbyt", 1.0), None
         used = scaled(number(each, "ifutil-percent", "ifutil"), 0.01)
         if used is not None:
             yield "net.used_ratio", interface, used, None
-    for each in listed(network.get("net-edev"), "net-edev"):
+    for each in mappings(network.get("net-edev"), "net-edev"):
         errors = total(number(each, "rxerr"), number(each, "txerr"))
         yield "net.errors_per_s", str(each.get("iface")), errors, None
         drops = total(number(each, "rxdrop"), number(each, "txdrop"))

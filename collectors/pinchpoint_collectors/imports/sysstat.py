@@ -10,7 +10,7 @@ from typing import Any
 
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import legible
-from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.common.legible import ForeignFileError, mapping, mappings
 from pinchpoint_collectors.imports.record import FileFacts
 
 KIB = 1024.0
@@ -35,7 +35,9 @@ def host_blocks(lines: Iterable[str], facts: FileFacts) -> Iterator[Fields]:
     reported of what was left out. Raises ``ForeignFileError``.
     """
     for content in _documents(_mended(legible.whole(lines), facts), facts):
-        blocks = listed(mapping(mapping(content, "its top").get("sysstat"), "sysstat").get("hosts"), "hosts")
+        blocks = mappings(
+            mapping(mapping(content, "its top").get("sysstat"), "sysstat").get("hosts"), "hosts"
+        )
         if not blocks:
             raise ForeignFileError(
                 "found no list at sysstat.hosts; allowed: what sadf -j or iostat -o JSON prints"
@@ -107,24 +109,6 @@ def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
         f"{why}; give the recorder a count after the interval, or export again",
         error.lineno,
     ) from error
-
-
-def mapping(value: Any, where: str) -> Fields:
-    """The mapping there, ``{}`` if missing. Raises ``ForeignFileError`` if it is no mapping."""
-    if value is not None and not isinstance(value, dict):
-        raise ForeignFileError(f"found {_kind(value)} at {where}; allowed: a mapping, as sysstat prints it")
-    return value or {}
-
-
-def listed(value: Any, where: str) -> list[Fields]:
-    """Likewise a list of mappings."""
-    if value is not None and not isinstance(value, list):
-        raise ForeignFileError(f"found {_kind(value)} at {where}; allowed: a list, as sysstat prints it")
-    return [mapping(each, where) for each in value or ()]
-
-
-def _kind(value: Any) -> str:
-    return f"{type(value).__name__} {str(value)[:40]!r}"
 
 
 def text_block(line: re.Match[str]) -> dict[str, Any]:

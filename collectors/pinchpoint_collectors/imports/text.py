@@ -15,6 +15,8 @@ from pinchpoint_collectors.record import Sample
 DATES = (
     "%m/%d/%Y %I:%M:%S %p",
     "%m/%d/%y %I:%M:%S %p",
+    "%d/%m/%Y %I:%M:%S %p",
+    "%d/%m/%y %I:%M:%S %p",
     "%m/%d/%y %H:%M:%S",
     "%d/%m/%y %H:%M:%S",
     "%m/%d/%Y %H:%M:%S",

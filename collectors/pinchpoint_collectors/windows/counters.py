@@ -14,6 +14,7 @@ only, and on a Hyper-V host the root partition only. Pages are 4096 bytes on x86
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ TOTAL = "_total"
 HYPERVISOR = "Hyper-V Hypervisor Logical Processor"
 NAMED_INSTANCE = re.compile(r"MSSQL\$([^:]+):", re.IGNORECASE)
 """What a named instance of SQL Server puts in the place of ``SQLServer:``."""
+_VERSION = re.compile(r" v\d+(\.\d+)+$")
+"""Behind the name of an object of ASP.NET."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ INDICES: Mapping[str, int] = {
 
 _DISKS = ("LogicalDisk", "PhysicalDisk")
 _BALANCER, _ALL_APPLICATIONS = "Hyper-V Dynamic Memory Balancer", "__Total__"
-PARTS = {"Thread": "thread:", "Hyper-V Hypervisor Virtual Processor": "vcpu:"}
+PARTS = {"Thread": "thread:", "Process": "process:", "Hyper-V Hypervisor Virtual Processor": "vcpu:"}
 """Objects with a busy time beside the cores -> prefix of the instance's name."""
 _WITHOUT_SUM = frozenset(
     {*PARTS, *_DISKS, "SMB Client Shares", "Cluster CSVFS", "Hyper-V Virtual Storage Device"}
@@ -158,7 +161,7 @@ def placed(name: str, counter: str, logged: str) -> tuple[Counter, str] | None:
     means, text = LOGGED[name][counter], logged.strip()
     own = "" if name == _BALANCER or text == _ALL_APPLICATIONS else instance_of(name, text)
     if name in PARTS:
-        own = None if _NO_THREAD.fullmatch(text) else f"{PARTS[name]}{text}"
+        own = None if name == "Thread" and _NO_THREAD.fullmatch(text) else f"{PARTS[name]}{text}"
     if own is None and name in _WITHOUT_SUM - {*_DISKS}:
         return None
     instance = text if own is None else own  # sums are left out elsewhere, and counted
@@ -194,8 +197,9 @@ def _known() -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     for language in ("german", "french", "spanish", None):
         for name, row in _counters():
             local = (_OBJECTS[name][language], row[language]) if language else (name, row["counter"])
-            if all(local):
-                yield (folded(local[0]), folded(local[1])), (name, row["counter"])
+            for its, counter in itertools.product(*(each.split(";") for each in local)):
+                if its and counter:
+                    yield (folded(its), folded(counter)), (name, row["counter"])
 
 
 _KNOWN = dict(_known())
@@ -209,7 +213,7 @@ def english(name: str, counter: str, names: Mapping[str, frozenset[int]]) -> tup
         counter: likewise.
         names: of the system's registry, name (``folded``) -> indices; empty if they are not known.
     """
-    plain = NAMED_INSTANCE.sub("SQLServer:", name)
+    plain = _VERSION.sub("", NAMED_INSTANCE.sub("SQLServer:", name))
     known = _KNOWN.get((folded(plain), folded(counter)))
     if known is not None or not names:
         return known

@@ -321,7 +321,7 @@ class MatchingType:
         return asdict(self)
 
 
-def alike(
+def types_with(
     caps: Limits | None,
     most_iops: float | None,
     most_bytes_per_s: float | None,

@@ -17,7 +17,7 @@ from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
 from pinchpoint.analysis.thresholds import CAP_MATCH, IRREGULAR
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe import course, words
-from pinchpoint.probe.caps import MeasuredCaps, alike, counted_ratio, find_caps, queued
+from pinchpoint.probe.caps import MeasuredCaps, counted_ratio, find_caps, queued, types_with
 from pinchpoint.probe.course import Fall, RateChange, between, settled
 from pinchpoint.probe.figures import Figures, TrialMean, figures, of
 from pinchpoint.probe.record import DeclaredDisk, Probe
@@ -254,7 +254,7 @@ def judge(probe: Probe) -> ProbeVerdict:
         over_time=_over_time(workloads, deepest, reads, writes, remembered=bool(remembered)),
         host_cache=(*suspected, *remembered, *apart),
         declared_used=_declared_used(probe.declared, trusted or result),
-        behaves_like=alike(
+        behaves_like=types_with(
             caps.limits,
             most(trusted, "iops"),
             most(trusted, "bytes_per_s"),

@@ -250,7 +250,7 @@ def workloads(verdict: ProbeVerdict, line_s: float) -> Table:
 def behaves_like(verdict: ProbeVerdict) -> Table:
     """Types of the catalogue with the caps that were found."""
     return Table(
-        name="alike",
+        name="same_limits",
         title="Disk types with the same limits",
         columns=(
             Column("type", "type"),

@@ -277,6 +277,32 @@ FURTHER: dict[str, tuple[dict[str, float], str, str | None]] = {
         "bottleneck",
         "locks of the database on HV9",
     ),
+    "requests of ASP.NET 4 are queued": (
+        {r"ASP.NET v4.0.30319\Requests Queued": 480},
+        "bottleneck",
+        "workers of the server on HV9",
+    ),
+    "a process mostly collects garbage": (
+        {r".NET CLR Memory(w3wp)\% Time in GC": 70},
+        "inconclusive",
+        "memory of the process w3wp on HV9",
+    ),
+    "a process hardly collects garbage": ({r".NET CLR Memory(w3wp)\% Time in GC": 8}, "inconclusive", None),
+    "sessions are blocked, on a German server": (
+        {r"MSSQL$BI:Allgemeine Statistik\Blockierte Prozesse": 31},
+        "bottleneck",
+        "locks of the database on HV9",
+    ),
+    "queries wait for memory, on a German server": (
+        {r"SQLServer:Speicher-Manager\Ausstehende Speicherzuweisungen": 9},
+        "bottleneck",
+        "query memory of the database server on HV9",
+    ),
+    "pages stay for seconds, on a French server": (
+        {r"SQLServer:Gestionnaire de tampons\Espérance de vie d'une page": 20},
+        "inconclusive",
+        "buffer of the database server on HV9",
+    ),
     "requests of an application are queued": (
         {r"ASP.NET Applications(__Total__)\Requests In Application Queue": 60},
         "bottleneck",
@@ -292,6 +318,37 @@ def test_what_lies_around_the_machine_is_judged(name: str, tmp_path: Path) -> No
     verdict = judged(tmp_path, perfmon({**QUIET, **counters}), places())
     assert verdict["outcome"] == outcome
     assert (subject or "no recorded resource was saturated") in verdict["summary"]
+
+
+PROCESS = r"Process({})\% Processor Time"
+PROCESSES: dict[str, tuple[dict[str, float], str, str]] = {
+    "all, with what was idle": (
+        {PROCESS.format("_Total"): 800, PROCESS.format("Idle"): 9, PROCESS.format("sqlservr"): 760},
+        "bottleneck",
+        "CPU of HV9",
+    ),
+    "one, beside the sum": (
+        {PROCESS.format("_Total"): 800, PROCESS.format("sqlservr"): 785},
+        "bottleneck",
+        "CPU of HV9",
+    ),
+    "one, of a machine of unknown size": ({PROCESS.format("sqlservr"): 1590}, "inconclusive", "CPU of HV9"),
+    "all, mostly idle": (
+        {PROCESS.format("_Total"): 800, PROCESS.format("Idle"): 700, PROCESS.format("sqlservr"): 90},
+        "inconclusive",
+        "no recorded resource was saturated",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_processes_of_windows_without_the_processor(name: str, tmp_path: Path) -> None:
+    """Their sum, idle time included, is the number of cores; without it how full they were is unknown."""
+    counters, outcome, subject = PROCESSES[name]
+    verdict = judged(tmp_path, perfmon(counters), places())
+    assert (verdict["outcome"], subject in verdict["summary"]) == (outcome, True)
+    missing = "no recorded" in subject or outcome == "bottleneck"
+    assert missing or "how many cores it has was not recorded" in verdict["summary"]
 
 
 ESX = {r"Physical Cpu(_Total)\% Util Time": 38, r"Memory\Machine MBytes": 65536, r"Memory\Free MBytes": 21000}
@@ -620,6 +677,16 @@ CLOUD: dict[str, tuple[Any, str, str]] = {
         "inconclusive",
         "disk vol-1 of db5",
     ),
+    "a machine without CPU credits": (
+        aws({"CPUUtilization": 9.8, "CPUCreditBalance": 0.0}),
+        "inconclusive",
+        "CPU of db5",
+    ),
+    "a machine with CPU credits": (
+        aws({"CPUUtilization": 9.8, "CPUCreditBalance": 288.0}),
+        "inconclusive",
+        "no recorded resource was saturated",
+    ),
     "a volume without credits": (aws({"BurstBalance": 0.0}), "inconclusive", "disk volume of db5"),
     "a volume with credits": (
         aws({"BurstBalance": 60.0, "VolumeQueueLength": 0.2}),
@@ -653,7 +720,7 @@ def test_what_a_cloud_measured_is_judged(name: str, tmp_path: Path) -> None:
         ),
         (
             {"MetricDataResults": {"Label": "CPUUtilization"}},
-            "found dict at MetricDataResults; allowed: a list",
+            "found dict .* at MetricDataResults; allowed: a list",
         ),
         (
             {"Label": "CPUUtilization", "Datapoints": [{"Timestamp": "noon"}]},
@@ -870,6 +937,60 @@ def test_one_table_of_sar_is_judged_by_what_it_has(table: str, tmp_path: Path) -
     first = verdict["bottleneck"] or verdict["candidates"][0]
     assert resource is None or first["resource"] == resource
     assert ("saturated (" in verdict["summary"]) is (resource is not None)
+
+
+OLD_SERIES: dict[str, tuple[dict[tuple[str, ...], float], str]] = {
+    # name, label, its value, mode -> what it grows by in a second; the resource that is named
+    "node_exporter 0.15": (
+        {
+            **{("node_cpu", "cpu", "cpu0", mode): 0.5 for mode in ("idle", "iowait")},
+            ("node_disk_reads_completed", "device", "sda"): 200.0,
+            ("node_disk_read_time_ms", "device", "sda"): 18000.0,
+            ("node_disk_writes_completed", "device", "sda"): 100.0,
+            ("node_disk_write_time_ms", "device", "sda"): 9000.0,
+            ("node_disk_io_time_ms", "device", "sda"): 990.0,
+            ("node_disk_io_time_weighted", "device", "sda"): 27000.0,
+        },
+        "disk",
+    ),
+    "wmi_exporter": (
+        {
+            ("wmi_cpu_time_total", "core", "0,0", "idle"): 0.02,
+            ("wmi_cpu_time_total", "core", "0,0", "user"): 0.9,
+            ("wmi_cpu_time_total", "core", "0,0", "privileged"): 0.08,
+        },
+        "cpu",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OLD_SERIES)
+def test_series_of_older_exporters_are_the_present_ones(name: str, tmp_path: Path) -> None:
+    """Names of node_exporter before 0.16, in milliseconds, and of wmi_exporter."""
+    series, resource = OLD_SERIES[name]
+    result = [
+        {
+            "metric": {
+                "__name__": of,
+                label: value,
+                "instance": "db1:9100",
+                "mode": "".join(mode),
+            },
+            "values": [[1_800_000_000 + 15 * at, str(1000 + more * 15 * at)] for at in range(40)],
+        }
+        for (of, label, value, *mode), more in series.items()
+    ]
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": result}}
+    verdict = judged(tmp_path, json.dumps(answer), places(), "range.json")
+    assert verdict["bottleneck"]["resource"] == resource
+
+
+def test_dates_of_britain_with_a_clock_of_twelve_hours(tmp_path: Path) -> None:
+    """``18/11/26`` and ``09:00:01 AM``, as sysstat writes them where the locale is mixed."""
+    text = "Linux 2.6.32 (db1) \t18/11/26 \t_x86_64_\t(4 CPU)\n\n"
+    text += "09:00:01 AM DEV tps avgqu-sz await svctm %util\n"
+    text += "".join(f"09:{minute:02}:01 AM sdb 240.0 31.2 130.0 4.1 98.9\n" for minute in range(1, 9))
+    assert judged(tmp_path, text, places(), "sar.txt")["bottleneck"]["resource"] == "disk"
 
 
 def test_a_machine_without_memory_left_is_read_in_kib(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pinchpoint.analysis.recordings.measures import (
     Measure,
     Resource,
     Rows,
+    What,
     contexts,
     figure,
     measure,
@@ -31,27 +32,42 @@ CONTEXT = (
 )
 _PARTS = {"thread:": "thread", "vcpu:": "virtual processor"}
 """What can be busy beside the cores, by what stands before its name."""
-_OF_PARTS = ("tier:", "process:", *_PARTS)
+_PROCESS = "process:"
+_OF_PARTS = ("tier:", _PROCESS, *_PARTS)
+USED_CORES = "cpu.used_cores"
+_ALL, _IDLE = f"{_PROCESS}_Total", f"{_PROCESS}Idle"
+"""Windows' processes that stand for all cores, and for what is idle of them."""
+SPENT = Threshold(0.99, "AWS", "its CPU credits are spent: it gets its baseline, whatever is demanded")
 
 
 def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """The host's CPU; its busiest core where that was saturated and the cores together were not."""
     whole = _whole(inputs, host.name)
     pressure = figure(inputs, host.name, "pressure.cpu_ratio")
-    parts = _processes(inputs, host.name) if whole is None else None
-    busy = measure(inputs, whole or parts, UTILISATION, "utilisation", "busy")
+    cores = _number_of_cores(inputs, host)
+    parts = _processes(inputs, host.name, cores) if whole is None else None
+    is_share = parts is None or parts.metric == _BUSY
+    what: tuple[What, str] = "utilisation", "busy"
+    if not is_share:
+        what = "saturation", "cores that its processes used:"
+    busy = measure(inputs, whole or parts, UTILISATION, *what)
     # Short processes are not visible: the CPU was at least as busy as the listed ones.
     is_least = parts is not None and not (busy and busy.at_limit)
     is_missing = busy is None or is_least
     waited = measure(inputs, pressure, PRESSURE, "saturation", "work waited for a CPU")
-    cores = _number_of_cores(inputs, host)
     stolen, queue = _stolen(inputs, host, cores), _queue(inputs, host, cores)
     periods = figure(inputs, host.name, "cpu.throttled_ratio")
     throttled = measure(inputs, periods, THROTTLED, "errors", "periods in which its quota was spent:")
-    result = tuple(one for one in (busy, waited, stolen, throttled, queue) if one)
-    by_cores = (queue, stolen if stolen and stolen.metric == STOLEN_CORES else None)
+    burst = figure(inputs, host.name, "cpu.used_burst_ratio")
+    spent = measure(inputs, burst, SPENT, "saturation", "of its CPU credits were spent:")
+    result = tuple(one for one in (busy, waited, stolen, throttled, spent, queue) if one)
+    of_cores = stolen if stolen and stolen.metric == STOLEN_CORES else None
+    by_cores = (queue, of_cores, None if is_share else busy)
     saturated = [one for one in result if one.at_limit]
     is_guess = bool(saturated) and not cores and all(one in by_cores for one in saturated)
+    doubt = "how many cores it has was not recorded" if is_guess else ""
+    if saturated == [spent]:
+        doubt = "a machine with unlimited credits goes on without them"
     yield Resource(
         kind="cpu",
         tier=host.tier,
@@ -63,8 +79,8 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
         if busy is None or is_least
         else busy.has_room and not any(one.at_limit for one in result),
         missing=f"the CPU of {host.name} was not measured" if is_missing else "",
-        doubt="how many cores it has was not recorded" if is_guess else "",
-        remedy=f"record the CPU of {host.name}" if is_missing else "",
+        doubt=doubt,
+        remedy=f"record the CPU of {host.name}" if is_missing or is_guess else "",
         context=contexts(inputs, host.name, CONTEXT),
     )
     if busy is None or not busy.at_limit:
@@ -75,6 +91,9 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
 def _number_of_cores(inputs: Inputs, host: Host) -> int:
     """How many cores it has; 0 where that was not recorded."""
     logged = len(_cores(inputs, host.name))
+    every = figure(inputs, host.name, USED_CORES, _ALL)
+    if not host.usable and every is not None:
+        return round(every.mean)
     return len(host.usable) or (logged if logged > 1 else 0)  # of a single one others may not be logged
 
 
@@ -131,6 +150,10 @@ def _whole(inputs: Inputs, host: str) -> Rows | None:
     rows = figure(inputs, host, _BUSY)
     if rows is not None:
         return rows
+    every, idle = (figure(inputs, host, USED_CORES, name) for name in (_ALL, _IDLE))
+    if every is not None and idle is not None:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return replace(every, values=1 - idle.values / every.values, metric=_BUSY)
     cores = _cores(inputs, host)
     together = inputs.samples.together([host], _BUSY, cores) if cores else None
     if together is None:
@@ -138,17 +161,21 @@ def _whole(inputs: Inputs, host: str) -> Rows | None:
     return Rows.of(inputs.samples.series(host, _BUSY, cores[0]), Key(host, _BUSY, ",".join(cores)), together)
 
 
-def _processes(inputs: Inputs, host: str) -> Rows | None:
-    """The processes that were recorded, all together."""
-    names = _parts(inputs, host, "process:")
+def _processes(inputs: Inputs, host: str, cores: int) -> Rows | None:
+    """The processes that were recorded, all together: a share of the machine, else the cores they used."""
+    metric = _BUSY if _parts(inputs, host, _PROCESS) else USED_CORES
+    names = [name for name in _parts(inputs, host, _PROCESS, metric) if name not in (_ALL, _IDLE)]
     if not names:
         return None
-    total = np.nansum([inputs.samples.steps(host, _BUSY, name) for name in names], axis=0)
-    return Rows.of(inputs.samples.series(host, _BUSY, names[0]), Key(host, _BUSY, "processes"), total)
+    total = np.nansum([inputs.samples.steps(host, metric, name) for name in names], axis=0)
+    series = inputs.samples.series(host, metric, names[0])
+    if metric == USED_CORES and cores:
+        metric, total = _BUSY, total / cores
+    return Rows.of(series, Key(host, metric, "processes"), total)
 
 
-def _parts(inputs: Inputs, host: str, kind: str) -> list[str]:
-    named = (key.instance for key in inputs.samples.keys(_BUSY) if key.host == host)
+def _parts(inputs: Inputs, host: str, kind: str, metric: str = _BUSY) -> list[str]:
+    named = (key.instance for key in inputs.samples.keys(metric) if key.host == host)
     return [name for name in named if name.startswith(kind)]
 
 

@@ -48,6 +48,7 @@ SHORT_LIFE = Threshold(300.0, "PAL", "Page life expectancy: pages stay for less 
 COMMITTED_LIMIT = Threshold(0.95, "design", "95 % of what can be committed is in use: allocations fail soon")
 _PAGE_BYTES = 4096.0
 SMALL = Threshold(2.0 * 1024**3, "design", "less than 2 GiB: below a tenth of what most servers have")
+_COLLECTING = Threshold(0.5, "MS", "% Time in GC: with more than half, look at what is allocated")
 _LACKING = (
     (
         "mem.demand_ratio",
@@ -59,6 +60,7 @@ _LACKING = (
         Threshold(1e8, "design", "the hypervisor took 100 MB or more of the machines' memory back"),
         "memory that the hypervisor took back:",
     ),
+    ("mem.collecting_ratio", _COLLECTING, "of the time between collections of garbage was spent in them:"),
 )
 GRANTS_PENDING = Threshold(1.0, "MS", "Memory Grants Pending: 0 is healthy; queries wait from 1 on")
 
@@ -66,7 +68,7 @@ GRANTS_PENDING = Threshold(1.0, "MS", "Memory Grants Pending: 0 is healthy; quer
 def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """The host's memory, and those of its database servers: grants that queries wait for, and buffers."""
     yield _of_host(inputs, host)
-    yield from _virtual_machines(inputs, host)
+    yield from _of_parts(inputs, host)
     for server in servers(inputs, host.name, GRANTS):
         grants = figure(inputs, host.name, GRANTS, server)
         noun = "queries that waited for a memory grant:"
@@ -86,14 +88,15 @@ def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
         yield from _buffer(inputs, host, server)
 
 
-def _virtual_machines(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """Memory that virtual machines lack: they demand more than they have, or had to give some back."""
+def _of_parts(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """Memory that virtual machines or processes lack: they demand more, had to give some back, or tidy up."""
     for metric, limit, noun in _LACKING:
         for key in inputs.samples.keys(metric):
             rows = figure(inputs, *key) if key.host == host.name else None
             one = measure(inputs, rows, limit, "saturation", noun, above=True)
             if one is not None and one.at_limit:
-                of = f"the virtual machine {key.instance}" if key.instance else "virtual machines"
+                kind = "process" if limit is _COLLECTING else "virtual machine"
+                of = f"the {kind} {key.instance}" if key.instance else f"{kind}s"
                 yield Resource(
                     kind="memory",
                     tier=host.tier,
