@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from foreign_truth.labels import ANSWERS, HEALTHY, WORSE, Label
 from pinchpoint.analysis import Verdict
-from pinchpoint.analysis.verdict import Suspect
+from pinchpoint.analysis.verdict import Bottleneck
 
 Score = Literal["right", "wrong", "declined", "named", "failed"]
 
@@ -66,7 +66,7 @@ def score(label: Label, variant: str, verdict: Verdict) -> Judged:
     return Judged(label, variant, found, candidate and found == "declined", said(verdict))
 
 
-def is_right(label: Label, one: Suspect, *, timed: bool = True) -> bool:
+def is_right(label: Label, one: Bottleneck, *, timed: bool = True) -> bool:
     """Whether it is the labelled resource, of the labelled host, at a time that overlaps the labelled one."""
     if one.resource not in ANSWERS[label.answer] or (label.host and one.host != label.host):
         return False

@@ -15,7 +15,7 @@ from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.analyse import analyse_case
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.resources.kinds import KINDS
-from pinchpoint.analysis.timeline import in_turn
+from pinchpoint.analysis.turns import taking_turns
 from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint.store.samples import table
 
@@ -73,7 +73,7 @@ def _found(verdict: Verdict, case: Case | None) -> Found:
         Turn(
             KINDS[one.type].reported, role.tier if role else one.tiers[0], role.role if role else None, share
         )
-        for one, share in (in_turn(case) if named_none and case is not None else ())
+        for one, share in (taking_turns(case) if named_none and case is not None else ())
         for role in [one.roles[0] if one.roles else None]
     ]
     return replace(found, answer=replace(found.answer, turns=tuple(turns)))

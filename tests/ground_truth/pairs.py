@@ -23,11 +23,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pinchpoint.analysis.model.ask import ask
+from pinchpoint.analysis.model.prediction import predict_change
 from pinchpoint.base.errors import InputError, PinchpointError
 from pinchpoint.forecast import Prediction, predict
-from pinchpoint.forecast.other import between
-from pinchpoint.forecast.predict import read_asked
+from pinchpoint.forecast.other_side import between
+from pinchpoint.forecast.predict import read_modelled_run
 from pinchpoint.plan import Plan, load
 from pinchpoint.store.read import open_run
 
@@ -236,9 +236,9 @@ def _judged(pair: Pair, number: int, place: Path, begun: float) -> PairRow:
     """The prediction from the base's run beside the other's; that it fails is a finding about it."""
     row = PairRow(pair, number, time.monotonic() - begun)
     try:
-        base, other = (read_asked(open_run(place / side)) for side in SIDES)
+        base, other = (read_modelled_run(open_run(place / side)) for side in SIDES)
         theirs = other.measured.seen[0]
-        predicted = ask(base, between(base.measured, other.measured).settings)
+        predicted = predict_change(base, between(base.measured, other.measured).settings)
         by_set = predict(open_run(place / SIDES[0]), pair.file.set)
     except PinchpointError as error:
         return PairRow(pair, number, time.monotonic() - begun, failure=f"error: {error}")

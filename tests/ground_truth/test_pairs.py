@@ -8,7 +8,7 @@ import pytest
 from ground_truth import pairs, rows
 from ground_truth.pairs import PAIRS, Pair, PairRow, names, read_pair, shared_out
 
-from pinchpoint.analysis.model.ask import Binding, Throughput
+from pinchpoint.analysis.model.prediction import Binding, Throughput
 from pinchpoint.analysis.model.settings import Known, read_settings
 from pinchpoint.base.errors import InputError
 from pinchpoint.forecast import Prediction

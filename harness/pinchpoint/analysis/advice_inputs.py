@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.model.applied import known_in
-from pinchpoint.analysis.model.ask import Asked, ask
 from pinchpoint.analysis.model.parts import Cores
+from pinchpoint.analysis.model.prediction import ModelledRun, predict_change
 from pinchpoint.analysis.model.settings import read_settings
 from pinchpoint.analysis.output import others, reach
 from pinchpoint.analysis.resources.base import Suspicion
@@ -28,7 +28,7 @@ class AdviceInputs:
     case: Case
     first: Suspicion
     demands: tuple[Demand, ...]
-    asked: Asked
+    modelled: ModelledRun
 
     @property
     def now(self) -> float:
@@ -87,7 +87,7 @@ class AdviceInputs:
 
     def cpu_target(self, keys: Set[str]) -> str | None:
         """Pools of cores as ``what-if`` calls them; None if it cannot change these alone."""
-        pools = [part for part in self.asked.measured.parts if isinstance(part, Cores)]
+        pools = [part for part in self.modelled.measured.parts if isinstance(part, Cores)]
         allowed = {tier for part in pools if part.allowance for tier in part.tiers}
         first, _ = owner(self.first.resource, self.first.found)
         for tier in sorted(self.first.resource.tiers, key=lambda one: one != first):
@@ -99,8 +99,8 @@ class AdviceInputs:
     def by(self, *given: str) -> Gain | None:
         """What ``what-if`` says of these settings; None if it has no answer."""
         try:
-            settings = read_settings(given, known_in(self.asked.measured))
-            result = ask(self.asked, settings) if self.asked.measured.seen else None
+            settings = read_settings(given, known_in(self.modelled.measured))
+            result = predict_change(self.modelled, settings) if self.modelled.measured.seen else None
         except InputError:
             return None
         if result is None:
@@ -108,7 +108,7 @@ class AdviceInputs:
         one = max(result.scenarios, key=lambda each: each.ratio)
         then = result.binds_then
         limit = None if then.how == "nothing" else then.name
-        return Gain(one.ratio - 1, limit, "; ".join(result.assumes), asked=one, set=given)
+        return Gain(one.ratio - 1, limit, "; ".join(result.assumes), throughput=one, set=given)
 
     def asked_for(self, *given: str) -> Gain:
         """What ``what-if`` says of these settings; where it has no answer, that none can be predicted."""

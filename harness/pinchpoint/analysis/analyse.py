@@ -42,7 +42,6 @@ from pinchpoint.analysis.store_tables import store_table
 from pinchpoint.analysis.tables import cpu_table, disk_table, scenario_table
 from pinchpoint.analysis.timeline import (
     Period,
-    alternating_words,
     at_times_words,
     find_periods,
     full_from_s,
@@ -52,7 +51,8 @@ from pinchpoint.analysis.timeline import (
     moved_words,
     timeline_table,
 )
-from pinchpoint.analysis.verdict import Suspect, Verdict
+from pinchpoint.analysis.turns import alternating_words
+from pinchpoint.analysis.verdict import Bottleneck, Verdict
 from pinchpoint.base.wording import capitalised
 from pinchpoint.data.inputs import Inputs, read_inputs
 from pinchpoint.store.read import StoredRun
@@ -107,8 +107,8 @@ def _verdict(
     outcome = "not_reached" if concluded.served else concluded.outcome  # how much room there is shows as well
     ahead = look_ahead(case, outcome, concluded.candidates, concluded.blocking)
     checkpoints, objectives = checkpoint_table(inputs), tuple(_objectives(whole, levels, inputs))
-    in_turn = _in_turn(levels, climbed, case, concluded, periods)
-    sentences = [*in_turn, *(f"{capitalised(words)}." for words in credits_of(case))]
+    course = _course_words(levels, climbed, case, concluded, periods)
+    sentences = [*course, *(f"{capitalised(words)}." for words in credits_of(case))]
     return Verdict(
         **{name: getattr(ahead, name) for name in Outlook.__slots__},
         **{
@@ -134,7 +134,7 @@ def _verdict(
         stores=store_table(inputs),
         warnings=tuple(
             dict.fromkeys(
-                [*caveats(case), *not_measured_words(objectives), *checkpoint_words(checkpoints), *in_turn]
+                [*caveats(case), *not_measured_words(objectives), *checkpoint_words(checkpoints), *course]
             )
         ),
     )
@@ -156,7 +156,7 @@ def _with_sample_counts(answer: Any, case: Case) -> Any:
     """A suspect, or several, with the number of samples behind each fact; anything else as it is."""
     if isinstance(answer, tuple):
         return tuple(_with_sample_counts(one, case) for one in answer)
-    if isinstance(answer, Suspect):
+    if isinstance(answer, Bottleneck):
         return replace(answer, evidence=tuple(counted(fact, case) for fact in answer.evidence))
     return answer
 
@@ -169,7 +169,7 @@ def _objectives(whole: Inputs, levels: tuple[Level, ...], inputs: Inputs) -> Ite
     yield from server_table(whole if levels else inputs, levels)
 
 
-def _in_turn(
+def _course_words(
     levels: Sequence[Level],
     climbed: Sequence[dict[str, Any]],
     case: Case,

@@ -9,10 +9,10 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import Resource, Suspicion, mean_of
 from pinchpoint.analysis.resources.cpu import other_processes
 from pinchpoint.analysis.resources.disk.measures import seldom_read
-from pinchpoint.analysis.resources.kinds import KINDS, WAYS, kind_of, suspect
+from pinchpoint.analysis.resources.kinds import KINDS, LIMIT_MODES, kind_of, suspect
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.stations import DEPTH
-from pinchpoint.analysis.thresholds import HARDLY, OWN_USE, at_least
+from pinchpoint.analysis.thresholds import HARDLY_WAITED_FOR, OWN_USE, at_least
 
 
 def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> tuple[Suspicion, ...]:
@@ -49,9 +49,10 @@ def _of_other_processes(suspicion: Suspicion, rows: Rows, flows: tuple[Flow, ...
     pressed = [flow for flow in flows if flow.pressed]
     there = sum(flow.going_on(tier) for flow in flows for tier in suspicion.resource.tiers)
     elsewhere = any(
-        1 - sum(flow.share(tier) for tier in suspicion.resource.tiers) > HARDLY.value for flow in pressed
+        1 - sum(flow.share(tier) for tier in suspicion.resource.tiers) > HARDLY_WAITED_FOR.value
+        for flow in pressed
     )
-    return bool(pressed) and not elsewhere and running < HARDLY.value * there
+    return bool(pressed) and not elsewhere and running < HARDLY_WAITED_FOR.value * there
 
 
 def _crowded(resources: tuple[Resource, ...], rows: Rows) -> bool:
@@ -84,7 +85,7 @@ def rank(suspicion: Suspicion) -> Rank:
         waited_for=not suspicion.not_waited_for,
         memory=kind_of(suspicion).explains_disks,
         kinds=len(suspicion.evidence),
-        used_up=WAYS[suspicion.kind] != "time",
+        used_up=LIMIT_MODES[suspicion.kind] != "time",
         exact=suspicion.exact,
         depth=max((DEPTH.get(tier, 1) for tier in suspicion.resource.tiers), default=1),
         disk=kind_of(suspicion).delays_cpu,

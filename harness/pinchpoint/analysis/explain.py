@@ -14,7 +14,7 @@ from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.growth import why_not_shown, with_growth
 from pinchpoint.analysis.output import LEAST_USED, others
 from pinchpoint.analysis.resources.base import Resource, Suspicion
-from pinchpoint.analysis.resources.kinds import KINDS, facts, kind_of, owner, suspect, thing
+from pinchpoint.analysis.resources.kinds import KINDS, facts, kind_of, owner, resource_name, suspect
 from pinchpoint.analysis.sample_counts import counted
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import CEILING, RISES, Threshold
@@ -147,7 +147,7 @@ def _row(case: Case, looked: Looked, concluded: Conclusion) -> Considered:
     one = looked.one
     tier, host = owner(one.resource, one.found)
     return Considered(
-        name=thing(one),
+        name=resource_name(one),
         kind=one.kind if _suspected(one) else None,
         tier=tier,
         host=host,
@@ -169,7 +169,7 @@ def _why(case: Case, looked: Looked, concluded: Conclusion) -> str:
     """Why it is, or is not, the answer."""
     one, keys = looked.one, [other.resource.key for other in case.found]
     if one.resource.key in keys[1:]:
-        return f"ranks after {thing(case.found[0])}: {ahead(case.found[0], one)}"
+        return f"ranks after {resource_name(case.found[0])}: {ahead(case.found[0], one)}"
     if one.resource.key in keys:
         if concluded.blocking:
             return "it would be the bottleneck if the run were valid"
@@ -189,15 +189,15 @@ def _why_not(case: Case, suspicion: Suspicion) -> str:
 
 
 AHEAD: Mapping[str, Callable[[Suspicion, Suspicion], str]] = {
-    "waited_for": lambda _, other: f"no work is known to wait for {thing(other)}",
+    "waited_for": lambda _, other: f"no work is known to wait for {resource_name(other)}",
     "memory": lambda _, other: (
-        f"{thing(other)} may be busy with data that is read again because memory is too small"
+        f"{resource_name(other)} may be busy with data that is read again because memory is too small"
     ),
     "kinds": lambda one, other: f"{_kinds(one)} for it, {_kinds(other)} for the other",
-    "used_up": lambda _, other: f"{thing(other)} is slow but not saturated",
+    "used_up": lambda _, other: f"{resource_name(other)} is slow but not saturated",
     "exact": lambda _one, _other: "it is exactly at its declared limit or quota",
     "depth": lambda _, other: (
-        f"it is called by the other tier, and requests that wait for it occupy {thing(other)}"
+        f"it is called by the other tier, and requests that wait for it occupy {resource_name(other)}"
     ),
     "disk": lambda _one, _other: "of a disk and a CPU of the same tier, the disk delays the CPU",
     "key": lambda _one, _other: "the evidence for both is the same; the first by name is listed",
@@ -231,8 +231,8 @@ def _reasons(case: Case, concluded: Conclusion) -> Iterator[str]:
         yield f"no scenario had to wait for the farm: {_pace(case)} limited the load"
         return
     first = case.found[0]
-    yield f"{thing(first)}: {_kinds(first)}"
-    yield from (f"ranked before {thing(other)}: {ahead(first, other)}" for other in case.found[1:])
+    yield f"{resource_name(first)}: {_kinds(first)}"
+    yield from (f"ranked before {resource_name(other)}: {ahead(first, other)}" for other in case.found[1:])
     if sure is not None:
         share = units.percent(sure.stable_ratio)
         yield (
@@ -267,7 +267,7 @@ def _would_change(
     first = case.found[0]
     yield _without(case, stage, first)
     named = sure.named if sure else {}
-    names = {one.one.resource.key: thing(one.one) for one in looked}
+    names = {one.one.resource.key: resource_name(one.one) for one in looked}
     for key, count in sorted(named.items(), key=lambda item: -item[1]):
         if key != first.resource.key:
             who = names[key] if key else "nothing"
@@ -287,7 +287,7 @@ def _nearest(case: Case, looked: tuple[Looked, ...]) -> Iterator[str]:
     if not near:
         return
     demand = min(near, key=lambda each: each.ceiling_ratio)
-    name = next(thing(one.one) for one in looked if one.one.resource.key == demand.resource.key)
+    name = next(resource_name(one.one) for one in looked if one.one.resource.key == demand.resource.key)
     load = "this load with the same mix"
     if demand.each_s is not None:
         load = f"the load of {next(iter(demand.ceilings_per_s))}, all else unchanged"
@@ -300,5 +300,5 @@ def _without(case: Case, stage: Stage, first: Suspicion) -> str:
     result = by_all_levels(suspects(rest, stage.rows, case.flows), case.climb)
     following = next((one for one in result if not one.not_waited_for), None)
     if following is None:
-        return f"without {thing(first)} no resource would be the bottleneck"
-    return f"without {thing(first)} the bottleneck would be {thing(following)}"
+        return f"without {resource_name(first)} no resource would be the bottleneck"
+    return f"without {resource_name(first)} the bottleneck would be {resource_name(following)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pinchpoint.analysis.verdict import Outcome, Suspect
+from pinchpoint.analysis.verdict import Bottleneck, Outcome
 from pinchpoint.store.document import Form, NotBelow0
 
 Amount = NotBelow0 | None
@@ -19,7 +19,7 @@ class Use(Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Named(Suspect):
+class Named(Bottleneck):
     """A suspect, with the form of its uses."""
 
     uses: tuple[Use, ...] = ()  # type: ignore[assignment]

@@ -16,13 +16,13 @@ from pinchpoint.analysis.capacity import Demand, demand_row, demands_of, loads_o
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.levels import highest_held, never_words
-from pinchpoint.analysis.model.ask import Asked
+from pinchpoint.analysis.model.prediction import ModelledRun
 from pinchpoint.analysis.objectives import PERCENTILES, objective_table
 from pinchpoint.analysis.output import LEAST_USED, following, others, reach
 from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.resources.gain import Gain, advise
-from pinchpoint.analysis.resources.kinds import KINDS, WAYS, kind_of, limit_words
-from pinchpoint.analysis.verdict import Advice, Headroom, Kind, Next, Outcome, Suspect
+from pinchpoint.analysis.resources.kinds import KINDS, LIMIT_MODES, kind_of, limit_words
+from pinchpoint.analysis.verdict import Advice, Bottleneck, Headroom, Kind, Next, Outcome
 from pinchpoint.base import units
 from pinchpoint.base.wording import capitalised, listed
 
@@ -42,7 +42,7 @@ class Outlook:
 
 
 def look_ahead(
-    case: Case, outcome: Outcome, candidates: Sequence[Suspect] = (), blocking: Sequence[Gate] = ()
+    case: Case, outcome: Outcome, candidates: Sequence[Bottleneck] = (), blocking: Sequence[Gate] = ()
 ) -> Outlook:
     """What follows from a conclusion.
 
@@ -62,7 +62,7 @@ def look_ahead(
     room = find_headroom(case, outcome, first, demands)
     advice = tuple(_on_generator(blocking) if blocking else ())
     if first is not None:
-        basis = AdviceInputs(case, first, demands, Asked(case, ""))
+        basis = AdviceInputs(case, first, demands, ModelledRun(case, ""))
         result = kind_of(first).advise(basis, first.found)
         advice = tuple(_with_room(one, case, first, now) for one in result)
     elif not blocking:  # what would have to be known of those who may be it
@@ -148,7 +148,7 @@ def _endless(first: Suspicion) -> str:
     """Why its limit cannot be computed from its use; "" if it can."""
     if first.outrun:
         return f"throughput went on rising while the bottleneck was saturated: {first.outrun}"
-    if WAYS[first.kind] == "time":
+    if LIMIT_MODES[first.kind] == "time":
         return "latency, not utilisation, limits throughput"
     return ""
 

@@ -9,10 +9,10 @@ from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.gates import RECORDED, Gate
 from pinchpoint.analysis.resources.base import Resource, ResourceKind, Suspicion
-from pinchpoint.analysis.resources.kinds import KINDS, WAYS, facts, kind_of, measure, owner
+from pinchpoint.analysis.resources.kinds import KINDS, LIMIT_MODES, facts, kind_of, measure, owner
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import PRESSED, exceeds
-from pinchpoint.analysis.verdict import Next, Suspect
+from pinchpoint.analysis.verdict import Bottleneck, Next
 from pinchpoint.data.inputs import Inputs, utc
 
 LEAST_USED = 0.05
@@ -26,10 +26,10 @@ def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
     return utc(window.first_s + first * window.step_s), utc(window.first_s + (last + 1) * window.step_s)
 
 
-def named(inputs: Inputs, stage: Stage, suspicion: Suspicion, trust: Trust | None) -> Suspect:
+def named(inputs: Inputs, stage: Stage, suspicion: Suspicion, trust: Trust | None) -> Bottleneck:
     """A suspicion as the verdict names it; without ``trust`` it is a candidate only."""
     tier, host = owner(suspicion.resource, suspicion.found)
-    return Suspect(
+    return Bottleneck(
         kind=suspicion.kind,
         tier=tier,
         host=host,
@@ -45,7 +45,7 @@ def named(inputs: Inputs, stage: Stage, suspicion: Suspicion, trust: Trust | Non
     )
 
 
-def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, ...]) -> Suspect:
+def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, ...]) -> Bottleneck:
     """An invalid run's bottleneck: contention on its machine, the load generator, or the recorder in it.
 
     It has no confidence: the run says nothing of the farm.
@@ -53,7 +53,7 @@ def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, .
     first, contention = gates[0], gates[0].contention
     blamed = "recorder" if first.fact.metric == RECORDED else "generator"
     facts_ = tuple(gate.fact for gate in gates)
-    return Suspect(
+    return Bottleneck(
         kind="generator" if contention is None else "contention",
         tier=None,
         host=(first.host or None) if contention is None else contention.host,
@@ -66,7 +66,7 @@ def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, .
     )
 
 
-def nearest(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tuple[Suspect, ...]:
+def nearest(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tuple[Bottleneck, ...]:
     """Where nothing stands out: the two resources nearest to their limit, the unmeasured among them."""
     ranked = []
     for one in resources:
@@ -78,16 +78,16 @@ def nearest(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tupl
     return candidates(inputs, stage, (one for *_, one in ranked[:2]))
 
 
-def candidates(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tuple[Suspect, ...]:
+def candidates(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tuple[Bottleneck, ...]:
     """CPUs and disks as candidates, in that order."""
     rated = ((one, KINDS[one.type]) for one in resources)
     return tuple(_candidate(inputs, stage, one, kind) for one, kind in rated if kind.candidate is not None)
 
 
-def _candidate(inputs: Inputs, stage: Stage, resource: Resource, kind: ResourceKind[Any]) -> Suspect:
+def _candidate(inputs: Inputs, stage: Stage, resource: Resource, kind: ResourceKind[Any]) -> Bottleneck:
     result = kind.measure(resource, stage.rows)
     tier, host = kind.owner(resource, result)
-    return Suspect(
+    return Bottleneck(
         kind=kind.candidate or kind.kind,
         tier=tier,
         host=host,
@@ -111,7 +111,7 @@ def reach(first: Suspicion, demands: Sequence[Demand]) -> float:
     if left is not None:
         return left
     own = next((one for one in demands if one.resource.key == first.resource.key), None)
-    if own is None or first.contradicted or WAYS[first.kind] != "use":
+    if own is None or first.contradicted or LIMIT_MODES[first.kind] != "use":
         return 1.0
     return max(1.0, own.ceiling_ratio)
 

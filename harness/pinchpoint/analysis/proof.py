@@ -18,10 +18,10 @@ import scipy  # which loads its parts when they are used: most verdicts need non
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import Suspicion, waits_for
-from pinchpoint.analysis.resources.kinds import WAYS, kind_of
+from pinchpoint.analysis.resources.kinds import LIMIT_MODES, kind_of
 from pinchpoint.analysis.summary import inconclusive_words
 from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_EXCEEDS, PROOF_NOTHING, PROOF_VISIBLE, STARTED
-from pinchpoint.analysis.verdict import Fact, Headroom, Kind, Suspect, Verdict
+from pinchpoint.analysis.verdict import Bottleneck, Fact, Headroom, Kind, Verdict
 from pinchpoint.base import units
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.data.operations import Traffic
@@ -122,7 +122,7 @@ def predicted(
         working: the share of users' time with an operation in progress; the rest is think time.
     """
     ratio = float(change["ratio"])
-    if WAYS[kind] == "time":
+    if LIMIT_MODES[kind] == "time":
         share, words = (
             kind_of(suspicion).waited_share(suspicion, suspicion.found, working)
             if suspicion
@@ -136,7 +136,7 @@ def predicted(
 
 def _used(suspicion: Suspicion | None) -> float:
     """How much of it is used; all of it if that is not known, or where a limit shows by itself."""
-    if suspicion is None or WAYS[suspicion.kind] != "use":
+    if suspicion is None or LIMIT_MODES[suspicion.kind] != "use":
         return 1.0
     used = kind_of(suspicion).used_share(suspicion, suspicion.found)
     return min(1.0, used) if used else 1.0
@@ -242,7 +242,7 @@ def _untested(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _judged(
-    verdict: Verdict, run: StoredRun, case: Case, target: Suspect, given: Mapping[str, Any]
+    verdict: Verdict, run: StoredRun, case: Case, target: Bottleneck, given: Mapping[str, Any]
 ) -> Verdict:
     one = next(iter(case.found), None)
     figure = _figure(case.flows, one, target)
@@ -278,7 +278,7 @@ def _judged(
 # ---- what was measured -------------------------------------------------------------------------------
 
 
-def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Suspect) -> Figure | None:
+def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Bottleneck) -> Figure | None:
     """The scenario that waits most at the suspect's tier, and the figure of it that must respond."""
     flows = [flow for flow in flows if flow.ok]
     named = (suspicion.disk.waiting if suspicion.disk else suspicion.resource.scenario) if suspicion else None
@@ -288,7 +288,7 @@ def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Suspect)
         return None
     first = max(pressed, key=lambda flow: (flow.going_on(target.tier or ""), flow.ok))
     keeps_up = first.load.scheduled and (first.started_ratio or 1.0) >= STARTED.value
-    if keeps_up and WAYS[target.kind] == "time":
+    if keeps_up and LIMIT_MODES[target.kind] == "time":
         return Figure(first.load.scenario, "operations_per_busy_s")
     return Figure(first.load.scenario, "throughput_per_s")
 

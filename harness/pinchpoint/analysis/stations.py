@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pinchpoint.analysis.sessions import active_sessions
-from pinchpoint.analysis.thresholds import HARDLY
+from pinchpoint.analysis.thresholds import HARDLY_WAITED_FOR
 from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.operations import Traffic
 from pinchpoint.data.series import Floats, added, mean
@@ -116,7 +116,7 @@ def waiting_downstream(inputs: Inputs, stations: Sequence[Station]) -> tuple[Map
         own = sum(one.going_on for one in stations if one.tier == tier)
         more = np.maximum(0.0, at_work(inputs, tier) - own)
         usual = mean(more)
-        if usual is None or not HARDLY.value * there <= usual <= MOST * there or not there:
+        if usual is None or not HARDLY_WAITED_FOR.value * there <= usual <= MOST * there or not there:
             continue
         more = np.minimum(np.where(np.isfinite(more), more, usual), there)
         for waiting, station in zip(values, stations, strict=True):

@@ -9,8 +9,8 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.resources.cpu import other_processes, unwatched
-from pinchpoint.analysis.resources.kinds import KINDS, kind_of, thing
-from pinchpoint.analysis.verdict import Suspect
+from pinchpoint.analysis.resources.kinds import KINDS, kind_of, resource_name
+from pinchpoint.analysis.verdict import Bottleneck
 from pinchpoint.base import units
 from pinchpoint.base.wording import Summary, bare, capitalised, listed
 
@@ -21,8 +21,8 @@ LONGER = "Measure for at least a minute at the same load."
 def bottleneck_words(suspicion: Suspicion, runner_up: Suspicion | None, *, in_bursts: bool) -> Summary:
     """The bottleneck, the number that shows it, and what else is saturated."""
     when = " in the bursts" if in_bursts else ""
-    also = "" if runner_up is None else f"Also saturated: {bare(thing(runner_up))}."
-    return Summary(f"{bare(thing(suspicion))}.", label=f"Bottleneck{when}").then(
+    also = "" if runner_up is None else f"Also saturated: {bare(resource_name(runner_up))}."
+    return Summary(f"{bare(resource_name(suspicion))}.", label=f"Bottleneck{when}").then(
         f"{capitalised(kind_of(suspicion).proof(suspicion, suspicion.found))}.", also
     )
 
@@ -46,7 +46,7 @@ def not_reached_words(rates: Mapping[str, float], most_used: Demand | None) -> S
     return summary.then(f"Highest utilisation: {name}, {units.percent(most_used.use)}.")
 
 
-def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> Summary:
+def inconclusive_words(why: str, candidates: Sequence[Bottleneck]) -> Summary:
     """Why no resource can be named, and which may be it."""
     named = listed([bare(KINDS[one.resource].place(one)) for one in candidates])
     return Summary(f"{why}.", f"Candidates: {named}." if named else "", "Inconclusive")
@@ -84,7 +84,7 @@ def _of_suspects(suspicions: Sequence[Suspicion]) -> str:
     """What would separate two suspects, or one from chance."""
     first, relief = suspicions[0], kind_of(suspicions[0]).relief(suspicions[0].resource)
     if first.not_waited_for and len(suspicions) == 1:
-        return f"{capitalised(relief)} and repeat: if throughput rises, {thing(first)} was the limit."
+        return f"{capitalised(relief)} and repeat: if throughput rises, {resource_name(first)} was the limit."
     if other_processes(first.resource, first.found) is not None:
         host, unseen = first.resource.hosts[0], unwatched(first)
         if unseen:
@@ -92,7 +92,7 @@ def _of_suspects(suspicions: Sequence[Suspicion]) -> str:
         return f"End the other processes on {host}, and run the same plan again."
     if len(suspicions) > 1:
         return (
-            f"Relieve {thing(first)} alone ({relief}) and repeat: if throughput rises, "
-            f"that was the limit; if it stays, it is {thing(suspicions[1])}."
+            f"Relieve {resource_name(first)} alone ({relief}) and repeat: if throughput rises, "
+            f"that was the limit; if it stays, it is {resource_name(suspicions[1])}."
         )
     return f"{LONGER} If the answer still varies, {relief} and see whether throughput rises."

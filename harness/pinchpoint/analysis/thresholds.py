@@ -81,7 +81,9 @@ ONE_AT_A_TIME = Threshold(1.1, "design", "I/Os come one at a time: 1.1 are outst
 PRESSURE = Threshold(0.50, "design", "work waits for the resource at least 50 % of the time")
 MOSTLY_READS = Threshold(0.50, "design", "a disk that mostly reads: half of its I/O or more")
 WAIT_SHARE = Threshold(0.50, "design", "at least 50 % of an operation's time is waiting for one disk")
-HARDLY = Threshold(0.10, "design", "hardly waited for: less than 10 % of the operations' time, as reported")
+HARDLY_WAITED_FOR = Threshold(
+    0.10, "design", "hardly waited for: less than 10 % of the operations' time, as reported"
+)
 POOL_HELD = Threshold(0.50, "design", "at least 50 % of the users wait for the dependency")
 NOT_SEEN = Threshold(0.50, "design", "the called tier is idle for at least 50 % of the wait")
 OUTSIDE_S = Threshold(0.002, "design", "a network of one site and a client's own work take less than 2 ms")

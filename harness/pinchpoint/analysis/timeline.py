@@ -10,27 +10,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.levels import Level
 from pinchpoint.analysis.resources.base import Resource, Suspicion
 from pinchpoint.analysis.resources.disk.devices import disk_reading_s
-from pinchpoint.analysis.resources.kinds import KINDS, measure, owner, thing
-from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.resources.kinds import owner, resource_name
 from pinchpoint.analysis.thresholds import (
     MIN_BLOCK,
     MIN_BLOCKS,
     MIN_SECONDS,
-    OFTEN,
-    UTILISATION,
 )
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Inputs, utc
-from pinchpoint.data.series import Floats, Window
-
-Steps = npt.NDArray[np.bool_]
+from pinchpoint.data.series import Window
 
 MOST_BLOCKS = 24
 """A window is divided into at most this number of parts of equal length."""
@@ -177,7 +171,7 @@ def moved_words(periods: Sequence[Period]) -> str:
         begun = before is not None and one.window.first_s > before.window.end_s
         times = [f"from {_clock(one.window.first_s)} on"] if begun else []
         times += [f"until {_clock(one.window.end_s)}"] if one.window.end_s < end_s else []
-        parts.append(" ".join([thing(one.first), *times]))
+        parts.append(" ".join([resource_name(one.first), *times]))
     return f"The bottleneck moved while this was measured: {', '.join(parts[:-1])}, then {parts[-1]}."
 
 
@@ -196,79 +190,12 @@ def at_times_words(periods: Sequence[Period]) -> str:
             blocks[key] += one.blocks
             firsts.setdefault(key, one.first)
     parts = [
-        f"{thing(firsts[key])} for {units.seconds(float(length))}"
+        f"{resource_name(firsts[key])} for {units.seconds(float(length))}"
         for key, length in lasted.most_common()
         if blocks[key] >= MIN_BLOCKS.value
     ]
     whole = units.seconds(float(sum(one.window.seconds for one in periods)))
     return f"Saturated for a part of the {whole}: {listed(parts)} (timeline)." if parts else ""
-
-
-def in_turn(case: Case) -> list[tuple[Resource, float]]:
-    """The resources that take turns, with their shares of the time, the largest first.
-
-    A turn begins and ends within a step: of one in which none is at its limit each has the share that is used
-    of it. Each is often at its limit while the others are not, and together they leave hardly any time: what
-    works on one after the other takes the sum of both.
-    """
-    if case.stage is None:
-        return []
-    full = list(_at_limit(case.resources, case.stage.rows))
-    # What a tier may use of its cores is a limit of its own only where it is less than they are.
-    full.sort(key=lambda item: (-item[1].mean(), item[0].type != KINDS[item[0].type].kind, item[0].key))
-    turns: list[tuple[Resource, Steps]] = []
-    for one, steps in full:
-        alone = float((steps & ~_any(turns, steps)).mean())
-        if alone >= OFTEN.value and not any(_of_the_same_cores(one, other) for other, _ in turns):
-            turns.append((one, steps))
-    if len(turns) < 2:
-        return []
-    at_limit = np.array([steps for _, steps in turns])
-    parts = np.where(at_limit.any(axis=0), at_limit, [_used(one, case.stage.rows) for one, _ in turns])
-    shares = (parts / np.maximum(1.0, parts.sum(axis=0))).mean(axis=1)
-    if shares.sum() < UTILISATION.value:
-        return []
-    result = [(one, float(share)) for (one, _), share in zip(turns, shares, strict=True)]
-    return sorted(result, key=lambda item: (-item[1], item[0].key))
-
-
-def alternating_words(case: Case) -> str:
-    """Which resources take turns at their limit, with their shares of the time; "" where none do."""
-    turns = in_turn(case)
-    if case.stage is None or not turns:
-        return ""
-    rows = case.stage.rows
-    shares = [
-        f"{KINDS[one.type].name(one, measure(one, rows))} for {units.percent(share)} of the time"
-        for one, share in turns
-    ]
-    return f"They took turns at their limit: {listed(shares)}."
-
-
-def _at_limit(resources: Sequence[Resource], rows: Rows) -> Iterator[tuple[Resource, Steps]]:
-    """Each resource with the steps in which it is at its limit."""
-    for one in resources:
-        least = KINDS[one.type].full_now
-        if least is not None and one.whole is None:
-            yield one, one.columns[least.column][rows] >= least.limit.value
-
-
-def _of_the_same_cores(resource: Resource, other: Resource) -> bool:
-    """Whether one is the other's cores, or what a tier may use of them."""
-    limit = KINDS[resource.type].kind == KINDS[other.type].kind
-    return limit and resource.type != other.type and resource.machine == other.machine
-
-
-def _used(resource: Resource, rows: Rows) -> Floats:
-    """How much of it is used in each step; nothing where that was not measured."""
-    least = KINDS[resource.type].full_now
-    return np.nan_to_num(resource.columns[least.column][rows]) if least else np.zeros(len(rows))
-
-
-def _any(turns: Sequence[tuple[Resource, Steps]], like: Steps) -> Steps:
-    """The steps in which one of them is at its limit."""
-    there: Steps = np.any([*(steps for _, steps in turns), np.zeros_like(like)], axis=0)
-    return there
 
 
 def timeline_table(

@@ -120,7 +120,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
+class Bottleneck:
     """A resource that limits the farm, or may.
 
     Attributes:
@@ -261,15 +261,15 @@ class Verdict:
     """
 
     outcome: Outcome
-    bottleneck: Suspect | None
-    runner_up: Suspect | None
+    bottleneck: Bottleneck | None
+    runner_up: Bottleneck | None
     next: Next | None
     then: Next | None
     headroom_ratio: float | None
     headroom: Headroom
     advice: tuple[Advice, ...]
     demand: tuple[Mapping[str, Any], ...]
-    candidates: tuple[Suspect, ...]
+    candidates: tuple[Bottleneck, ...]
     experiment: str | None
     capacity_at_least_per_s: Mapping[str, float]
     objectives: tuple[Mapping[str, Any], ...]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pinchpoint.analysis.analyse import judged_case
 from pinchpoint.analysis.conclusion import conclude
 from pinchpoint.analysis.model.applied import known_in
-from pinchpoint.analysis.model.ask import Asked, Prediction, ask
+from pinchpoint.analysis.model.prediction import ModelledRun, Prediction, predict_change
 from pinchpoint.analysis.model.settings import Probes, read_settings
 from pinchpoint.base.errors import InputError, NotEvidenceError
 from pinchpoint.store.read import StoredRun
@@ -25,11 +25,11 @@ def predict(run: StoredRun, given: Sequence[str], probe_at: Probes | None = None
         InputError: a setting cannot be, or was not measured in this run; a sentence for each.
         NotEvidenceError: the run says nothing about its farm.
     """
-    asked = read_asked(run)
-    return ask(asked, read_settings(given, known_in(asked.measured), probe_at))
+    modelled = read_modelled_run(run)
+    return predict_change(modelled, read_settings(given, known_in(modelled.measured), probe_at))
 
 
-def read_asked(run: StoredRun) -> Asked:
+def read_modelled_run(run: StoredRun) -> ModelledRun:
     """A run as parts and loads. Raises InputError or NotEvidenceError."""
     case = judged_case(run)
     if case is None or case.stage is None:
@@ -42,8 +42,8 @@ def read_asked(run: StoredRun) -> Asked:
         raise NotEvidenceError(
             f"{run.directory}: this run is invalid, so no prediction is possible: {concluded.answer}"
         )
-    asked = Asked(case, str(run.directory))
-    if not asked.measured.seen:
-        why = "; ".join(asked.measured.left_out) or "no operation completed"
+    modelled = ModelledRun(case, str(run.directory))
+    if not modelled.measured.seen:
+        why = "; ".join(modelled.measured.left_out) or "no operation completed"
         raise InputError(f"{run.directory}: contains no load that can be predicted: {why}")
-    return asked
+    return modelled

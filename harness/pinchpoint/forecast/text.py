@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinchpoint.analysis.model.ask import Binding, Prediction, Throughput, Use
+from pinchpoint.analysis.model.prediction import Binding, Prediction, Throughput, Use
 from pinchpoint.analysis.model.probed import DiskMix
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import fitted, wrapped

@@ -1,4 +1,4 @@
-"""Finds what limits a probed disk, by the rules of a run (``analysis.points``). Pure.
+"""Finds what limits a probed disk, by the rules of a run (``analysis.disk_points``). Pure.
 
 Cells are held against what is declared, or what was found. Reads that are faster than the disk's type allows,
 or faster once they were read before, may not come from the disk: the guest's page cache takes no part (direct
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
-from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
+from pinchpoint.analysis.disk_points import NO_LIMIT, Judged, Point, judge_points
 from pinchpoint.analysis.thresholds import CAP_MATCH, IRREGULAR
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe import course, words

@@ -8,7 +8,14 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
-from pinchpoint.analysis.published import CpuMean, DiskMean, Published, SourceMean, Suspected, judge_means
+from pinchpoint.analysis.published_means import (
+    CpuMean,
+    DiskMean,
+    Published,
+    SourceMean,
+    Suspected,
+    judge_means,
+)
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Limits
 from pinchpoint.published.record import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pinchpoint.analysis.published import Published, Suspected
+from pinchpoint.analysis.published_means import Published, Suspected
 from pinchpoint.base import units
 from pinchpoint.base.text import one_line, wrapped
 from pinchpoint.published.judge import PublishedAnswer, PublishedFindings

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pinchpoint.analysis.published import Published, Suspected
+from pinchpoint.analysis.published_means import Published, Suspected
 from pinchpoint.base import wording
 from pinchpoint.data.timeline import Axis
 from pinchpoint.published.judge import PublishedFindings, judge_report

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
-from pinchpoint.analysis.published import CpuMean, DiskMean, SourceMean, judge_means
+from pinchpoint.analysis.disk_points import NO_LIMIT, Judged, Point, judge_points
+from pinchpoint.analysis.published_means import CpuMean, DiskMean, SourceMean, judge_means
 from pinchpoint.data.inputs import Limits
 from pinchpoint_infra.catalogue import profile
 

@@ -10,7 +10,7 @@ from typing import get_args
 
 import pinchpoint.analysis
 from pinchpoint.analysis.resources.base import ResourceType
-from pinchpoint.analysis.resources.kinds import KINDS, WAYS
+from pinchpoint.analysis.resources.kinds import KINDS, LIMIT_MODES
 from pinchpoint.analysis.verdict import Kind
 
 ANALYSIS = Path(pinchpoint.analysis.__file__).parent
@@ -53,7 +53,10 @@ def test_no_rule_asks_for_a_type_outside_of_its_module() -> None:
 def test_every_kind_of_limit_belongs_to_one_resource() -> None:
     """But for the two of an invalid run; a kind twice would be two ways of limiting."""
     owned = [
-        kind for each in KINDS.values() for kind in each.ways if each.kind != "cpu" or each.type == "cpu"
+        kind
+        for each in KINDS.values()
+        for kind in each.limit_modes
+        if each.kind != "cpu" or each.type == "cpu"
     ]
     assert sorted(owned) == sorted(set(owned))
-    assert {*WAYS, "generator", "contention"} == set(get_args(Kind))
+    assert {*LIMIT_MODES, "generator", "contention"} == set(get_args(Kind))

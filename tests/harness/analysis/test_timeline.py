@@ -10,7 +10,7 @@ from harness.analysis.verdicts import judged
 
 from pinchpoint.analysis.analyse import judged_case
 from pinchpoint.analysis.resources.kinds import KINDS
-from pinchpoint.analysis.timeline import in_turn
+from pinchpoint.analysis.turns import taking_turns
 
 WARM_UP_S = 10
 
@@ -234,7 +234,7 @@ def test_what_alternates_is_named_with_its_shares_of_the_time(
     """Turns begin and end within seconds: few of these are full, and the shares are right all the same."""
     case = judged_case(alternating(period_s, share, seed=seed).run())
     assert case is not None
-    found = {KINDS[one.type].reported: part for one, part in in_turn(case)}
+    found = {KINDS[one.type].reported: part for one, part in taking_turns(case)}
     expected = {"cpu": share, "disk": 1 - share}
     assert found == pytest.approx(expected, abs=0.06), found
 
@@ -248,4 +248,4 @@ def test_what_leaves_time_or_is_the_only_one_takes_no_turns(
     """Nothing was at its limit for 30 % of the time; turns within a second do not show; one has none."""
     case = judged_case(alternating(period_s, share, together).run())
     assert case is not None
-    assert in_turn(case) == []
+    assert taking_turns(case) == []

@@ -10,7 +10,7 @@ from harness.analysis.build import Build
 from harness.analysis.verdicts import SEEDS, judged, log_disk, named, store
 
 from pinchpoint.analysis.summary import inconclusive_words
-from pinchpoint.analysis.verdict import Suspect
+from pinchpoint.analysis.verdict import Bottleneck
 
 
 def refused(share: float, *, asked: bool) -> Build:
@@ -133,7 +133,7 @@ def test_sessions_that_are_hidden_are_not_idle(hidden: float) -> None:
 @pytest.mark.parametrize("instance", ["connections", "tickets for writing"])
 def test_a_candidate_pool_is_called_by_what_it_is_a_pool_of(instance: str) -> None:
     """Connections of a database, threads or tickets of a store: never one for the other."""
-    pool = Suspect("pool", "nosql", "mongo1", "pool", instance, None, None, None, ())
+    pool = Bottleneck("pool", "nosql", "mongo1", "pool", instance, None, None, None, ())
     assert inconclusive_words("it is not clear", [pool]).lead == f"Candidates: {instance} of mongo1."
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from harness.analysis.build import Build
 from harness.analysis.disks import Seconds
 
-from pinchpoint.analysis.model.ask import Prediction, ask
-from pinchpoint.forecast.other import between
-from pinchpoint.forecast.predict import read_asked
+from pinchpoint.analysis.model.prediction import Prediction, predict_change
+from pinchpoint.forecast.other_side import between
+from pinchpoint.forecast.predict import read_modelled_run
 from pinchpoint.store.read import StoredRun
 
 Limits = Mapping[str, float]
@@ -63,5 +63,5 @@ def cpu(busy: float, per_s: float, users: int, time_s: float, cores: int = 1, th
 
 def predict_other(base: StoredRun, other: StoredRun) -> Prediction:
     """The base's load on the other run's farm, as a comparison predicts it."""
-    ours, theirs = read_asked(base), read_asked(other)
-    return ask(ours, between(ours.measured, theirs.measured).settings)
+    ours, theirs = read_modelled_run(base), read_modelled_run(other)
+    return predict_change(ours, between(ours.measured, theirs.measured).settings)

@@ -11,7 +11,7 @@ from harness.forecast.farms import LENGTH_S, cpu, data, log, overloaded, predict
 
 from pinchpoint.base.errors import InputError, NotEvidenceError
 from pinchpoint.forecast import predict
-from pinchpoint.forecast.other import predict_beside
+from pinchpoint.forecast.other_side import predict_beside
 from pinchpoint.forecast.text import prediction_text
 
 

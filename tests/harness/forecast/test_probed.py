@@ -14,12 +14,12 @@ from harness.comparison.example import saved
 from harness.probe.build import Disk, probe_of
 from support import run_cli
 
-from pinchpoint.analysis.model.ask import Prediction, Throughput, ask
 from pinchpoint.analysis.model.commit import Sessions
 from pinchpoint.analysis.model.network import Commit, Model, Users, solve
+from pinchpoint.analysis.model.prediction import Prediction, Throughput, predict_change
 from pinchpoint.analysis.model.settings import Setting
 from pinchpoint.base.errors import InputError
-from pinchpoint.forecast.predict import read_asked
+from pinchpoint.forecast.predict import read_modelled_run
 from pinchpoint.probe.disk import MeasuredDisk, measured_disk
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import save
@@ -78,7 +78,7 @@ def setting(name: str, disk: MeasuredDisk) -> Setting:
 
 def on(disk: Disk, run: StoredRun, name: str) -> Prediction:
     """The prediction for a disk of that formula."""
-    return ask(read_asked(run), [setting(name, probed(disk))])
+    return predict_change(read_modelled_run(run), [setting(name, probed(disk))])
 
 
 def one_of(found: Prediction) -> Throughput:
@@ -119,7 +119,7 @@ def test_a_cap_that_lets_through_in_bursts() -> None:
     for cell, trials in probe.cells.items():
         if cell.role == "log":
             trials[:] = [replace(trial, latency=bursts) for trial in trials]
-    found = ask(read_asked(commits(0.002)), [setting("sql.log", measured_disk(probe))])
+    found = predict_change(read_modelled_run(commits(0.002)), [setting("sql.log", measured_disk(probe))])
     free, flushes = committed(0.001)
     assert one_of(found).then_per_s == pytest.approx(free * 200 / flushes, rel=0.08)
 
@@ -158,9 +158,9 @@ def test_the_mix_of_every_disk_role() -> None:
     build.cpu("sql1", busy=0.1, tier_share=0.1)
     build.disk("sql1", "sdb", 100, 0.002, noise=0.01).disk("sql1", "sdc", 50, 0.004, reads=150, noise=0.01)
     build.closed("orders", "sql-mix", 4).generator()
-    base = read_asked(build.operations("orders", "data_update", 100, 0.04, noise=0.01).run())
+    base = read_modelled_run(build.operations("orders", "data_update", 100, 0.04, noise=0.01).run())
     settings = [setting(name, probed(Disk(0.002))) for name in ("sql.log", "sql.data")]
-    by_role = {one.mix.disk: one.mix for one in ask(base, settings).exchanged}
+    by_role = {one.mix.disk: one.mix for one in predict_change(base, settings).exchanged}
     assert by_role["sql.log"].writes == pytest.approx(1, rel=0.03)
     assert by_role["sql.data"].reads == pytest.approx(1.5, rel=0.03)
     assert by_role["sql.data"].writes == pytest.approx(0.5, rel=0.03)
@@ -178,7 +178,7 @@ def test_two_disks_of_the_farm_were_probed() -> None:
     run = build.operations("orders", "point_read", 200, 1 / 300, noise=0.01).run()
     log, data = Disk(0.006), Disk(0.008)
     settings = [setting("sql.log", probed(log)), setting("sql.data", probed(data))]
-    both = one_of(ask(read_asked(run), settings)).then_per_s
+    both = one_of(predict_change(read_modelled_run(run), settings)).then_per_s
     one, other = (one_of(on(*each)).then_per_s for each in ((log, run, "sql.log"), (data, run, "sql.data")))
     assert both < min(one, other)
     assert both == pytest.approx(1 / (1 / 300 + 0.004 / 3 + 2 * 0.006 / 3), rel=0.08)
@@ -241,7 +241,7 @@ def test_a_probe_that_does_not_tell() -> None:
     deep = [cell for cell in probe_of(Disk(0.002), suite="iometer").cells if cell.outstanding == 32]
     disk = measured_disk(probe_of(Disk(0.002), deep))
     with pytest.raises(InputError, match=r"--set sql.log=PROBE: the probe of .* single writes"):
-        ask(read_asked(commits(0.002)), [setting("sql.log", disk)])
+        predict_change(read_modelled_run(commits(0.002)), [setting("sql.log", disk)])
 
 
 @pytest.fixture(scope="module")

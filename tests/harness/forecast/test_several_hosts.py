@@ -11,7 +11,7 @@ from harness.forecast.farms import LENGTH_S, log
 from pinchpoint.analysis.model.measured import Measured
 from pinchpoint.analysis.model.parts import Bound, Cores, Disk, Part
 from pinchpoint.data.inputs import Limits
-from pinchpoint.forecast.other import between, predict_beside
+from pinchpoint.forecast.other_side import between, predict_beside
 
 
 def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = False) -> Disk:

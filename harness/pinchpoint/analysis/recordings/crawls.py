@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pinchpoint.analysis.published import SourceMean, judge_means
+from pinchpoint.analysis.published_means import SourceMean, judge_means
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import Key, Series
 

@@ -32,7 +32,7 @@ from pinchpoint.data.series import Floats, Key
 SELDOM_PER_S = Threshold(1.0, "design", "a disk with less than one I/O a second delays nothing")
 QUEUED = Threshold(2.0, "PAL", "Avg. Disk Queue Length: more than 2 are waiting")
 _SUM, _SHARE = "_total", "\\"
-WAYS = ("write", "read", "transfer")
+DIRECTIONS = ("write", "read", "transfer")
 """``transfer``: reads and writes together, if the file does not separate them."""
 NOUNS = {"write": "a write took", "read": "a read took", "transfer": "an I/O took"}
 CONTEXT = (
@@ -150,7 +150,7 @@ def _disk(inputs: Inputs, disk: DiskRole, waits: Sequence[Measure]) -> Resource:
 def _seen(inputs: Inputs, disk: DiskRole) -> _Seen:
     device, limit = disk.device or "", latency_limit(disk.role)
     result = []
-    for way in WAYS:
+    for way in DIRECTIONS:
         rows, often = figure(inputs, disk.host, f"disk.{way}_latency_s", device), _often(inputs, disk, way)
         one = measure(
             inputs, rows, limit, "saturation", NOUNS[way], above=True, only=often, share=_spread(inputs, disk)
@@ -170,7 +170,7 @@ def _seen(inputs: Inputs, disk: DiskRole) -> _Seen:
 def _in_flight(inputs: Inputs, disk: DiskRole) -> Rows | None:
     """How many I/Os were outstanding by Little's law: their rate x their latency."""
     device, rows = disk.device or "", None
-    for way in WAYS:
+    for way in DIRECTIONS:
         latency = figure(inputs, disk.host, f"disk.{way}_latency_s", device)
         if latency is None:
             continue
@@ -182,7 +182,7 @@ def _in_flight(inputs: Inputs, disk: DiskRole) -> Rows | None:
 
 def _often(inputs: Inputs, disk: DiskRole, way: str) -> Steps:
     """The steps in which there were enough such I/Os to delay anything."""
-    rates = {other: _rate(inputs, disk, other) for other in WAYS}
+    rates = {other: _rate(inputs, disk, other) for other in DIRECTIONS}
     own, both = rates[way], np.nan_to_num(rates["read"]) + np.nan_to_num(rates["write"])
     with np.errstate(invalid="ignore"):
         return np.asarray(~(np.isfinite(own) & ((own < SELDOM_PER_S.value) | (own < MINOR_SHARE * both))))

@@ -15,7 +15,7 @@ from pinchpoint.analysis.recordings.disk import disks
 from pinchpoint.analysis.recordings.measures import Resource
 from pinchpoint.analysis.recordings.memory import memories
 from pinchpoint.analysis.recordings.network import interfaces
-from pinchpoint.analysis.recordings.outcome import NO_OPERATIONS, Conclusion, conclude
+from pinchpoint.analysis.recordings.outcome import NO_OPERATIONS, RecordingConclusion, conclude_recording
 from pinchpoint.analysis.recordings.symptoms import collapses, work
 from pinchpoint.analysis.recordings.waiting import (
     dependencies,
@@ -31,13 +31,13 @@ from pinchpoint.analysis.sample_counts import counted
 from pinchpoint.analysis.tables import cpu_table, disk_table
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, SEEN, SUSTAINED
 from pinchpoint.analysis.verdict import (
+    Bottleneck,
     Check,
     Confidence,
     Considered,
     Explanation,
     Fact,
     Headroom,
-    Suspect,
     Verdict,
 )
 from pinchpoint.base import units
@@ -70,7 +70,7 @@ def judge_recording(inputs: Inputs) -> Verdict:
     """What samples without operations prove."""
     value = [one for host in inputs.hosts for of_kind in RESOURCES for one in of_kind(inputs, host)]
     value.sort(key=lambda one: (not one.saturated, bool(one.doubt), bool(one.measures), -one.over_s))
-    result = conclude(inputs, value, _recorded_s(inputs, value))
+    result = conclude_recording(inputs, value, _recorded_s(inputs, value))
     case = Case(inputs, (), (), (), no_knee(0), (), None, (), None)
     candidates = () if result.named else result.others
     runner_up = result.others[0] if result.named and result.others else None
@@ -113,11 +113,11 @@ def _recorded_s(inputs: Inputs, resources: Sequence[Resource]) -> float:
 
 def _suspect(
     resource: Resource, case: Case, confidence: Confidence | None, limits: Sequence[str] = ()
-) -> Suspect:
+) -> Bottleneck:
     first = resource.stretches[0] if resource.stretches else None
     window = case.inputs.window
     begin_s, end_s = (first.from_s, first.to_s) if first else (window.first_s, window.end_s)
-    return Suspect(
+    return Bottleneck(
         kind=resource.kind,
         tier=resource.tier,
         host=resource.host,
@@ -131,7 +131,7 @@ def _suspect(
     )
 
 
-def _explained(resources: Sequence[Resource], result: Conclusion, case: Case) -> Explanation:
+def _explained(resources: Sequence[Resource], result: RecordingConclusion, case: Case) -> Explanation:
     considered = tuple(_considered(one, result, case) for one in resources)
     offset_s = case.inputs.utc_offset_s
     named = [one for one in resources if one.saturated or one.missing]
@@ -146,7 +146,7 @@ def _explained(resources: Sequence[Resource], result: Conclusion, case: Case) ->
     )
 
 
-def _considered(resource: Resource, result: Conclusion, case: Case) -> Considered:
+def _considered(resource: Resource, result: RecordingConclusion, case: Case) -> Considered:
     facts = [counted(fact, case) for fact in resource.facts()]
     agree = next((fact for fact in facts if fact.evidence == "E4"), None)
     unknown = Fact("only operations at several levels of load can show it", "", None, resource.host)

@@ -40,7 +40,7 @@ _MOST_CANDIDATES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Conclusion:
+class RecordingConclusion:
     """What a recording comes to.
 
     Attributes:
@@ -64,11 +64,13 @@ class Conclusion:
     too_short: float | None = None
 
 
-def conclude(inputs: Inputs, resources: Sequence[Resource], recorded_s: float) -> Conclusion:
+def conclude_recording(
+    inputs: Inputs, resources: Sequence[Resource], recorded_s: float
+) -> RecordingConclusion:
     """The outcome of a recording."""
     missing = tuple(one for one in resources if one.missing)
     if recorded_s < LEAST_S * (1 - _READ_LATE):
-        return Conclusion("inconclusive", too_short=recorded_s, missing=missing)
+        return RecordingConclusion("inconclusive", too_short=recorded_s, missing=missing)
     saturated = sorted((one for one in resources if one.saturated), key=lambda one: -one.over_s)
     collapses = [one for one in saturated if not one.recorded and not one.doubt]
     plain = _causes(
@@ -78,20 +80,20 @@ def conclude(inputs: Inputs, resources: Sequence[Resource], recorded_s: float) -
         named, *others = plain
         symptoms = tuple(each.words for each in symptoms_during(inputs, named.stretches))
         confidence, limits = _confidence(named, others, resources, symptoms)
-        return Conclusion("bottleneck", named, tuple(others), confidence, limits, symptoms, missing)
+        return RecordingConclusion("bottleneck", named, tuple(others), confidence, limits, symptoms, missing)
     suspects = plain if len(plain) > 1 else saturated
     known = [one for one in suspects if one.recorded]
     guessed = [one for one in suspects if one not in known]
     near = [one for one in resources if not one.saturated and _is_near(one)] if suspects else []
     candidates = (*known, *sorted(near, key=_highest, reverse=True), *guessed)
     if candidates:
-        return Conclusion("inconclusive", others=candidates[:_MOST_CANDIDATES], missing=missing)
+        return RecordingConclusion("inconclusive", others=candidates[:_MOST_CANDIDATES], missing=missing)
     if _all_had_room(inputs, resources):
-        return Conclusion("not_reached", missing=missing)
+        return RecordingConclusion("not_reached", missing=missing)
     open_ = [one for one in resources if one.measures and one.has_room is not True and not one.missing]
     open_.sort(key=_highest, reverse=True)
     unknown = open_ or missing
-    return Conclusion("inconclusive", others=tuple(unknown[:_MOST_CANDIDATES]), missing=missing)
+    return RecordingConclusion("inconclusive", others=tuple(unknown[:_MOST_CANDIDATES]), missing=missing)
 
 
 def _causes(inputs: Inputs, saturated: Sequence[Resource], resources: Sequence[Resource]) -> list[Resource]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pinchpoint.analysis.recordings.measures import Resource
-from pinchpoint.analysis.recordings.outcome import LEAST_S, Conclusion
+from pinchpoint.analysis.recordings.outcome import LEAST_S, RecordingConclusion
 from pinchpoint.base import units
 from pinchpoint.base.wording import Summary, capitalised, listed
 from pinchpoint.data.inputs import utc
@@ -22,7 +22,9 @@ _NEARLY_ALL = 0.995
 """What was at its limit for that share of a recording was for all of it."""
 
 
-def summary(conclusion: Conclusion, resources: Sequence[Resource], crawl: str, offset_s: int) -> Summary:
+def summary(
+    conclusion: RecordingConclusion, resources: Sequence[Resource], crawl: str, offset_s: int
+) -> Summary:
     """The outcome, and the figures behind it; ``crawl``: at which source a crawl's requests are, or ""."""
     if conclusion.too_short is not None:
         recorded = units.seconds(conclusion.too_short)
@@ -42,7 +44,7 @@ def summary(conclusion: Conclusion, resources: Sequence[Resource], crawl: str, o
 _INCONCLUSIVE = "Inconclusive"
 
 
-def _bottleneck(conclusion: Conclusion, resource: Resource, offset_s: int) -> Summary:
+def _bottleneck(conclusion: RecordingConclusion, resource: Resource, offset_s: int) -> Summary:
     others = (
         f"At other times {each.name} was {saturated_words(each, offset_s)}." for each in conclusion.others
     )
@@ -91,7 +93,7 @@ def _not_reached(resources: Sequence[Resource]) -> Summary:
     )
 
 
-def _inconclusive(conclusion: Conclusion) -> Summary:
+def _inconclusive(conclusion: RecordingConclusion) -> Summary:
     near = [
         f"{one.name} ({one.measures[0].words})"
         for one in conclusion.others
@@ -126,7 +128,7 @@ def saturated_words(resource: Resource, offset_s: int) -> str:
     )
 
 
-def experiment(conclusion: Conclusion) -> str | None:
+def experiment(conclusion: RecordingConclusion) -> str | None:
     """What would decide an inconclusive result; None if there is nothing to decide."""
     if conclusion.outcome == "not_reached":
         return (
@@ -166,7 +168,7 @@ def _with_doubt(resource: Resource, offset_s: int) -> str:
     return f"{saturated_words(resource, offset_s)}{doubt}"
 
 
-def _not_measured(conclusion: Conclusion) -> str:
+def _not_measured(conclusion: RecordingConclusion) -> str:
     names = list(dict.fromkeys(one.name for one in conclusion.missing))
     if not names:
         return ""

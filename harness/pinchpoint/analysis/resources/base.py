@@ -12,7 +12,7 @@ from pinchpoint.analysis.resources.disk.rate_response import RateResponse
 from pinchpoint.analysis.resources.disk.service_time import ServiceTimeModel
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import UTILISATION, WAIT_SHARE, Threshold, at_least
-from pinchpoint.analysis.verdict import Advice, Fact, Kind, Next, Suspect
+from pinchpoint.analysis.verdict import Advice, Bottleneck, Fact, Kind, Next
 from pinchpoint.base import units
 from pinchpoint.data.inputs import DiskRole, Host, Inputs, Limits
 from pinchpoint.data.series import Floats, Key, mean
@@ -479,7 +479,7 @@ class Context:
 
 
 Waiting = tuple[str, str, Callable[[float], str]]
-Way = Literal["use", "rate", "time"]
+LimitMode = Literal["use", "rate", "time"]
 """How a limit limits: at the end of its use; by all that it can do; by the time that it takes."""
 M = TypeVar("M", CpuMeasures, DiskMeasures, ShareMeasures)
 
@@ -508,7 +508,7 @@ class ResourceKind(ABC, Generic[M]):
     Attributes:
         type: of its resources.
         kind: its kind when saturated; for a disk ``classify`` finds the kind of limit.
-        ways: every kind of limit that it can have, with the way in which that limits.
+        limit_modes: every kind of limit that it can have, with the way in which that limits.
         candidate: its kind in the list of candidates of an inconclusive run; None: not listed.
         nearest: whether one that nothing speaks against is listed when it is the nearest to its limit.
         yields: whether it is named only where CPU, memory, disks and interfaces have room: it says that
@@ -529,7 +529,7 @@ class ResourceKind(ABC, Generic[M]):
 
     type: ResourceType
     kind: Kind
-    ways: Mapping[Kind, Way]
+    limit_modes: Mapping[Kind, LimitMode]
     limit = UTILISATION
     least: Least | None = None
     waiting: Waiting | None = None
@@ -708,11 +708,11 @@ class ResourceKind(ABC, Generic[M]):
             instance=resource.instance.removeprefix("thread:"), role=resource.role, tier=tier, host=host
         )
 
-    def place(self, suspect: Suspect) -> str:
+    def place(self, suspect: Bottleneck) -> str:
         """Among candidates: ``the log disk of sql``."""
         return self.placed_of(suspect)
 
-    def placed_of(self, one: Suspect | Next) -> str:
+    def placed_of(self, one: Bottleneck | Next) -> str:
         """``placed`` with its names."""
         return self.placed.format(
             instance=one.instance.removeprefix("thread:"), role=one.role, tier=one.tier, host=one.host
@@ -722,7 +722,7 @@ class ResourceKind(ABC, Generic[M]):
     def advise(self, basis: AdviceInputs, measures: M) -> Iterator[Advice]:
         """What to do about one that is the bottleneck, the most useful first."""
 
-    def advise_on(self, suspect: Suspect, inputs: Inputs) -> Iterator[Advice]:
+    def advise_on(self, suspect: Bottleneck, inputs: Inputs) -> Iterator[Advice]:
         """What would have to be known of a candidate."""
         yield from ()
 

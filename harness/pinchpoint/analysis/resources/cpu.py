@@ -24,12 +24,12 @@ from pinchpoint.analysis.resources.base import (
     CpuMeasures,
     Held,
     Least,
+    LimitMode,
     Measures,
     Resource,
     ResourceKind,
     Suspicion,
     Waiting,
-    Way,
     busy,
     compared,
     on_host,
@@ -46,7 +46,7 @@ from pinchpoint.analysis.thresholds import (
     UTILISATION,
     at_least,
 )
-from pinchpoint.analysis.verdict import Advice, Fact, Kind, Suspect
+from pinchpoint.analysis.verdict import Advice, Bottleneck, Fact, Kind
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Host, Inputs
@@ -67,7 +67,7 @@ class Cpu(ResourceKind[CpuMeasures]):
     """What all three have in common."""
 
     kind: Kind = "cpu"
-    ways: Mapping[Kind, Way] = {"cpu": "use"}
+    limit_modes: Mapping[Kind, LimitMode] = {"cpu": "use"}
     candidate: Kind | None = "cpu"
     takes_cpu = False  # of the CPU itself it can be said: what is left of it is saturated
     least = Least("busy", UTILISATION)
@@ -228,7 +228,7 @@ class Cores(Cpu):
             return f"the CPU shared by {listed(resource.tiers)}"
         return super().short_name(resource, measures)
 
-    def place(self, suspect: Suspect) -> str:
+    def place(self, suspect: Bottleneck) -> str:
         """With whether it was measured."""
         seen = any(fact.value is not None for fact in suspect.evidence)
         return super().place(suspect) if seen else f"{super().place(suspect)} ({units.NOT_MEASURED})"
@@ -272,7 +272,7 @@ class Cores(Cpu):
         who, used = ("the load generator", own) if own > share else (tier, share)
         return f"; {who} uses {units.percent(used)} of it: move that first"
 
-    def advise_on(self, suspect: Suspect, inputs: Inputs) -> Iterator[Advice]:
+    def advise_on(self, suspect: Bottleneck, inputs: Inputs) -> Iterator[Advice]:
         """To watch it, where it was not measured."""
         if all(fact.value is None for fact in suspect.evidence):
             why = "how much of its CPU is used was not measured"
@@ -296,7 +296,7 @@ class Cores(Cpu):
         return f"; {tier} used {units.percent(share)} of it"
 
 
-class Allowance(Cpu):
+class CpuLimit(Cpu):
     """A tier's own allowance of CPU, which may be lower than its cores (a container's quota)."""
 
     type = "allowance"
@@ -359,7 +359,7 @@ class Thread(Cpu):
 
     type = "thread"
     kind = "cpu_thread"
-    ways: Mapping[Kind, Way] = {"cpu_thread": "use"}
+    limit_modes: Mapping[Kind, LimitMode] = {"cpu_thread": "use"}
     candidate = "cpu_thread"
     short = "the thread {instance} of {tier}"
     placed = "one thread of {tier} ({instance} on {host})"

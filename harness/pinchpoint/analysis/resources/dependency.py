@@ -17,11 +17,11 @@ from pinchpoint.analysis.resources.base import (
     Context,
     Held,
     Least,
+    LimitMode,
     NoSingleCause,
     Resource,
     ShareMeasures,
     Suspicion,
-    Way,
     busy,
 )
 from pinchpoint.analysis.resources.gain import Gain, advise
@@ -31,7 +31,7 @@ from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.stations import Station, at_work, calls
 from pinchpoint.analysis.stores import operations_inside
 from pinchpoint.analysis.thresholds import (
-    HARDLY,
+    HARDLY_WAITED_FOR,
     LOOP_LAG,
     NOT_SEEN,
     OUTSIDE_S,
@@ -59,7 +59,7 @@ class Dependency(Shared):
 
     type = "dependency"
     kind = "external"
-    ways: Mapping[Kind, Way] = {"external": "time"}
+    limit_modes: Mapping[Kind, LimitMode] = {"external": "time"}
     yields = True
     short = "network or dependency in front of {instance}"
     placed = "network or dependency in front of {instance}"
@@ -249,7 +249,7 @@ def _unexplained_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[F
     there = sum(flow.going_on(tier) for flow in flows for tier in tiers)
     for deeper in _behind(inputs, tiers):
         more = (mean(at_work(inputs, deeper)) or 0.0) - sum(flow.going_on(deeper) for flow in flows)
-        if more > HARDLY.value * there:
+        if more > HARDLY_WAITED_FOR.value * there:
             yield f"{more:.2g} sessions are active in {deeper}; whose requests they serve is not known"
 
 

@@ -10,7 +10,7 @@ from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import wording
 
 if TYPE_CHECKING:
-    from pinchpoint.analysis.model.ask import Throughput
+    from pinchpoint.analysis.model.prediction import Throughput
 
 SAME = "the same mix of operations and the same cache ratio"
 NOTHING = 0.005
@@ -26,7 +26,7 @@ class Gain:
         limit: what limits then, in words; None if that is not known.
         assumes: what must stay as it is, or why it is not known.
         at_most: whether the ratio is a bound: by one load level it is an estimate.
-        asked: the scenario that gains most, where the model was asked.
+        throughput: the scenario that gains most, where the model was asked.
         set: the setting of ``what-if`` that gives it.
     """
 
@@ -34,7 +34,7 @@ class Gain:
     limit: str | None
     assumes: str
     at_most: bool = False
-    asked: Throughput | None = None
+    throughput: Throughput | None = None
     set: tuple[str, ...] = ()
 
 
@@ -47,7 +47,7 @@ def advise(
     text: str = "",
 ) -> Advice:
     """One piece of advice, with all of it as a sentence (``Add CPUs to search: up to +38 %; then ...``)."""
-    one = gain.asked
+    one = gain.throughput
     return Advice(
         kind,
         target,
@@ -67,8 +67,8 @@ def advise(
 def _text(what: str, gain: Gain) -> str:
     if gain.ratio is None:
         return f"{what}. Gain: not known: {gain.assumes}."
-    if gain.asked is not None:
-        one = gain.asked
+    if gain.throughput is not None:
+        one = gain.throughput
         more = wording.gains(one.ratio - 1, one.low_ratio - 1, one.high_ratio - 1)
         rest = f"{gain.limit} is the bottleneck" if gain.limit else "the whole offered load is served"
         setting = f"what-if --set {' --set '.join(gain.set)}"

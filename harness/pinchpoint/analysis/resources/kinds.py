@@ -7,13 +7,13 @@ from typing import Any
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import (
+    LimitMode,
     Measures,
     Resource,
     ResourceKind,
     Suspicion,
-    Way,
 )
-from pinchpoint.analysis.resources.cpu import Allowance, Cores, Thread
+from pinchpoint.analysis.resources.cpu import Cores, CpuLimit, Thread
 from pinchpoint.analysis.resources.dependency import Dependency
 from pinchpoint.analysis.resources.disk.kind import Disk
 from pinchpoint.analysis.resources.lock import Lock
@@ -28,7 +28,7 @@ KINDS: Mapping[str, ResourceKind[Any]] = {
     each.type: each
     for each in (
         Cores(),
-        Allowance(),
+        CpuLimit(),
         Thread(),
         Disk(),
         Memory(),
@@ -39,7 +39,9 @@ KINDS: Mapping[str, ResourceKind[Any]] = {
     )
 }
 """In the order in which they are checked."""
-WAYS: Mapping[Kind, Way] = {kind: way for each in KINDS.values() for kind, way in each.ways.items()}
+LIMIT_MODES: Mapping[Kind, LimitMode] = {
+    kind: way for each in KINDS.values() for kind, way in each.limit_modes.items()
+}
 """Kind of limit -> how it limits."""
 
 
@@ -82,7 +84,7 @@ def owner(resource: Resource, measures: Measures) -> tuple[str | None, str | Non
     return KINDS[resource.type].owner(resource, measures)
 
 
-def thing(suspicion: Suspicion) -> str:
+def resource_name(suspicion: Suspicion) -> str:
     """The resource in plain words: ``the log disk of the sql tier (sql1)``."""
     return KINDS[suspicion.resource.type].name(suspicion.resource, suspicion.found)
 

@@ -12,10 +12,10 @@ from pinchpoint.analysis.resources.base import (
     Context,
     Held,
     Least,
+    LimitMode,
     Resource,
     ShareMeasures,
     Suspicion,
-    Way,
     mean_of,
     on_host,
 )
@@ -43,7 +43,7 @@ class Lock(Shared):
 
     type = "lock"
     kind = "lock"
-    ways: Mapping[Kind, Way] = {"lock": "time"}
+    limit_modes: Mapping[Kind, LimitMode] = {"lock": "time"}
     yields = True
     short = "a lock of {tier}"
     placed = "locks of {tier} ({instance})"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import Least, Resource, ShareMeasures, Suspicion, Way, placed
+from pinchpoint.analysis.resources.base import Least, LimitMode, Resource, ShareMeasures, Suspicion, placed
 from pinchpoint.analysis.resources.disk.measures import measure_disk
 from pinchpoint.analysis.resources.disk.waits import reads_are_waited_for
 from pinchpoint.analysis.resources.gain import advise
@@ -33,7 +33,7 @@ class Memory(Shared):
 
     type = "memory"
     kind = "memory"
-    ways: Mapping[Kind, Way] = {"memory": "time"}
+    limit_modes: Mapping[Kind, LimitMode] = {"memory": "time"}
     explains_disks = True
     short = "the memory of {host}"
     placed = "the memory of {host}"

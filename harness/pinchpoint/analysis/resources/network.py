@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import Held, Least, Resource, ShareMeasures, Way, mean_of, placed
+from pinchpoint.analysis.resources.base import (
+    Held,
+    Least,
+    LimitMode,
+    Resource,
+    ShareMeasures,
+    mean_of,
+    placed,
+)
 from pinchpoint.analysis.resources.dependency import held_outside, seen_by
 from pinchpoint.analysis.resources.disk.types import AT_LEAST
 from pinchpoint.analysis.resources.gain import advise
@@ -29,7 +37,7 @@ class Network(Shared):
 
     type = "network"
     kind = "network"
-    ways: Mapping[Kind, Way] = {"network": "use"}
+    limit_modes: Mapping[Kind, LimitMode] = {"network": "use"}
     full_now = Least("used", NETWORK)
     maybe_full = Least("used", OWN_USE)
     short = "the network interface {instance} of {host}"

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
-from pinchpoint.analysis.resources.base import NoSingleCause, Resource, ShareMeasures, Suspicion, Way, on_host
+from pinchpoint.analysis.resources.base import (
+    LimitMode,
+    NoSingleCause,
+    Resource,
+    ShareMeasures,
+    Suspicion,
+    on_host,
+)
 from pinchpoint.analysis.resources.dependency import deeper_unseen
 from pinchpoint.analysis.resources.gain import advise
 from pinchpoint.analysis.resources.shared import Figure, Shared
@@ -31,7 +38,7 @@ class Pool(Shared):
 
     type = "pool"
     kind = "pool"
-    ways: Mapping[Kind, Way] = {"pool": "use"}
+    limit_modes: Mapping[Kind, LimitMode] = {"pool": "use"}
     yields = True
     short = "the number of {instance} of {tier}"
     placed = "the {instance} of {host}"

@@ -27,7 +27,7 @@ from pinchpoint.analysis.resources.disk.types import (
     stripes_for,
 )
 from pinchpoint.analysis.resources.gain import SAME, Gain, advise
-from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, STARTED, at_least
+from pinchpoint.analysis.thresholds import HARDLY_WAITED_FOR, MOSTLY_READS, STARTED, at_least
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
 from pinchpoint.base.wording import SOURCES, capitalised, listed
@@ -366,7 +366,7 @@ def _other_latencies(basis: AdviceInputs, now_s: float | None) -> Iterator[tuple
     """(name, seconds): its role's latency limit, and the fastest other disk of the farm if that is lower."""
     first, stage = basis.first.resource, basis.case.stage
     limit = slowness(first)
-    if now_s is not None and now_s * (1 - HARDLY.value) > limit.value:
+    if now_s is not None and now_s * (1 - HARDLY_WAITED_FOR.value) > limit.value:
         yield f"recommended for its role, {SOURCES[limit.source]}", limit.value
     elif now_s is not None:
         yield "half the latency", now_s / 2

@@ -23,7 +23,7 @@ from pinchpoint.analysis.thresholds import (
     DISK_OCCUPIED,
     DISK_SHIFT,
     FLAT,
-    HARDLY,
+    HARDLY_WAITED_FOR,
     MOSTLY_BUSY,
     MOSTLY_READS,
     NO_LATENCY_S,
@@ -253,7 +253,7 @@ def cap_kind(state: DiskState) -> Kind:
 def ignored(measures: DiskMeasures, state: DiskState) -> bool:
     """Whether whoever was asked says that hardly anybody waits for it: it is others who use it."""
     asked = measures.sessions is not None or measures.log_waits is not None
-    return asked and state.wait_ratio is not None and state.wait_ratio < HARDLY.value
+    return asked and state.wait_ratio is not None and state.wait_ratio < HARDLY_WAITED_FOR.value
 
 
 def not_waited_for(resource: Resource, measures: DiskMeasures) -> bool:

@@ -11,10 +11,10 @@ from pinchpoint.analysis.resources.base import (
     Context,
     DiskMeasures,
     Least,
+    LimitMode,
     Resource,
     ResourceKind,
     Suspicion,
-    Way,
     busy,
     waits_for,
 )
@@ -45,7 +45,7 @@ from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.stations import MOST
 from pinchpoint.analysis.thresholds import (
     DISK_OCCUPIED,
-    HARDLY,
+    HARDLY_WAITED_FOR,
     LARGE_IO_BYTES,
     MOSTLY_READS,
     NO_LATENCY_S,
@@ -57,7 +57,7 @@ from pinchpoint.analysis.thresholds import (
     at_least,
     exceeds,
 )
-from pinchpoint.analysis.verdict import Advice, Fact, Kind, Next, Suspect
+from pinchpoint.analysis.verdict import Advice, Bottleneck, Fact, Kind, Next
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.curve import expected_s
@@ -82,7 +82,7 @@ class Disk(ResourceKind[DiskMeasures]):
 
     type = "disk"
     kind = "disk_cap"
-    ways: Mapping[Kind, Way] = {
+    limit_modes: Mapping[Kind, LimitMode] = {
         "disk": "time",
         "disk_cap": "use",
         "disk_device": "rate",
@@ -193,7 +193,7 @@ class Disk(ResourceKind[DiskMeasures]):
         """By the way in which it limits."""
         return about_disk(basis, measures)
 
-    def advise_on(self, suspect: Suspect, inputs: Inputs) -> Iterator[Advice]:
+    def advise_on(self, suspect: Bottleneck, inputs: Inputs) -> Iterator[Advice]:
         """To measure what it can do, where that was not declared."""
         place = (suspect.host, suspect.instance)
         role = next((disk for disk in inputs.disks if (disk.host, disk.device) == place), None)
@@ -254,7 +254,7 @@ class Disk(ResourceKind[DiskMeasures]):
         caps = limits_words(limits.iops, limits.bytes_per_s) if limits else ""
         return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
 
-    def placed_of(self, one: Suspect | Next) -> str:
+    def placed_of(self, one: Bottleneck | Next) -> str:
         """Of all disks of a machine, the machine."""
         if one.role is None:
             return f"all disks of {one.host} together ({one.instance})"
@@ -306,7 +306,7 @@ def _read_by_others(measures: DiskMeasures) -> bool:
     if measures.sessions is None or not at_least(measures.reads_ratio, MOSTLY_READS):
         return False
     reading = (measures.io or 0.0) * (measures.reads_ratio or 0.0) * (measures.read_s or 0.0)
-    return reading >= ONE_SESSION and measures.sessions < HARDLY.value * reading
+    return reading >= ONE_SESSION and measures.sessions < HARDLY_WAITED_FOR.value * reading
 
 
 def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]:

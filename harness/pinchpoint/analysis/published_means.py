@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pinchpoint.analysis.points import Point, judge_points
+from pinchpoint.analysis.disk_points import Point, judge_points
 from pinchpoint.analysis.resources.cpu import NOT_MEASURED_RANK
 from pinchpoint.analysis.resources.disk.kind import SLOW_RANK
 from pinchpoint.analysis.thresholds import (

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from pinchpoint.analysis.model.applied import known_in
-from pinchpoint.analysis.model.ask import Asked, Prediction, ask
 from pinchpoint.analysis.model.measured import Measured
 from pinchpoint.analysis.model.parts import Bound, Cores, Disk
+from pinchpoint.analysis.model.prediction import ModelledRun, Prediction, predict_change
 from pinchpoint.analysis.model.settings import Setting, What
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError, NotEvidenceError
-from pinchpoint.forecast.predict import read_asked
+from pinchpoint.forecast.predict import read_modelled_run
 from pinchpoint.forecast.text import binds_words
 from pinchpoint.store.read import StoredRun
 
@@ -279,9 +279,9 @@ def predict_beside(base: StoredRun, other: StoredRun) -> dict[str, Any]:
         ``prediction`` (``Prediction.to_json``, or null).
     """
     try:
-        ours, theirs = read_asked(base), read_asked(other)
+        ours, theirs = read_modelled_run(base), read_modelled_run(other)
         differing = between(ours.measured, theirs.measured)
-        result = ask(ours, differing.settings)
+        result = predict_change(ours, differing.settings)
     except (InputError, NotEvidenceError) as error:
         return {"rows": [], "notes": [], "why_none": str(error), "prediction": None}
     return {
@@ -292,7 +292,7 @@ def predict_beside(base: StoredRun, other: StoredRun) -> dict[str, Any]:
     }
 
 
-def _rows(prediction: Prediction, theirs: Asked) -> Iterator[dict[str, Any]]:
+def _rows(prediction: Prediction, theirs: ModelledRun) -> Iterator[dict[str, Any]]:
     measured = {one.name: one.now_per_s for one in theirs.measured.seen}
     for one in prediction.scenarios:
         done = measured.get(one.scenario)

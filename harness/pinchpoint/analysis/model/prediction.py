@@ -172,8 +172,8 @@ Change = Callable[[Measured], Applied]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A case that can be asked.
+class ModelledRun:
+    """A run as the model of its farm: measured, settled and resampled.
 
     Attributes:
         case: what is judged of a run.
@@ -186,7 +186,7 @@ class Asked:
     @property
     def rows(self) -> Rows:
         """Of the stage that is judged."""
-        assert self.case.stage is not None  # noqa: S101 -- a case without is not asked
+        assert self.case.stage is not None  # noqa: S101 -- a case without is not modelled
         return self.case.stage.rows
 
     @cached_property
@@ -215,26 +215,28 @@ class Asked:
         )
 
 
-def ask(asked: Asked, settings: Sequence[Setting], notes: Sequence[str] = ()) -> Prediction:
+def predict_change(
+    modelled: ModelledRun, settings: Sequence[Setting], notes: Sequence[str] = ()
+) -> Prediction:
     """What would be if the farm were set like that. Raises InputError where that cannot be known.
 
     Args:
-        asked: a case.
+        modelled: the run.
         settings: what is to differ.
         notes: further assumptions, beside those of the settings.
     """
-    measured, mix = asked.measured, _mix(asked, [one for one in settings if one.what == "probe"])
+    measured, mix = modelled.measured, _mix(modelled, [one for one in settings if one.what == "probe"])
 
     def change(measured: Measured) -> Applied:
         return apply(measured, settings, mix)
 
     applied = change(measured)
-    now = asked.now
+    now = modelled.now
     then = _solved(applied)  # begun as now: where nothing changes for the load, they are equal
     return Prediction(
-        run=asked.name,
+        run=modelled.name,
         changed=applied.changed,
-        scenarios=tuple(_throughputs(asked, change, applied, now, then)),
+        scenarios=tuple(_throughputs(modelled, change, applied, now, then)),
         binds_now=_binding(measured.loads, measured.parts, now),
         binds_then=_binding(applied.loads, applied.parts, then),
         parts=tuple(_uses(measured.parts, applied.parts, now, then)),
@@ -244,20 +246,20 @@ def ask(asked: Asked, settings: Sequence[Setting], notes: Sequence[str] = ()) ->
     )
 
 
-def _mix(asked: Asked, probes: Sequence[Setting]) -> Mapping[str, DiskMix]:
+def _mix(modelled: ModelledRun, probes: Sequence[Setting]) -> Mapping[str, DiskMix]:
     """What an operation asks of each disk, where a probed one is to be set; of a steady load alone."""
     if not probes:
         return {}
-    models = {flow.load.model for flow in asked.case.flows if flow.finished}
-    if asked.case.climb or not models <= STEADY:
+    models = {flow.load.model for flow in modelled.case.flows if flow.finished}
+    if modelled.case.climb or not models <= STEADY:
         why = (
-            f"the load of {asked.name} is {', '.join(sorted(models))}; allowed with the disk of a probe: "
+            f"the load of {modelled.name} is {', '.join(sorted(models))}; allowed with the disk of a probe: "
             "a constant load (closed, open, soak)"
         )
         raise InputError(*(f"--set {one.name}={one.text}: {why}" for one in probes))
-    per_s = sum(one.per_s for one in asked.measured.seen)
-    disks = [one for one in asked.case.resources if one.is_device]
-    return {one.disk: one for one in (mix_of(disk, asked.rows, per_s) for disk in disks)}
+    per_s = sum(one.per_s for one in modelled.measured.seen)
+    disks = [one for one in modelled.case.resources if one.is_device]
+    return {one.disk: one for one in (mix_of(disk, modelled.rows, per_s) for disk in disks)}
 
 
 def _solved(
@@ -267,13 +269,13 @@ def _solved(
 
 
 def _throughputs(
-    asked: Asked, change: Change, applied: Applied, now: Solution, then: Solution
+    modelled: ModelledRun, change: Change, applied: Applied, now: Solution, then: Solution
 ) -> Iterator[Throughput]:
-    lows, highs = _spread(asked, change, then)
+    lows, highs = _spread(modelled, change, then)
     pairs = [(now, _solved(applied, then, parts)) for parts in applied.uncertain]
-    pairs += _of_other_rests(asked.measured, applied, now, then)
+    pairs += _of_other_rests(modelled.measured, applied, now, then)
     pairs.append((now, _of_other_work(applied, now, then)))
-    for one in asked.measured.seen:
+    for one in modelled.measured.seen:
         name = one.name
         ratio = then.per_s[name] / now.per_s[name]
         also = [after.per_s[name] / before.per_s[name] for before, after in pairs]
@@ -334,8 +336,8 @@ def _asked_per_s(load: Users) -> float:
 
 def _kept_up(load: Users, then: Solution) -> bool | None:
     """Whether all of a load that is given would be done; None of users."""
-    asked = _asked_per_s(load)
-    return then.per_s[load.scenario] >= (1 - 2 * SHOWS) * asked if math.isfinite(asked) else None
+    offered = _asked_per_s(load)
+    return then.per_s[load.scenario] >= (1 - 2 * SHOWS) * offered if math.isfinite(offered) else None
 
 
 def _time_s(load: Users, then: Solution, per_s: float) -> float:
@@ -352,10 +354,12 @@ def _time_s(load: Users, then: Solution, per_s: float) -> float:
     return load.rest_s + there
 
 
-def _spread(asked: Asked, change: Change, near: Solution) -> tuple[Mapping[str, float], Mapping[str, float]]:
+def _spread(
+    modelled: ModelledRun, change: Change, near: Solution
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
     """The ends of the ratio over resamples of the run."""
-    ratios: dict[str, list[float]] = {one.name: [] for one in asked.measured.seen}
-    for measured, now in asked.drawn:
+    ratios: dict[str, list[float]] = {one.name: [] for one in modelled.measured.seen}
+    for measured, now in modelled.drawn:
         try:
             then = _solved(change(measured), near, close=ROUGH)
         except InputError:
