@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from bench.load import BenchError, Load
 
-from pinchpoint.loadgen import assignment
 from pinchpoint.loadgen.assignment import Assignment
+from pinchpoint.loadgen.slots import deal_slots
 from pinchpoint.store import compact, histogram
 from pinchpoint_scenarios.contract import Endpoint
 
@@ -60,7 +60,7 @@ def generate(
     scenario = {"use": use, "params": dict(params or {}), "load": dict(load), "repeat_s": None}
     there = [*endpoints, *([endpoint] if endpoint else [])]
     names = [f"generator{number + 1}" for number in range(len(cores))]
-    owners = assignment.deal(names)
+    owners = deal_slots(names)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, ExitStack() as running:
         assignments = [
             Assignment(

@@ -11,8 +11,8 @@ from bench.pgbench import PEER
 from bench.rows import Row
 from bench.server import CLIENTS, Target
 
-from pinchpoint.loadgen.assignment import SLOTS
 from pinchpoint.loadgen.load import session_numbers
+from pinchpoint.loadgen.slots import SLOTS
 
 _SECONDS = 4
 _RATIO, _US = 0.02, 50.0

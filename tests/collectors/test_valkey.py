@@ -19,7 +19,7 @@ from collectors.server_contract import README, Peer, ServerContract
 from servers import redis, running
 from support import run_cli, until
 
-from pinchpoint.farm.live import standing_farm
+from pinchpoint.farm.ready import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint_collectors.databases.valkey_driver import ValkeyServerConnection
 from pinchpoint_collectors.errors import CollectorError

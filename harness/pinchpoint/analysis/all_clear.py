@@ -35,38 +35,26 @@ from pinchpoint.data.inputs import Inputs
 
 CONSTANT = ("open", "soak")
 """Load models whose rate stays: what changes under them is the farm's."""
-
-
 WHY_FAILING = (
     "Find out why they fail (events.jsonl, the logs of the farm's servers), or declare how many may fail "
     "(objectives: errors); then run the same plan again."
 )
-
-
 UNWATCHED = (
     "Measure what is missing: the CPU and the CPU limit of each tier's container or service, pools, locks, "
     "and every system that the farm calls; then run the same plan again."
 )
-
-
 MORE_LOAD = (
     "Run the same plan with a fifth more load: if throughput follows, {name} has room for that; if not, "
     "it is the limit."
 )
-
-
 FOR_LONGER = (
     "Run the same plan for longer, and at half the rate: if times still grow, the farm cannot sustain this "
     "load."
 )
-
-
 OFTENER = (
     "Have the farm's counters read twice in each burst, in a run of less than an hour (longer ones are kept "
     "in steps of 10 s), or make the bursts longer."
 )
-
-
 READINGS = 2
 """Readings that a burst takes at least, for one of them to be of nothing else."""
 

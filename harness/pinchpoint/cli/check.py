@@ -22,8 +22,8 @@ from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.redact import masked
 from pinchpoint.base.text import one_line, wrapped
 from pinchpoint.cli.arguments import OUT, PLAN
-from pinchpoint.farm.live import LiveFarm, standing_farm
-from pinchpoint.loadgen.load import make_scenario, planned_scenarios
+from pinchpoint.farm.ready import ReadyFarm, standing_farm
+from pinchpoint.loadgen.scenarios import make_scenario, planned_scenarios
 from pinchpoint.plan import Plan, Steps, expand_all, guard, load
 from pinchpoint.run import preflight
 from pinchpoint.run.preflight import HostCheck, ProofCheck
@@ -131,7 +131,7 @@ def _ready(problems: int) -> str:
     return "ready" if not problems else f"not ready: {problems} problem{'s' * (problems != 1)}"
 
 
-def _scenarios(live: LiveFarm, plan: Plan) -> dict[str, Scenario]:
+def _scenarios(live: ReadyFarm, plan: Plan) -> dict[str, Scenario]:
     return {
         name: make_scenario(name, given, live.endpoints, plan.seed, 0, 1, lambda *_, **__: None)
         for name, given in planned_scenarios(plan).items()

@@ -16,7 +16,7 @@ from pinchpoint.cli.arguments import OUT
 from pinchpoint.cli.run import conduct
 from pinchpoint.cli.seeds import SEEDS, run_seed
 from pinchpoint.plan import Farm, Plan, load
-from pinchpoint.run.bearable import Calibration, calibrate
+from pinchpoint.run.demo_calibration import Calibration, calibrate
 from pinchpoint.store.schema import REPORT
 from pinchpoint.store.write import writable
 

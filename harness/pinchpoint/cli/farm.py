@@ -9,7 +9,7 @@ import click
 
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.interrupts import Interrupts
-from pinchpoint.farm.live import embedded
+from pinchpoint.farm.ready import embedded
 from pinchpoint.plan import load_farm
 
 FARM_ID = re.compile("[0-9a-f]{12}")

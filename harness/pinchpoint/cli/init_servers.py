@@ -19,8 +19,8 @@ from ruamel.yaml import YAML
 from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.base.redact import masked, redacted_text
 from pinchpoint.cli import templates
-from pinchpoint.farm.live import standing_farm
-from pinchpoint.loadgen.load import make_scenario, planned_scenarios
+from pinchpoint.farm.ready import standing_farm
+from pinchpoint.loadgen.scenarios import make_scenario, planned_scenarios
 from pinchpoint.plan import load
 from pinchpoint.plan.endpoints import expanded
 from pinchpoint.plan.urls import VARIABLE, variables

@@ -16,13 +16,13 @@ from pinchpoint.analysis import Verdict, exit_status
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, gravest
 from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
-from pinchpoint.loadgen.crew import DEFAULT_PORT, WorkerOptions
 from pinchpoint.loadgen.permits import given_token, new_token
+from pinchpoint.loadgen.workers import DEFAULT_PORT, WorkerOptions
 from pinchpoint.plan import Closed, Farm, Plan, expand_all, guard, load, with_phases
 from pinchpoint.plan.locustfile import scenario_class
 from pinchpoint.report.files import conclude, write_run
 from pinchpoint.report.terminal import verdict_text
-from pinchpoint.run.controller import PLAIN, Ended, RunOptions
+from pinchpoint.run.controller import PLAIN, RunEnd, RunOptions
 from pinchpoint.run.controller import run as run_plan
 from pinchpoint.run.dry_run import dry_run
 from pinchpoint.run.progress import Board, ProgressDisplay
@@ -386,7 +386,7 @@ def _cut_off(directory: Path, error: InputError) -> str:
 
 def conduct(
     farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
-) -> tuple[Ended, Verdict]:
+) -> tuple[RunEnd, Verdict]:
     """The same, for callers that derive the exit status from the verdict themselves."""
     ended, stored, verdict = measure(farm, plan, out, options, page)
     click.echo(verdict_text(verdict.to_json(), stored.manifest, ended.directory))
@@ -395,7 +395,7 @@ def conduct(
 
 def measure(
     farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
-) -> tuple[Ended, StoredRun, Verdict]:
+) -> tuple[RunEnd, StoredRun, Verdict]:
     """The same, and nothing is printed but the progress."""
     board, display = _display(farm, plan, page)
     with display as progress:

@@ -13,7 +13,7 @@ from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, grav
 from pinchpoint.cli.probing import ProbeOptions, measure
 from pinchpoint.cli.run import run_and_report
 from pinchpoint.cli.run_set import compare_farms, conduct
-from pinchpoint.farm.live import embedded
+from pinchpoint.farm.ready import embedded
 from pinchpoint.plan import Farm, Plan, load, load_farm
 from pinchpoint.run.run_set import Repeated, new_set
 from pinchpoint.store.schema import REPORT

@@ -16,8 +16,8 @@ import click
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.interrupts import Interrupts
 from pinchpoint.cli.arguments import TOKEN_FILE
-from pinchpoint.loadgen.crew import DEFAULT_PORT
 from pinchpoint.loadgen.permits import TOKEN_VARIABLE, Permits, given_token
+from pinchpoint.loadgen.workers import DEFAULT_PORT
 from pinchpoint_collectors.environment import child_environment
 
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^:\s/]+)(?::(?P<port>\d{1,5}))?")

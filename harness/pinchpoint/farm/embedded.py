@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.base.errors import FarmUnavailable, InputError
-from pinchpoint.farm.live import Crash
+from pinchpoint.farm.ready import Crash
 from pinchpoint.plan import BuiltDisk, Farm
 from pinchpoint.plan.embedded import GENERATOR
 from pinchpoint_infra import embedded

@@ -25,8 +25,8 @@ from pinchpoint.fit.planfile import database_section, plan_text, store_section
 from pinchpoint.fit.production import Production, production
 from pinchpoint.fit.rates import LoadCourse, Rate, course
 from pinchpoint.fit.snapshots import DATABASE, IO, STATEMENTS, WAL, Snapshot, changes, read_csv
-from pinchpoint.fit.stores import live as live_store
 from pinchpoint.fit.stores import record, valkey
+from pinchpoint.fit.stores import watched as watched_store
 from pinchpoint.fit.stores.fitted import records, span_s
 from pinchpoint.fit.stores.record import ProductionStore, StoreActivity
 from pinchpoint.fit.stores.valkey import Info, is_info, read_infos
@@ -519,12 +519,12 @@ def _sorted(sources: Sequence[str], over_s: float, say: Callable[[str], None]) -
         path = Path(source)
         if is_server(source):
             given.snapshots += watched(source, over_s, say)
-        elif live_store.is_store(source):
-            given.stores.append(live_store.watched(source, over_s, say))
+        elif watched_store.is_store(source):
+            given.stores.append(watched_store.watched(source, over_s, say))
         elif "://" in source:
             raise InputError(
                 f"--from: {redacted_text(source)}: no server of that kind can be watched; allowed: "
-                f"postgresql, {', '.join(live_store.SCHEMES)}; of others give exports"
+                f"postgresql, {', '.join(watched_store.SCHEMES)}; of others give exports"
             )
         elif "@" in source and not path.exists():  # a mistyped URL is masked like a right one
             raise InputError(

@@ -28,7 +28,7 @@ from locust.stats import RequestStats, stats_history
 from locust.util.load_locustfile import load_locustfile
 
 from pinchpoint.loadgen.recorder import NO_FAILURES
-from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint.loadgen.scenario_load import ScenarioLoad
 
 _HERE = "127.0.0.1"
 _STOP_S = 5.0  # how long operations in flight may take to end when the load stops
@@ -65,9 +65,9 @@ class Engine:
         """Whether someone has ended the load before the controller did."""
         return False
 
-    def own(self, name: str, slots: frozenset[int], from_ns: int, since_ns: int | None) -> None:
+    def take_slots(self, name: str, slots: frozenset[int], from_ns: int, since_ns: int | None) -> None:
         """More of a scenario's load is done here from now on: see ``ScenarioLoad.own``."""
-        self._spawn(name, self._loads[name].own(slots, from_ns, since_ns))
+        self._spawn(name, self._loads[name].take_slots(slots, from_ns, since_ns))
 
     def stop(self) -> None:
         """Stop all load; operations in flight get a few seconds to end."""

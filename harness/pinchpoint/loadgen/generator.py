@@ -26,10 +26,10 @@ import numpy as np
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.redact import masked, masked_value
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.loadgen.load import make_scenario
-from pinchpoint.loadgen.locusts import LocustLoad
+from pinchpoint.loadgen.locust_load import LocustLoad
 from pinchpoint.loadgen.recorder import Recorder, Seconds
-from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint.loadgen.scenario_load import ScenarioLoad
+from pinchpoint.loadgen.scenarios import make_scenario
 from pinchpoint.plan.arrivals import scenario_seed
 from pinchpoint.plan.locustfile import Locustfile
 from pinchpoint_collectors.linux.cgroups import CpuCaps
@@ -106,7 +106,7 @@ class GeneratorProcess:
                         self._loads[name].hold(held[name])
                 case {"own": shares}:
                     for name in set(shares) & set(self._loads):
-                        self._own(name, **shares[name])
+                        self._take_slots(name, **shares[name])
                 case {"stop": True}:
                     self._guarded(self._stop)
                     return
@@ -124,9 +124,9 @@ class GeneratorProcess:
         self._recorder.listener = made.hear
         return made
 
-    def _own(self, name: str, slots: list[int], from_ns: int, since_ns: int | None) -> None:
+    def _take_slots(self, name: str, slots: list[int], from_ns: int, since_ns: int | None) -> None:
         since = None if since_ns is None else self._recorder.counter_ns(since_ns)
-        self._engine.own(name, frozenset(slots), self._recorder.counter_ns(from_ns), since)
+        self._engine.take_slots(name, frozenset(slots), self._recorder.counter_ns(from_ns), since)
 
     def _stop(self) -> None:
         self._engine.stop()

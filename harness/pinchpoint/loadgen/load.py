@@ -1,4 +1,4 @@
-"""Turns a plan's scenarios and load models into sessions and start times."""
+"""Turns load models into sessions and start times."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint.base.errors import InputError
-from pinchpoint.loadgen.assignment import SLOTS, slot
-from pinchpoint.plan import Plan, expand
+from pinchpoint.loadgen.slots import SLOTS, slot
 from pinchpoint.plan.arrivals import (
     Constant,
     RampRate,
@@ -16,68 +14,12 @@ from pinchpoint.plan.arrivals import (
     StepRates,
     arrival_times,
     bursts,
-    scenario_seed,
 )
 from pinchpoint.plan.load_model import Steps
-from pinchpoint.plan.locustfile import scenario_class
-from pinchpoint_scenarios.contract import Scenario, ScenarioContext
-from pinchpoint_scenarios.errors import ScenarioError
 
 _SESSIONS_MIN, _SESSIONS_MAX = 4, 64
 _SESSION_S = 0.1  # an open load's sessions carry its peak rate at up to this service time
 _WORKERS_MAX = 1000  # in one run, those that died included
-
-
-def planned_scenarios(plan: Plan) -> dict[str, dict[str, Any]]:
-    """The plan's scenarios in the form that travels: see ``Assignment.scenarios``."""
-    return {
-        name: {
-            "use": planned.use,
-            "params": dict(planned.params),
-            "load": planned.load.to_json(),
-            # Work that ends is done over and over, or, where the plan measures until it is done, as often as
-            # the least time to measure asks for.
-            "repeat_s": plan.phases.measure.at_least_s if plan.phases.measure.until else None,
-        }
-        for name, planned in plan.scenarios.items()
-    }
-
-
-def make_scenario(  # noqa: PLR0913 - a context's parts, by name where they are rare
-    name: str,
-    given: Mapping[str, Any],
-    endpoints: Mapping[str, Mapping[str, str]],
-    seed: int,
-    worker: int,
-    workers: int,
-    event: Callable[..., None],
-    *,
-    resume: bool = False,
-    take_over: bool = False,
-    reset_index: tuple[str, ...] = (),
-) -> Scenario:
-    """The driver of one of the plan's scenarios (``Assignment.scenarios``), with secrets expanded.
-
-    Raises ``InputError`` where plan and farm do not go together: a crawl has no database on this server.
-    """
-    use = scenario_class(given["use"])
-    context = ScenarioContext(
-        name=name,
-        endpoints={key: expand(key, value) for key, value in endpoints.items()},
-        params=use.params_model.model_validate(given["params"]),
-        seed=scenario_seed(seed, name),
-        worker=worker,
-        workers=workers,
-        repeat_s=given["repeat_s"],
-        event=event,
-        resume=resume,
-        take_over=take_over,
-        reset_index=reset_index,
-    )
-    try:
-        return use(context)
-    except ScenarioError as error:
-        raise InputError(f"scenarios.{name}: {error}") from error
 
 
 def starts(

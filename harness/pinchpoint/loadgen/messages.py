@@ -23,7 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from pinchpoint.loadgen.assignment import SLOTS, Assignment
+from pinchpoint.loadgen.assignment import Assignment
+from pinchpoint.loadgen.slots import SLOTS
 from pinchpoint.store import histogram
 from pinchpoint.store.schema import OPERATIONS_SCHEMA
 

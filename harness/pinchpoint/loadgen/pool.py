@@ -2,216 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
-from pinchpoint.loadgen.assignment import Assignment, Owners, deal, without
-from pinchpoint_collectors.environment import child_environment
-
-# The controller's connection to a load generator: pipes of a child process, or the encrypted link.
-
-Hear = Callable[[dict[str, Any]], None]
-Gone = Callable[[str], None]
-
-_SHOWN = 80  # bytes of a line that is no message, for the person who must find who wrote it
-
-
-class GeneratorChannel(Protocol):
-    """To and from one generator."""
-
-    def listen(self, hear: Hear, gone: Gone) -> None:
-        """Receive every message, and at last why there will be no more; called from another thread."""
-        ...
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Send the generator a message; nothing happens where it is gone."""
-        ...
-
-    def close(self) -> None:
-        """End it at once, whatever it is doing. Safe to call twice."""
-        ...
-
-
-class _Process:
-    """A child that speaks JSON lines."""
-
-    def __init__(self, module: str, *arguments: str, environment: Mapping[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,  # nothing is left to flush when a dead one's pipe is closed
-            env=dict(environment),
-            start_new_session=True,  # a Ctrl-C in the terminal is the controller's to handle
-        )
-        self._sending = threading.Lock()
-        self._reader: threading.Thread | None = None
-
-    def listen(self, hear: Hear, gone: Gone) -> None:
-        self._reader = threading.Thread(target=self._read, args=(hear, gone), daemon=True)
-        self._reader.start()
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        assert self.process.stdin is not None  # noqa: S101 -- opened as a pipe above
-        try:
-            with self._sending:
-                self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        except (BrokenPipeError, ValueError):
-            return  # it ended, or was ended; its reader reports why
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        if self.process.stdin:
-            self.process.stdin.close()
-        if self._reader and self._reader is not threading.current_thread():
-            self._reader.join()
-
-    def _read(self, hear: Hear, gone: Gone) -> None:
-        assert self.process.stdout is not None  # noqa: S101 -- opened as a pipe above
-        with self.process.stdout as lines:
-            for line in lines:
-                if not line.endswith(b"\n"):
-                    break  # it was ended while it wrote
-                message = _message(line)
-                if message is None:
-                    gone(f"wrote what is no message: {line[:_SHOWN].decode(errors='replace').strip()!r}")
-                    return  # what else it says cannot be trusted; with its pipe closed, it ends
-                hear(message)
-        gone(f"ended by itself in mid-run (exit status {self.process.wait()})")
-
-
-def _message(line: bytes) -> dict[str, Any] | None:
-    """What a line says; None if it is no message."""
-    try:
-        result = json.loads(line)
-    except ValueError:
-        return None
-    return result if isinstance(result, dict) and "type" in result else None
-
-
-class Child(_Process):
-    """A generator of this machine.
-
-    Args:
-        environment: its environment variables.
-    """
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        super().__init__("pinchpoint.loadgen.local", environment=environment)
-
-
-class BridgeProcess:
-    """The child process that carries messages to and from workers of other machines (``loadgen.master``).
-
-    Args:
-        host: the address it listens on.
-        port: the port.
-        journal: where what they measured is kept.
-        token: the secret that they share with this run.
-        joined: called with a worker's id and what it said of itself, from the reader's thread.
-        on_event: called with an event and its fields, likewise.
-    """
-
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        journal: str,
-        token: str,
-        joined: Callable[[str, dict[str, Any]], None],
-        reported: Callable[..., None],
-    ) -> None:
-        self.broken: str | None = None
-        self._closing = False
-        self._joined = joined
-        self._reported = reported
-        self._peers: dict[str, tuple[Hear, Gone]] = {}
-        self._lost: dict[str, str] = {}
-        self._process = _Process(
-            "pinchpoint.loadgen.master", host, str(port), journal, environment=child_environment()
-        )
-        self._process.send({"token": token})  # by its pipe: others can read a command line
-        self._process.listen(self._hear, self._gone)
-
-    def channel(self, worker: str) -> GeneratorChannel:
-        """The channel to a worker that has joined."""
-        return _RemoteGenerator(self, worker)
-
-    def register(self, worker: str, hear: Hear, gone: Gone) -> None:
-        """Receiver of a worker's messages."""
-        self._peers[worker] = (hear, gone)
-        if not self.reaches(worker):
-            gone(self._lost[worker])
-
-    def reaches(self, worker: str) -> bool:
-        """Whether a worker that has joined was not lost since."""
-        return worker not in self._lost
-
-    def send(self, worker: str, message: Mapping[str, Any]) -> None:
-        """Send a worker a message."""
-        self._process.send({"to": worker, "message": message})
-
-    def close(self) -> None:
-        """End it; workers notice the silence. Safe to call twice."""
-        self._closing = True
-        self._process.close()
-
-    def _hear(self, message: dict[str, Any]) -> None:
-        worker = message.pop("worker", "")
-        match message:
-            case {"type": "listening"}:
-                return
-            case {"type": "broken", "why": why}:
-                self.broken = why
-            case {"type": "joined"}:
-                self._lost.pop(worker, None)
-                self._joined(worker, message)
-            case {"type": "lost", "why": why, "dropped": dropped, "host": host}:
-                self._lost[worker] = f"{host} {why}" if host else why  # first: it may be registered now
-                if dropped:
-                    self._reported("worker_dropped", machine=host, why=why)
-                if worker in self._peers:
-                    self._peers[worker][1](self._lost[worker])
-            case {"type": "unproved", "connections": connections}:
-                self._reported("connections_unproved", connections=connections)
-            case _ if worker in self._peers:
-                self._peers[worker][0](message)
-
-    def _gone(self, why: str) -> None:
-        if self._closing:
-            return  # it was ended from here
-        self.broken = self.broken or why
-        for _, gone in self._peers.values():
-            gone(f"the connection to workers of other machines {why}")
-
-
-class _RemoteGenerator:
-    """A generator of another machine."""
-
-    def __init__(self, bridge: BridgeProcess, worker: str) -> None:
-        self._bridge = bridge
-        self._worker = worker
-
-    def listen(self, hear: Hear, gone: Gone) -> None:
-        self._bridge.register(self._worker, hear, gone)
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        self._bridge.send(self._worker, message)
-
-    def close(self) -> None:
-        """See ``GeneratorChannel``: it ends by itself without messages of the master or of this run."""
-        self._bridge.send(self._worker, {"stop": True})
-
+from pinchpoint.loadgen.assignment import Assignment
+from pinchpoint.loadgen.channels import BridgeProcess, GeneratorChannel, LocalGenerator
+from pinchpoint.loadgen.slots import Owners, deal_slots, reassigned_slots
 
 _READY_S = 60.0  # sessions of a slow farm take a while to open
 _STOP_S = 15.0  # operations in flight may take engine._STOP_S, then the last seconds are written
@@ -310,7 +109,9 @@ class GeneratorPool:
             for waiting in self._waiting():
                 planned.append((self._remote_assignment(len(planned), waiting), waiting))
             for scenario in dict.fromkeys(name for one, _ in planned for name in one.scenarios):
-                self._owners[scenario] = deal(one.name for one, _ in planned if scenario in one.scenarios)
+                self._owners[scenario] = deal_slots(
+                    one.name for one, _ in planned if scenario in one.scenarios
+                )
             for assignment, peer in planned:
                 slots, ranks = self._slots(assignment.name), self._ranks(assignment.name)
                 self._add(replace(assignment, slots=slots, ranks=ranks), peer)
@@ -323,8 +124,12 @@ class GeneratorPool:
         waited_s = 0.0
         while not interrupted() and not self.failures() and waited_s < within_s:
             for generator in self.generators:
-                if generator.gone and not generator.lost and not isinstance(generator.channel, Child):
-                    self._lose(generator)  # another machine's: the load can begin without it
+                if (
+                    generator.gone
+                    and not generator.lost
+                    and not isinstance(generator.channel, LocalGenerator)
+                ):
+                    self._reassign_slots_of(generator)  # another machine's: the load can begin without it
             if all(generator.ready.wait(0.05) for generator in self.generators if not generator.lost):
                 return
             waited_s += 0.05
@@ -374,7 +179,7 @@ class GeneratorPool:
                 generator.gone = f"said nothing for {_SILENT_S:g} s"
         for generator in self.generators:
             if generator.gone and not generator.failed and not generator.lost and self._begun_ns:
-                self._lose(generator)
+                self._reassign_slots_of(generator)
 
     def done(self, scenario: str) -> bool:
         """Whether no generator has work left for a scenario."""
@@ -394,7 +199,7 @@ class GeneratorPool:
             and not one.failed
             and not one.lost
             and not self._begun_ns
-            and isinstance(one.channel, Child)
+            and isinstance(one.channel, LocalGenerator)
         ]
         if self._bridge and self._bridge.broken:
             result.append(("the workers' connection", "environment", self._bridge.broken))
@@ -403,7 +208,7 @@ class GeneratorPool:
     @property
     def local_pids(self) -> list[int]:
         """The process ids of the generators of this machine."""
-        return [one.channel.process.pid for one in self.generators if isinstance(one.channel, Child)]
+        return [one.channel.process.pid for one in self.generators if isinstance(one.channel, LocalGenerator)]
 
     # ---- the end ---------------------------------------------------------------------------------
 
@@ -439,21 +244,21 @@ class GeneratorPool:
         asked_s = time.monotonic()
         self.check_workers()
         while any(
-            one.heard_s < asked_s for one in self._reachable() if not isinstance(one.channel, Child)
+            one.heard_s < asked_s for one in self._reachable() if not isinstance(one.channel, LocalGenerator)
         ) and not (self._ending or (self._bridge and self._bridge.broken)):
             time.sleep(0.05)
             self.check_workers()
 
     # ---- shares ----------------------------------------------------------------------------------
 
-    def _lose(self, lost: GeneratorState) -> None:
+    def _reassign_slots_of(self, lost: GeneratorState) -> None:
         """Its slots go to workers of the same scenarios; without any, the run has failed."""
         lost.channel.close()
         why = lost.gone or ""
         mine = [name for name, owners in self._owners.items() if owners.get(lost.name)]
         heard_ns = time.time_ns() - round((time.monotonic() - lost.heard_s) * 1e9)
         for scenario in mine:
-            self._owners[scenario] = without(self._owners[scenario], lost.name)
+            self._owners[scenario] = reassigned_slots(self._owners[scenario], lost.name)
         if not all(self._owners[scenario] for scenario in mine):
             lost.failed = (
                 "recorder",
@@ -462,11 +267,11 @@ class GeneratorPool:
             return
         lost.lost = True
         from_ns = time.time_ns()
-        self._hand_on(mine, from_ns, heard_ns if self._begun_ns else None)
+        self._send_slots(mine, from_ns, heard_ns if self._begun_ns else None)
         after_s = round((from_ns - heard_ns) / 1e9, 3)
         self._on_event("worker_lost", worker=lost.name, scenarios=mine, why=why, taken_over_after_s=after_s)
 
-    def _hand_on(self, scenarios: list[str], from_ns: int, since_ns: int | None) -> None:
+    def _send_slots(self, scenarios: list[str], from_ns: int, since_ns: int | None) -> None:
         for generator in self._reachable():
             owned = {
                 scenario: {
@@ -524,7 +329,7 @@ class GeneratorPool:
     def _add(self, assignment: Assignment, peer: str | None) -> None:
         channel: GeneratorChannel
         if peer is None:
-            channel = Child(self._environment)
+            channel = LocalGenerator(self._environment)
         else:
             assert self._bridge is not None  # noqa: S101 -- whoever joined came over it
             channel = self._bridge.channel(peer)
@@ -563,7 +368,7 @@ class GeneratorPool:
                 generator.busy_s += message["for_s"]
             case "stopped":
                 generator.stopped.set()
-            case "failed" if isinstance(generator.channel, Child) or not self._begun_ns:
+            case "failed" if isinstance(generator.channel, LocalGenerator) or not self._begun_ns:
                 generator.failed = (message["kind"], message["why"])
             case "failed":  # another machine's trouble is its own: others take over
                 generator.gone = f"could not go on: {message['why']}"

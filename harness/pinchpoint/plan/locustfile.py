@@ -1,6 +1,6 @@
 """A locustfile as a scenario, read without importing Locust here.
 
-Its users are Locust's own and live in the generators (``loadgen.locusts``).
+Its users are Locust's own and live in the generators (``loadgen.locust_load``).
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Locustfile:
         """See ``Scenario``: its users make what they need themselves, in ``on_start``."""
 
     def session(self, number: int) -> Session:
-        """See ``Scenario``; in generators alone, where Locust is: ``loadgen.locusts``."""
+        """See ``Scenario``; in generators alone, where Locust is: ``loadgen.locust_load``."""
         raise ScenarioError(f"user {number} of {self.path.name} can live in a load generator only")
 
     def finish(self, *, keep_data: bool) -> None:
@@ -185,7 +185,7 @@ def inspect(path: Path) -> LocustClasses:
 
 @lru_cache
 def _inspected(path: Path, _changed_ns: int) -> LocustClasses:
-    command = [sys.executable, "-m", "pinchpoint.loadgen.locusts", str(path)]
+    command = [sys.executable, "-m", "pinchpoint.loadgen.locust_load", str(path)]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_IMPORT_S, check=False

@@ -14,7 +14,7 @@ from typing import Any
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.comparison.costs import disk_cost
 from pinchpoint.data.inputs import Limits
-from pinchpoint.farm.live import claimed, embedded
+from pinchpoint.farm.ready import claimed, embedded
 from pinchpoint.plan import Farm, FarmDisk
 from pinchpoint.plan.farm import FarmHost
 from pinchpoint.probe.record import DeclaredDisk, DiskPrice, ProbeLocation

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pinchpoint.run.live_judge import Silence
 from pinchpoint.run.manifest import INTERVAL_S
 from pinchpoint.run.preflight import Connected
+from pinchpoint.run.stop_rules import Silence
 from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.bounds import Impossible

@@ -15,20 +15,21 @@ import psutil
 
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable
 from pinchpoint.base.interrupts import ASK_S, Interrupted, Interrupts, NoAnswer
-from pinchpoint.farm.live import LiveFarm, live_farm
+from pinchpoint.farm.ready import ReadyFarm, ready_farm
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.loadgen.crew import ONE_EACH, Assignments, WorkerOptions, assign, worker_commands
-from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.loadgen.pool import GeneratorPool
+from pinchpoint.loadgen.scenarios import make_scenario, planned_scenarios
+from pinchpoint.loadgen.workers import ONE_EACH, Assignments, WorkerOptions, assign, worker_commands
 from pinchpoint.plan import Farm, Plan, guard, guard_proof
 from pinchpoint.run import preflight
 from pinchpoint.run.collecting import Collectors, LateValues
-from pinchpoint.run.live_judge import LiveSeconds, StopRules, longest_look_s
 from pinchpoint.run.manifest import first_manifest
 from pinchpoint.run.phases import PhaseRunner, WebUiLoad
 from pinchpoint.run.preflight import Connected, places
 from pinchpoint.run.progress import Board, ProgressDisplay, machines_of
 from pinchpoint.run.prove import Prover, restore_leftover
+from pinchpoint.run.recent_seconds import RecentSeconds, longest_look_s
+from pinchpoint.run.stop_rules import StopRules
 from pinchpoint.run.top_statements import TopStatements
 from pinchpoint.store.write import RunWriter, free_path
 from pinchpoint_collectors.errors import CollectorError
@@ -73,7 +74,7 @@ PLAIN = RunOptions()
 
 
 @dataclass(slots=True)
-class Ended:
+class RunEnd:
     """How a run ended.
 
     Attributes:
@@ -101,7 +102,7 @@ class Ended:
 
 def run(
     farm: Farm, plan: Plan, out: Path, progress: ProgressDisplay, board: Board, options: RunOptions = PLAIN
-) -> Ended:
+) -> RunEnd:
     """Run a plan against a farm; returns when everything it started has ended.
 
     Raises:
@@ -112,7 +113,7 @@ def run(
         Interrupted: stopped before anything was measured, or twice; what was measured is recoverable.
     """
     _may_begin(farm, plan, out, progress, options)
-    with Interrupts() as interrupts, live_farm(farm, progress.say) as live, ExitStack() as stack:
+    with Interrupts() as interrupts, ready_farm(farm, progress.say) as live, ExitStack() as stack:
         progress.say("checking every endpoint and collector")
         given = planned_scenarios(plan)
         assignments = assign(options.crew, given, live.endpoints, live.generator_cores, plan.seed)
@@ -131,23 +132,27 @@ def run(
         if options.overrides:
             manifest["overrides"] = dict(options.overrides)
         with closing(RunWriter(free_path(out, f"{plan.name}-{farm.name}"), manifest)) as store:
-            ended = Ended(store.directory)
+            ended = RunEnd(store.directory)
             reach = partial(_reach, make)
-            stage = _Stage(plan, live, store, progress, board, interrupts, ended, reach, options=options)
+            in_progress = _RunInProgress(
+                plan, live, store, progress, board, interrupts, ended, reach, options=options
+            )
             if options.prove:
-                stage.prover = Prover(farm, plan, store, progress, stage.report_unrestored_slowdown)
+                in_progress.prover = Prover(
+                    farm, plan, store, progress, in_progress.report_unrestored_slowdown
+                )
             try:
                 live.limit(False)  # data is loaded at full speed, also on a farm that was up
-                stage.prepare(made)
-                stage.measure(assignments, connected)
+                in_progress.prepare(made)
+                in_progress.measure(assignments, connected)
             finally:
                 interrupts.shield()
                 try:
-                    stage.remove_data(made)
+                    in_progress.remove_data(made)
                 finally:
-                    if not stage.is_ready:
+                    if not in_progress.is_ready:
                         store.discard()
-            stage.finish()
+            in_progress.finish()
     if interrupts.requested and ExitStatus.INTERRUPTED not in ended.statuses:
         # Interrupted after the measurement: the run is complete, but no further run follows.
         ended.note(ExitStatus.INTERRUPTED, f"{_BY_THE_USER} while it was ending")
@@ -192,7 +197,7 @@ def _reach(make: Callable[[str], Scenario], name: str) -> None:
 
 
 def _preflight(
-    scenarios: Mapping[str, Scenario], live: LiveFarm, stack: ExitStack
+    scenarios: Mapping[str, Scenario], live: ReadyFarm, stack: ExitStack
 ) -> tuple[dict[str, Any], list[Connected]]:
     checks, facts = preflight.check_scenarios(scenarios)
     connected = []
@@ -206,7 +211,7 @@ def _preflight(
     return facts, connected
 
 
-def _farm_here(live: LiveFarm) -> list[Processes]:
+def _farm_here(live: ReadyFarm) -> list[Processes]:
     """The farm's own processes on this machine; of an embedded farm what started its servers, too."""
     result = []
     for kind, watch in live.watches:
@@ -221,18 +226,18 @@ def _farm_here(live: LiveFarm) -> list[Processes]:
     return result
 
 
-class _Stage:
+class _RunInProgress:
     """A run in progress; one method per step of ``run``."""
 
     def __init__(  # noqa: PLR0913 - what a run consists of
         self,
         plan: Plan,
-        live: LiveFarm,
+        live: ReadyFarm,
         store: RunWriter,
         progress: ProgressDisplay,
         board: Board,
         interrupts: Interrupts,
-        ended: Ended,
+        ended: RunEnd,
         reach: Callable[[str], None],
         *,
         options: RunOptions,
@@ -246,7 +251,7 @@ class _Stage:
         self._board = board
         self._interrupts = interrupts
         self._ended = ended
-        self._live_seconds = LiveSeconds(longest_look_s(plan))
+        self._live_seconds = RecentSeconds(longest_look_s(plan))
         self._rules = StopRules((), {}, (), self._live_seconds)
         self._collectors = Collectors(store, ())
         self._others: Sampler | None = None

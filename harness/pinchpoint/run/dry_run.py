@@ -9,8 +9,9 @@ from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable
-from pinchpoint.farm.live import LiveFarm, embedded, standing_farm
-from pinchpoint.loadgen.load import expected_starts, make_scenario, most, planned_scenarios
+from pinchpoint.farm.ready import ReadyFarm, embedded, standing_farm
+from pinchpoint.loadgen.load import expected_starts, most
+from pinchpoint.loadgen.scenarios import make_scenario, planned_scenarios
 from pinchpoint.plan import (
     Farm,
     Plan,
@@ -82,7 +83,7 @@ def _wrapped(line: str) -> str:
     return "\n".join(wrapped)
 
 
-def _farm(farm: Farm, live: LiveFarm | None, *, prove: bool) -> Iterator[str]:
+def _farm(farm: Farm, live: ReadyFarm | None, *, prove: bool) -> Iterator[str]:
     if farm.embedded is not None:
         tiers = ", ".join(farm.embedded.tiers)
         if live is None:

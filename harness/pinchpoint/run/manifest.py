@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from pinchpoint.base.redact import masked_value
-from pinchpoint.farm.live import LiveFarm
+from pinchpoint.farm.ready import ReadyFarm
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.run.preflight import Connected
@@ -36,7 +36,7 @@ _DISTRIBUTIONS = (
 def first_manifest(
     farm: Farm,
     plan: Plan,
-    live: LiveFarm,
+    live: ReadyFarm,
     endpoints: Mapping[str, Any],
     collectors: Sequence[Connected],
     assignments: Sequence[Assignment],

@@ -11,9 +11,10 @@ from pinchpoint.base import units
 from pinchpoint.base.redact import masked_value
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Burst, Closed, Open, Plan, Ramp, Soak, Steps, ending_scenarios
-from pinchpoint.run.live_judge import LATE_S, STRETCH_S, LiveSeconds, StepController, settled
 from pinchpoint.run.progress import ProgressDisplay
 from pinchpoint.run.prove import Prover
+from pinchpoint.run.recent_seconds import LATE_S, STRETCH_S, RecentSeconds, settled
+from pinchpoint.run.step_controller import StepController
 from pinchpoint.run.top_statements import TopStatements
 from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.common.times import utc
@@ -62,7 +63,7 @@ class PhaseRunner:
         plan: Plan,
         pool: GeneratorPool,
         store: RunWriter,
-        live: LiveSeconds,
+        live: RecentSeconds,
         progress: ProgressDisplay,
         must_end: Callable[[], bool],
         prover: Prover | None = None,

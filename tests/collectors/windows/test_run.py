@@ -15,7 +15,7 @@ from support import end, run_cli, start_cli, until
 from winrmserver import PASSWORD
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.farm.live import standing_farm
+from pinchpoint.farm.ready import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint.store.read import open_run
 

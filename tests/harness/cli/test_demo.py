@@ -13,8 +13,8 @@ from harness.analysis.verdicts import judged
 
 from pinchpoint.base.errors import ExitStatus
 from pinchpoint.cli import demo
-from pinchpoint.run.bearable import Calibration, calibrate
-from pinchpoint.run.controller import Ended
+from pinchpoint.run.controller import RunEnd
+from pinchpoint.run.demo_calibration import Calibration, calibrate
 
 CALM = Calibration(cores=2, left_cores=1.98, late_s=0.0004)
 
@@ -41,7 +41,7 @@ def test_the_load_is_what_the_machine_can_bear(found: Calibration, ratio: float)
 
 
 def run_demo(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, build: Build, ended: Ended
+    monkeypatch: pytest.MonkeyPatch, folder: Path, build: Build, ended: RunEnd
 ) -> tuple[int, str, str]:
     verdict = judged(build)
     monkeypatch.setattr(demo, "calibrate", lambda: replace(CALM, left_cores=1.0))
@@ -55,7 +55,7 @@ def test_a_demo_that_others_disturbed_shows_its_report_and_ends_with_0(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Not valid evidence for lack of CPU: 0, and the last line is the report's path, alone."""
-    status, out, err = run_demo(monkeypatch, tmp_path, late(), Ended(tmp_path / "run"))
+    status, out, err = run_demo(monkeypatch, tmp_path, late(), RunEnd(tmp_path / "run"))
     assert status == 0
     assert out.splitlines()[-1] == str(tmp_path / "run" / "report.html")
     assert (
@@ -69,7 +69,7 @@ def test_what_is_no_want_of_cpu_keeps_its_status(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: ExitStatus
 ) -> None:
     """Ctrl-C, a crashed tier, a failed recorder: the machine may be busy as well."""
-    ended = Ended(tmp_path / "run", [status])
+    ended = RunEnd(tmp_path / "run", [status])
     assert run_demo(monkeypatch, tmp_path, late(), ended)[0] == status
 
 
@@ -78,7 +78,7 @@ def test_a_recorder_that_failed_is_a_fault_in_a_demo_too(
 ) -> None:
     """That nothing was recorded is a bug, and no want of CPU."""
     build = late().metric("generator1", "generator.recorder_ok", 0.0, noise=0.0)
-    assert run_demo(monkeypatch, tmp_path, build, Ended(tmp_path / "run"))[0] == 3
+    assert run_demo(monkeypatch, tmp_path, build, RunEnd(tmp_path / "run"))[0] == 3
 
 
 def test_calibrating_measures_this_machine() -> None:

@@ -16,9 +16,9 @@ import time
 
 import gevent
 
-from pinchpoint.loadgen.assignment import SLOTS
 from pinchpoint.loadgen.recorder import Recorder
-from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint.loadgen.scenario_load import ScenarioLoad
+from pinchpoint.loadgen.slots import SLOTS
 from pinchpoint_scenarios.contract import OK, Record
 
 given = json.loads(sys.argv[1])

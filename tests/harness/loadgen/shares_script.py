@@ -20,10 +20,10 @@ from typing import Any
 import gevent
 import gevent.event
 
-from pinchpoint.loadgen.assignment import SLOTS
-from pinchpoint.loadgen.locusts import LocustLoad
+from pinchpoint.loadgen.locust_load import LocustLoad
 from pinchpoint.loadgen.recorder import Recorder
-from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint.loadgen.scenario_load import ScenarioLoad
+from pinchpoint.loadgen.slots import SLOTS
 from pinchpoint_scenarios.contract import OK, Record
 
 ALL, EVEN = frozenset(range(SLOTS)), frozenset(range(0, SLOTS, 2))
@@ -65,7 +65,7 @@ class Share:
         load.begin(time.perf_counter_ns())
 
     def own_all(self) -> None:
-        self._spawn(self.load.own(ALL, time.perf_counter_ns(), None))
+        self._spawn(self.load.take_slots(ALL, time.perf_counter_ns(), None))
 
     def told(self, **more: object) -> dict[str, object]:
         load = self.load

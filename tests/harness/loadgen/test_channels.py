@@ -11,26 +11,26 @@ from typing import Any
 
 import pytest
 
-from pinchpoint.loadgen.pool import Child
+from pinchpoint.loadgen.channels import LocalGenerator
 
-Started = Callable[[str], Child]
+Started = Callable[[str], LocalGenerator]
 
 
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Started:
     """Starts a generator that is a shell script of so many lines."""
 
-    def start(script: str) -> Child:
+    def start(script: str) -> LocalGenerator:
         program = tmp_path / "generator"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(program))
-        return Child(os.environ)
+        return LocalGenerator(os.environ)
 
     return start
 
 
-def said(child: Child) -> tuple[list[dict[str, Any]], str]:
+def said(child: LocalGenerator) -> tuple[list[dict[str, Any]], str]:
     """Every message, and why there were no more."""
     heard: list[dict[str, Any]] = []
     why: Queue[str] = Queue()

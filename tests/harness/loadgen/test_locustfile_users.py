@@ -9,7 +9,7 @@ import sys
 SCRIPT = """
 import json, sys
 from pinchpoint.loadgen.engine import UserClass
-from pinchpoint.loadgen.locusts import shared_out
+from pinchpoint.loadgen.locust_load import shared_out
 classes = [UserClass(f"U{n}", None, True, *each) for n, each in enumerate(json.loads(sys.argv[1]))]
 print(json.dumps([shared_out(classes, users) for users in json.loads(sys.argv[2])]))
 """

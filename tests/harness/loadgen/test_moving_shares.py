@@ -12,8 +12,9 @@ import pytest
 from support import run_script
 
 from pinchpoint.loadgen import pool as pool_module
-from pinchpoint.loadgen.assignment import SLOTS, Assignment
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.pool import GeneratorPool
+from pinchpoint.loadgen.slots import SLOTS
 
 SCRIPT = Path(__file__).with_name("shares_script.py")
 
@@ -76,7 +77,7 @@ class Told:
 
 def test_whoever_is_left_takes_over_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three, two are lost, each in a moment of its own: what was due since each was heard is known."""
-    monkeypatch.setattr(pool_module, "Child", lambda _: Told())
+    monkeypatch.setattr(pool_module, "LocalGenerator", lambda _: Told())
     one = Assignment(
         name="g0", worker=0, cores=[], beat_s=0.3, journal="", seed=1, endpoints={},
         scenarios={"s": {}}, slots={}, ranks={},

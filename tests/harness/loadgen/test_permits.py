@@ -13,14 +13,14 @@ import pytest
 import pinchpoint_scenarios
 from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.loadgen.crew import WorkerOptions, worker_commands
 from pinchpoint.loadgen.messages import EVENTS, BadMessage, Receiver, Sender
 from pinchpoint.loadgen.permits import Permits
+from pinchpoint.loadgen.workers import WorkerOptions, worker_commands
 from pinchpoint_collectors.environment import child_environment
 from pinchpoint_scenarios import registry
 from pinchpoint_scenarios.contract import FileParams
 
-LOCUSTS = Path(str(pinchpoint_scenarios.__path__[0])).parents[1] / "harness/pinchpoint/loadgen/locusts.py"
+LOCUSTS = Path(str(pinchpoint_scenarios.__path__[0])).parents[1] / "harness/pinchpoint/loadgen/locust_load.py"
 LOAD = {"model": "open", "rate_per_s": 10, "arrivals": "constant"}
 
 

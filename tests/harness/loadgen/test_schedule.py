@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from pinchpoint.loadgen import assignment
 from pinchpoint.loadgen.load import session_numbers
-from pinchpoint.loadgen.users import ArrivalSchedule
+from pinchpoint.loadgen.slots import SLOTS, ArrivalSchedule, deal_slots, reassigned_slots
 from pinchpoint.plan.arrivals import Constant, arrival_times
 
-EVERYTHING = frozenset(range(assignment.SLOTS))
+EVERYTHING = frozenset(range(SLOTS))
 RATE = 100
 
 
@@ -24,18 +23,18 @@ def starts(until_s: float) -> Iterator[float]:
 def test_any_number_of_workers_does_what_one_does(workers: int) -> None:
     """The same arrivals at the same times, each by exactly one of them, and about evenly."""
     alone = list(ArrivalSchedule(starts(60), 0, EVERYTHING))
-    owners = assignment.deal(map(str, range(workers)))
+    owners = deal_slots(map(str, range(workers)))
     shared = [list(ArrivalSchedule(starts(60), 0, slots)) for slots in owners.values()]
     assert sorted(itertools.chain(*shared), key=lambda one: one.at_ns) == alone
-    assert max(map(len, shared)) - min(map(len, shared)) <= 60 * RATE / assignment.SLOTS + 2
+    assert max(map(len, shared)) - min(map(len, shared)) <= 60 * RATE / SLOTS + 2
 
 
 @pytest.mark.parametrize("total", [1, 5, 32, 1000])
 @pytest.mark.parametrize("workers", [1, 3, 4])
 def test_every_session_of_a_closed_load_is_opened_once(total: int, workers: int) -> None:
     """Also after one has died."""
-    owners = assignment.deal(map(str, range(workers)))
-    for after in (owners, assignment.without(owners, "0") or owners):
+    owners = deal_slots(map(str, range(workers)))
+    for after in (owners, reassigned_slots(owners, "0") or owners):
         numbers = [session_numbers({"model": "closed", "users": total}, 0, slots) for slots in after.values()]
         assert sorted(itertools.chain(*numbers)) == list(range(total))
 
@@ -45,50 +44,50 @@ def test_an_open_load_has_as_many_sessions_on_any_number_of_workers() -> None:
     load = {"model": "open", "rate_per_s": 300}
     [alone] = [session_numbers(load, 0, EVERYTHING)]
     assert len(alone) == 30
-    owners = assignment.deal(["a", "b", "c"])
+    owners = deal_slots(["a", "b", "c"])
     numbers = [session_numbers(load, worker, slots) for worker, slots in enumerate(owners.values())]
     assert len(set(itertools.chain(*numbers))) == 30
-    more = set(session_numbers(load, 0, assignment.without(owners, "b")["a"])) - set(numbers[0])
+    more = set(session_numbers(load, 0, reassigned_slots(owners, "b")["a"])) - set(numbers[0])
     assert len(more) == 5
     assert not more & set(itertools.chain(*numbers))
 
 
 def test_whoever_loses_a_worker_has_all_slots_again() -> None:
     """Slots are neither lost nor given twice, and who had them keeps them."""
-    owners = assignment.deal(["a", "b", "c"])
-    after = assignment.without(owners, "b")
+    owners = deal_slots(["a", "b", "c"])
+    after = reassigned_slots(owners, "b")
     assert after["a"] >= owners["a"]
     assert after["c"] >= owners["c"]
     assert frozenset().union(*after.values()) == EVERYTHING
-    assert sum(map(len, after.values())) == assignment.SLOTS
-    assert assignment.without(assignment.deal(["a"]), "a") == {}
+    assert sum(map(len, after.values())) == SLOTS
+    assert reassigned_slots(deal_slots(["a"]), "a") == {}
 
 
 def test_what_a_dead_worker_left_is_found() -> None:
     """It died at 2.0 s, noticed at 5.0: what came between is known as missed, what follows is done."""
-    owners = assignment.deal(["a", "b"])
+    owners = deal_slots(["a", "b"])
     all_of_it = list(ArrivalSchedule(starts(10), 0, EVERYTHING))
     left = ArrivalSchedule(starts(10), 0, owners["a"])
     walk = iter(left)
-    own = list(itertools.takewhile(lambda one: one.at_ns < 5e9, walk))
+    take_slots = list(itertools.takewhile(lambda one: one.at_ns < 5e9, walk))
     # The walk has gone on to the first own arrival after 5 s; those of others before it are behind it.
-    missed, late = left.own(EVERYTHING, round(5e9), since_ns=round(2e9))
+    missed, late = left.take_slots(EVERYTHING, round(5e9), since_ns=round(2e9))
     rest = list(walk)
     of_b = [one for one in all_of_it if one.slot in owners["b"]]
     assert missed == [one for one in of_b if 2e9 <= one.at_ns < 5e9]
     following = [one for one in all_of_it if one.at_ns >= 5e9]
     taken_by_takewhile = next(one for one in following if one.slot in owners["a"])
     assert sorted([*late, *rest, taken_by_takewhile], key=lambda one: one.at_ns) == following
-    assert all(one.slot in owners["a"] for one in own)
+    assert all(one.slot in owners["a"] for one in take_slots)
 
 
 def test_whoever_walks_late_starts_at_what_was_taken_over_and_not_before() -> None:
     """Two workers are lost before anyone walks: each arrival is its owner's of the time when it was due."""
-    three = assignment.deal(["a", "b", "c"])
-    two = assignment.without(three, "b")
+    three = deal_slots(["a", "b", "c"])
+    two = reassigned_slots(three, "b")
     late = ArrivalSchedule(starts(10), 0, three["a"])
-    late.own(two["a"], round(5e9))
-    late.own(EVERYTHING, round(7e9))
+    late.take_slots(two["a"], round(5e9))
+    late.take_slots(EVERYTHING, round(7e9))
     owned = [
         one
         for one in ArrivalSchedule(starts(10), 0, EVERYTHING)

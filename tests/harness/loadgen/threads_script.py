@@ -18,9 +18,9 @@ from typing import Any
 import gevent
 import gevent.event
 
-from pinchpoint.loadgen.assignment import SLOTS
 from pinchpoint.loadgen.recorder import Recorder
-from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint.loadgen.scenario_load import ScenarioLoad
+from pinchpoint.loadgen.slots import SLOTS
 from pinchpoint_scenarios.contract import Record
 
 _C = ctypes.CDLL(None)

@@ -8,7 +8,7 @@ import pytest
 from harness.plan.samples import REAL_FARM, write
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.farm.live import standing_farm
+from pinchpoint.farm.ready import standing_farm
 from pinchpoint.plan import expand, expand_all, load_farm
 from pinchpoint_collectors.record import Processes
 from pinchpoint_scenarios.contract import Endpoint

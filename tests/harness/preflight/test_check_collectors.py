@@ -14,7 +14,7 @@ import pytest
 from sshd_hosts import SshdHost, sshd_host
 from support import require, run_cli, until
 
-from pinchpoint.farm.live import standing_farm
+from pinchpoint.farm.ready import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint.run.preflight import Connected, FirstReadings, ProofCheck, here, prove
 from pinchpoint_collectors.errors import CollectorError

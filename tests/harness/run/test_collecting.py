@@ -13,7 +13,7 @@ import pytest
 from support import until
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.farm.live import standing_farm
+from pinchpoint.farm.ready import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint.run import collecting
 from pinchpoint.run.collecting import Collectors, Watching

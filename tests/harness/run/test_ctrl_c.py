@@ -19,10 +19,10 @@ import pytest
 
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable
 from pinchpoint.base.interrupts import Interrupted
-from pinchpoint.farm.live import LiveFarm
+from pinchpoint.farm.ready import ReadyFarm
 from pinchpoint.plan import Plan, load_farm
 from pinchpoint.run import controller as run_module
-from pinchpoint.run.controller import Ended, RunOptions, _places
+from pinchpoint.run.controller import RunEnd, RunOptions, _places
 from pinchpoint.run.progress import Board
 from pinchpoint.store.schema import MANIFEST
 from pinchpoint_scenarios.contract import Intent, Target
@@ -101,7 +101,7 @@ class Story:
         made = {"crawl": self.crawl, "orders": self.orders}
         monkeypatch.setattr(run_module, "make_scenario", lambda name, *_, **__: made[name])
 
-    def run(self, *, resume: bool = False) -> Ended:
+    def run(self, *, resume: bool = False) -> RunEnd:
         file = self._folder / "farm.yaml"
         endpoint = {"sql": {"url": "postgresql://someone@localhost/nothing"}}
         file.write_text(json.dumps({"name": "mine", "environment": "test", "endpoints": endpoint}))
@@ -119,9 +119,9 @@ class Story:
         self._at(sentence)
 
     @contextmanager
-    def _live(self, *_: object) -> Iterator[LiveFarm]:
+    def _live(self, *_: object) -> Iterator[ReadyFarm]:
         try:
-            yield LiveFarm(endpoints={}, watches=[])
+            yield ReadyFarm(endpoints={}, watches=[])
         finally:
             self._at("farm down")
 
@@ -132,7 +132,7 @@ class Story:
             raise ScenarioError("the farm refuses")
 
 
-def state_of(ended: Ended) -> str:
+def state_of(ended: RunEnd) -> str:
     """What the run's manifest says of how it ended."""
     found: str = json.loads((ended.directory / MANIFEST).read_text())["state"]
     return found

@@ -11,18 +11,9 @@ import pytest
 
 from pinchpoint.loadgen.times import binned
 from pinchpoint.plan import Objective, SilenceRule, StopRule
-from pinchpoint.run.live_judge import (
-    LATE_S,
-    HeldStep,
-    LiveSeconds,
-    Reported,
-    RuleOutcome,
-    Silence,
-    StopRules,
-    missed,
-    saturated,
-    settled,
-)
+from pinchpoint.run.recent_seconds import LATE_S, RecentSeconds, Reported, settled
+from pinchpoint.run.step_controller import HeldStep, missed, saturated
+from pinchpoint.run.stop_rules import RuleOutcome, Silence, StopRules
 from pinchpoint_collectors.record import Sample
 
 
@@ -113,7 +104,7 @@ def test_an_objective_is_missed_by_what_is_told_live() -> None:
 
 def test_a_time_has_as_many_seconds_however_late_each_is_told() -> None:
     """Reported all at once, long after: 14 s hold 14 of them, from wherever they are counted."""
-    heard, first_s = LiveSeconds(), int(time.time()) - 30
+    heard, first_s = RecentSeconds(), int(time.time()) - 30
     for second in range(30):
         heard.second({"orders": {**SECOND, "before_s": first_s + second, "ok": 100}})
     origin = first_s - time.time() + time.monotonic()
@@ -123,7 +114,7 @@ def test_a_time_has_as_many_seconds_however_late_each_is_told() -> None:
 
 def test_a_clock_set_forward_ends_nobody_who_listens() -> None:
     """What was told just now is then an hour old, and all of it is dropped; what is told next is kept."""
-    heard = LiveSeconds()
+    heard = RecentSeconds()
     heard.second({"orders": {**SECOND, "before_s": time.time() - 3600, "ok": 1}})
     begun = time.monotonic()
     heard.second({"orders": {**SECOND, "before_s": time.time() + 0.5, "ok": 2}})
@@ -132,7 +123,7 @@ def test_a_clock_set_forward_ends_nobody_who_listens() -> None:
 
 def test_percentiles_of_seconds_and_workers_are_those_of_all_operations() -> None:
     """Adding one percent wide bins gives the percentile within half a percent; averaging would not."""
-    random, heard = np.random.default_rng(1), LiveSeconds()
+    random, heard = np.random.default_rng(1), RecentSeconds()
     parts = [random.lognormal(size, 0.5, 3000) * 1e6 for size in (0.0, 0.1, 3.0)]
     begun = time.monotonic()
     for part in parts:
@@ -148,7 +139,7 @@ def test_percentiles_of_seconds_and_workers_are_those_of_all_operations() -> Non
 
 def test_what_never_started_has_taken_endlessly_long() -> None:
     """Of 940 that ended and 60 that could not start, 95 in a hundred is one of the 60; the median is not."""
-    heard, begun = LiveSeconds(), time.monotonic()
+    heard, begun = RecentSeconds(), time.monotonic()
     times = binned(np.arange(1, 941) * 1_000_000)
     figures = {**SECOND, "before_s": time.time() + 0.5, "ok": 940, "dropped": 60, "times": times}
     heard.second({"orders": figures})
@@ -196,7 +187,7 @@ HOSTS: dict[str, Any] = {
 def watch(rule: StopRule, values: list[tuple[str, str, float | None]]) -> tuple[StopRules, Clock]:
     """One reading a second of that rule's metric: (host, instance, value)."""
     clock = Clock()
-    rules = StopRules([rule], HOSTS, ["orders"], LiveSeconds(), clock)
+    rules = StopRules([rule], HOSTS, ["orders"], RecentSeconds(), clock)
     for host, instance, value in values:
         rules.samples([Sample(0, 1.0, host, rule.metric, instance, value)])
         clock.now += 1
@@ -244,7 +235,7 @@ def test_a_rule_hears_only_of_what_it_names() -> None:
 
 def test_errors_break_a_rule_over_its_time() -> None:
     """Failed and dropped over all, once there has been as much time as the rule speaks of."""
-    heard, clock = LiveSeconds(), time.monotonic
+    heard, clock = RecentSeconds(), time.monotonic
     rule = StopRule(metric="error_ratio", above=0.05, for_s=1)
     begun = clock()
     rules = StopRules([rule], HOSTS, ["orders"], heard)
@@ -277,7 +268,7 @@ def test_a_rule_whose_metric_never_had_a_value_is_named() -> None:
 
 def test_operations_are_silent_once_none_has_completed_for_the_time() -> None:
     """From the load's begin on, and only of load that goes on; what fails completes nothing."""
-    heard = LiveSeconds()
+    heard = RecentSeconds()
     now_ns = time.time_ns()
     rule = SilenceRule(silent="operations", for_s=5)
     rules = StopRules([rule], HOSTS, ["orders", "crawl"], heard)
@@ -320,14 +311,14 @@ def test_a_collector_that_gives_no_reading_ends_the_run(rule: dict[str, Any], sa
     silences = [Silence("local", ("sql1",), 0.4, ""), Silence("postgres", ("sql1",), 12.0, "it is gone"),
                 Silence("ssh", ("web1",), 30.0, "")]  # fmt: skip
     given: dict[str, Any] = {"silent": "collectors", "for_s": 10} | rule
-    rules = StopRules([SilenceRule(**given)], HOSTS, [], LiveSeconds())
+    rules = StopRules([SilenceRule(**given)], HOSTS, [], RecentSeconds())
     assert rules.broken({}, silences) == (said and RuleOutcome(0, f"stop_when: {said}"))
     assert bool(rules.not_measured()) is ("host" in rule and "tier" in rule)
 
 
 def test_a_rule_of_operations_is_measured_once_one_ended() -> None:
     """Also in a run that is shorter than the rule's time."""
-    heard = LiveSeconds()
+    heard = RecentSeconds()
     rules = StopRules([StopRule(metric="error_ratio", above=0.05, for_s=1)], HOSTS, ["orders"], heard)
     assert rules.broken() is None
     assert len(rules.not_measured()) == 1

@@ -12,7 +12,7 @@ import pytest
 from support import require, run_cli
 
 from pinchpoint.farm import embedded
-from pinchpoint.farm.live import standing_farm
+from pinchpoint.farm.ready import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint_infra.embedded.tiers.sql import Sql
 

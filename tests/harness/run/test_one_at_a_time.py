@@ -8,7 +8,7 @@ import pytest
 from support import run_cli
 
 from pinchpoint.base.errors import FarmUnavailable
-from pinchpoint.farm.live import live_farm
+from pinchpoint.farm.ready import ready_farm
 from pinchpoint.plan import load_farm
 
 FARM = """\
@@ -29,15 +29,15 @@ def test_a_farm_is_driven_by_one_run_at_a_time(tmp_path: Path) -> None:
     farm.write_text(FARM)
     plan.write_text(PLAN)
     other.symlink_to(farm)
-    with live_farm(load_farm(farm), print):
+    with ready_farm(load_farm(farm), print):
         done = run_cli("run", plan, "--farm", other, "--out", tmp_path / "runs")
         with (
             pytest.raises(FarmUnavailable, match="another run or probe is going on"),
-            live_farm(load_farm(farm), print),
+            ready_farm(load_farm(farm), print),
         ):
             pass
     assert (done.returncode, done.stdout) == (5, "")
     assert "farm f (" in done.stderr
     assert "wait until it has ended" in done.stderr
-    with live_farm(load_farm(farm), print):
+    with ready_farm(load_farm(farm), print):
         pass

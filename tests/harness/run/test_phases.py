@@ -12,8 +12,8 @@ import pytest
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.data.series import Window
 from pinchpoint.plan import load_plan
-from pinchpoint.run.live_judge import LiveSeconds
 from pinchpoint.run.phases import PhaseRunner
+from pinchpoint.run.recent_seconds import RecentSeconds
 
 PLAN = """\
 name: p
@@ -36,7 +36,7 @@ def test_as_many_whole_seconds_are_measured_as_were_asked_for(offset_s: float, t
     pool: Any = SimpleNamespace(begin=nothing, begun_ns=lambda _: 0, stop=nothing)
     progress: Any = SimpleNamespace(say=nothing, tick=nothing)
     plan = load_plan(tmp_path / "plan.yaml")
-    phases = PhaseRunner(plan, pool, store, LiveSeconds(), progress, must_end=lambda: False)
+    phases = PhaseRunner(plan, pool, store, RecentSeconds(), progress, must_end=lambda: False)
     time.sleep((offset_s - time.time()) % 1)
     phases.run()
     measured = store.manifest["phases"][1]

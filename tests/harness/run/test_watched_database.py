@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from support import run_cli
 
-from pinchpoint.farm.live import standing_farm
+from pinchpoint.farm.ready import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint.store.read import open_run
 from pinchpoint_infra.embedded.tiers.sql import Sql

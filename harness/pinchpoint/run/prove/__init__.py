@@ -19,9 +19,9 @@ from typing import Any, Protocol
 from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable, PinchpointError
 from pinchpoint.plan import Burst, Farm, Plan
-from pinchpoint.run.live_judge import LATE_S
 from pinchpoint.run.progress import ProgressDisplay
 from pinchpoint.run.prove.knobs import Knob, NoKnob, knob_for, restore_leftover
+from pinchpoint.run.recent_seconds import LATE_S
 from pinchpoint.store.coarse import step_s
 from pinchpoint.store.schema import COARSE_S
 from pinchpoint.store.write import RunWriter

@@ -21,7 +21,7 @@ import psutil
 
 from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.base.redact import masked
-from pinchpoint.farm.live import embedded
+from pinchpoint.farm.ready import embedded
 from pinchpoint.plan import CPU, ENDPOINT, Allowed, Farm
 
 _TAIL = 300

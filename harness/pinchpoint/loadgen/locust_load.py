@@ -22,7 +22,7 @@ from gevent.event import Event
 
 from pinchpoint.loadgen.load import most
 from pinchpoint.loadgen.recorder import Recorder
-from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint.loadgen.scenario_load import ScenarioLoad
 from pinchpoint.plan.locustfile import Locustfile
 from pinchpoint_scenarios.contract import OK
 from pinchpoint_scenarios.errors import ScenarioError
@@ -238,7 +238,7 @@ def _cause(error: BaseException, path: Path) -> str:
 
 
 def main() -> None:
-    """Entry of ``python -m pinchpoint.loadgen.locusts PATH``: says as JSON what the file holds."""
+    """Entry of ``python -m pinchpoint.loadgen.locust_load PATH``: says as JSON what the file holds."""
     answer, path = os.dup(1), Path(sys.argv[1])
     os.dup2(2, 1)
     result: dict[str, Any]

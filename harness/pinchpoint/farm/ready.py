@@ -73,7 +73,7 @@ class Crash:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveFarm:
+class ReadyFarm:
     """What a run needs of a farm.
 
     Attributes:
@@ -100,7 +100,7 @@ class LiveFarm:
 
 
 @contextmanager
-def live_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[LiveFarm]:
+def ready_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[ReadyFarm]:
     """The farm, up: an embedded one is started unless it is up already, and stopped only if started here.
 
     Raises:
@@ -137,7 +137,7 @@ def claimed(farm: Farm, say: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def standing_farm(farm: Farm) -> LiveFarm | None:
+def standing_farm(farm: Farm) -> ReadyFarm | None:
     """The farm as it stands; None for an embedded one that is down. Starts nothing."""
     if farm.embedded is None:
         return _declared(farm)
@@ -156,7 +156,7 @@ def embedded() -> ModuleType:
         ) from error
 
 
-def _embedded(farm: Farm, status: Any) -> LiveFarm:
+def _embedded(farm: Farm, status: Any) -> ReadyFarm:
     watches = [
         (
             "local",
@@ -186,7 +186,7 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
         if (url := monitors.get(tier.name))
     ]
     shared = set(status.generator_cores) == set(status.farm_cores)  # a single core: no use to pin
-    return LiveFarm(
+    return ReadyFarm(
         endpoints=endpoints,
         watches=watches,
         generator_cores=() if shared else status.generator_cores,
@@ -199,7 +199,7 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
     )
 
 
-def _declared(farm: Farm) -> LiveFarm:
+def _declared(farm: Farm) -> ReadyFarm:
     endpoints = _given(farm)
     watches = [
         (
@@ -216,7 +216,7 @@ def _declared(farm: Farm) -> LiveFarm:
     endpoints |= _probed_disks(farm, endpoints)
     usable = sorted(os.sched_getaffinity(0))
     # A generator on its own core; the farm's servers, if they run here at all, are not ours to pin.
-    return LiveFarm(endpoints, watches, tuple(usable[-1:]) if len(usable) > 1 else ())
+    return ReadyFarm(endpoints, watches, tuple(usable[-1:]) if len(usable) > 1 else ())
 
 
 def _probed_disks(farm: Farm, endpoints: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:

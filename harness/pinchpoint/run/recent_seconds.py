@@ -1,0 +1,128 @@
+"""What the generators reported of the last seconds of a run, and whether the load has settled."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pinchpoint.loadgen.times import percentiles_s
+from pinchpoint.plan import Plan, Steps
+
+_LEAST_KEPT_S = 60.0
+LATE_S = 1.5
+"""The latest time at which a worker reports a finished second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What was reported of one scenario over a time.
+
+    Attributes:
+        seconds: how long.
+        ok: operations that did what they should.
+        failed: those that failed.
+        dropped: those that could not start.
+        p95_s: of the times of those that are ok and of those that could not start, which are infinite; within
+            half a percent; None if none is ok.
+        p50_s, p99_s: likewise.
+        skipped: operations that found nothing to do; no failures.
+    """
+
+    seconds: float
+    ok: int
+    failed: int
+    dropped: int
+    p95_s: float | None
+    p50_s: float | None = None
+    p99_s: float | None = None
+    skipped: int = 0
+
+    @property
+    def ok_per_s(self) -> float:
+        """Throughput."""
+        return self.ok / self.seconds if self.seconds else 0.0
+
+    @property
+    def error_ratio(self) -> float | None:
+        """Failed and dropped ÷ all requested operations; None without any."""
+        total = self.ok + self.failed + self.skipped + self.dropped
+        return (self.failed + self.dropped) / total if total else None
+
+
+def longest_look_s(plan: Plan) -> float:
+    """How far back a plan's steps and rules look."""
+    steps = [one.load.each_s for one in plan.scenarios.values() if isinstance(one.load, Steps)]
+    return max([_LEAST_KEPT_S, *steps, *(rule.for_s for rule in plan.stop_when)])
+
+
+class RecentSeconds:
+    """Takes every generator's seconds; written by reader threads.
+
+    Args:
+        kept_s: how far back anybody will look.
+    """
+
+    def __init__(self, kept_s: float = _LEAST_KEPT_S) -> None:
+        self._kept_s = kept_s + 2 * LATE_S
+        self._lock = threading.Lock()
+        self._seconds: dict[str, deque[Mapping[str, Any]]] = defaultdict(deque)
+
+    def second(self, progress: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take what one generator reported of its last second."""
+        with self._lock:
+            for scenario, figures in progress.items():
+                kept = self._seconds[scenario]
+                kept.append(figures)
+                # A clock that is set forward makes even the newest one too old.
+                while kept and kept[0]["before_s"] < time.time() - self._kept_s:
+                    kept.popleft()
+
+    def between(self, scenarios: Iterable[str], begun: float, ended: float) -> Reported:
+        """The reports of scenarios for the seconds that ended between two moments (monotonic).
+
+        All seconds between them, however late each of them was reported.
+        """
+        utc_s = time.time() - time.monotonic()
+        with self._lock:
+            result = [
+                figures
+                for scenario in scenarios
+                for figures in self._seconds[scenario]
+                if begun + utc_s < figures["before_s"] <= ended + utc_s
+            ]
+        ok, failed, skipped, dropped = (
+            sum(one[name] for one in result) for name in ("ok", "failed", "skipped", "dropped")
+        )
+        times = percentiles_s((one["times"] for one in result), (50, 95, 99), dropped)
+        p50_s, p95_s, p99_s = times or (None,) * 3
+        return Reported(ended - begun, ok, failed, dropped, p95_s, p50_s, p99_s, skipped)
+
+
+STRETCH_S = 5.0
+"""So long is compared with as long before (design value)."""
+SAME = 0.10
+"""Levels within a tenth of each other are one level (design value, as in the analysis)."""
+TIMES_SAME = 0.25
+"""Percentiles of a few seconds move more than rates do (design value)."""
+
+
+def settled(before: Reported, after: Reported) -> bool:
+    """Whether one scenario's load has become stationary.
+
+    Counts also differ by chance: by twice the square root of their sum no difference is seen.
+    """
+    counts = before.ok, after.ok
+    if not all(counts):
+        return False
+    apart = abs(counts[1] - counts[0])
+    if apart > max(SAME * max(counts), 2 * math.sqrt(sum(counts))):
+        return False
+    if before.p95_s is None or after.p95_s is None:
+        return False
+    times = before.p95_s, after.p95_s  # an endless one is like an endless one alone
+    return min(times) >= (1 - TIMES_SAME) * max(times)
