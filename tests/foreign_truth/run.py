@@ -25,7 +25,7 @@ from foreign_truth.labels import Label, read_labels
 from foreign_truth.score import Judged, score
 from pinchpoint.analysis import analyse
 from pinchpoint.base.errors import ExitStatus, InputError, PinchpointError
-from pinchpoint.imports import import_alone, open_source, read_mapping, read_places
+from pinchpoint.imports import import_as_run, open_source, read_mapping, read_places
 from pinchpoint.imports.reading import TimeSpan
 from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint.store.samples import table
@@ -59,7 +59,7 @@ def _imported(label: Label, folder: Path) -> StoredRun:
     kind = label.kind or ("csv" if label.mapping else None)
     sources = [open_source(path, kind, None) for path in label.files]
     places = read_places(None, label.disks, [], (), None)
-    return open_run(import_alone(sources, settings, places, TimeSpan(), folder))
+    return open_run(import_as_run(sources, settings, places, TimeSpan(), folder))
 
 
 def _variants(run: StoredRun, *, all_of_them: bool) -> Iterator[tuple[str, StoredRun]]:

@@ -14,8 +14,8 @@ from pinchpoint.cli.arguments import OUT, time_zone
 from pinchpoint.imports import (
     HostPlaces,
     RecordingFile,
-    import_alone,
-    import_into,
+    import_as_run,
+    import_into_run,
     open_source,
     read_mapping,
     read_names,
@@ -154,11 +154,11 @@ def import_(  # noqa: PLR0913 - one for each option
     places = read_places(host, disks, tiers, memory, farm_file)
     sources = [_opened(path, "csv" if mapping and not kind else kind, encoding) for path in files]
     if run is None:
-        directory = import_alone(sources, settings, places, between, out)
+        directory = import_as_run(sources, settings, places, between, out)
     else:
         if between != TimeSpan():
             raise InputError("--from, --to: with --into, the time of the run is used; omit them")
-        added = import_into(run, sources, settings, places)
+        added = import_into_run(run, sources, settings, places)
         click.echo(f"Added {counted(added, 'sample')} to {run}", err=True)
         directory = run
     stored, verdict = conclude(directory)

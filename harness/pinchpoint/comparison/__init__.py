@@ -1,7 +1,7 @@
 """Two sets of runs: what differs, what changed, whether the bottleneck moved, and what may be claimed."""
 
 from pinchpoint.comparison.comparison import SCHEMA, Comparison, check_factor, compare, exit_status
-from pinchpoint.comparison.judged import check_metrics
+from pinchpoint.comparison.judged_figures import check_metrics
 from pinchpoint.comparison.sides import ComparedRun, Side, Sides, read_again, read_sides, sides_of
 
 __all__ = [

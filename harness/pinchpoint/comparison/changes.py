@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pinchpoint.base import wording
 from pinchpoint.base.figures import FIGURES, About, Better
 from pinchpoint.comparison.costs import Costs
-from pinchpoint.comparison.courses import Key
+from pinchpoint.comparison.intervals import Key
 from pinchpoint.comparison.sides import ComparedRun, HostPair, HostPairs, Sides
 from pinchpoint.comparison.statistics import Call, Pair, pair
 from pinchpoint.comparison.work import side_kept_up

@@ -10,8 +10,7 @@ from typing import Any
 
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.comparison import words
-from pinchpoint.comparison.changes import Change, changes
-from pinchpoint.comparison.claim import (
+from pinchpoint.comparison.attribution import (
     Blamed,
     BottleneckMove,
     Claim,
@@ -22,9 +21,10 @@ from pinchpoint.comparison.claim import (
     confounders,
     movement,
 )
+from pinchpoint.comparison.changes import Change, changes
 from pinchpoint.comparison.costs import UNIT_OF_COST, Costs, costs_of
 from pinchpoint.comparison.differences import AREAS, Difference, differences
-from pinchpoint.comparison.judged import CommandFigures, DeclaredFigures, declared, judged, uncalled
+from pinchpoint.comparison.judged_figures import CommandFigures, DeclaredFigures, declared, judged, uncalled
 from pinchpoint.comparison.sides import ComparedRun, HostPairs, Side, Sides, pair_hosts
 from pinchpoint.comparison.work import Capacity, ComparedWork, capacities, not_kept_up, work_done
 from pinchpoint.plan.prices import Prices

@@ -13,10 +13,10 @@ from pinchpoint.analysis.history import Named
 from pinchpoint.analysis.verdict import Next, Outcome
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.figures import About, Better
-from pinchpoint.comparison.claim import ForeseenGain
+from pinchpoint.comparison.attribution import ForeseenGain
 from pinchpoint.comparison.comparison import SCHEMA, Comparison
 from pinchpoint.comparison.costs import Cost
-from pinchpoint.comparison.judged import By
+from pinchpoint.comparison.judged_figures import By
 from pinchpoint.comparison.sides import Side
 from pinchpoint.comparison.statistics import Call
 from pinchpoint.comparison.timelines import RunTimeline

@@ -22,7 +22,7 @@ from pinchpoint.base.figures import MOST_METRICS, Better
 from pinchpoint.comparison.changes import Change, changes
 from pinchpoint.comparison.comparison import Comparison, compare
 from pinchpoint.comparison.costs import costs_of
-from pinchpoint.comparison.judged import EstimatedChange, estimated
+from pinchpoint.comparison.judged_figures import EstimatedChange, estimated
 from pinchpoint.comparison.sides import Side, Sides, pair_hosts
 from pinchpoint.comparison.statistics import ENOUGH, Call, holm, middle
 from pinchpoint.comparison.words import reported

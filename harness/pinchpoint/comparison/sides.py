@@ -20,7 +20,7 @@ from pinchpoint.analysis.stations import CRAWL_TIERS, ENDPOINT, SOURCE_TIER, fin
 from pinchpoint.base import wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
-from pinchpoint.comparison.courses import FigureCourse, Key, RatioOfSums, courses_of, joined
+from pinchpoint.comparison.intervals import FigureCourse, Key, RatioOfSums, courses_of, joined
 from pinchpoint.comparison.timelines import RunTimeline, timeline_of
 from pinchpoint.data.inputs import Host, Inputs, Load, read_inputs
 from pinchpoint.data.operations import Traffic

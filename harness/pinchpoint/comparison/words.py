@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.figures import CHANGED
+from pinchpoint.comparison.attribution import BottleneckMove, Claim, ForeseenGain
 from pinchpoint.comparison.changes import Change
-from pinchpoint.comparison.claim import BottleneckMove, Claim, ForeseenGain
 from pinchpoint.comparison.differences import Difference
 from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.statistics import ENOUGH

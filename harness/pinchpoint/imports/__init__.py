@@ -1,7 +1,7 @@
 """Turns files of other tools into runs: hosts, disk roles, samples."""
 
-from pinchpoint.imports.alone import import_alone
-from pinchpoint.imports.into import import_into
+from pinchpoint.imports.as_run import import_as_run
+from pinchpoint.imports.into_run import import_into_run
 from pinchpoint.imports.mapping import read_mapping
 from pinchpoint.imports.places import HostPlaces, read_places
 from pinchpoint.imports.source import RecordingFile, open_source, read_names, read_text, result_kind
@@ -9,8 +9,8 @@ from pinchpoint.imports.source import RecordingFile, open_source, read_names, re
 __all__ = [
     "HostPlaces",
     "RecordingFile",
-    "import_alone",
-    "import_into",
+    "import_as_run",
+    "import_into_run",
     "open_source",
     "read_mapping",
     "read_names",

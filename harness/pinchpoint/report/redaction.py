@@ -16,7 +16,7 @@ from pinchpoint.base import wording
 from pinchpoint.report.brief import Gathered
 from pinchpoint.report.charts import Chart
 from pinchpoint.report.report import Report
-from pinchpoint.store import shape
+from pinchpoint.store import forms
 from pinchpoint.store.read import StoredRun
 
 _KEYS: Mapping[str, str] = {
@@ -78,8 +78,8 @@ def redacted(report: Gathered) -> Gathered:
 
 def _own() -> frozenset[str]:
     """Words that the report itself is made of."""
-    forms = (one for one in vars(shape).values() if isinstance(one, type) and issubclass(one, BaseModel))
-    fields_ = {name for form in forms for name in form.model_fields}
+    models = (one for one in vars(forms).values() if isinstance(one, type) and issubclass(one, BaseModel))
+    fields_ = {name for model in models for name in model.model_fields}
     return frozenset({*fields_, *wording.MEANING, *wording.OUTCOME, *_COMMON, *_NEUTRAL, ""})
 
 

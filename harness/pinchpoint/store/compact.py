@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from pinchpoint.base.errors import InputError
 from pinchpoint.store import rows as checked
 from pinchpoint.store.coarse import coarse
+from pinchpoint.store.impossible_values import without_impossible_operations, without_impossible_samples
 from pinchpoint.store.journal import SUFFIX, read_frames, segments
 from pinchpoint.store.order import by_series, with_dictionaries
-from pinchpoint.store.possible import possible_operations, possible_samples
 from pinchpoint.store.schema import OPERATIONS_SCHEMA, SAMPLES_SCHEMA
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.record import Sample
@@ -76,7 +76,7 @@ def _segment_tables(segment: Path, nonsense: bounds.Tally) -> tuple[pa.Table, pa
         schema=OPERATIONS_SCHEMA,
     )
     samples = pa.table(columns, schema=SAMPLES_SCHEMA)
-    return possible_operations(rows, nonsense), possible_samples(samples, nonsense)
+    return without_impossible_operations(rows, nonsense), without_impossible_samples(samples, nonsense)
 
 
 def _floats(values: list[float | None]) -> list[float | None]:

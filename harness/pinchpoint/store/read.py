@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic_core import from_json
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.store import compact, document, rows, shape, write
+from pinchpoint.store import compact, document, forms, rows, write
 from pinchpoint.store.coarse import step_s
 from pinchpoint.store.samples import Samples, in_file
 from pinchpoint.store.schema import (
@@ -91,7 +91,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         what = "is a file" if directory.is_file() else "does not exist"
         raise InputError(f"{directory}: {what}; give a run directory (`pinchpoint runs` lists them)")
     try:
-        manifest: dict[str, Any] = document.read(directory / MANIFEST, shape.Manifest, RUN_SCHEMA, _AGAIN)
+        manifest: dict[str, Any] = document.read(directory / MANIFEST, forms.Manifest, RUN_SCHEMA, _AGAIN)
     except FileNotFoundError as error:
         raise InputError(
             f"{directory}: holds no {MANIFEST}, so it is no run directory; `pinchpoint runs` lists runs"
@@ -122,7 +122,7 @@ def _events(directory: Path) -> list[dict[str, Any]]:
     if not _is_whole(lines[-1]):  # the only line that a kill may have cut
         lines.pop()
     return [
-        document.parsed(line, shape.event_form, f"{path}:{number}", _AGAIN)[0]
+        document.parsed(line, forms.event_form, f"{path}:{number}", _AGAIN)[0]
         for number, line in enumerate(lines, 1)
     ]
 

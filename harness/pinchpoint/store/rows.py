@@ -28,7 +28,7 @@ _BETWEEN: dict[str, tuple[float, float]] = {
     "bytes": (0, 1e15),
     "dropped": (0, 1e13),
 }
-"""Of operations; what samples can be is in ``possible.py``: a value that cannot be is not measured."""
+"""Of operations; of samples see ``impossible_values.py``: a value that cannot be is not measured."""
 
 
 def read(path: Path, schema: pa.Schema, remedy: str = AGAIN) -> pa.Table:

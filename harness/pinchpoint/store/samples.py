@@ -24,8 +24,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from pinchpoint.store import rows
+from pinchpoint.store.impossible_values import bounds_in_sql, without_impossible_samples
 from pinchpoint.store.order import NAMES, with_dictionaries
-from pinchpoint.store.possible import in_sql, possible_samples
 from pinchpoint.store.schema import SAMPLES_SCHEMA
 from pinchpoint_collectors.bounds import EARLIEST_NS, LATEST_NS, LONGEST_INTERVAL_S, Tally, is_placed
 
@@ -101,7 +101,7 @@ class UnreadSamples:
     def _possible(self, work: Callable[[pa.Table], _T], numbers: Iterable[int]) -> Iterator[_T]:
         def checked(table: pa.Table) -> tuple[_T, Tally]:
             result = Tally()  # several threads are at it
-            return work(possible_samples(table, result)), result
+            return work(without_impossible_samples(table, result)), result
 
         in_table = isinstance(self._samples, pa.Table)
         results = self._in_table(checked) if in_table else self._in_file(checked, numbers)
@@ -234,7 +234,7 @@ def table(samples: Samples) -> pa.Table:
     except (OSError, pa.ArrowException) as error:
         raise rows.unreadable(path, error) from error
     rows.check(path, result)
-    return possible_samples(result, Tally())
+    return without_impossible_samples(result, Tally())
 
 
 def holds_values(samples: Samples) -> bool:
@@ -274,7 +274,7 @@ def _spans(samples: Samples) -> Iterator[tuple[int, int, float]]:
             if stamps and intervals and all(map(is_placed, stamps, intervals)):
                 yield *stamps, intervals[1]
             else:
-                yield from _spans(possible_samples(file.read_row_group(number), Tally()))
+                yield from _spans(without_impossible_samples(file.read_row_group(number), Tally()))
 
 
 def usual_interval_s(samples: Samples) -> float:
@@ -304,7 +304,7 @@ def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
     if whole:
         return
     metrics = connection.execute("SELECT DISTINCT metric FROM stored_samples").fetchall()
-    known, value, weight = in_sql([metric for (metric,) in metrics])
+    known, value, weight = bounds_in_sql([metric for (metric,) in metrics])
     connection.register("metric_bounds", known)
     connection.execute(
         "CREATE OR REPLACE TEMP VIEW samples AS "  # noqa: S608 -- of our own numbers

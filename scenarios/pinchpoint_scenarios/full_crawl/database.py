@@ -12,7 +12,7 @@ from ..contract import Endpoint
 from ..databases.contract import DatabaseFailure, Link, ReadableResult, SqlConnection
 from ..databases.schema import OwnedSchema
 from ..errors import ScenarioError
-from .aside import CallThread
+from .call_thread import CallThread
 from .dialects import DIALECTS, NEXT, TABLES, CrawlSql, by_odbc, known, too_old, within
 
 # A session's connection to a crawl database that is reached by ODBC.
@@ -30,39 +30,39 @@ class CrawlConnection:
 
     def __init__(self, inner: SqlConnection) -> None:
         self._inner = inner
-        self._aside = CallThread()
+        self._call_thread = CallThread()
         self._inside = False
 
     def wait_until_due(self) -> None:
         self._inner.wait_until_due()
 
     def try_open(self) -> None:
-        self._aside.call(self._inner.try_open)
+        self._call_thread.call(self._inner.try_open)
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> ReadableResult:
         """Run a statement, or a script whose first part takes the parameters and whose last is answered."""
-        return self._aside.call(lambda: self._run(statement, parameters))
+        return self._call_thread.call(lambda: self._run(statement, parameters))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         inner = self._inner.transaction()
-        self._aside.call(inner.__enter__)
+        self._call_thread.call(inner.__enter__)
         self._inside = True
         try:
             yield
         except BaseException as error:
             failed = type(error), error, error.__traceback__
-            self._aside.call(lambda: inner.__exit__(*failed))
+            self._call_thread.call(lambda: inner.__exit__(*failed))
             raise
         finally:
             self._inside = False
-        self._aside.call(lambda: inner.__exit__(None, None, None))
+        self._call_thread.call(lambda: inner.__exit__(None, None, None))
 
     def close(self) -> None:
         """Close the connection, unless the driver still waits: then it ends with the process."""
-        if not self._aside.busy:
-            self._aside.call(self._inner.close)
-            self._aside.close()
+        if not self._call_thread.busy:
+            self._call_thread.call(self._inner.close)
+            self._call_thread.close()
 
     def _run(self, statement: LiteralString, parameters: Sequence[Any]) -> ReadableResult:
         for _ in range(0 if self._inside else _DEADLOCKS):

@@ -23,7 +23,7 @@ from pinchpoint_collectors.common.names import unknown
 from ..contract import Endpoint
 from ..errors import ScenarioError
 from ..logins import LOGINS, missing
-from .aside import CallThread
+from .call_thread import CallThread
 from .failures import LoginFailed
 from .http import HttpLogin
 
@@ -186,7 +186,7 @@ class Kerberos:
             spnego.client, user, password, hostname=host, service="HTTP", protocol="kerberos"
         )
         self._tickets: spnego.ContextProxy | None = None
-        self._aside = CallThread()
+        self._call_thread = CallThread()
 
     def begin(self) -> HttpLogin:
         """A login of one connection."""
@@ -198,7 +198,7 @@ class Kerberos:
         Raises:
             LoginFailed: a ticket cannot be obtained.
         """
-        return self._aside.call(partial(self._step, context, token))
+        return self._call_thread.call(partial(self._step, context, token))
 
     def _step(self, context: spnego.ContextProxy | None, token: bytes | None) -> tuple[Any, bytes | None]:
         try:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..databases.servers.contract import MSSQL
 from ..errors import ScenarioError
-from ..sql_script.leaving import leaves
+from ..sql_script.use_statements import find_use
 from ..sql_script.values import delimiter_of
 from .capture import LOST, LogEntry, csv_rows, opened, with_header
 
@@ -289,7 +289,7 @@ def _staying(entry: LogEntry) -> LogEntry:
     """The entry; left out where it, or what it hands over to be executed, leaves the database."""
     text = entry.text or ""
     texts = (text, handed_over(text) or "")
-    if entry.left_out is None and any(leaves(each, (MSSQL,)) is not None for each in texts):
+    if entry.left_out is None and any(find_use(each, (MSSQL,)) is not None for each in texts):
         return replace(entry, left_out="changes_database")
     return entry
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..databases.servers.contract import MYSQL
 from ..errors import ScenarioError
-from ..sql_script.leaving import leaves
+from ..sql_script.use_statements import find_use
 from ..sql_script.values import delimiter_of
 from .capture import LogEntry, Rows, csv_rows, opened, with_header
 
@@ -78,7 +78,7 @@ def _left_out(text: str) -> str | None:
         return "copy_data_not_logged"
     if _NAMES.match(text):
         return "connections_housekeeping"
-    return "changes_database" if leaves(text, (MYSQL,)) is not None else None
+    return "changes_database" if find_use(text, (MYSQL,)) is not None else None
 
 
 def _seconds(text: str, place: str) -> float:

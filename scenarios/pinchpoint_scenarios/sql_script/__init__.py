@@ -13,12 +13,12 @@ from ..addresses import place, within
 from ..contract import Filled, Intent, Params, ScenarioContext, Sent, Target
 from ..databases.contract import FailureReport
 from ..errors import ScenarioError
-from .leaving import kinds_of
 from .lexer import Pieces
 from .marked_copy import MarkedCopy
 from .params import Chosen, SqlScriptParams, read_scripts, read_text
 from .scope import Chance, ScriptScope, Value
 from .session import ScriptSession
+from .use_statements import server_kinds
 from .values import counter, drawer, read_csv
 
 __all__ = ["SqlScript", "SqlScriptParams"]
@@ -40,7 +40,7 @@ class SqlScript:
     def __init__(self, context: ScenarioContext) -> None:
         self._context = context
         self._params = params = cast("SqlScriptParams", context.params)
-        self._kinds = kinds_of(context.endpoints["sql"])
+        self._kinds = server_kinds(context.endpoints["sql"])
         self._chosen = read_scripts(params, self._kinds)
         self._copy = MarkedCopy(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=True)
         self._listed: dict[str, Sequence[Value]] = {}

@@ -15,9 +15,9 @@ from pinchpoint_collectors.common.names import unknown
 
 from ..contract import FileParams
 from ..units import Seconds
-from .leaving import leaves
 from .lexer import ScriptError
 from .script import BUILT_IN, Script, Set, SqlStatement, flat, read, uses
+from .use_statements import find_use
 from .values import ValuesParams, read_csv
 
 _WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)")
@@ -131,7 +131,7 @@ def read_scripts(params: SqlScriptParams, kinds: Collection[str] = ()) -> list[C
 
     Args:
         params: which they are.
-        kinds: of servers that the endpoint's may be (``leaving``); none as long as no farm is known.
+        kinds: of servers that the endpoint's may be (``use_statements``); none as long as no farm is known.
     """
     result, problems = [], []
     for path, weight in _named(params):
@@ -168,7 +168,7 @@ def read_text(path: Path, kinds: Collection[str]) -> str:
         raise ScriptError(f"{path}: not UTF-8 text; save it as UTF-8") from error
     except OSError as error:
         raise ScriptError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    at = leaves(text, kinds)
+    at = find_use(text, kinds)
     if at is not None:
         line = text.count("\n", 0, at) + 1
         raise ScriptError(

@@ -20,7 +20,7 @@ LEFT = {
     "recordings/outcome.py": "recordings have kinds of measures of their own",
     "recordings/words.py": "likewise",
     "recordings/judge.py": "likewise",
-    "published.py": "published figures are means, without a resource",
+    "published_means.py": "published figures are means, without a resource",
 }
 
 

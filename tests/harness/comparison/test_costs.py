@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from harness.comparison.example import TIMES, alike
-from harness.comparison.test_judged import CRAWL, repeated
+from harness.comparison.test_judged_figures import CRAWL, repeated
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import Comparison, Sides, compare

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from harness.comparison.example import TIMES, alike
-from harness.comparison.test_judged import CRAWL, LOG, of, repeated
+from harness.comparison.test_judged_figures import CRAWL, LOG, of, repeated
 from harness.plan.samples import PLAN, write
 from support import run_cli
 

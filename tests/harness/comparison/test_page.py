@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from harness.browser import in_view, log, show
 from harness.comparison.example import TIMES, invalid, run, two_sides
-from harness.comparison.test_judged import repeated
+from harness.comparison.test_judged_figures import repeated
 from harness.report.example import HOSTILE
 from selenium import webdriver
 from selenium.webdriver.common.by import By

@@ -8,7 +8,7 @@ from typing import Any
 from harness.imports.days import between
 
 from pinchpoint.analysis.saved import verdict_of
-from pinchpoint.imports import HostPlaces, import_alone, open_source, read_places
+from pinchpoint.imports import HostPlaces, import_as_run, open_source, read_places
 from pinchpoint.imports.reading import TimeSpan
 from pinchpoint_collectors.imports.record import Settings
 
@@ -30,7 +30,7 @@ def imported(
     folder: Path, text: str, where: HostPlaces | None = None, name: str = "farm.csv", **settings: Any
 ) -> Path:
     source = open_source(written(folder, text, name), None)
-    return import_alone([source], Settings(**settings), where or places(*DISKS), TimeSpan(), folder / "runs")
+    return import_as_run([source], Settings(**settings), where or places(*DISKS), TimeSpan(), folder / "runs")
 
 
 def judged(

@@ -20,7 +20,7 @@ from support import run_cli
 from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.base.errors import InputError
 from pinchpoint.cli.import_ import import_
-from pinchpoint.imports import import_alone, import_into, open_source, read_places
+from pinchpoint.imports import import_as_run, import_into_run, open_source, read_places
 from pinchpoint.imports.reading import TimeSpan
 from pinchpoint.store.read import open_run
 from pinchpoint_collectors.imports.record import Settings
@@ -114,12 +114,12 @@ def test_a_time_in_between_is_wanted(tmp_path: Path) -> None:
     source = open_source(written(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT, complete=True)), None)
     begin_s = 1763593200.0 + 365 * 86400  # 2026-11-19T23:00Z
     late = TimeSpan(begin_s + 4 * 3600, begin_s + 5 * 3600)
-    directory = import_alone([source], Settings(), places(*DISKS), late, tmp_path / "runs")
+    directory = import_as_run([source], Settings(), places(*DISKS), late, tmp_path / "runs")
     stored, verdict = verdict_of(directory)
     assert stored.manifest["started"] == "2026-11-20T03:00:00.000Z"
     assert verdict.outcome == "not_reached"
     with pytest.raises(InputError, match="2026-11-19 23:00:00 UTC to 2026-11-20 05:00:00 UTC"):
-        import_alone([source], Settings(), places(), TimeSpan(begin_s + 9e5, None), tmp_path / "runs")
+        import_as_run([source], Settings(), places(), TimeSpan(begin_s + 9e5, None), tmp_path / "runs")
 
 
 def test_a_machine_without_a_name_must_be_given_one(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_into_a_run_by_time(tmp_path: Path) -> None:
     before = pq.read_table(directory / "samples.parquet").num_rows
     app = day(hours=6, app_cpu=between(0.5, 1.5, 97.0, 20.0))
     source = open_source(written(tmp_path, app, "app.csv"), None)
-    added = import_into(directory, [source], Settings(), places())
+    added = import_into_run(directory, [source], Settings(), places())
     assert added == 120  # APP3's CPU in two of six hours; SQL1's series the run has already
     assert pq.read_table(directory / "samples.parquet").num_rows == before + added
     stored, verdict = verdict_of(directory)
@@ -172,7 +172,7 @@ def test_into_a_run_by_time(tmp_path: Path) -> None:
     assert any("ignored" in warning for warning in stored.manifest["warnings"])
     assert verdict.outcome == "inconclusive"
     with pytest.raises(InputError, match=r"is already imported.*nothing was changed"):
-        import_into(directory, [source], Settings(), places())
+        import_into_run(directory, [source], Settings(), places())
 
 
 def test_an_import_that_was_killed_is_completed_by_the_same_command(tmp_path: Path) -> None:
@@ -182,11 +182,11 @@ def test_an_import_that_was_killed_is_completed_by_the_same_command(tmp_path: Pa
     text = day(hours=1).replace(r"\\SQL1\LogicalDisk(M:)", r"\\APP3\LogicalDisk(X:)")
     source = open_source(written(tmp_path, text, "app.csv"), None)
     where = places("APP3:X:=search.index")
-    added = import_into(directory, [source], Settings(), where)
+    added = import_into_run(directory, [source], Settings(), where)
     done, rows = open_run(directory).manifest, pq.read_table(directory / "samples.parquet").num_rows
     (directory / "manifest.json").write_bytes(before)
     assert added > 0
-    assert import_into(directory, [source], Settings(), where) == 0
+    assert import_into_run(directory, [source], Settings(), where) == 0
     again = open_run(directory).manifest
     assert again["hosts"] == done["hosts"]
     assert again["hosts"]["APP3"]["roles"]["index"]["device"] == "X:"
@@ -198,7 +198,7 @@ def test_a_role_the_run_knows_is_not_told_again(tmp_path: Path) -> None:
     directory = imported(tmp_path, day(hours=1, app_cpu=None))
     other = day(hours=1).replace("Avg. Disk sec/Write", "Avg. Disk sec/Transfer")
     source = open_source(written(tmp_path, other, "other.csv"), None)
-    import_into(directory, [source], Settings(), places())
+    import_into_run(directory, [source], Settings(), places())
     assert set(open_run(directory).manifest["hosts"]["SQL1"]["roles"]) == {"log", "data"}
 
 
@@ -206,7 +206,7 @@ def test_what_is_too_much_for_one_analysis_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error says how much there is, and what part would do."""
-    monkeypatch.setattr("pinchpoint.imports.alone.MAX_CELLS", 1000)
+    monkeypatch.setattr("pinchpoint.imports.as_run.MAX_CELLS", 1000)
     with pytest.raises(InputError, match="--from and --to"):
         imported(tmp_path, day(hours=2))
     assert list((tmp_path / "runs").iterdir()) == []
@@ -219,7 +219,7 @@ def test_a_file_of_another_time_changes_nothing_and_hints_at_the_zone(tmp_path: 
     text = day(hours=1).replace("(-60)", "(540)")
     source = open_source(written(tmp_path, text, "app.csv"), None)
     with pytest.raises(InputError, match=r"does not cover the time of the run.*-10 h would make it fit"):
-        import_into(directory, [source], Settings(), places())
+        import_into_run(directory, [source], Settings(), places())
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
 
 
@@ -248,8 +248,8 @@ def test_a_file_without_a_zone_must_be_given_one_to_lie_beside_a_run(tmp_path: P
     app = day(hours=2).replace("(PDH-CSV 4.0) (W. Europe Standard Time)(-60)", "(PDH-CSV 4.0)")
     source = open_source(written(tmp_path, app, "app.csv"), None)
     with pytest.raises(InputError, match="--zone UTC"):
-        import_into(directory, [source], Settings(), places())
-    assert import_into(directory, [source], Settings(zone=UTC), places()) == 120
+        import_into_run(directory, [source], Settings(), places())
+    assert import_into_run(directory, [source], Settings(zone=UTC), places()) == 120
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,9 @@ def test_a_log_in_any_encoding(tmp_path: Path, encoding: str) -> None:
     """As perfmon, typeperf and PowerShell's redirection write them, with a mark at the begin or without."""
     path = tmp_path / "farm.csv"
     path.write_bytes(day(hours=0.2).replace("SQL1", "SQLÖ1").encode(encoding))
-    directory = import_alone([open_source(path, None)], Settings(), places(), TimeSpan(), tmp_path / encoding)
+    directory = import_as_run(
+        [open_source(path, None)], Settings(), places(), TimeSpan(), tmp_path / encoding
+    )
     assert "SQLÖ1" in open_run(directory).manifest["hosts"]
 
 
@@ -291,7 +293,7 @@ def test_letters_that_were_guessed_are_said_and_can_be_named(tmp_path: Path) -> 
     path.write_bytes(text.encode("cp932"))
     for said, legible in ((None, False), ("cp932", True)):
         source = open_source(path, None, said)
-        directory = import_alone([source], Settings(), places(), TimeSpan(), tmp_path / "runs")
+        directory = import_as_run([source], Settings(), places(), TimeSpan(), tmp_path / "runs")
         manifest = open_run(directory).manifest
         assert ("本番表" in manifest["hosts"]) is legible
         assert any("give --encoding" in warning for warning in manifest["warnings"]) is not legible
@@ -304,11 +306,11 @@ def test_what_two_files_tell_of_one_time_is_not_counted_twice(tmp_path: Path) ->
     first = open_source(written(tmp_path, day(hours=1), "a.csv"), None)
     again = open_source(written(tmp_path, day(hours=2), "b.csv"), None)
     with pytest.raises(InputError, match=r"b\.csv: has .* which .*a\.csv has too; import one of the two"):
-        import_alone([first, again], Settings(), places(*DISKS), TimeSpan(), tmp_path / "runs")
+        import_as_run([first, again], Settings(), places(*DISKS), TimeSpan(), tmp_path / "runs")
     assert not list((tmp_path / "runs").iterdir())
     other = day(hours=1).replace("SQL1", "SQL2").replace("APP3", "APP4")
     beside = open_source(written(tmp_path, other, "c.csv"), None)
-    directory = import_alone([first, beside], Settings(), places(*DISKS), TimeSpan(), tmp_path / "runs")
+    directory = import_as_run([first, beside], Settings(), places(*DISKS), TimeSpan(), tmp_path / "runs")
     assert {"SQL1", "SQL2"} <= set(open_run(directory).manifest["hosts"])
 
 

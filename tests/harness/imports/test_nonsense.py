@@ -14,7 +14,7 @@ from collectors.imports.logs import IOSTAT, SADF, perfmon, row
 from support import run_cli
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.imports import HostPlaces, import_alone, open_source, read_mapping
+from pinchpoint.imports import HostPlaces, import_as_run, open_source, read_mapping
 from pinchpoint.imports.reading import TimeSpan
 from pinchpoint.store.read import open_run
 from pinchpoint.store.samples import table
@@ -41,7 +41,7 @@ def mapped(folder: Path, cells: Iterable[object], metric: str = "cpu.busy_ratio"
 def imported(path: Path, kind: str | None = None, **settings: Any) -> Path:
     """A file as a run of samples alone."""
     source = open_source(path, kind)
-    return import_alone([source], Settings(**settings), HostPlaces(), TimeSpan(), path.parent / "runs")
+    return import_as_run([source], Settings(**settings), HostPlaces(), TimeSpan(), path.parent / "runs")
 
 
 def values(run: Path, metric: str, instance: str = "") -> list[float | None]:

@@ -11,7 +11,7 @@ from harness.imports.made import judged, places, written
 
 from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.base.errors import InputError
-from pinchpoint.imports import import_alone, open_source, read_mapping
+from pinchpoint.imports import import_as_run, open_source, read_mapping
 from pinchpoint.imports.reading import TimeSpan
 from pinchpoint_collectors.imports.record import Settings
 
@@ -436,7 +436,7 @@ def test_the_interval_of_the_rows_changes_nothing(every_s: int, rows: int, tmp_p
     )
     source = open_source(written(tmp_path, text), "csv")
     settings = Settings(mapping=read_mapping(file))
-    directory = import_alone([source], settings, places(), TimeSpan(), tmp_path / "runs")
+    directory = import_as_run([source], settings, places(), TimeSpan(), tmp_path / "runs")
     _, verdict = verdict_of(directory)
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.kind == "cpu"
@@ -836,7 +836,7 @@ def test_a_container_that_is_throttled_is_at_its_limit(share: float, outcome: st
     )
     settings = Settings(mapping=read_mapping(file))
     source = open_source(written(tmp_path, text), "csv")
-    _, verdict = verdict_of(import_alone([source], settings, places(), TimeSpan(), tmp_path / "runs"))
+    _, verdict = verdict_of(import_as_run([source], settings, places(), TimeSpan(), tmp_path / "runs"))
     assert verdict.outcome == outcome
     assert outcome != "bottleneck" or (verdict.bottleneck and verdict.bottleneck.kind == "cpu")
 

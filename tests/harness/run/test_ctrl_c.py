@@ -95,7 +95,7 @@ class Story:
             kill=lambda: self._at("kill"),
         )
         monkeypatch.setattr(run_module, "GeneratorPool", lambda *_: pool)
-        monkeypatch.setattr(run_module, "live_farm", self._live)
+        monkeypatch.setattr(run_module, "ready_farm", self._live)
         monkeypatch.setattr(run_module, "assign", lambda *_: SimpleNamespace(here=[], elsewhere=None))
         monkeypatch.setattr(run_module, "_preflight", lambda *_: ({}, []))
         made = {"crawl": self.crawl, "orders": self.orders}

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
 from ...contract import Endpoint
-from ..aside import CallThread
+from ..call_thread import CallThread
 from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES
 from ..params import FullCrawlParams, SourceParams
@@ -128,7 +128,7 @@ class FilesSource(PoliteSource):
         given = endpoint.url
         self._root = _path(given) if given.startswith("file://") else os.fsencode(given)
         self._timeout_s = params.timeout_s
-        self._aside = CallThread()
+        self._call_thread = CallThread()
 
     def check(self) -> Mapping[str, Any]:
         """Whether the folder can be listed."""
@@ -145,7 +145,7 @@ class FilesSource(PoliteSource):
 
     def enumerate(self, container: Item) -> Sequence[Item]:
         """The entries of a directory, by name. Links and devices become documents, which are then skipped."""
-        return self._aside.call(lambda: self._listed(_path(container.url)))
+        return self._call_thread.call(lambda: self._listed(_path(container.url)))
 
     def _listed(self, path: bytes) -> Sequence[Item]:
         try:
@@ -159,7 +159,7 @@ class FilesSource(PoliteSource):
         """A regular file; never follows a link, never waits for a pipe."""
         if document.detail:
             raise Skipped(document.detail)
-        return self._aside.call(lambda: self._read(document))
+        return self._call_thread.call(lambda: self._read(document))
 
     def _read(self, document: Item) -> Fetched:
         deadline = time.monotonic() + self._timeout_s
@@ -192,7 +192,7 @@ class FilesSource(PoliteSource):
 
     def close(self) -> None:
         """Let the thread end."""
-        self._aside.close()
+        self._call_thread.close()
 
 
 def _url(path: bytes) -> str:

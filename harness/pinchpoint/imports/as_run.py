@@ -64,7 +64,7 @@ MAX_CELLS = 30_000_000
 _DISTRIBUTIONS = ("pinchpoint", "pinchpoint-collectors")
 
 
-def import_alone(
+def import_as_run(
     sources: Sequence[RecordingFile], settings: Settings, places: HostPlaces, between: TimeSpan, out: Path
 ) -> Path:
     """Make a run of foreign files.

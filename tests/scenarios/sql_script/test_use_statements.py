@@ -7,7 +7,7 @@ import time
 import pytest
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.sql_script.leaving import kinds_of, leaves
+from pinchpoint_scenarios.sql_script.use_statements import find_use, server_kinds
 
 ON_ANY = (
     "USE prod",
@@ -45,7 +45,7 @@ LEAVING = [
 @pytest.mark.parametrize(("kind", "text"), LEAVING)
 def test_a_text_that_leaves_is_found(kind: str, text: str) -> None:
     """Behind comments, literals and other statements, with and without a semicolon between."""
-    at = leaves(text, [kind])
+    at = find_use(text, [kind])
     assert at is not None
     assert text[at : at + 3].lower() == "use"
 
@@ -77,22 +77,22 @@ STAYING = [
 @pytest.mark.parametrize(("kind", "text"), STAYING)
 def test_what_only_has_the_word_stays(kind: str, text: str) -> None:
     """Comments, literals, names, hints; on PostgreSQL it is a name like any other."""
-    assert leaves(text, [kind]) is None
+    assert find_use(text, [kind]) is None
 
 
 def test_where_the_server_is_not_known_each_may_be_it() -> None:
     """A data source does not say what it leads to; a plan without a farm leads nowhere."""
     text = "SELECT '\\'; USE prod -- '"
-    assert [leaves(text, [kind]) is not None for kind in ("mssql", "mysql")] == [True, False]
-    assert leaves(text, kinds_of(Endpoint("sql", "odbc:///?dsn=shop"))) is not None
-    assert leaves(text, kinds_of(Endpoint("sql", "mariadb+odbc://h/d"))) is None
-    assert leaves(text, kinds_of(Endpoint("sql", "postgres://h/d"))) is None
-    assert leaves(text, ()) is None
+    assert [find_use(text, [kind]) is not None for kind in ("mssql", "mysql")] == [True, False]
+    assert find_use(text, server_kinds(Endpoint("sql", "odbc:///?dsn=shop"))) is not None
+    assert find_use(text, server_kinds(Endpoint("sql", "mariadb+odbc://h/d"))) is None
+    assert find_use(text, server_kinds(Endpoint("sql", "postgres://h/d"))) is None
+    assert find_use(text, ()) is None
 
 
 @pytest.mark.parametrize("kind", ["mssql", "mysql"])
 def test_long_texts_are_read_in_no_time(kind: str) -> None:
     """Each piece once, however many comments and literals there are."""
     begun_s = time.process_time()
-    assert leaves("use " + "/* a */ -- b\n" * 20_000 + "'use x', " * 20_000, [kind]) is None
+    assert find_use("use " + "/* a */ -- b\n" * 20_000 + "'use x', " * 20_000, [kind]) is None
     assert time.process_time() - begun_s < 2

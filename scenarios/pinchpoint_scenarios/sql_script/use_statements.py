@@ -56,13 +56,13 @@ _READINGS: Mapping[str, re.Pattern[str]] = {
 _MAYBE = re.compile(r"use(?![\w$])", re.IGNORECASE)
 
 
-def kinds_of(endpoint: Endpoint) -> Collection[str]:
+def server_kinds(endpoint: Endpoint) -> Collection[str]:
     """The kinds of servers that an endpoint's may be, as far as its URL shows."""
     kind = SCHEMES.get(endpoint.url.partition("://")[0], POSTGRESQL)
     return _READINGS.keys() if kind is None else (kind,)
 
 
-def leaves(text: str, kinds: Collection[str]) -> int | None:
+def find_use(text: str, kinds: Collection[str]) -> int | None:
     """Where a text has the session leave the database it is in; None: nowhere.
 
     Args:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
-from pinchpoint.imports.alone import notes, span_words, tables
+from pinchpoint.imports.as_run import notes, span_words, tables
 from pinchpoint.imports.places import HostPlaces, ImportedDisk, address_names
 from pinchpoint.imports.reading import (
     Gathered,
@@ -39,7 +39,7 @@ SHIFTS_S = [sign * half * HALF_HOUR_S for half in range(1, 29) for sign in (1, -
 """Time zones differ by half hours, up to fourteen hours."""
 
 
-def import_into(
+def import_into_run(
     directory: Path, sources: Sequence[RecordingFile], settings: Settings, places: HostPlaces
 ) -> int:
     """Add to a finished run what foreign files recorded while it went on.

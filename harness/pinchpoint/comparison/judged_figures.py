@@ -13,8 +13,8 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.base.figures import MOST_METRICS
 from pinchpoint.comparison.changes import Change, Judgement
 from pinchpoint.comparison.changes import of as first_of
-from pinchpoint.comparison.courses import Key, widest
 from pinchpoint.comparison.differences import Difference
+from pinchpoint.comparison.intervals import Key, widest
 from pinchpoint.comparison.sides import ComparedRun, Sides
 from pinchpoint.comparison.statistics import (
     ENOUGH,

@@ -9,7 +9,7 @@ from harness.analysis.build import START_S, Build
 from harness.comparison.example import saved
 
 from pinchpoint.analysis.saved import verdict_of
-from pinchpoint.imports import import_into, open_source, read_places
+from pinchpoint.imports import import_into_run, open_source, read_places
 from pinchpoint.imports.places import address_names
 from pinchpoint_collectors.imports.record import CsvMapping, MappedColumn, Settings
 
@@ -52,7 +52,7 @@ def test_a_host_nobody_watched_is_seen_by_an_import(tmp_path: Path) -> None:
     rows = [f"{datetime.fromtimestamp(START_S + at, UTC).isoformat()},98.5\n" for at in range(-300, 900)]
     (tmp_path / "web.csv").write_text("time,cpu\n" + "".join(rows))
     source = open_source(tmp_path / "web.csv", "csv")
-    added = import_into(run, [source], Settings(mapping=MAPPING), read_places(None, [], [], [], None))
+    added = import_into_run(run, [source], Settings(mapping=MAPPING), read_places(None, [], [], [], None))
     assert added == 130  # of twenty minutes those of the run
     stored, after = verdict_of(run)
     assert stored.manifest["hosts"]["web1"]["tier"] == "web"

@@ -17,7 +17,7 @@ from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.store import samples as stored
 from pinchpoint.store.compact import SampleGroups, compact_closed
 from pinchpoint.store.compact import tables as journal_tables
-from pinchpoint.store.possible import possible_samples
+from pinchpoint.store.impossible_values import without_impossible_samples
 from pinchpoint.store.read import open_run
 from pinchpoint.store.schema import JOURNAL, OPERATIONS_SCHEMA, SAMPLES_SCHEMA
 from pinchpoint.store.write import RunWriter
@@ -64,14 +64,14 @@ def table_of(samples: list[Sample]) -> pa.Table:
 def test_sane_samples_stay_as_they_are() -> None:
     """The very table, and nothing is counted."""
     table, found = table_of(rows()), Tally()
-    assert possible_samples(table, found) is table
+    assert without_impossible_samples(table, found) is table
     assert not found.found
 
 
 def test_samples_that_cannot_be() -> None:
     """Null, with their weights; a sample that covers thirty years has no place."""
     found = Tally()
-    table = possible_samples(table_of(odd_rows()), found)
+    table = without_impossible_samples(table_of(odd_rows()), found)
     assert table.schema == SAMPLES_SCHEMA
     kept = table.to_pylist()
     assert len(kept) == len(rows()) - 1

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pinchpoint.comparison import courses
-from pinchpoint.comparison.courses import (
+from pinchpoint.comparison import intervals
+from pinchpoint.comparison.intervals import (
     MOST_STEPS,
     FigureCourse,
     Percentile,
@@ -70,7 +70,7 @@ def test_the_interval_of_two_runs_covers_their_ratio(near: float, steps: int) ->
 
 def test_without_blocks_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """The simulation can fail: blocks of one second cover about half (METHOD: a plain bootstrap 53 %)."""
-    monkeypatch.setattr(courses, "blocks_of", lambda _: 1)
+    monkeypatch.setattr(intervals, "blocks_of", lambda _: 1)
     waves = autocorrelated(np.random.default_rng(22), 400, 300, 0.8)
     below = np.ones(300)
     done = [

@@ -18,7 +18,7 @@ _LATEST_S = bounds.LATEST_NS // _NS
 _COUNTS = ("count", "bytes", "dropped")
 
 
-def possible_samples(samples: pa.Table, nonsense: bounds.Tally) -> pa.Table:
+def without_impossible_samples(samples: pa.Table, nonsense: bounds.Tally) -> pa.Table:
     """The samples without impossible times; impossible values and weights are null.
 
     Args:
@@ -135,7 +135,7 @@ def _others(rows: pa.Table) -> dict[str, Any]:
     return {name: rows[name] for name in ("time_ns", "interval_s", "value", "weight")}
 
 
-def possible_operations(operations: pa.Table, nonsense: bounds.Tally) -> pa.Table:
+def without_impossible_operations(operations: pa.Table, nonsense: bounds.Tally) -> pa.Table:
     """The rows of operations with a possible time and no negative count.
 
     Args:
@@ -165,7 +165,7 @@ def possible_operations(operations: pa.Table, nonsense: bounds.Tally) -> pa.Tabl
     return operations.filter(fine)
 
 
-def in_sql(metrics: list[str]) -> tuple[pa.Table, str, str]:
+def bounds_in_sql(metrics: list[str]) -> tuple[pa.Table, str, str]:
     """(a table of what each metric can be, ``metric_bounds``; value and weight as SQL that asks it)."""
     pairs = [bounds.bound_of(name) for name in metrics]
     known = pa.table(

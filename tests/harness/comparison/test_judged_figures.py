@@ -14,7 +14,7 @@ from harness.comparison.example import TIMES, alike, run, two_sides
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import ComparedRun, Comparison, Sides, compare, exit_status, sides_of
 from pinchpoint.comparison.changes import Change
-from pinchpoint.comparison.courses import FigureCourse, Key, RatioOfSums
+from pinchpoint.comparison.intervals import FigureCourse, Key, RatioOfSums
 from pinchpoint.report.comparison import gather
 
 NOISE = (1.0, 1.03, 0.98, 1.01, 0.97)

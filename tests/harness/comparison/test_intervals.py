@@ -9,7 +9,7 @@ import pytest
 from harness.analysis.build import Build, crawl_bound_by_search
 
 from pinchpoint.analysis import analyse
-from pinchpoint.comparison.courses import courses_of
+from pinchpoint.comparison.intervals import courses_of
 from pinchpoint.data.inputs import read_inputs
 
 

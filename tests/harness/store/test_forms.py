@@ -10,12 +10,12 @@ from harness.analysis.build import Build
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan import load_model
-from pinchpoint.store import document, shape
+from pinchpoint.store import document, forms
 
 OPEN = {"model": "open", "rate_per_s": 5.0, "arrivals": "poisson"}
 
 
-def told(content: Any, form: Any = shape.Manifest) -> list[str]:
+def told(content: Any, form: Any = forms.Manifest) -> list[str]:
     """What is said of a document, except the remedy."""
     try:
         document.parsed(json.dumps(content).encode(), form, "FILE", "copy it anew")
@@ -53,7 +53,7 @@ def test_a_scenario_without_its_load_is_a_fault(scenarios: Any, found: str) -> N
     manifest = {**Build().manifest, "plan": {"scenarios": scenarios}}
     if found.startswith("cannot"):
         with pytest.raises(InputError, match=found):
-            document.parsed(json.dumps(manifest).encode(), shape.Manifest, "FILE", "")
+            document.parsed(json.dumps(manifest).encode(), forms.Manifest, "FILE", "")
     else:
         (line,) = told(manifest)
         assert line.startswith(found)
@@ -79,11 +79,11 @@ def test_every_load_model_and_no_plan_at_all_are_as_written() -> None:
 def test_what_a_load_says_is_what_a_plan_asks_for() -> None:
     """The store reads manifests without the plan's records: what these need is what is needed here."""
     for form in (
-        shape.StoredClosed,
-        shape.StoredOpen,
-        shape.StoredBurst,
-        shape.StoredRamp,
-        shape.StoredSteps,
+        forms.StoredClosed,
+        forms.StoredOpen,
+        forms.StoredBurst,
+        forms.StoredRamp,
+        forms.StoredSteps,
     ):
         for name in get_args(form.model_fields["model"].annotation):
             fields = getattr(load_model, name.capitalize()).model_fields
@@ -102,4 +102,4 @@ def test_what_a_load_says_is_what_a_plan_asks_for() -> None:
     ],
 )
 def test_an_event_has_a_time_a_name_and_what_its_readers_take(event: Any, found: str) -> None:
-    assert told(event, shape.event_form) == [found]
+    assert told(event, forms.event_form) == [found]
