@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinchpoint.cli.run import measure
+from pinchpoint.cli.run import run_and_judge
 from pinchpoint.plan import expand_all, load
-from pinchpoint.report.files import conclude, write_run
+from pinchpoint.report.files import renew_verdict, write_run
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint.store.read import StoredRun
 
@@ -29,7 +29,7 @@ class Run:
 
     def __init__(self, directory: Path | str) -> None:
         self.directory = Path(directory)
-        self._stored, verdict = conclude(self.directory)
+        self._stored, verdict = renew_verdict(self.directory)
         self.verdict: dict[str, Any] = json.loads(json.dumps(verdict.to_json()))
         """The content of verdict.json (docs/run-directory.md)."""
 
@@ -72,7 +72,7 @@ def run(plan: Path | str, farm: Path | str, out: Path | str = "runs") -> Run:
     """
     of_farm, of_plan = load(farm, plan)
     expand_all(of_farm)
-    ended, _, _ = measure(of_farm, of_plan, Path(out))
+    ended, _, _ = run_and_judge(of_farm, of_plan, Path(out))
     return Run(ended.directory)
 
 

@@ -12,7 +12,7 @@ from pinchpoint.analysis import exit_status
 from pinchpoint.cli.arguments import RUN
 from pinchpoint.data.timeaxis import clock_of
 from pinchpoint.report.explained import explanation_text
-from pinchpoint.report.files import conclude
+from pinchpoint.report.files import renew_verdict
 from pinchpoint.report.run_tables import replayed
 from pinchpoint.report.similarity import similarity
 from pinchpoint.report.statements import statements_text
@@ -36,7 +36,7 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
     """
     if directory.is_file():
         return _published(directory, as_json=as_json)
-    run, verdict = conclude(directory)
+    run, verdict = renew_verdict(directory)
     if not os.access(directory, os.W_OK):
         click.echo(f"{directory}: you may not write there, so the verdict is not kept", err=True)
     content = verdict.to_json()

@@ -13,7 +13,7 @@ from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, InputError, gravest
 from pinchpoint.base.wording import capitalised
 from pinchpoint.cli.arguments import OUT
-from pinchpoint.cli.run import conduct
+from pinchpoint.cli.run import run_and_print_verdict
 from pinchpoint.cli.seeds import SEEDS, run_seed
 from pinchpoint.plan import Farm, Plan, load
 from pinchpoint.run.demo_calibration import Calibration, calibrate
@@ -99,7 +99,7 @@ def demo(out: Path, corpus: Path | None, seed: str | None, *, both: bool, repeat
     click.echo("measuring for 3 s what load this machine can bear", err=True)
     result = calibrate()
     click.echo(_calibrated(result), err=True)
-    ended, verdict = conduct(
+    ended, verdict = run_and_print_verdict(
         *_loaded(out / "demo", farm(result.load_ratio), plan(result.load_ratio), corpus), out
     )
     click.echo(ended.directory / REPORT)

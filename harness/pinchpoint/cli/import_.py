@@ -27,7 +27,7 @@ from pinchpoint.imports.reading import TimeSpan
 from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import duration
 from pinchpoint.probe.conduct import new_directory
-from pinchpoint.report.files import conclude, conclude_probe, write_run
+from pinchpoint.report.files import renew_probe_verdict, renew_verdict, write_run
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint_collectors.common.counts import counted
 from pinchpoint_collectors.imports import registry
@@ -161,7 +161,7 @@ def import_(  # noqa: PLR0913 - one for each option
         added = import_into_run(run, sources, settings, places)
         click.echo(f"Added {counted(added, 'sample')} to {run}", err=True)
         directory = run
-    stored, verdict = conclude(directory)
+    stored, verdict = renew_verdict(directory)
     write_run(stored, verdict.to_json(), ["html"], directory)
     click.echo(verdict_text(verdict.to_json(), stored.manifest, directory))
     click.echo(directory)
@@ -200,7 +200,7 @@ def _probed(
 
     made = imported([(path, *read_text(path, encoding)) for path in files], kind, places, zone)
     directory = new_directory(out, made)
-    verdict = conclude_probe(made, directory)
+    verdict = renew_probe_verdict(made, directory)
     click.echo(probe_text(made, verdict))
     click.echo(directory)
     return ExitStatus.FINE

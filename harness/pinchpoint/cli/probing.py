@@ -24,7 +24,7 @@ from pinchpoint.probe.record import LINE_S, Probe, load
 from pinchpoint.probe.several import compare_probes, read_probes
 from pinchpoint.probe.target import ProbeTarget
 from pinchpoint.probe.verdict import ProbeVerdict, probe_content
-from pinchpoint.report.files import conclude_probe, write_probe_comparison, write_sides
+from pinchpoint.report.files import renew_probe_verdict, write_probe_comparison, write_sides
 from pinchpoint.report.probe import comparison_text, probe_text
 from pinchpoint.report.several_page import text as several_text
 from pinchpoint_scenarios.storage_probe import SUITES
@@ -63,10 +63,10 @@ def execute(asked: ProbeOptions) -> ExitStatus:
     Raises:
         InputError, GuardError, FarmUnavailable, Interrupted.
     """
-    return measure(asked)[1]
+    return run_probe(asked)[1]
 
 
-def measure(asked: ProbeOptions) -> tuple[Path, ExitStatus]:
+def run_probe(asked: ProbeOptions) -> tuple[Path, ExitStatus]:
     """Likewise: (the folder with the page, exit status)."""
     _check(asked)
     disks = [
@@ -131,7 +131,7 @@ def _one(
             made = conduct.begun(suite, chosen, asked.repeat, seconds, size_bytes, line_s, asked.threads or 1)
             made.warnings += notes
             directory = conduct.new_directory(asked.out, made)
-        verdict = conduct.run(chosen, made, directory, interrupts, conclude_probe)
+        verdict = conduct.run(chosen, made, directory, interrupts, renew_probe_verdict)
         # Before the farm is stopped: what was measured is reported whatever comes of that.
         if not quiet:
             _print(made, verdict, directory, asked)

@@ -20,7 +20,7 @@ from pinchpoint.loadgen.permits import given_token, new_token
 from pinchpoint.loadgen.workers import DEFAULT_PORT, WorkerOptions
 from pinchpoint.plan import Closed, Farm, Plan, expand_all, guard, load, with_phases
 from pinchpoint.plan.locustfile import scenario_class
-from pinchpoint.report.files import conclude, write_run
+from pinchpoint.report.files import renew_verdict, write_run
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint.run.controller import PLAIN, RunEnd, RunOptions
 from pinchpoint.run.controller import run as run_plan
@@ -235,7 +235,7 @@ def _run_set(
 
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(out, plan.name, farms, repeated)
-    statuses = run_set.conduct(made, members, conduct_one)
+    statuses = run_set.run_members(made, members, conduct_one)
     click.echo(run_set.spread_text(made))
     if made.state == "finished" and len(made.places) > 1:
         click.echo("")
@@ -373,7 +373,7 @@ def run_and_report(
     farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
 ) -> tuple[Path, ExitStatus]:
     """Run, print the verdict, write verdict.json and report.html: (run directory, exit status)."""
-    ended, verdict = conduct(farm, plan, out, options, page)
+    ended, verdict = run_and_print_verdict(farm, plan, out, options, page)
     return ended.directory, gravest([*ended.statuses, ExitStatus(exit_status(verdict))])
 
 
@@ -384,19 +384,19 @@ def _cut_off(directory: Path, error: InputError) -> str:
     return f"{why}. {what_is_kept(directory, cause)}"
 
 
-def conduct(
+def run_and_print_verdict(
     farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
 ) -> tuple[RunEnd, Verdict]:
-    """The same, for callers that derive the exit status from the verdict themselves."""
-    ended, stored, verdict = measure(farm, plan, out, options, page)
+    """Run, write verdict.json and report.html, and print the verdict."""
+    ended, stored, verdict = run_and_judge(farm, plan, out, options, page)
     click.echo(verdict_text(verdict.to_json(), stored.manifest, ended.directory))
     return ended, verdict
 
 
-def measure(
+def run_and_judge(
     farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
 ) -> tuple[RunEnd, StoredRun, Verdict]:
-    """The same, and nothing is printed but the progress."""
+    """Run, write verdict.json and report.html; only the progress is printed."""
     board, display = _display(farm, plan, page)
     with display as progress:
         ended = run_plan(farm, plan, out, progress, board, options)
@@ -404,7 +404,7 @@ def measure(
             progress.say(reason)
         progress.say("analysing")
         try:
-            stored, verdict = conclude(ended.directory)
+            stored, verdict = renew_verdict(ended.directory)
             write_run(stored, verdict.to_json(), ["html"], ended.directory)
         except InputError as error:  # the files are our own: damage to them is no error of the user's input
             raise FarmUnavailable(_cut_off(ended.directory, error)) from error

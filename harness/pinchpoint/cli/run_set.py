@@ -31,7 +31,7 @@ GO_ON = (ExitStatus.FINE, ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE)
 """How a run that was made whole may end, whatever it shows."""
 
 
-def conduct(run_set: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne) -> list[ExitStatus]:
+def run_members(run_set: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne) -> list[ExitStatus]:
     """Make the runs of a set; one that fails ends it, and what was measured stays.
 
     Args:

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, gravest
-from pinchpoint.cli.probing import ProbeOptions, measure
+from pinchpoint.cli.probing import ProbeOptions, run_probe
 from pinchpoint.cli.run import run_and_report
-from pinchpoint.cli.run_set import compare_farms, conduct
+from pinchpoint.cli.run_set import compare_farms, run_members
 from pinchpoint.farm.ready import embedded
 from pinchpoint.plan import Farm, Plan, load, load_farm
 from pinchpoint.run.run_set import Repeated, new_set
@@ -101,7 +101,7 @@ def _probes(
         paths = tuple(asked.folder / f"{name}.yaml" for name in farms)
         for path in paths:
             check_means(load_farm(path))
-        directory, status = measure(
+        directory, status = run_probe(
             ProbeOptions(
                 folders=(),
                 farm_files=paths,
@@ -237,7 +237,7 @@ def run_all(
         check_means(described)
     names = [(described.name, Path(described.identity)) for described, _ in farms]
     made = new_set(out, farms[0][1].name, names, Repeated(repeat, factors=("disks",)))
-    statuses = conduct(made, farms, run_and_report)
+    statuses = run_members(made, farms, run_and_report)
     if made.state != "finished":
         click.echo(made.directory)
         return gravest(statuses)

@@ -467,12 +467,12 @@ def new_directory(parent: Path, probe: Probe) -> Path:
             ) from error
 
 
-Conclude = Callable[[Probe, Path], ProbeVerdict]
+RenewVerdict = Callable[[Probe, Path], ProbeVerdict]
 """Judges a probe and writes its files into a directory."""
 
 
 def run(
-    target: ProbeTarget, probe: Probe, directory: Path, interrupts: Interrupts, conclude: Conclude
+    target: ProbeTarget, probe: Probe, directory: Path, interrupts: Interrupts, renew_verdict: RenewVerdict
 ) -> ProbeVerdict:
     """Measure what is not measured yet, and conclude.
 
@@ -486,7 +486,7 @@ def run(
     except FarmUnavailable as error:
         if not any(one.failed is None for trials in probe.cells.values() for one in trials):
             raise
-        conclude(probe, directory)
+        renew_verdict(probe, directory)
         on = f"; after that is fixed, continue with `pinchpoint probe --resume {directory}`"
         left = "" if probe.state == "finished" else on
         raise FarmUnavailable(f"{error}\nthe measurements so far are in {directory}{left}") from error
@@ -494,7 +494,7 @@ def run(
         interrupts.graceful = False
         with suppress(OSError):  # it holds figures; without any it goes
             directory.rmdir()
-    return conclude(probe, directory)
+    return renew_verdict(probe, directory)
 
 
 def _measure(

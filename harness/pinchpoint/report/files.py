@@ -24,7 +24,7 @@ from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED
 # The formats are imported where they are used: charts take a second, and a verdict alone needs none.
 
 
-def conclude(directory: Path) -> tuple[StoredRun, Verdict]:
+def renew_verdict(directory: Path) -> tuple[StoredRun, Verdict]:
     """A run's verdict, reached anew and kept beside it; so are those on its probes. Raises InputError."""
     run, verdict = verdict_of(directory)
     if run.manifest["state"] != "running":
@@ -41,14 +41,14 @@ def write_probes(run: StoredRun) -> list[Path]:
         for name, probe in in_run.probes_of(run):
             directory = run.directory / f"probe-{name}"
             directory.mkdir(exist_ok=True)
-            conclude_probe(probe, directory)
+            renew_probe_verdict(probe, directory)
             written.append(directory)
     except OSError as error:
         raise InputError(f"{run.directory}: cannot be written: {error.strerror}") from error
     return written
 
 
-def conclude_probe(probe: Probe, directory: Path) -> ProbeVerdict:
+def renew_probe_verdict(probe: Probe, directory: Path) -> ProbeVerdict:
     """Judge a probe and write its files anew. Raises InputError."""
     from pinchpoint.report.probe_page import document  # noqa: PLC0415 -- as above
     from pinchpoint.report.registry import write_reports  # noqa: PLC0415 -- likewise
@@ -130,7 +130,7 @@ def write_saved(
     elif saved.is_comparison(directory):
         report = gather_comparison(saved.load(directory))
     else:
-        run, verdict = conclude(directory)
+        run, verdict = renew_verdict(directory)
         report = gather(run, verdict.to_json())
     if redact:
         from pinchpoint.report.redaction import redacted  # noqa: PLC0415 -- likewise

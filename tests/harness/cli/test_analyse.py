@@ -33,7 +33,7 @@ def test_the_exit_status_is_the_verdict_s(
 ) -> None:
     """0 fine, 1 objectives missed, 3 no valid evidence, which comes first; however it is printed."""
     run = build.run()
-    monkeypatch.setattr(command, "conclude", lambda _: (run, analyse(run)))
+    monkeypatch.setattr(command, "renew_verdict", lambda _: (run, analyse(run)))
     assert command.analyse.main([str(tmp_path), *how], standalone_mode=False) == status
 
 

@@ -45,7 +45,7 @@ def run_demo(
 ) -> tuple[int, str, str]:
     verdict = judged(build)
     monkeypatch.setattr(demo, "calibrate", lambda: replace(CALM, left_cores=1.0))
-    monkeypatch.setattr(demo, "conduct", lambda *_: (ended, verdict))
+    monkeypatch.setattr(demo, "run_and_print_verdict", lambda *_: (ended, verdict))
     done = CliRunner().invoke(demo.demo, ["--out", str(folder)], standalone_mode=False)
     assert done.exception is None
     return int(done.return_value), done.stdout, done.stderr

@@ -19,7 +19,7 @@ from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, NotE
 from pinchpoint.cli import run as run_command
 from pinchpoint.cli import run_set, seeds
 from pinchpoint.cli.compare import compare as compare_command
-from pinchpoint.cli.run_set import compare_farms, conduct
+from pinchpoint.cli.run_set import compare_farms, run_members
 from pinchpoint.cli.runs import runs as runs_command
 from pinchpoint.plan import Farm, Plan, load
 from pinchpoint.report import set_page
@@ -89,7 +89,7 @@ def test_a_set_is_made_compared_and_read_back(tmp_path: Path) -> None:
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(tmp_path / "out", "orders", farms, Repeated(5, aa=True, factors=("disks",)))
-    statuses = conduct(made, members, maker({"dev": 80.0, "prod": 240.0}))
+    statuses = run_members(made, members, maker({"dev": 80.0, "prod": 240.0}))
     assert statuses == [ExitStatus.OBJECTIVES_MISSED] * 15
     (comparison,), _ = compare_farms(made, ["The disks are emulated."])
     content = json.loads((comparison / "comparison.json").read_text())
@@ -119,7 +119,7 @@ def test_three_farms_are_on_one_page(tmp_path: Path) -> None:
     members = [member(tmp_path / "files", name) for name in ("dev", "prod", "next")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(tmp_path / "out", "orders", farms, Repeated(5))
-    conduct(made, members, maker({"dev": 80.0, "prod": 240.0, "next": 79.0}))
+    run_members(made, members, maker({"dev": 80.0, "prod": 240.0, "next": 79.0}))
     (written,), status = compare_farms(made)
     content = json.loads((written / "comparison.json").read_text())
     assert [side["label"] for side in content["sides"]] == ["dev", "prod", "next"]
@@ -150,7 +150,7 @@ def test_what_the_plan_declares_is_judged_at_the_end_of_its_set(tmp_path: Path) 
 
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(tmp_path / "out", "orders", farms, Repeated(2))
-    conduct(made, members, run_one)
+    run_members(made, members, run_one)
     (comparison,), _ = compare_farms(made)
     content = json.loads((comparison / "comparison.json").read_text())
     assert (content["metrics"], content["metrics_by"]) == (said["metrics"], "plan")
@@ -164,7 +164,7 @@ def test_the_command_takes_a_set_in_place_of_both_sides(
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(tmp_path / "out", "orders", farms, Repeated(2, aa=True, factors=("disks",)))
-    conduct(made, members, maker({"dev": 80.0, "prod": 80.0}))
+    run_members(made, members, maker({"dev": 80.0, "prod": 80.0}))
     capsys.readouterr()
     given = [str(made.directory), "--json", "--out", str(tmp_path / "compared")]
     assert compare_command.main(given, standalone_mode=False) == 0
@@ -219,7 +219,7 @@ def test_one_farm_with_itself_shows_no_change(tmp_path: Path) -> None:
     members = [member(tmp_path / "files", "dev")]
     farms = [("dev", Path(members[0][0].identity))]
     made = new_set(tmp_path / "out", "orders", farms, Repeated(5, aa=True))
-    conduct(made, members, maker({"dev": 80.0}))
+    run_members(made, members, maker({"dev": 80.0}))
     (comparison,), status = compare_farms(made)
     content = json.loads((comparison / "comparison.json").read_text())
     rows = {row["name"]: row for row in content["changes"]}
@@ -234,7 +234,7 @@ def test_what_fails_ends_the_set_and_what_was_measured_stays(
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(tmp_path / "out", "orders", farms, Repeated(3))
-    statuses = conduct(made, members, maker({"dev": 80.0, "prod": 80.0}, fail_at=3))
+    statuses = run_members(made, members, maker({"dev": 80.0, "prod": 80.0}, fail_at=3))
     assert statuses == [ExitStatus.OBJECTIVES_MISSED] * 2 + [ExitStatus.ENVIRONMENT]
     again = load_set(made.directory)
     assert (again.state, len(again.runs)) == ("ended early", 2)
@@ -247,7 +247,7 @@ def test_a_run_that_could_not_be_recorded_ends_the_set(tmp_path: Path) -> None:
     members = [member(tmp_path / "files", "dev")]
     made = new_set(tmp_path / "out", "orders", [("dev", Path(members[0][0].identity))], Repeated(3))
     full = NotEvidenceError("the recorder failed: no space left")
-    statuses = conduct(made, members, maker({"dev": 80.0}, fail_at=2, failure=full))
+    statuses = run_members(made, members, maker({"dev": 80.0}, fail_at=2, failure=full))
     assert statuses == [ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE]
     assert load_set(made.directory).state == "ended early"
 
@@ -296,7 +296,7 @@ def test_a_run_that_was_interrupted_ends_the_set(tmp_path: Path) -> None:
     def interrupted(*_: object) -> tuple[Path, ExitStatus]:
         return tmp_path / "run", ExitStatus.INTERRUPTED
 
-    assert conduct(made, members, interrupted) == [ExitStatus.INTERRUPTED]
+    assert run_members(made, members, interrupted) == [ExitStatus.INTERRUPTED]
     assert load_set(made.directory).state == "ended early"
 
 
@@ -313,7 +313,7 @@ def test_runs_lists_a_set_in_one_row(tmp_path: Path, capsys: pytest.CaptureFixtu
     members = [member(tmp_path / "files", "dev")]
     farms = [("dev", Path(members[0][0].identity))]
     made = new_set(tmp_path / "runs", "orders", farms, Repeated(2))
-    conduct(made, members, maker({"dev": 80.0}))
+    run_members(made, members, maker({"dev": 80.0}))
     (tmp_path / "runs" / "broken").mkdir()
     (tmp_path / "runs" / "broken" / SET).write_text("{")
     capsys.readouterr()
