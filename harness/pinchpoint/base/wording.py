@@ -70,7 +70,7 @@ STATE: Mapping[str, str] = {
 }
 
 
-def thing(blame: Mapping[str, Any]) -> str:
+def bottleneck_name(blame: Mapping[str, Any]) -> str:
     """A resource without its host and device: ``the log disk of sql``."""
     return place({**blame, "host": None, "instance": ""})
 
@@ -79,8 +79,8 @@ def limited_by(verdict: Mapping[str, Any]) -> str:
     """What a verdict names, without its host, or its outcome: as a cell of a table has it."""
     blame = verdict.get("bottleneck")
     if blame and verdict["outcome"] == "invalid":
-        return f"not valid ({thing(blame)})"
-    return thing(blame) if blame else OUTCOME[verdict["outcome"]].lower()
+        return f"not valid ({bottleneck_name(blame)})"
+    return bottleneck_name(blame) if blame else OUTCOME[verdict["outcome"]].lower()
 
 
 def sure(verdict: Mapping[str, Any]) -> str:
@@ -102,23 +102,23 @@ def place(blame: Mapping[str, Any]) -> str:
     instance = str(blame.get("instance") or "")
     if kind == "cpu_thread":
         where += [f"thread {instance.removeprefix('thread:')}"] if instance else []
-        thing = f"one thread{owner}"
+        name = f"one thread{owner}"
     elif kind.startswith("disk") and not blame.get("role"):
         where += [f"machine {instance}"] if instance else []
-        thing = f"all disks{owner} together"
+        name = f"all disks{owner} together"
     elif kind.startswith("disk"):
         where += [f"device {instance}"] if instance else []
-        thing = f"the {blame['role']} disk{owner}"
+        name = f"the {blame['role']} disk{owner}"
     elif kind == "cpu":
         shared = listed(blame.get("shared_with") or ()) if not tier else ""
         what = "CPU limit" if instance.startswith("tier:") else "CPU"
-        thing = f"the CPU that {shared} share" if shared else f"the {what}{owner}"
+        name = f"the CPU that {shared} share" if shared else f"the {what}{owner}"
     elif kind == "external":
-        thing = f"the network or dependency in front of {instance or tier}"
+        name = f"the network or dependency in front of {instance or tier}"
     else:
-        thing = f"the {blame.get('resource') or kind.replace('_', ' ')}{owner}"
+        name = f"the {blame.get('resource') or kind.replace('_', ' ')}{owner}"
         where += [instance] if instance else []
-    return thing + (f" ({', '.join(where)})" if where else "")
+    return name + (f" ({', '.join(where)})" if where else "")
 
 
 def why_invalid(blame: Mapping[str, Any]) -> str:

@@ -156,7 +156,7 @@ def _outcome(verdict: Path) -> dict[str, str]:
         if (per_s := wording.rate_of(figures)) is not None
     ]
     return {
-        "result": wording.bare(wording.thing(limit)) if named else RESULT[content["outcome"]],
+        "result": wording.bare(wording.bottleneck_name(limit)) if named else RESULT[content["outcome"]],
         "confidence": str(limit.get("confidence") or ""),
         "throughput": ", ".join(done),
     }

@@ -422,7 +422,7 @@ def _side(side: Side) -> OneSide:
         runs=tuple(run.directory for run in side.runs),
         found=f"{result} ({count} of {runs} runs)" if runs > 1 else result,
         confidence=str((same.get("bottleneck") or {}).get("confidence") or ""),
-        following=wording.thing(following) if following else "",
+        following=wording.bottleneck_name(following) if following else "",
     )
 
 

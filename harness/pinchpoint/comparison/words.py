@@ -59,7 +59,7 @@ def movement_words(sides: Sides, movement: BottleneckMove) -> str:
     """Whether the bottleneck moved, in one sentence."""
     if movement.moved is None or movement.base is None or movement.other is None:
         return f"Whether the bottleneck moved is not known: {movement.why}."
-    base, other = wording.thing(movement.base), wording.thing(movement.other)
+    base, other = wording.bottleneck_name(movement.base), wording.bottleneck_name(movement.other)
     if movement.moved:
         return f"The bottleneck moved: from {base} in {sides.base.label} to {other} in {sides.other.label}."
     note = f" ({movement.why})" if movement.why else ""
@@ -72,8 +72,8 @@ def next_words(movement: BottleneckMove) -> str | None:
     if not step or not movement.other:
         return None
     return (
-        f"Relieve {wording.thing(movement.other)}: {amount(step)} more throughput, until "
-        f"{wording.thing(step.until)} is the bottleneck."
+        f"Relieve {wording.bottleneck_name(movement.other)}: {amount(step)} more throughput, until "
+        f"{wording.bottleneck_name(step.until)} is the bottleneck."
     )
 
 
@@ -85,7 +85,8 @@ def gain_words(sides: Sides, movement: BottleneckMove, changes: Sequence[Change]
         return None
     came = came_words(before, changes)
     return (
-        f"Predicted from {sides.base.label} without {wording.thing(movement.base)}: {amount(before)} "
+        f"Predicted from {sides.base.label} without {wording.bottleneck_name(movement.base)}"
+        f": {amount(before)} "
         f"more throughput{f'. {came}' if came else ''}."
     )
 

@@ -245,7 +245,9 @@ def _outlook(report: Report) -> Iterator[Answer]:
         result = "" if used is None else f"{units.percent(used)} used now."
         first = "" if verdict.get("bottleneck") else "It is the first to reach its limit."
         yield Answer(
-            NEXT, wording.capitalised(wording.thing(following)), " ".join(filter(None, (result, first)))
+            NEXT,
+            wording.capitalised(wording.bottleneck_name(following)),
+            " ".join(filter(None, (result, first))),
         )
     else:
         yield Answer(NEXT, "not known")
@@ -452,7 +454,7 @@ def _rooms(report: ComparisonReport) -> tuple[str, str]:
 
 def _next_of(content: Mapping[str, Any], key: str) -> str:
     following = content[key]["runs"][0].get("next")
-    return wording.thing(following) if following else "not known"
+    return wording.bottleneck_name(following) if following else "not known"
 
 
 def _short(table: Table) -> Table:

@@ -179,7 +179,7 @@ def _side(content: Mapping[str, Any], name: str) -> SideWords:
     return SideWords(
         label=side["label"],
         runs=tuple({**run, "outcome_words": wording.OUTCOME[run["outcome"]]} for run in side["runs"]),
-        named=wording.thing(blame) if blame else "",
+        named=wording.bottleneck_name(blame) if blame else "",
         confidence=str((blame or {}).get("confidence") or ""),
         findings=findings(verdict),
         next_words=wording.following(verdict),

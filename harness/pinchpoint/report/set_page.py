@@ -109,7 +109,9 @@ def _answers(run_set: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> I
         yield Answer(HEADROOM, "not known")
     advice = Counter(str(one["what"]) for row in runs for one in (row["verdict"].get("advice") or ())[:1])
     yield Answer(DO, _most_common(advice), " ".join(str(one["summary"]) for one in compared))
-    following = Counter(wording.thing(row["verdict"]["next"]) for row in runs if row["verdict"].get("next"))
+    following = Counter(
+        wording.bottleneck_name(row["verdict"]["next"]) for row in runs if row["verdict"].get("next")
+    )
     yield Answer(NEXT, _most_common(following))
     yield Answer(NOT_SHOWN, _missing(run_set), " ".join(_notes(run_set, runs)))
 
