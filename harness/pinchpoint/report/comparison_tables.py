@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint.base import units, wording
-from pinchpoint.report.tables import Column, Row, Table, number, text
+from pinchpoint.report.tables import Column, Row, Table, columns, number, text
 
 RATIO = "ratio"
 SIDE = "side"
@@ -114,24 +114,20 @@ def work(content: Row) -> Table:
     return Table(
         "work",
         "Work done",
-        (
-            Column("name", "what"),
-            Column("about", "kind"),
-            Column(SIDE, "side"),
-            number("count", "done", _whole),
-            number("failures", "failed", _whole),
-            number("dropped", "dropped", _whole, absent="-"),
-            Column("unlike", "difference", absent="none"),
+        columns(
+            "name: what",
+            "about: kind",
+            SIDE,
+            "count whole: done",
+            "failures whole: failed",
+            "dropped whole: dropped | -",
+            "unlike: difference | none",
         ),
         rows,
         note="Medians over the runs; a source over one whole crawl, a scenario over the measure phase. The "
         "number of operations of a scenario is a result: only failed and dropped operations are differences.",
         empty="No work was recorded.",
     )
-
-
-def _whole(value: float) -> str:
-    return f"{value:,.0f}"
 
 
 def sources(content: Row) -> Table:
@@ -141,7 +137,7 @@ def sources(content: Row) -> Table:
         "Crawl sources",
         content,
         "source",
-        (Column("source", "source"),),
+        columns("source"),
         {
             "count": "documents",
             "failures": "failures",
@@ -161,7 +157,7 @@ def disks(content: Row) -> Table:
         "Disks",
         content,
         "disk",
-        (Column("tier", "tier"), Column("host", "host"), Column("role", "role")),
+        columns("tier", "host", "role"),
         {
             "write_latency_mean_s": "write latency, mean",
             "write_latency_max_s": "max",
@@ -183,7 +179,7 @@ def cpus(content: Row) -> Table:
         "CPU",
         content,
         "cpu",
-        (Column("tier", "tier"), Column("host", "host")),
+        columns("tier", "host"),
         {"busy_mean_ratio": "busy, mean", "busy_max_ratio": "max"},
         note="Of the cores the tier may use, where its processes were watched; else of the whole machine.",
         empty="No CPU was measured.",
@@ -199,18 +195,18 @@ def judged(content: Row) -> Table:
     return Table(
         "judged",
         "Declared figures",
-        (
+        columns(
             FigureName("name", "figure"),
-            Column("call", "change"),  # early: a page may be too narrow for the rest
+            "call: change",  # early: a page may be too narrow for the rest
             MetricColumn("base", labels[0], numeric=True),
             MetricColumn("other", labels[1], numeric=True),
-            number("ratio", "ratio", units.times, absent=_NO_RATIO),
-            number("ci95", "95 % interval", units.interval, absent="none"),
-            Column("covers", "interval", absent="-"),
+            "ratio times: ratio | no ratio",
+            "ci95 interval: 95 % interval | none",
+            "covers: interval | -",
             number("margin_ratio", "equal within", _within),
-            number("floor_ratio", "A/A", units.times, absent="not known"),
-            number("p", "p, corrected", lambda p: f"{p:.2g}" if p >= 0.0001 else "< .0001", absent="-"),
-            *([Column("why_no_interval", "why no interval", absent="")] if answer else []),
+            "floor_ratio times: A/A | not known",
+            "p: p, corrected | -",
+            *(["why_no_interval text: why no interval |"] if answer else []),
         ),
         rows,
         note=f"{DECLARED[content['metrics_by']]} Medians of the runs; ratio: second side ÷ first. Intervals "
@@ -236,7 +232,7 @@ def bursts(content: Row) -> Table:
         "Bursts",
         content,
         "burst",
-        (Column("scenario", "scenario"),),
+        columns("scenario"),
         {
             "done": "done in a burst",
             "p50_s": "p50",
@@ -267,14 +263,14 @@ def capacity(content: Row) -> Table:
     return Table(
         "capacity",
         "Capacity",
-        (
-            Column("scenario", "scenario"),
-            Column(SIDE, "side"),
-            number("value", "highest throughput", units.per_second),
-            Column("how", "this is"),
-            Column("kept", "kept up with the offered load"),
-            number("ratio", "ratio", units.times, absent=""),
-            Column("why", "why no ratio"),
+        columns(
+            "scenario",
+            SIDE,
+            "value per_s: highest throughput",
+            "how: this is",
+            "kept: kept up with the offered load",
+            "ratio times: ratio |",
+            "why: why no ratio",
         ),
         rows,
         note="An open load shows the capacity only where the side does not keep up with it, a load of users "
@@ -301,7 +297,7 @@ def scenarios(content: Row) -> Table:
         "Scenarios",
         {**content, "changes": plain},
         "scenario",
-        (Column("scenario", "scenario"), Column("time", "latency is")),
+        columns("scenario", "time: latency is"),
         {"throughput_per_s": "throughput", "p50_s": "p50", "p95_s": "p95"},
         note="Over the measure phase. Response time counts from the intended start, service time from the "
         "actual one; response time is shown where both sides have it.",
@@ -327,11 +323,17 @@ def _beside(
     """
     rows = [row for row in content["changes"] if row["about"] == about]
     labels = content["base"]["label"], content["other"]["label"]
-    columns = (*keys, Column(SIDE, "side"), *(_figure(metric, words_) for metric, words_ in metrics.items()))
-    names = [column.key for column in keys]
+    shown = columns(*keys, SIDE, *(_figure(metric, words_) for metric, words_ in metrics.items()))
     reasons = _reasons(rows, metrics)
     answer = f"{note} Where there is no ratio: {'; '.join(reasons)}." if reasons else note
-    return Table(name, title, columns, list(_triples(rows, names, labels)), note=answer, empty=empty)
+    return Table(
+        name,
+        title,
+        shown,
+        list(_triples(rows, [column.key for column in keys], labels)),
+        note=answer,
+        empty=empty,
+    )
 
 
 def _triples(rows: Iterable[Row], names: Sequence[str], labels: tuple[str, str]) -> Iterator[Row]:
@@ -378,7 +380,7 @@ def confounders(content: Row) -> Table:
         "Other differences",
         content,
         rows,
-        Column("acts_on", "may affect", absent="no bottleneck"),
+        "acts_on: may affect | no bottleneck",
         note="A difference that may affect a bottleneck weakens the claim. Names of hosts, devices and "
         "folders are not compared.",
         empty="The manifests show no other difference.",
@@ -393,7 +395,7 @@ def _touched(row: Row) -> str | None:
 
 
 def _differences(
-    name: str, title: str, content: Row, value: Sequence[Row], *more: Column, note: str = "", empty: str = ""
+    name: str, title: str, content: Row, value: Sequence[Row], *more: str, note: str = "", empty: str = ""
 ) -> Table:
     labels = content["base"]["label"], content["other"]["label"]
     rows = [
@@ -406,15 +408,15 @@ def _differences(
         }
         for row in value
     ]
-    columns = (
-        Column("area", "area"),
-        Column("fact", "what"),
-        Column("where", "where"),
+    shown = columns(
+        "area",
+        "fact: what",
+        "where",
         Column("in_base", labels[0], absent="not recorded"),
         Column("in_other", labels[1], absent="not recorded"),
         *more,
     )
-    return Table(name, title, columns, rows, note=note, empty=empty)
+    return Table(name, title, shown, rows, note=note, empty=empty)
 
 
 def _unset(row: Row) -> str | None:
@@ -495,17 +497,17 @@ def efforts(content: Row) -> Table:
     return Table(
         "efforts",
         "CPU time per operation",
-        (
-            Column("tier", "tier"),
-            Column("unit", "for each"),
+        columns(
+            "tier",
+            "unit: for each",
             *(
                 number(side, content[side]["label"], units.seconds, absent=NOT_KNOWN)
                 for side in ("base", "other")
             ),
-            number("ratio", "ratio", units.times, absent="no ratio"),
-            number("ci95", "95 % interval", units.interval, absent="none"),
-            Column("load", "offered load"),
-            *([Column("why", "why not known", absent="")] if any(row["why"] for row in rows) else []),
+            "ratio times: ratio | no ratio",
+            "ci95 interval: 95 % interval | none",
+            "load: offered load",
+            *(["why: why not known |"] if any(row["why"] for row in rows) else []),
         ),
         rows,
         note="CPU time of the tier's processes in the measure phase, divided by succeeded operations; "
@@ -539,8 +541,8 @@ def cost(content: Row) -> Table:
     result = content["cost"]
     bought = [row for row in content["changes"] if row["about"] == "cost"]
     rows = list(_cost_rows(content, bought)) if any(result[name] for name in ("base", "other")) else []
-    columns = (
-        Column(SIDE, "side"),
+    shown = columns(
+        SIDE,
         _Money("per_month", "cost a month", absent=NOT_DECLARED, numeric=True),
         *(
             FigureColumn(
@@ -552,12 +554,12 @@ def cost(content: Row) -> Table:
             )
             for row in bought
         ),
-        Column("items", "made of"),
+        "items: made of",
     )
     note = "By the declared prices. Throughput over the measure phase, medians of the runs."
     reasons = dict.fromkeys(one for one in (result["why"], *(row["why"] for row in bought)) if one)
     why = f" Where there is no ratio: {'; '.join(reasons)}." if reasons else ""
-    return Table("cost", "Cost", columns, rows, note=note + why, empty=NO_PRICES)
+    return Table("cost", "Cost", shown, rows, note=note + why, empty=NO_PRICES)
 
 
 def _cost_rows(content: Row, bought: list[Row]) -> Iterator[dict[str, Any]]:
@@ -595,10 +597,10 @@ def what_if(content: Row) -> Iterator[Table]:
     yield Table(
         "what_if",
         f"What if: {other} predicted from {base} alone",
-        (
-            Column("scenario", "scenario"),
+        columns(
+            "scenario",
             number("base_per_s", f"measured in {base}", units.per_second),
-            number("predicted_per_s", "predicted", units.per_second),
+            "predicted_per_s: predicted",
             number("interval_per_s", "between", _range, absent="not known"),
             number("measured_per_s", f"measured in {other}", units.per_second),
             number("error_ratio", "prediction off by", _signed),

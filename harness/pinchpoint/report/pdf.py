@@ -19,7 +19,7 @@ from pinchpoint.report.cover import PLAIN, Cover
 from pinchpoint.report.drawn import charts_of
 from pinchpoint.report.html import template_file
 from pinchpoint.report.libraries import library
-from pinchpoint.report.tables import Column, Table
+from pinchpoint.report.tables import Table, columns
 from pinchpoint_collectors.common.counts import counted
 
 _HEADING = 110
@@ -117,8 +117,8 @@ def _content(brief: Brief, cover: Cover, first: list[Chart], rest: list[Chart]) 
 
 
 def _checks(brief: Brief) -> Table:
-    columns = (Column("name", "check"), Column("state", "result"), Column("message", "found"))
-    return Table("checks", "Checks", columns, [asdict(one) for one in brief.checks])
+    shown = columns("name: check", "state: result", "message: found")
+    return Table("checks", "Checks", shown, [asdict(one) for one in brief.checks])
 
 
 def _table(table: Table, room_pt: float = _ACROSS_PT) -> Mapping[str, Any]:

@@ -18,34 +18,34 @@ from pinchpoint.probe.figures import Figures, TrialMean, figures
 from pinchpoint.probe.in_run import probes_of
 from pinchpoint.probe.record import DeclaredDisk, Probe
 from pinchpoint.probe.verdict import ProbeVerdict
-from pinchpoint.report.tables import Column, Table, duration, number, rate, right_of
+from pinchpoint.report.tables import Column, Table, columns, number, right_of
 from pinchpoint.store.read import StoredRun
 from pinchpoint_collectors.common.counts import counted
 from pinchpoint_infra.catalogue import UnknownProfile, profile
 from pinchpoint_scenarios.storage_probe import Cell
 
-_RATES = (
-    rate("iops", "I/Os per second"),
-    number("bytes_per_s", "bytes per second", lambda value: units.of_metric("_bytes_per_s", value)),
+_RATES = columns(
+    "iops per_s: I/Os per second",
+    "bytes_per_s: bytes per second",
 )
-_LATENCIES = (
-    duration("mean_s", "mean latency"),
-    duration("p50_s", "p50"),
-    duration("p95_s", "p95"),
-    duration("p99_s", "p99"),
-    duration("p999_s", "p99.9"),
-    duration("max_s", "max"),
+_LATENCIES = columns(
+    "mean_s: mean latency",
+    "p50_s: p50",
+    "p95_s: p95",
+    "p99_s: p99",
+    "p999_s: p99.9",
+    "max_s: max",
 )
-_FAILED = Column("failed", "not measured", absent="")
+_FAILED = "failed: not measured |"
 
 
 def probes(run: StoredRun) -> Table:
     """What probes in a run measured: one row per cell and scenario."""
-    columns = (
-        Column("scenario", "scenario"),
-        Column("disk", "disk"),
-        Column("cell", "cell"),
-        number("trials", "repetitions"),
+    shown = columns(
+        "scenario",
+        "disk",
+        "cell",
+        "trials number: repetitions",
         *_RATES,
         *_LATENCIES,
         _FAILED,
@@ -65,8 +65,8 @@ def probes(run: StoredRun) -> Table:
     return Table(
         "probes",
         "Storage probes in this run",
-        columns,
-        [{column.key: row[column.key] for column in columns} for row in result],
+        shown,
+        [{column.key: row[column.key] for column in shown} for row in result],
         note="Measured while the other scenarios ran: what the disk had left, not its limit. Percentiles are "
         "over all repetitions. The folder probe-SCENARIO of the run has the verdict.",
         empty="",  # most runs probe nothing
@@ -87,15 +87,15 @@ def cells(found: Mapping[Cell, Figures], verdict: ProbeVerdict) -> Table:
     return Table(
         name="cells",
         title="Measurements",
-        columns=(
-            Column("workload", "workload"),
-            number("outstanding", "queue depth", absent="-"),
+        columns=columns(
+            "workload",
+            "outstanding number: queue depth | -",
             *_RATES,
             number(
                 "spread_ratio", "spread", lambda value: f"± {units.percent(value)}", absent="one repetition"
             ),
             *_LATENCIES,
-            Column("kind", "limited by", absent="not known"),
+            "kind: limited by | not known",
             _FAILED,
         ),
         rows=rows,
@@ -122,16 +122,16 @@ def grid_of_patterns(found: Mapping[Cell, Figures]) -> Table:
             f"{match[2]}_s": one.mean_s,
         }
     ways = [way for way in ("read", "write", "mix") if any(way in row for row in rows.values())]
-    columns = (
-        Column("pattern", "pattern"),
-        *(number(way, way, lambda value: units.of_metric("_bytes_per_s", value)) for way in ways),
-        *(rate(f"{way}_iops", f"{way} IOPS") for way in ways),
-        *(duration(f"{way}_s", f"{way} latency") for way in ways),
+    shown = columns(
+        "pattern",
+        *(f"{way} bytes_per_s" for way in ways),
+        *(f"{way}_iops per_s: {way} IOPS" for way in ways),
+        *(f"{way}_s: {way} latency" for way in ways),
     )
     return Table(
         "grid",
         "The grid of CrystalDiskMark",
-        columns,
+        shown,
         [{"pattern": pattern, **row} for pattern, row in rows.items()],
         note="Means over the repetitions. Q: outstanding I/Os, T: threads.",
         empty="",
@@ -162,19 +162,14 @@ def against_catalogue(probe: Probe, found: Mapping[Cell, Figures]) -> Table:
     return Table(
         "catalogue",
         "What was measured beside what is allowed",
-        (
-            Column("whose", "limit of"),
-            number("iops", "IOPS", lambda value: f"{value:,.0f}", absent="not known"),
-            number(
-                "bytes_per_s",
-                "bytes per second",
-                lambda value: units.of_metric("_bytes_per_s", value),
-                absent="not known",
-            ),
-            number("write_iops", "writes: IOPS", units.percent, absent="-"),
-            number("write_bytes", "writes: bytes", units.percent, absent="-"),
-            number("read_iops", "reads: IOPS", units.percent, absent="-"),
-            number("read_bytes", "reads: bytes", units.percent, absent="-"),
+        columns(
+            "whose: limit of",
+            "iops whole: IOPS | not known",
+            "bytes_per_s: bytes per second | not known",
+            "write_iops ratio: writes: IOPS | -",
+            "write_bytes ratio: writes: bytes | -",
+            "read_iops ratio: reads: IOPS | -",
+            "read_bytes ratio: reads: bytes | -",
         ),
         rows,
         note=f"The highest of all measurements, as a share of each limit: {most or 'nothing was measured'}. "
@@ -230,16 +225,16 @@ def workloads(verdict: ProbeVerdict, line_s: float) -> Table:
     return Table(
         name="workloads",
         title="What limits each workload",
-        columns=(
-            Column("workload", "workload"),
-            Column("kind", "limited by", absent="not known"),
-            Column("why", "at the highest queue depth"),
+        columns=columns(
+            "workload",
+            "kind: limited by | not known",
+            "why: at the highest queue depth",
             number("holds", f"max. queue depth under {line}", _up_to, absent="no latency"),
-            number("crossed", f"over {line} from", absent="never"),
-            Column("class", "load class", absent="-"),
-            Column("course", "over time", absent="too few repetitions"),
-            Column("outliers", "10 x slower", absent="-"),
-            Column("varied", "varied"),
+            f"crossed number: over {line} from | never",
+            "class: load class | -",
+            "course: over time | too few repetitions",
+            "outliers: 10 x slower | -",
+            "varied",
         ),
         rows=rows,
         note=f"{line}: mean latency. Queue depth: outstanding I/Os. Load classes: up to 8 very light, around "
@@ -252,11 +247,11 @@ def behaves_like(verdict: ProbeVerdict) -> Table:
     return Table(
         name="same_limits",
         title="Disk types with the same limits",
-        columns=(
-            Column("type", "type"),
-            Column("at", "at its"),
-            Column("words", "figures"),
-            Column("source", "source"),
+        columns=columns(
+            "type",
+            "at: at its",
+            "words: figures",
+            "source",
         ),
         rows=[{**one.to_json(), "type": one.type} for one in verdict.behaves_like],
         empty="None in the catalogue: no limit was found, or no disk type has these limits.",
@@ -384,8 +379,8 @@ def moved(comparison: ProbeComparison) -> Table:
     return Table(
         name="moved",
         title="Changed limits",
-        columns=(
-            Column("workload", "workload"),
+        columns=columns(
+            "workload",
             Column("base", comparison.labels[0]),
             Column("other", comparison.labels[1]),
         ),
@@ -402,14 +397,14 @@ def changes(comparison: ProbeComparison) -> Table:
     return Table(
         name="changes",
         title="Each cell",
-        columns=(
-            Column("cell", "cell"),
+        columns=columns(
+            "cell",
             number("base", comparison.labels[0]),
             number("other", comparison.labels[1]),
-            number("ratio", "ratio", units.times),
-            Column("ci95", "95 % interval", absent="too few repetitions"),
-            number("latency_ratio", "latency ratio", units.times),
-            Column("call", "change"),
+            "ratio times",
+            "ci95: 95 % interval | too few repetitions",
+            "latency_ratio times: latency ratio",
+            "call: change",
         ),
         rows=[_change(one) for one in comparison.changes],
     )

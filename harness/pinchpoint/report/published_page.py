@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pinchpoint.analysis.published_means import Published, Suspected
@@ -27,9 +26,8 @@ from pinchpoint.report.charts import (
     svg_of,
 )
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart
-from pinchpoint.report.tables import Column, Table, duration, number, rate, share
+from pinchpoint.report.tables import Table, columns
 
-_ABSENT = "not published"
 _MOST_DOUBTS = 3
 """On the first page; all are warnings further down."""
 _FIGURES: tuple[tuple[str, str, Axis], ...] = (
@@ -133,12 +131,12 @@ def _farms(findings: PublishedFindings) -> Table:
     return Table(
         "candidates",
         "Suspected resources",
-        (
-            Column("farm", "farm"),
-            Column("what", "resource"),
-            Column("hosts", "hosts"),
-            Column("measured", "published in full"),
-            Column("why", "why"),
+        columns(
+            "farm",
+            "what: resource",
+            "hosts",
+            "measured: published in full",
+            "why",
         ),
         rows,
         empty="No resource is suspected.",
@@ -149,12 +147,12 @@ def _conclusions(findings: PublishedFindings) -> Table:
     return Table(
         "conclusions",
         "The report's own conclusions",
-        (
-            Column("farm", "farm"),
-            Column("says", "conclusion"),
-            Column("supported", "borne out"),
-            Column("because", "because"),
-            Column("needs", "what it would need", absent="-"),
+        columns(
+            "farm",
+            "says: conclusion",
+            "supported: borne out",
+            "because",
+            "needs: what it would need | -",
         ),
         [
             {
@@ -174,15 +172,15 @@ def _sources(rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table(
         "sources",
         "Sources",
-        (
-            Column("source", "source"),
-            Column("farm", "farm"),
-            number("count", "documents", absent=_ABSENT),
-            Column("failed", "all failed"),
-            _published(duration("duration_s", "duration")),
-            _published(rate("rate_per_s", "rate")),
-            _published(rate("counted_per_s", "documents ÷ duration")),
-            _published(duration("latency_s", "repository latency")),
+        columns(
+            "source",
+            "farm",
+            "count number: documents | not published",
+            "failed: all failed",
+            "duration_s: duration | not published",
+            "rate_per_s: rate | not published",
+            "counted_per_s: documents ÷ duration | not published",
+            "latency_s: repository latency | not published",
         ),
         rows,
         empty="No source is published.",
@@ -193,16 +191,16 @@ def _disks(rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table(
         "disks",
         "Disks",
-        (
-            Column("farm", "farm"),
-            Column("tier", "tier"),
-            Column("host", "host"),
-            Column("role", "role"),
-            _published(duration("latency_s", "latency, mean")),
-            _published(duration("latency_max_s", "latency, max")),
-            _published(rate("iops", "IOPS, mean")),
-            _published(rate("iops_max", "IOPS, max")),
-            Column("type", "type", absent=_ABSENT),
+        columns(
+            "farm",
+            "tier",
+            "host",
+            "role",
+            "latency_s: latency, mean | not published",
+            "latency_max_s: latency, max | not published",
+            "iops per_s: IOPS, mean | not published",
+            "iops_max per_s: IOPS, max | not published",
+            "type: type | not published",
         ),
         rows,
         empty="No disk is published.",
@@ -213,11 +211,11 @@ def _cpus(rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table(
         "cpus",
         "CPU",
-        (
-            Column("farm", "farm"),
-            Column("tier", "tier"),
-            Column("host", "host"),
-            _published(share("busy_ratio", "busy, mean")),
+        columns(
+            "farm",
+            "tier",
+            "host",
+            "busy_ratio: busy, mean | not published",
         ),
         rows,
         empty="No CPU is published.",
@@ -228,14 +226,10 @@ def _doubts(findings: PublishedFindings) -> Table:
     return Table(
         "doubts",
         "What its own figures do not bear out",
-        (Column("number", "no."), Column("what", "what")),
+        columns("number text: no.", "what"),
         [{"number": number, "what": one} for number, one in enumerate(findings.doubts, 1)],
         empty="Its figures agree with each other.",
     )
-
-
-def _published(column: Column) -> Column:
-    return replace(column, absent=_ABSENT)
 
 
 def _bars(

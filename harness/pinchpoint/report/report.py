@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint.analysis.verdict import SCHEMA
-from pinchpoint.base import units, wording
+from pinchpoint.base import wording
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import Distribution, distributions
@@ -20,7 +20,7 @@ from pinchpoint.report.picture import MachineBox, picture
 from pinchpoint.report.probe import probes
 from pinchpoint.report.similarity import similarity
 from pinchpoint.report.statements import top_statements
-from pinchpoint.report.tables import Column, Section, Table, duration, number
+from pinchpoint.report.tables import Section, Table, columns
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.schema import VERDICT
 from pinchpoint_collectors.common.counts import counted
@@ -58,11 +58,11 @@ def waits(run: StoredRun, clock: TimeAxis) -> Table:
     return Table(
         "waits",
         "Top waits of the databases",
-        (
-            Column("host", "host"),
-            Column("wait", "sessions were"),
-            duration("time_s", "session time"),
-            number("ratio", "of active session time", units.percent, absent="-"),
+        columns(
+            "host",
+            "wait: sessions were",
+            "time_s: session time",
+            "ratio: of active session time | -",
         ),
         rows,
         note=note,

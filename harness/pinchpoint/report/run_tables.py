@@ -14,7 +14,7 @@ from pinchpoint.data.latency import operation_percentiles
 from pinchpoint.data.places import machine_id, name_of_machine
 from pinchpoint.data.recorded import over_operations, over_samples
 from pinchpoint.data.timeaxis import TimeAxis, day_and_time, shown_offset_s
-from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share, text
+from pinchpoint.report.tables import Column, Row, Table, columns, text
 from pinchpoint.report.verdict_tables import objectives, of_load, whole_phase
 from pinchpoint.store.read import StoredRun
 
@@ -97,16 +97,16 @@ def scenarios(manifest: Row, verdict: Row, words: Callable[[Row], str | None] = 
     return Table(
         "scenarios",
         "Scenarios",
-        (
-            Column("scenario", "scenario"),
-            rate("now_per_s", "rate"),
-            number("load", "offered", absent="-"),
-            duration("p50_s", "p50"),
-            duration("p95_s", "p95"),
-            duration("p99_s", "p99"),
-            share("error_ratio", "errors"),
-            number("dropped", "dropped", absent="-"),
-            *([Column("goals", "objectives", absent="none")] if goals else []),
+        columns(
+            "scenario",
+            "now_per_s: rate",
+            "load number: offered | -",
+            "p50_s: p50",
+            "p95_s: p95",
+            "p99_s: p99",
+            "error_ratio: errors",
+            "dropped number: dropped | -",
+            *(["goals: objectives | none"] if goals else []),
         ),
         rows,
         note=" ".join(_scenario_notes(rows)) + _warm_up_words(manifest.get("warm_up")),
@@ -167,26 +167,26 @@ def disks(manifest: Row, verdict: Row) -> Table:
         }
         for same in groups.values()
     ]
-    columns = [
-        Column("machine", "machine"),
-        Column("device", "disk", absent="not known"),
-        Column("roles", "used for"),
-        duration("write_latency_mean_s", "s/write, mean"),
-        duration("write_latency_max_s", "max"),
-        Column("limit", "limit", absent="-"),
-        duration("read_latency_mean_s", "s/read"),
-        duration("flush_latency_mean_s", "s/flush"),
-        rate("iops_mean", "IOPS, mean"),
-        rate("iops_max", "max"),
-    ]
-    if any(row.get("transfer_latency_mean_s") is not None for row in rows):
-        columns.insert(6, duration("transfer_latency_mean_s", "s/read or write"))
-    if any(row.get("why_not_measured") for row in rows):
-        columns.append(Column("why_not_measured", "why not measured", absent=""))
+    either = any(row.get("transfer_latency_mean_s") is not None for row in rows)
+    missing = any(row.get("why_not_measured") for row in rows)
+    shown = columns(
+        "machine",
+        "device: disk | not known",
+        "roles: used for",
+        "write_latency_mean_s: s/write, mean",
+        "write_latency_max_s: max",
+        "limit: limit | -",
+        *(["transfer_latency_mean_s: s/read or write"] if either else []),
+        "read_latency_mean_s: s/read",
+        "flush_latency_mean_s: s/flush",
+        "iops_mean per_s: IOPS, mean",
+        "iops_max per_s: max",
+        *(["why_not_measured: why not measured |"] if missing else []),
+    )
     return Table(
         "disks",
         "Disks",
-        columns,
+        shown,
         rows,
         note="Over the measure phase; means are weighted by the number of I/Os. Limits by role: SP is "
         "Microsoft's capacity planning for SharePoint Server, PAL the thresholds of the PAL tool, design a "
@@ -240,11 +240,11 @@ def cpus(manifest: Row, verdict: Row) -> Table:
     return Table(
         "cpus",
         "CPU",
-        (
-            Column("name", "machine, and its tiers"),
-            Column("of", "share of"),
-            number("busy_mean_ratio", "busy, mean", units.percent, absent="-"),
-            number("busy_max_ratio", "max", units.percent, absent="-"),
+        columns(
+            "name: machine, and its tiers",
+            "of: share of",
+            "busy_mean_ratio: busy, mean | -",
+            "busy_max_ratio: max | -",
         ),
         rows,
         note='Over the measure phase. A tier: its own processes; "-": none, or not measured.',
@@ -257,14 +257,14 @@ def operations(run: StoredRun, clock: TimeAxis) -> Table:
     return Table(
         "operations",
         "Operations and their stages",
-        (
-            Column("scenario", "scenario"),
-            Column("operation", "operation"),
-            number("count", "succeeded"),
-            duration("p50_s", "p50"),
-            duration("p95_s", "p95"),
-            duration("p99_s", "p99"),
-            duration("max_s", "slowest"),
+        columns(
+            "scenario",
+            "operation",
+            "count number: succeeded",
+            "p50_s: p50",
+            "p95_s: p95",
+            "p99_s: p99",
+            "max_s: slowest",
         ),
         operation_percentiles(run, clock.window),
         note="Service time over the measure phase. A name with a slash is a stage: timed, but no throughput.",
@@ -295,12 +295,12 @@ def errors(run: StoredRun, clock: TimeAxis) -> Table:
     return Table(
         "errors",
         "Errors, skipped and dropped operations",
-        (
-            Column("scenario", "scenario"),
-            Column("operation", "operation"),
-            Column("outcome", "outcome"),
-            number("count", "whole run"),
-            number("count_in_measure", "in the measure phase"),
+        columns(
+            "scenario",
+            "operation",
+            "outcome",
+            "count number: whole run",
+            "count_in_measure number: in the measure phase",
         ),
         rows,
         empty="Every operation succeeded." if run.operations.num_rows else "No operation was recorded.",
@@ -330,10 +330,10 @@ def replayed(run: StoredRun) -> Table:
     return Table(
         "replayed",
         "Captured and replayed",
-        (
-            Column("scenario", "scenario"),
-            Column("what", "statements"),
-            number("statements", "count"),
+        columns(
+            "scenario",
+            "what: statements",
+            "statements number: count",
         ),
         rows,
         note="Captured is executed and what was not executed; what failed was executed. From the warm-up on.",
@@ -381,13 +381,13 @@ def generators(run: StoredRun, clock: TimeAxis) -> Table:
     return Table(
         "generators",
         "Load generators",
-        (
-            Column("generator", "generator"),
-            share("cpu_mean", "CPU of one core, mean"),
-            share("cpu_max", "max"),
-            duration("loop_lag_max_s", "event loop delay, max"),
-            number("send_lag_max_s", "late start p99, worst second", units.seconds, absent=unscheduled),
-            number("started_ratio", "started of scheduled", units.percent, absent=unscheduled),
+        columns(
+            "generator",
+            "cpu_mean ratio: CPU of one core, mean",
+            "cpu_max ratio: max",
+            "loop_lag_max_s: event loop delay, max",
+            f"send_lag_max_s: late start p99, worst second | {unscheduled}",
+            f"started_ratio: started of scheduled | {unscheduled}",
         ),
         rows,
         empty="The load generators were not measured.",
@@ -404,14 +404,14 @@ def collectors(run: StoredRun, clock: TimeAxis) -> Table:
     return Table(
         "collectors",
         "Collectors and their cost",
-        (
-            Column("kind", "collector"),
-            Column("hosts", "hosts"),
-            duration("interval_s", "interval"),
-            number("readings", "readings"),
-            number("failed", "failed"),
-            duration("cpu_s", "CPU used"),
-            share("cost_ratio", "of one core"),
+        columns(
+            "kind: collector",
+            "hosts",
+            "interval_s: interval",
+            "readings number",
+            "failed number",
+            "cpu_s: CPU used",
+            "cost_ratio: of one core",
             *_far(rows),
         ),
         rows,
@@ -425,9 +425,9 @@ def _far(rows: Sequence[Row]) -> tuple[Column, ...]:
     """What only collectors of other machines report."""
     if not any(row.get("received_bytes") is not None for row in rows):
         return ()
-    return (
-        number("host_cpu_s", "CPU used there", units.seconds),
-        number("received_bytes", "received", units.bytes_),
+    return columns(
+        "host_cpu_s: CPU used there",
+        "received_bytes: received",
     )
 
 
@@ -442,12 +442,12 @@ def clocks(run: StoredRun) -> Table:
     return Table(
         "clocks",
         "Clocks of the hosts",
-        (
-            Column("host", "host"),
-            Column("kind", "collector"),
-            duration("clock_offset_s", "ahead of the load generator"),
-            duration("clock_error_s", "error at most"),
-            duration("spread_s", "drift during the run"),
+        columns(
+            "host",
+            "kind: collector",
+            "clock_offset_s: ahead of the load generator",
+            "clock_error_s: error at most",
+            "spread_s: drift during the run",
         ),
         rows,
         note="Sample times are corrected by this offset.",
@@ -476,14 +476,14 @@ def blind(run: StoredRun) -> Table:
     return Table(
         "blind",
         "Gaps in the measurement",
-        (
-            Column("host", "host"),
-            Column("kind", "collector"),
-            Column("from", "from (UTC)"),
-            Column("to", "to"),
-            duration("lasted_s", "for"),
-            number("missed", "readings missed"),
-            Column("why", "why"),
+        columns(
+            "host",
+            "kind: collector",
+            "from: from (UTC)",
+            "to",
+            "lasted_s: for",
+            "missed number: readings missed",
+            "why",
         ),
         rows,
         note="No values are filled in for these times.",
@@ -508,7 +508,7 @@ def incidents(run: StoredRun) -> Table:
     return Table(
         "incidents",
         "Events during the run",
-        (Column("time", "UTC"), Column("event", "event"), Column("details", "details")),
+        columns("time: UTC", "event", "details"),
         rows,
         empty="None.",
     )
@@ -537,12 +537,12 @@ def not_measured(run: StoredRun) -> Table:
     return Table(
         "not_measured",
         "Not measured",
-        (
-            Column("metric", "metric"),
-            Column("instance", "instance"),
-            Column("hosts", "hosts"),
-            Column("why", "why"),
-            Column("remedy", "remedy"),
+        columns(
+            "metric",
+            "instance",
+            "hosts",
+            "why",
+            "remedy",
         ),
         rows,
         empty="Every metric that the collectors can read was measured.",
@@ -567,14 +567,14 @@ def imports(run: StoredRun) -> Table:
     return Table(
         "imports",
         "Imported files",
-        (
-            Column("file", "file"),
-            Column("kind", "kind"),
-            Column("hosts", "hosts"),
-            Column("from", "from"),
-            Column("to", "to"),
-            number("samples", "samples"),
-            number("bytes", "size", units.bytes_),
+        columns(
+            "file",
+            "kind",
+            "hosts",
+            "from",
+            "to",
+            "samples number",
+            "bytes: size",
             Column("sha256", "SHA-256", lambda digest: f"{digest[:_DIGEST_DIGITS]}..."),
         ),
         rows,
@@ -591,22 +591,18 @@ def hosts(run: StoredRun) -> Table:
     return Table(
         "hosts",
         "Hosts",
-        (
-            Column("host", "host"),
-            Column("tier", "tier", absent="-"),
-            Column("hostname", "machine", absent="-"),
-            Column("cpu_model", "CPU", absent="not known"),
-            number("cores", "cores", absent="not known"),
-            Column("tier_cores", "cores of the tier", absent="all"),
-            number("memory_bytes", "memory", units.bytes_, absent="not known"),
-            Column("os", "operating system", absent="not known"),
-            Column("kernel", "kernel", absent="not known"),
-            Column("virtualisation", "virtualisation", absent="none found"),
-            *(
-                Column(key, title, absent="-")
-                for key, title in _PLACED.items()
-                if any(row.get(key) for row in rows)
-            ),
+        columns(
+            "host",
+            "tier: tier | -",
+            "hostname: machine | -",
+            "cpu_model: CPU | not known",
+            "cores number: cores | not known",
+            "tier_cores: cores of the tier | all",
+            "memory_bytes: memory | not known",
+            "os: operating system | not known",
+            "kernel: kernel | not known",
+            "virtualisation: virtualisation | none found",
+            *(f"{key}: {title} | -" for key, title in _PLACED.items() if any(row.get(key) for row in rows)),
         ),
         rows,
         empty="No collector described a host.",
@@ -627,17 +623,17 @@ def host_disks(run: StoredRun) -> Table:
     return Table(
         "host_disks",
         "Disk roles",
-        (
-            Column("host", "host"),
-            Column("role", "role"),
-            Column("given", "declared as", absent="-"),
-            Column("device", "device", absent="not known"),
-            Column("model", "model", absent="-"),
-            number("size_bytes", "size", units.bytes_, absent="-"),
-            Column("file_system", "file system", absent="-"),
-            Column("write_cache", "write cache", absent="-"),
-            Column("data_io", "data I/O is", absent="-"),
-            Column("why", "remark", absent=""),
+        columns(
+            "host",
+            "role",
+            "given: declared as | -",
+            "device: device | not known",
+            "model: model | -",
+            "size_bytes: size | -",
+            "file_system: file system | -",
+            "write_cache: write cache | -",
+            "data_io: data I/O is | -",
+            "why: remark |",
         ),
         _together(rows),
         empty="No disk has a role.",
@@ -663,7 +659,7 @@ def versions(run: StoredRun) -> Table:
     return Table(
         "versions",
         "Versions and settings",
-        (Column("what", "what"), Column("value", "version or setting")),
+        columns("what", "value: version or setting"),
         [
             *_flattened("", run.manifest.get("versions") or {}),
             *_flattened("", run.manifest.get("endpoints") or {}),
@@ -677,7 +673,7 @@ def content(run: StoredRun) -> Table:
     return Table(
         "content",
         "Content",
-        (Column("what", "what"), Column("value", "value")),
+        columns("what", "value"),
         list(_flattened("", run.manifest.get("content") or {})),
         empty="The farm was not filled by Pinchpoint.",
     )

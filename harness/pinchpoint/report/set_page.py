@@ -15,7 +15,7 @@ from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import BOTTLENECK, DO, HEADROOM, NEXT, NOT_SHOWN, TESTED
 from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, field, finished, layer, layered, svg_of
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
-from pinchpoint.report.tables import Column, Table, duration, number, rate, share
+from pinchpoint.report.tables import Column, Table, columns
 from pinchpoint.run.run_set import RunSet
 from pinchpoint_collectors.common.counts import counted
 
@@ -171,14 +171,14 @@ def _runs(runs: Sequence[Row]) -> Table:
     return Table(
         "runs",
         "Runs",
-        (
-            Column("folder", "farm"),
-            number("round", "round"),
-            Column("run", "run"),
-            Column("found", "bottleneck"),
-            Column("confidence", "confidence", absent="-"),
+        columns(
+            "folder: farm",
+            "round number",
+            "run",
+            "found: bottleneck",
+            "confidence: confidence | -",
             Column("headroom_ratio", "headroom", wording.headroom, "not known", numeric=True),
-            number("status", "exit status"),
+            "status number: exit status",
         ),
         rows,
         empty="No run was made.",
@@ -198,17 +198,17 @@ def _spread(figures: Sequence[Row]) -> Table:
     return Table(
         "spread",
         "Median, smallest and largest",
-        (
-            Column("folder", "farm"),
-            Column("scenario", "scenario"),
-            number("runs", "runs"),
-            rate("throughput_per_s", "throughput"),
-            rate("throughput_per_s_low", "smallest"),
-            rate("throughput_per_s_high", "largest"),
-            duration("p95_s", "p95"),
-            duration("p95_s_low", "smallest"),
-            duration("p95_s_high", "largest"),
-            share("error_ratio", "errors"),
+        columns(
+            "folder: farm",
+            "scenario",
+            "runs number",
+            "throughput_per_s: throughput",
+            "throughput_per_s_low per_s: smallest",
+            "throughput_per_s_high per_s: largest",
+            "p95_s: p95",
+            "p95_s_low s: smallest",
+            "p95_s_high s: largest",
+            "error_ratio: errors",
         ),
         rows,
         empty="No run has figures.",
@@ -220,7 +220,7 @@ def _compared(compared: Sequence[Row]) -> Table:
     return Table(
         "comparisons",
         "Comparisons",
-        (Column("sides", "farms"), Column("summary", "what was found")),
+        columns("sides: farms", "summary: what was found"),
         rows,
         note="Each has its own report: `pinchpoint report` its folder.",
         empty="",

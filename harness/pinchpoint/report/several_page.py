@@ -33,7 +33,7 @@ from pinchpoint.report.charts import (
 )
 from pinchpoint.report.comparison_tables import fact_value, fact_words, figure_name
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart
-from pinchpoint.report.tables import Column, Table, grid, number
+from pinchpoint.report.tables import Column, Table, columns, grid, number
 
 Row = Mapping[str, Any]
 _WIDTH, _HEIGHT = 460, 200
@@ -138,13 +138,13 @@ def _shown(metric: str, value: float | None) -> str:
 
 def _sides(comparison: SidesComparison) -> Table:
     probes = comparison.of == "probes"
-    columns = (
-        Column("label", "side"),
-        Column("found", "limited by" if probes else "bottleneck"),
-        *([Column("declared", "declared", absent="nothing")] if probes else []),
-        *([] if probes else [Column("confidence", "confidence", absent="-")]),
-        *([] if probes else [Column("following", "next bottleneck", absent="not known")]),
-        number("runs", "probes" if probes else "runs"),
+    shown = columns(
+        "label: side",
+        f"found: {'limited by' if probes else 'bottleneck'}",
+        *(["declared: declared | nothing"] if probes else []),
+        *([] if probes else ["confidence: confidence | -"]),
+        *([] if probes else ["following: next bottleneck | not known"]),
+        f"runs number: {comparison.of}",
     )
     rows = [
         {
@@ -157,7 +157,7 @@ def _sides(comparison: SidesComparison) -> Table:
         }
         for one in comparison.sides
     ]
-    return Table("sides", "Sides", columns, rows)
+    return Table("sides", "Sides", shown, rows)
 
 
 def _of_figure(comparison: SidesComparison, figure: SidesFigure, at: int) -> Table:
@@ -181,13 +181,13 @@ def _of_figure(comparison: SidesComparison, figure: SidesFigure, at: int) -> Tab
     return Table(
         f"figure-{at + 1}",
         wording.capitalised(_name(figure)),
-        (
-            Column("side", "side"),
-            number("median", "median"),
-            number("low", "smallest"),
-            number("high", "largest"),
-            number("ratio", "÷ best", absent="-"),
-            Column("standing", "result", absent="-"),
+        columns(
+            "side",
+            "median number",
+            "low number: smallest",
+            "high number: largest",
+            "ratio number: ÷ best | -",
+            "standing: result | -",
         ),
         rows,
         note=better,
@@ -255,10 +255,10 @@ def _matrix(comparison: SidesComparison, *, judged: bool) -> Table:
     return Table(
         "judged" if judged else "figures",
         "Judged figures" if judged else "Figures that were not judged",
-        (
-            Column("figure", "measurement" if comparison.of == "probes" else "figure"),
+        columns(
+            f"figure: {'measurement' if comparison.of == 'probes' else 'figure'}",
             *(number(f"side{at}", label) for at, label in enumerate(comparison.labels)),
-            *([Column("best", "best", absent="-")] if judged else []),
+            *(["best: best | -"] if judged else []),
         ),
         rows,
         note="Medians of each side's repetitions. Not distinguishable: the best median is not clearly better "
@@ -297,8 +297,8 @@ def _prices(comparison: SidesComparison) -> Iterator[Table]:
     yield Table(
         "prices",
         f"Highest throughput for {UNIT_OF_COST:g} {' or '.join(currencies)} a month",
-        (
-            Column("workload", "workload"),
+        columns(
+            "workload",
             *(number(f"side{at}", side.label, absent="no price") for at, side in enumerate(comparison.sides)),
         ),
         rows,
@@ -325,14 +325,14 @@ def _pairs(comparison: SidesComparison) -> Table:
     return Table(
         "pairs",
         "Every pair of sides",
-        (
-            Column("figure", "figure"),
-            Column("base", "first"),
-            Column("other", "second"),
-            number("ratio", "second ÷ first", units.times, absent="no ratio"),
-            number("ci95", "95 % interval", units.interval, absent="none"),
-            number("p", "p, corrected", lambda p: f"{p:.2g}" if p >= 0.0001 else "< .0001", absent="-"),
-            Column("call", "second is"),
+        columns(
+            "figure",
+            "base: first",
+            "other: second",
+            "ratio times: second ÷ first | no ratio",
+            "ci95 interval: 95 % interval | none",
+            "p: p, corrected | -",
+            "call: second is",
         ),
         rows[:_MOST_PAIRS],
         note=f"Holm's correction over all of these.{left}",
@@ -359,16 +359,16 @@ def _limits(comparison: SidesComparison) -> Table:
     return Table(
         "limits",
         "What limits each workload on each side",
-        (
-            Column("workload", "workload"),
-            Column("side", "side"),
-            Column("kind", "limited by", absent="not known"),
-            number("holds", f"max. queue depth under {line}", absent="no latency"),
-            Column("class", "load class", absent="-"),
-            number("crossed", f"over {line} from", absent="never"),
-            number("within", f"throughput under {line}", absent="none"),
-            number("most", "maximum", absent=units.NOT_MEASURED),
-            number("share", "share of it", units.percent, absent="-"),
+        columns(
+            "workload",
+            "side",
+            "kind: limited by | not known",
+            f"holds number: max. queue depth under {line} | no latency",
+            "class: load class | -",
+            f"crossed number: over {line} from | never",
+            f"within number: throughput under {line} | none",
+            "most number: maximum",
+            "share ratio: share of it | -",
         ),
         rows,
         note=f"{line}: mean latency. The throughput under it is the highest of all measured queue depths "
@@ -410,13 +410,13 @@ def _differences(comparison: SidesComparison) -> Table:
     return Table(
         "differences",
         f"Differences from {comparison.labels[0]}",
-        (
-            Column("side", "side"),
-            Column("what", "what"),
-            Column("where", "where", absent="-"),
+        columns(
+            "side",
+            "what",
+            "where: where | -",
             Column("first", comparison.labels[0], absent="not set"),
-            Column("other", "this side", absent="not set"),
-            Column("studied", "studied"),
+            "other: this side | not set",
+            "studied",
         ),
         rows,
         note="Other differences than the studied ones weaken what is said of a side.",

@@ -14,7 +14,7 @@ from pinchpoint.fit import replayed as of_sql
 from pinchpoint.fit import replayed as of_stores
 from pinchpoint.fit.rates import Rate
 from pinchpoint.plan.production import FIGURES
-from pinchpoint.report.tables import Column, Table, number, text
+from pinchpoint.report.tables import Table, columns, text
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import show
 
@@ -57,11 +57,11 @@ def similarity(run: StoredRun, clock: TimeAxis) -> Table:
     return Table(
         "similarity",
         "Production and this run",
-        (
-            Column("figure", "figure"),
-            number("production_shown", "production"),
-            number("replayed_shown", "this run"),
-            number("ratio", "ratio", units.times, absent="none"),
+        columns(
+            "figure",
+            "production_shown number: production",
+            "replayed_shown number: this run",
+            "ratio times: ratio | none",
         ),
         rows,
         note="What the plan was fitted to, and the same of the measure phase. What a server counts holds all "

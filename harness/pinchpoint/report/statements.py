@@ -8,7 +8,7 @@ from typing import Any
 from pinchpoint.base import units
 from pinchpoint.base.text import wrapped
 from pinchpoint.base.wording import capitalised
-from pinchpoint.report.tables import Column, Table, duration, number
+from pinchpoint.report.tables import Table, columns
 from pinchpoint.store.read import StoredRun
 
 MOST = 10
@@ -24,15 +24,15 @@ def top_statements(run: StoredRun) -> Table:
     return Table(
         "statements",
         "Top SQL statements",
-        (
-            Column("host", "host"),
-            Column("text", "statement"),
-            Column("database", "database", absent="-"),
-            duration("time_s", "time"),
-            number("ratio", "of all statements", units.percent, absent="-"),
-            number("calls", "calls"),
-            duration("mean_s", "per call"),
-            number("rows", "rows", absent="-"),
+        columns(
+            "host",
+            "text: statement",
+            "database: database | -",
+            "time_s: time",
+            "ratio: of all statements | -",
+            "calls number",
+            "mean_s: per call",
+            "rows number: rows | -",
         ),
         [row for server in servers for row in _rows(server)],
         note=" ".join(_notes(servers)),

@@ -97,26 +97,49 @@ class Section:
     tables: tuple[str, ...]
 
 
+_UNITS: Mapping[str, Callable[[Any], str]] = {
+    "bytes_per_s": lambda value: units.of_metric("_bytes_per_s", value),
+    "per_s": units.per_second,
+    "ratio": units.percent,
+    "bytes": units.bytes_,
+    "s": units.seconds,
+    "times": units.times,
+    "interval": units.interval,
+    "number": text,
+    "whole": lambda value: f"{value:,.0f}",
+    "p": lambda p: f"{p:.2g}" if p >= 0.0001 else "< .0001",
+}
+"""The ending of a key, or the word behind it -> how its figures are written; any other word: it has none."""
+
+
+def columns(*specs: str | Column) -> tuple[Column, ...]:
+    """Columns as ``"KEY [UNIT]: TITLE | ABSENT"``: the title is the key, the unit that of its ending.
+
+    ``"host"``, ``"p95_s: p95"``, ``"dropped number: dropped | -"``, ``"ratio times: ratio | none"``.
+    """
+    return tuple(one if isinstance(one, Column) else _column(one) for one in specs)
+
+
+def _column(spec: str) -> Column:
+    head, _, rest = spec.partition(": ")
+    key, _, unit = head.partition(" ")
+    title, bar, absent = rest.partition(" |")
+    unit = unit or next((one for one in _UNITS if f"_{key}".endswith(f"_{one}")), "")
+    show = _UNITS.get(unit)
+    return Column(
+        key,
+        title or key,
+        show or text,
+        absent.removeprefix(" ") if bar else units.NOT_MEASURED,
+        numeric=show is not None,
+    )
+
+
 def number(
     key: str, title: str, show: Callable[[Any], str] = text, absent: str = units.NOT_MEASURED
 ) -> Column:
-    """A column of figures."""
+    """A column of figures whose title is a user's, or which the table writes in its own way."""
     return Column(key, title, show, absent, numeric=True)
-
-
-def duration(key: str, title: str) -> Column:
-    """A column of seconds."""
-    return number(key, title, units.seconds)
-
-
-def rate(key: str, title: str) -> Column:
-    """A column of events per second."""
-    return number(key, title, units.per_second)
-
-
-def share(key: str, title: str) -> Column:
-    """A column of ratios, 0 to 1."""
-    return number(key, title, units.percent)
 
 
 def measured_s(manifest: Row) -> float | None:

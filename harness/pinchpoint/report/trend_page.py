@@ -9,7 +9,7 @@ from pinchpoint.base import units, wording
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, field, finished, layer, layered, svg_of
 from pinchpoint.report.document import PlainReport, ReportPart
-from pinchpoint.report.tables import Column, Table, share
+from pinchpoint.report.tables import Column, Table, columns
 from pinchpoint.report.trend import NOTHING, figure, lone_words, zero_words
 from pinchpoint.trend.trend import FigureTrend, Trend
 
@@ -54,11 +54,11 @@ def _changes(line: FigureTrend, number: int) -> Table:
     return Table(
         f"changes-{number}",
         "Changes of level",
-        (
-            Column("first", "from run"),
+        columns(
+            "first: from run",
             Column("started", "since", lambda stamp: str(day_and_time(stamp))),
-            Column("call", "change"),
-            share("ratio", "new level / old level"),
+            "call: change",
+            "ratio: new level / old level",
             Column("ci95", "95 % interval", _interval, "not known"),
         ),
         [asdict(one) for one in (*line.changes, *((line.drift,) if line.drift else ()))],

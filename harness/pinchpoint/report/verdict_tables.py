@@ -9,7 +9,7 @@ from pinchpoint.analysis.crawls import STAGES
 from pinchpoint.base import units, wording
 from pinchpoint.base.wording import capitalised
 from pinchpoint.data.timeaxis import day_and_time, zone_words
-from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share
+from pinchpoint.report.tables import Row, Table, columns
 
 _MET = {True: "met", False: "missed", None: None}
 
@@ -33,15 +33,15 @@ def levels(verdict: Row) -> Table:
     return Table(
         "levels",
         "Load levels",
-        (
-            Column("scenario", "scenario"),
-            number("level", "load"),
-            rate("throughput_per_s", "throughput"),
-            duration("service_p50_s", "service p50"),
-            duration("p95_s", "p95"),
-            share("error_ratio", "errors"),
-            number("dropped", "dropped", absent="-"),
-            Column("objectives", "objectives", absent="-"),
+        columns(
+            "scenario",
+            "level number: load",
+            "throughput_per_s: throughput",
+            "service_p50_s: service p50",
+            "p95_s: p95",
+            "error_ratio: errors",
+            "dropped number: dropped | -",
+            "objectives: objectives | -",
         ),
         rows,
         note=" ".join(level_words(verdict)) + " All else in this report is of the last level.",
@@ -81,12 +81,12 @@ def objectives(verdict: Row) -> Table:
     return Table(
         "objectives",
         "Objectives",
-        (
-            Column("scenario", "of" if any(row.get("figure") for row in rows) else "scenario"),
-            Column("objective", "objective"),
-            Column("measured", "measured"),
-            *([Column("holds", "up to what load")] if any(row.get("holds") for row in rows) else ()),
-            Column("result", "result"),
+        columns(
+            f"scenario: {'of' if any(row.get('figure') for row in rows) else 'scenario'}",
+            "objective",
+            "measured",
+            *(["holds: up to what load"] if any(row.get("holds") for row in rows) else []),
+            "result",
         ),
         rows,
         empty="The plan sets no objectives.",
@@ -106,19 +106,19 @@ def crawl(verdict: Row) -> Table:
     return Table(
         "crawl",
         "Crawl",
-        (
-            Column("source", "source"),
-            number("count", "documents"),
-            number("failures", "failures"),
-            number("skipped", "skipped"),
-            duration("duration_s", "duration"),
-            rate("rate_per_s", "rate"),
-            rate("rate_active_per_s", "rate while active"),
-            duration("repository_latency_s", "repository latency"),
-            duration("repository_latency_p50_s", "p50"),
-            duration("repository_latency_p95_s", "p95"),
-            number("bytes", "bytes", units.bytes_),
-            Column("complete", "complete"),
+        columns(
+            "source",
+            "count number: documents",
+            "failures number",
+            "skipped number",
+            "duration_s: duration",
+            "rate_per_s: rate",
+            "rate_active_per_s: rate while active",
+            "repository_latency_s: repository latency",
+            "repository_latency_p50_s: p50",
+            "repository_latency_p95_s: p95",
+            "bytes",
+            "complete",
         ),
         list(verdict.get("crawl") or ()),
         note="Rate = documents ÷ duration, over the whole crawl, warm-up included; rate while active = mean "
@@ -142,19 +142,19 @@ def bursts(verdict: Row) -> Table:
     return Table(
         "bursts",
         "Bursts",
-        (
-            Column("scenario", "scenario"),
-            number("number", "burst"),
-            duration("start_s", "starts after"),
-            duration("duration_s", "lasts"),
-            number("offered", "offered"),
-            number("done", "done"),
-            number("dropped", "dropped"),
-            duration("p50_s", "p50"),
-            duration("p99_s", "p99"),
-            number("backlog", "outstanding at its end"),
-            duration("calm_s", "p50 between bursts"),
-            number("recovery", "time to recover"),
+        columns(
+            "scenario",
+            "number: burst",
+            "start_s: starts after",
+            "duration_s: lasts",
+            "offered number",
+            "done number",
+            "dropped number",
+            "p50_s: p50",
+            "p99_s: p99",
+            "backlog number: outstanding at its end",
+            "calm_s: p50 between bursts",
+            "recovery number: time to recover",
         ),
         rows,
         note="Starts after: since the measure phase began, in whole seconds (in tens of seconds in runs over "
@@ -193,17 +193,17 @@ def writes(verdict: Row) -> Table:
     return Table(
         "writes",
         "Acknowledged writes, read back",
-        (
-            Column("scenario", "scenario"),
-            number("acknowledged", "acknowledged"),
-            Column("sample", "read back"),
-            number("records", "records"),
-            number("confirmed", "confirmed"),
-            number("missing", "missing"),
-            number("different", "different"),
-            number("expired", "expired"),
-            Column("examples", "lost records"),
-            Column("not_read", "why not all"),
+        columns(
+            "scenario",
+            "acknowledged number",
+            "sample: read back",
+            "records number",
+            "confirmed number",
+            "missing number",
+            "different number",
+            "expired number",
+            "examples: lost records",
+            "not_read: why not all",
         ),
         rows,
         note="After the load, each record's last acknowledged write was looked for. Missing: the record is "
@@ -237,13 +237,13 @@ def crawl_stages(verdict: Row) -> Table:
     return Table(
         "crawl_stages",
         "Time per document and stage, and busy workers",
-        (
-            Column("source", "source"),
-            *(duration(stage, _STAGE_TITLES.get(stage, stage)) for stage in there),
-            Column("waits_for", "most time for", absent="-"),
-            number("workers_busy", "busy"),
-            number("workers", "of at most"),
-            share("workers_busy_ratio", "pool full"),
+        columns(
+            "source",
+            *(f"{stage} s: {_STAGE_TITLES.get(stage, stage)}" for stage in there),
+            "waits_for: most time for | -",
+            "workers_busy number: busy",
+            "workers number: of at most",
+            "workers_busy_ratio: pool full",
         ),
         rows,
         note="All attempts of a stage ÷ documents. Busy: mean number of workers on a source while it was "
@@ -296,12 +296,12 @@ def crawl_log(verdict: Row) -> Table:
     return Table(
         "crawl_log",
         "Crawl log: failed items",
-        (
-            Column("source", "source"),
-            Column("failure", "failure"),
-            number("count", "items"),
-            Column("url", "first item", absent="in the crawl database"),
-            Column("message", "message", absent="none"),
+        columns(
+            "source",
+            "failure",
+            "count number: items",
+            "url: first item | in the crawl database",
+            "message: message | none",
         ),
         rows,
         note="With run --keep-data every item is in the crawl database: tables history and errors.",
@@ -324,13 +324,13 @@ def drift(verdict: Row) -> Table:
     return Table(
         "drift",
         "What changed over the soak",
-        (
-            Column("of", "of"),
-            Column("metric", "figure"),
-            number("first", "first tenth"),
-            number("last", "last tenth"),
-            share("change_ratio", "change"),
-            Column("trend", "trend"),
+        columns(
+            "of",
+            "metric: figure",
+            "first number: first tenth",
+            "last number: last tenth",
+            "change_ratio: change",
+            "trend",
         ),
         rows,
         note="A trend is named where the first and the last tenth of the time differ by 10 % or more and the "
@@ -344,16 +344,16 @@ def checkpoints(verdict: Row) -> Table:
     return Table(
         "checkpoints",
         "Database checkpoints",
-        (
-            Column("host", "host"),
-            Column("scenario", "scenario"),
-            number("timed", "timed"),
-            number("requested", "requested"),
-            share("written_ratio", "share of time"),
-            duration("p95_during_s", "p95 during"),
-            duration("p95_between_s", "p95 otherwise"),
-            rate("throughput_during_per_s", "throughput during"),
-            rate("throughput_between_per_s", "otherwise"),
+        columns(
+            "host",
+            "scenario",
+            "timed number",
+            "requested number",
+            "written_ratio: share of time",
+            "p95_during_s: p95 during",
+            "p95_between_s: p95 otherwise",
+            "throughput_during_per_s: throughput during",
+            "throughput_between_per_s: otherwise",
         ),
         list(verdict.get("checkpoints") or ()),
         note="Seconds in which the database wrote a checkpoint, compared with all other seconds; this shows "
@@ -377,13 +377,13 @@ def stores(verdict: Row) -> Table:
     return Table(
         "stores",
         "Databases and stores, as they report",
-        (
-            Column("host", "host"),
-            Column("of", "what"),
-            number("mean", "mean"),
-            number("max", "most"),
-            Column("metric", "metric"),
-            Column("instance", "of", absent=""),
+        columns(
+            "host",
+            "of: what",
+            "mean number",
+            "max number: most",
+            "metric",
+            "instance: of |",
         ),
         rows,
         note="Over the measure phase, read once a second from the store's own statistics.",
@@ -405,13 +405,13 @@ def advice(verdict: Row) -> Table:
     return Table(
         "advice",
         "Advice, the largest gain first",
-        (
-            Column("what", "what to do"),
-            number("gain", "gain", absent="not known"),
-            Column("limit_next", "next bottleneck", absent="not known"),
-            Column("assumes", "assuming"),
-            Column("set", "what-if", absent="-"),
-            Column("source", "source", absent="-"),
+        columns(
+            "what: what to do",
+            "gain number: gain | not known",
+            "limit_next: next bottleneck | not known",
+            "assumes: assuming",
+            "set: what-if | -",
+            "source: source | -",
         ),
         rows,
         note=" ".join(_outlook(verdict)),
@@ -435,14 +435,14 @@ def demand(verdict: Row) -> Table:
     return Table(
         "demand",
         "Demand of the load on each resource",
-        (
-            Column("of", "resource"),
-            share("used_ratio", "used"),
-            share("base_ratio", "without the load"),
-            number("each_s", "per operation", units.seconds),
-            Column("ceilings", "saturated at"),
-            number("levels", "load levels"),
-            Column("assumes", "assuming"),
+        columns(
+            "of: resource",
+            "used_ratio: used",
+            "base_ratio: without the load",
+            "each_s: per operation",
+            "ceilings: saturated at",
+            "levels number: load levels",
+            "assumes: assuming",
         ),
         rows,
         note="Use = use without the load + demand per operation x throughput; one load level cannot separate "
@@ -527,11 +527,11 @@ def considered(verdict: Row) -> Table:
     return Table(
         "considered",
         "What was considered",
-        (
-            Column("name", "resource"),
-            share("used_ratio", "used"),
-            *(Column(kind, title) for kind, title in wording.PROVES.items()),
-            Column("why", "why it is, or is not, the answer"),
+        columns(
+            "name: resource",
+            "used_ratio: used",
+            *(f"{kind}: {title}" for kind, title in wording.PROVES.items()),
+            "why: why it is, or is not, the answer",
         ),
         rows,
         note='"Calculated maximum fits": the throughput at which the resource would be saturated is that '
@@ -548,11 +548,11 @@ def periods(verdict: Row, offset_s: int = 0) -> Table:
     return Table(
         "periods",
         "Bottleneck over time",
-        (
-            Column("from", f"from ({zone_words(offset_s)})"),
-            Column("to", "to"),
-            Column("level", "load", absent="-"),
-            Column("what", "at its limit"),
+        columns(
+            f"from: from ({zone_words(offset_s)})",
+            "to",
+            "level: load | -",
+            "what: at its limit",
         ),
         rows if len(rows) > 1 else [],
         note="In parts of at least ten seconds, or by the levels of a load in steps."
@@ -616,14 +616,14 @@ def proof(verdict: Row) -> Table:
     return Table(
         "proof",
         "Causal test",
-        (
-            Column("what", "made slower"),
-            share("left", "remaining speed"),
-            share("predicted_ratio", "predicted"),
-            share("measured_ratio", "measured"),
-            Column("interval", "95 % interval"),
-            number("sensitivity", "sensitivity"),
-            Column("result", "result"),
+        columns(
+            "what: made slower",
+            "left ratio: remaining speed",
+            "predicted_ratio: predicted",
+            "measured_ratio: measured",
+            "interval text: 95 % interval",
+            "sensitivity number",
+            "result",
         ),
         [_proof_row(one) for one in tested],
         note=f"{capitalised(_answering(result))} of {scenario} while it was slower, as a share of what it was"
