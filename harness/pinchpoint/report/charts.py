@@ -227,6 +227,28 @@ def finished(chart: Spec, data: Datasets) -> Spec:
     return {**chart, "config": _CONFIG, "datasets": dict(data)}
 
 
+def drawn(name: str, title: str, chart: Spec, data: Datasets, legend: Iterable[LegendEntry] = ()) -> Chart:
+    """A chart with its picture."""
+    spec = finished(chart, data)
+    return Chart(name, title, spec, svg_of(spec), tuple(legend))
+
+
+ON_TOP: Mapping[str, Any] = {"title": None, "orient": "top"}
+"""A legend above the chart."""
+
+
+def coloured(key: str, names: Sequence[str], palette: Sequence[str] = PALETTE, **more: Any) -> Spec:
+    """The channel that gives each name a colour of its own."""
+    scale = {"domain": list(names), "range": palette[: len(names)]}
+    return field(f"{key}:N", scale=scale, **more)
+
+
+def beside_names(key: str, names: Sequence[str], **axis: Any) -> Spec:
+    """The channel of rows that have their names beside them, whole."""
+    wide = label_px(names)
+    return field(f"{key}:N", sort=names, axis={"title": None, "labelLimit": wide, "minExtent": wide, **axis})
+
+
 def decades(values: Sequence[float]) -> list[float]:
     """Ticks that enclose positive values: powers of ten, with 2 and 5 between them where these are few."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
@@ -242,18 +264,9 @@ def digits(value: float) -> float:
 
 def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
     """How long the operations of one scenario took, on a logarithmic axis."""
-    spec = _distribution(scenario, kinds)
-    return Chart(f"latency-{scenario}", f"Latency of {scenario}", spec, svg_of(spec))
-
-
-def _distribution(scenario: str, kinds: Sequence[Distribution]) -> Spec:
     data = Datasets()
     names = [f"{each.kind} time" for each in kinds]
-    colour = field(
-        "name:N",
-        scale={"domain": names, "range": PALETTE[: len(names)]},
-        legend={"title": None, "orient": "top", "symbolType": "stroke", "symbolStrokeWidth": 3},
-    )
+    colour = coloured("name", names, legend={**ON_TOP, "symbolType": "stroke", "symbolStrokeWidth": 3})
     bars, marks = _bins(names, kinds), _percentile_marks(names, kinds)
     edges = [edge for each in kinds for edge in each.bins]
     ticks = decades([edge.from_s for edge in edges] + [edge.to_s for edge in edges])
@@ -303,7 +316,7 @@ def _distribution(scenario: str, kinds: Sequence[Distribution]) -> Spec:
             color="#333",
         ),
     ]
-    return finished(layered(layers, 460, 170), data)
+    return drawn(f"latency-{scenario}", f"Latency of {scenario}", layered(layers, 460, 170), data)
 
 
 def _bins(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str, Any]]:
@@ -354,8 +367,7 @@ def burst_chart(scenario: str, bursts: Sequence[Burst]) -> Chart:
         "vconcat": [_times(data, bursts), _counts(data, bursts)],
         "resolve": {"scale": {"color": "independent"}},
     }
-    spec = finished(both, data)
-    return Chart(f"bursts-{scenario}", f"Bursts of {scenario}", spec, svg_of(spec))
+    return drawn(f"bursts-{scenario}", f"Bursts of {scenario}", both, data)
 
 
 def _times(data: Datasets, bursts: Sequence[Burst]) -> Spec:
@@ -368,13 +380,15 @@ def _times(data: Datasets, bursts: Sequence[Burst]) -> Spec:
         scale={"type": "log", "nice": False},
         axis={"title": "seconds (logarithmic)", "labelExpr": SECONDS, "values": ticks},
     )
-    return _by_burst(data, rows, y, _colour(_TIMES, PALETTE), "latency", _TIMES_HEIGHT)
+    return _by_burst(data, rows, y, coloured("name", [*_TIMES], legend=ON_TOP), "latency", _TIMES_HEIGHT)
 
 
 def _counts(data: Datasets, bursts: Sequence[Burst]) -> Spec:
     rows = _rows(bursts, _COUNTS, lambda count: f"{count:,.0f}")
     y = field("value:Q", axis={"title": "operations", "tickCount": 4})
-    return _by_burst(data, rows, y, _colour(_COUNTS, PALETTE[3:]), "operations", _COUNTS_HEIGHT)
+    return _by_burst(
+        data, rows, y, coloured("name", [*_COUNTS], PALETTE[3:], legend=ON_TOP), "operations", _COUNTS_HEIGHT
+    )
 
 
 def _by_burst(data: Datasets, rows: Rows, y: Spec, colour: Spec, title: str, height: int) -> Spec:
@@ -401,11 +415,6 @@ def _rows(
             else:
                 rows.append({"number": number, "name": name, "value": None})
     return rows
-
-
-def _colour(kinds: Mapping[str, str], palette: Sequence[str]) -> Spec:
-    scale = {"domain": list(kinds), "range": palette[: len(kinds)]}
-    return field("name:N", scale=scale, legend={"title": None, "orient": "top"})
 
 
 def level_charts(levels: Sequence[Mapping[str, Any]], knee: float | None) -> list[Chart]:
@@ -449,9 +458,7 @@ def _level_chart(
     encoding = {
         "x": field("load:Q", axis={"title": unit, "tickCount": 5}, scale={"zero": True}),
         "y": field(f"{key}:Q", scale=scale, axis=y_axis),
-        "color": field(
-            "name:N", legend=None, scale={"domain": list(colours), "range": list(colours.values())}
-        ),
+        "color": coloured("name", [*colours], [*colours.values()], legend=None),
     }
     tips = [field("shown:N", title="load"), field("value:N", title=title)]
     named = data.named([{**row, "value": SHOW[axis](row[key])} for row in rows])
@@ -464,5 +471,4 @@ def _level_chart(
         at_knee = data.named([{"load": knee}])
         layers.insert(0, layer(at_knee, "rule", {"x": field("load:Q")}, color=LIMIT, strokeDash=[6, 4]))
         legend.append(LegendEntry("throughput stops following the load", LIMIT, "limit"))
-    spec = finished(layered(layers, 310, 130), data)
-    return Chart(f"levels-{key}", title, spec, svg_of(spec), tuple(legend))
+    return drawn(f"levels-{key}", title, layered(layers, 310, 130), data, legend)

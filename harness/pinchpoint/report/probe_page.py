@@ -22,14 +22,14 @@ from pinchpoint.report.charts import (
     Chart,
     Datasets,
     Spec,
+    beside_names,
+    coloured,
+    drawn,
     end,
     field,
-    finished,
-    label_px,
     layer,
     layered,
     over_depth,
-    svg_of,
 )
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
 from pinchpoint.report.ratio_chart import ratio_chart
@@ -190,8 +190,7 @@ def throughput(value: FiguresByCell) -> Chart | None:
     rows = [_whiskers(cell.name, value[cell]) for cell in cells]
     data = Datasets()
     named, names = data.named(rows), [cell.name for cell in cells]
-    wide = label_px(names)
-    y = field("name:N", sort=names, axis={"title": None, "labelLimit": wide, "minExtent": wide})
+    y = beside_names("name", names)
     mean = field("mean:Q", axis={"title": "bytes per second", "format": "~s", "tickCount": 6})
     layers = [
         layer(named, "bar", {"x": mean, "y": y}, color=PALETTE[0]),
@@ -291,8 +290,7 @@ def _rate_and_latency(
 
 def _colour(names: Sequence[str]) -> Spec:
     shown = list(names)[: len(PALETTE)]
-    scale = {"domain": shown, "range": PALETTE[: len(shown)]}
-    return field("name:N", scale=scale, sort=shown, legend={"title": None, "labelLimit": 220})
+    return coloured("name", shown, sort=shown, legend={"title": None, "labelLimit": 220})
 
 
 def _point(name: str, cell: Cell, one: Figures) -> dict[str, Any]:
@@ -318,8 +316,7 @@ def _bytes(value: FiguresByCell, cell: Cell) -> float:
 
 
 def _drawn(name: str, title: str, chart: Spec, data: Datasets) -> Chart:
-    spec = finished({**chart, "padding": MARGIN}, data)
-    return Chart(name, title, spec, svg_of(spec))
+    return drawn(name, title, {**chart, "padding": MARGIN}, data)
 
 
 def ratios(comparison: ProbeComparison) -> Chart | None:

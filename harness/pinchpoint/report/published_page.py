@@ -14,16 +14,16 @@ from pinchpoint.published.text import OUTCOMES
 from pinchpoint.report.brief import BOTTLENECK, DECIDED, DO, NOT_SHOWN, TESTED
 from pinchpoint.report.charts import (
     LABELS,
-    PALETTE,
+    ON_TOP,
     SHOW,
     Chart,
     Datasets,
+    coloured,
+    drawn,
     field,
-    finished,
     label_px,
     layer,
     layered,
-    svg_of,
 )
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart
 from pinchpoint.report.tables import Table, columns
@@ -243,13 +243,8 @@ def _bars(
         "x": field("value:Q", axis={"title": None, "labelExpr": LABELS[axis], "tickCount": 5}),
         "y": field("source:N", sort=None, axis={"title": None, "labelLimit": wide, "minExtent": wide}),
         "yOffset": field("farm:N"),
-        "color": field(
-            "farm:N",
-            scale={"domain": farms, "range": PALETTE[: len(farms)]},
-            legend={"title": None, "orient": "top"},
-        ),
+        "color": coloured("farm", farms, legend=ON_TOP),
     }
     words = {**bars, "text": field("shown:N"), "color": {"value": "#444"}}
     layers = [layer(shown, "bar", bars), layer(shown, "text", words, align="left", dx=4, fontSize=10)]
-    spec = finished(layered(layers, 460, 36 * len({row["source"] for row in rows})), data)
-    return Chart(name, title, spec, svg_of(spec))
+    return drawn(name, title, layered(layers, 460, 36 * len({row["source"] for row in rows})), data)

@@ -7,16 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pinchpoint.report.charts import (
+    ON_TOP,
     Chart,
     Datasets,
     Spec,
+    beside_names,
+    coloured,
+    drawn,
     end,
     field,
-    finished,
-    label_px,
     layer,
     layered,
-    svg_of,
 )
 
 CALLS: Mapping[str, str] = {
@@ -42,9 +43,7 @@ def ratio_chart(base: str, other: str, changes: Iterable[Mapping[str, Any]]) -> 
     if not rows:
         return None
     rows.sort(key=lambda row: (not row["declared"], row["call"] not in _CLEAR, -abs(math.log(row["ratio"]))))
-    title = f"{other} ÷ {base}"
-    spec = _ratios(rows)
-    return Chart("ratios", title, spec, svg_of(spec))
+    return _ratios(f"{other} ÷ {base}", rows)
 
 
 def _ratio_row(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,17 +61,11 @@ def _ratio_row(one: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ratios(rows: Sequence[Mapping[str, Any]]) -> Spec:
+def _ratios(title: str, rows: Sequence[Mapping[str, Any]]) -> Chart:
     data = Datasets()
-    names = [row["name"] for row in rows]
-    wide = label_px(names)
     ends = [row[key] for row in rows for key in ("low", "high", "same_low", "same_high")]
     domain = [min(*ends, 0.9) / 1.05, max(*ends, 1.1) * 1.05]
-    y = field(
-        "name:N",
-        sort=names,
-        axis={"title": None, "labelLimit": wide, "minExtent": wide, "ticks": False},
-    )
+    y = beside_names("name", [row["name"] for row in rows], ticks=False)
     scale = {"type": "log", "domain": domain, "nice": False}
     axis = {"title": "ratio (logarithmic)", "values": _ticks(*domain), "format": "~g", "grid": True}
 
@@ -80,28 +73,20 @@ def _ratios(rows: Sequence[Mapping[str, Any]]) -> Spec:
         return field(f"{key}:Q", scale=scale, axis=axis)
 
     calls = [call for call in CALLS if any(row["call"] == call for row in rows)]
-    colour = field(
-        "call:N",
-        scale={"domain": calls, "range": [CALLS[call] for call in calls]},
-        legend={"title": None, "orient": "top", "symbolType": "square", "columnPadding": 36},
-    )
-    shape = field(
-        "call:N",
-        scale={"domain": calls, "range": [_SHAPES[list(CALLS).index(call)] for call in calls]},
-        legend=None,
-    )
+    colours, shapes = [CALLS[call] for call in calls], [_SHAPES[list(CALLS).index(call)] for call in calls]
+    colour = coloured("call", calls, colours, legend={**ON_TOP, "symbolType": "square", "columnPadding": 36})
     named = data.named(rows)
     same = {"x": x("same_low"), "x2": end("same_high"), "y": y}
     declared = {"transform": [{"filter": "datum.declared"}]}
     interval = {"x": x("low"), "x2": end("high"), "y": y, "color": colour}
-    point = {"x": x("ratio"), "y": y, "color": colour, "shape": shape}
+    point = {"x": x("ratio"), "y": y, "color": colour, "shape": coloured("call", calls, shapes, legend=None)}
     layers = [
         {**layer(named, "bar", same, color="#e8e8e8", height=_ROW - 4), **declared},
         layer(data.named([{"one": 1}]), "rule", {"x": x("one")}, color="#777"),
         layer(named, "rule", interval, strokeWidth=2),
         layer(named, "point", point, filled=True, size=70, opacity=1),
     ]
-    return finished(layered(layers, _WIDTH, _ROW * len(rows)), data)
+    return drawn("ratios", title, layered(layers, _WIDTH, _ROW * len(rows)), data)
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -13,7 +13,18 @@ from pinchpoint.base import units, wording
 from pinchpoint.comparison import saved, several
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import BOTTLENECK, DO, HEADROOM, NEXT, NOT_SHOWN, TESTED
-from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, field, finished, layer, layered, svg_of
+from pinchpoint.report.charts import (
+    LABELS,
+    ON_TOP,
+    PALETTE,
+    Chart,
+    Datasets,
+    coloured,
+    drawn,
+    field,
+    layer,
+    layered,
+)
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
 from pinchpoint.report.tables import Column, Table, columns
 from pinchpoint.run.run_set import RunSet
@@ -253,16 +264,10 @@ def _chart(plot: Plot) -> Chart:
     rows = data.named(
         [{"farm": line.name, "round": x, "value": y} for line in plot.lines for x, y in line.points]
     )
-    colours = [PALETTE[at % len(PALETTE)] for at in range(len(names))]
     encoding = {
         "x": field("round:O", axis={"title": "round", "labelAngle": 0}),
         "y": field("value:Q", axis={"title": None, "labelExpr": LABELS["rate"], "tickCount": 4}),
-        "color": field(
-            "farm:N",
-            scale={"domain": names, "range": colours},
-            legend={"title": None, "orient": "top"},
-        ),
+        "color": coloured("farm", names, PALETTE * len(names), legend=ON_TOP),
     }
     layers = [layer(rows, "line", encoding), layer(rows, "point", encoding, filled=True)]
-    spec = finished(layered(layers, 460, 150), data)
-    return Chart(plot.name, plot.title, spec, svg_of(spec))
+    return drawn(plot.name, plot.title, layered(layers, 460, 150), data)

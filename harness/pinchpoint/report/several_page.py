@@ -15,21 +15,23 @@ from pinchpoint.probe import words
 from pinchpoint.report.brief import NOT_SHOWN
 from pinchpoint.report.charts import (
     LABELS,
+    ON_TOP,
     PALETTE,
     SECONDS,
     Chart,
     Datasets,
     Spec,
+    beside_names,
+    coloured,
     decades,
+    drawn,
     drawn_names,
     field,
-    finished,
     label_px,
     layer,
     layered,
     line_and_points,
     over_depth,
-    svg_of,
 )
 from pinchpoint.report.comparison_tables import fact_value, fact_words, figure_name
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart
@@ -442,12 +444,8 @@ def _labels(metric: str) -> str:
 
 
 def _colour(labels: Sequence[str]) -> Spec:
-    return field(
-        "side:N",
-        scale={"domain": labels, "range": _ORDER_COLOURS[: len(labels)]},
-        sort=labels,
-        legend={"title": None, "orient": "top", "columns": 3, "columnPadding": 40, "labelLimit": 0},
-    )
+    legend = {**ON_TOP, "columns": 3, "columnPadding": 40, "labelLimit": 0}
+    return coloured("side", labels, _ORDER_COLOURS, sort=labels, legend=legend)
 
 
 def _dots(comparison: SidesComparison, figure: SidesFigure, at: int) -> Chart:
@@ -482,8 +480,8 @@ def _dots(comparison: SidesComparison, figure: SidesFigure, at: int) -> Chart:
         layer(data.named(runs), "point", encoding, color="#222", size=22, filled=True),
         layer(medians, "text", encoding | beyond, align="left", dx=8, fontSize=10),
     ]
-    spec = finished(layered(layers, _WIDTH, 26 * len(comparison.sides)), data)
-    return Chart(f"figure-{at + 1}", wording.capitalised(_name(figure)), spec, svg_of(spec))
+    rows = layered(layers, _WIDTH, 26 * len(comparison.sides))
+    return drawn(f"figure-{at + 1}", wording.capitalised(_name(figure)), rows, data)
 
 
 def _trials(comparison: SidesComparison) -> Iterator[Chart]:
@@ -517,9 +515,8 @@ def _trials(comparison: SidesComparison) -> Iterator[Chart]:
             ),
             "color": _colour(drawn_names(comparison.labels)),
         }
-        lines = line_and_points(data.named(rows), encoding)
-        spec = finished(layered(lines, _WIDTH, _HEIGHT), data)
-        yield Chart(f"repetitions-{at}", f"{one.name}: each repetition", spec, svg_of(spec))
+        lines = layered(line_and_points(data.named(rows), encoding), _WIDTH, _HEIGHT)
+        yield drawn(f"repetitions-{at}", f"{one.name}: each repetition", lines, data)
 
 
 def _bars_of(comparison: SidesComparison, metric: str) -> Chart | None:
@@ -545,11 +542,10 @@ def _bars_of(comparison: SidesComparison, metric: str) -> Chart | None:
     ]
     values = [value for name in shown for value in best[name].values()]
     low, *_, high = decades(values)
-    wide = label_px(shown)
     ticks = {"labelExpr": _labels(metric), "values": decades(values), "labelOverlap": True}
     shared = {
         "x": field("value:Q", scale={"type": "log", "domain": [low, high]}, axis={"title": None, **ticks}),
-        "y": field("workload:N", sort=shown, axis={"title": None, "labelLimit": wide, "minExtent": wide}),
+        "y": beside_names("workload", shown),
         "yOffset": field("side:N", sort=drawn_names(comparison.labels)),
     }
     best_rates = data.named(rows)
@@ -560,9 +556,9 @@ def _bars_of(comparison: SidesComparison, metric: str) -> Chart | None:
         layer(best_rates, "text", labels, align="left", dx=8, fontSize=10),
     ]
     height = max(16 * len(comparison.sides) * len(shown), 60)
-    spec = finished(layered(layers, _WIDTH, height), data)
     what = "throughput" if metric == "bytes_per_s" else "IOPS"
-    return Chart(what.lower(), f"Highest {what} of each workload (logarithmic)", spec, svg_of(spec))
+    title = f"Highest {what} of each workload (logarithmic)"
+    return drawn(what.lower(), title, layered(layers, _WIDTH, height), data)
 
 
 _RATES_OF = ("iops", "bytes_per_s")
@@ -593,9 +589,8 @@ def _curves(comparison: SidesComparison) -> Iterator[Chart]:
                 title="mean latency", labels=SECONDS, size=size, line_s=comparison.line_s,
             ),
         ]  # fmt: skip
-        spec = finished({"vconcat": both}, data)
         title = f"{workload}: {what} and latency by queue depth; red: {units.seconds(comparison.line_s)}"
-        yield Chart(f"outstanding-{at}", title, spec, svg_of(spec))
+        yield drawn(f"outstanding-{at}", title, {"vconcat": both}, data)
 
 
 def _by_depth(comparison: SidesComparison, cells: Sequence[SidesFigure]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pinchpoint.base import units, wording
 from pinchpoint.data.timeaxis import day_and_time
-from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, field, finished, layer, layered, svg_of
+from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, drawn, field, layer, layered
 from pinchpoint.report.document import PlainReport, ReportPart
 from pinchpoint.report.tables import Column, Table, columns
 from pinchpoint.report.trend import NOTHING, figure, lone_words, zero_words
@@ -93,9 +93,8 @@ def chart(line: FigureTrend) -> Chart:
     if line.changes:
         changes = data.named([{"at": one.started} for one in line.changes])
         layers.append(layer(changes, "rule", {"x": field("at:T")}, strokeDash=[4, 3], color="#666"))
-    spec = finished(layered(layers, 760, 180), data)
     name = "-".join((line.key.farm, line.key.about, line.key.metric))
-    return Chart(name, wording.capitalised(figure(line.key)), spec, svg_of(spec))
+    return drawn(name, wording.capitalised(figure(line.key)), layered(layers, 760, 180), data)
 
 
 def _level(line: FigureTrend, place: int) -> float:
