@@ -82,11 +82,35 @@ def shortened(text: str, letters: int) -> str:
     return f"{cut[: cut.rfind(' ')] if ' ' in cut[letters // 2 :] else cut}…"
 
 
-def columns(wanted: Sequence[float], least: Sequence[float], room: float) -> list[float]:
-    """Widths of columns: what each needs for its longest word, and a share of the rest."""
-    if sum(wanted) <= room:
-        return [width + (room - sum(wanted)) / len(wanted) for width in wanted]
-    needed = [min(width, room / len(least)) for width in least]
+def widths(
+    texts: Sequence[Sequence[str]],
+    size_pt: float,
+    room_pt: float,
+    *,
+    edge_pt: float,
+    wider: float = 1.0,
+    longest: int | None = None,
+    most_pt: float = float("inf"),
+    filled: bool = True,
+) -> list[float]:
+    """Widths of columns: what each needs for its longest word, and a share of the rest.
+
+    Args:
+        texts: of each column.
+        size_pt: of the letters.
+        room_pt: what there is for all columns.
+        edge_pt: left and right of a column's text together.
+        wider: how much wider the letters are, where they are bold.
+        longest: a word of more letters may be broken there.
+        most_pt: no text needs more.
+        filled: whether all of the room is used.
+    """
+    wanted = [min(max(wide(text, size_pt) for text in column) * wider, most_pt) + edge_pt for column in texts]
+    if sum(wanted) <= room_pt:
+        return [width + filled * (room_pt - sum(wanted)) / len(wanted) for width in wanted]
+    words = [[word[:longest] for text in column for word in text.split() or [""]] for column in texts]
+    least = [max(wide(word, size_pt) for word in column) * wider + edge_pt for column in words]
+    needed = [min(width, room_pt / len(least)) for width in least]
     more = [max(0.0, width - need) for width, need in zip(wanted, needed, strict=True)]
-    share = (room - sum(needed)) / sum(more)
+    share = (room_pt - sum(needed)) / sum(more)
     return [need + share * extra for need, extra in zip(needed, more, strict=True)]

@@ -123,31 +123,30 @@ def _checks(brief: Brief) -> Table:
 
 def _table(table: Table, room_pt: float = _ACROSS_PT) -> Mapping[str, Any]:
     size = 7.0 if len(table.columns) > _MOST_COLUMNS else 8.0
-    rows = [[_text(cell) for cell in row] for row in table.cells()[:_MOST_ROWS]]
+    cells = table.cells()[:_MOST_ROWS]
+    heads = [column.title for column in table.columns]
+    rows = [[_text(cell) for cell in row] for row in cells]
     more = len(table.rows) - len(rows)
     note = (
         f"In the workbook (--format xlsx): {counted(more, 'more row')}. {table.note}" if more else table.note
     )
     return {
         "title": _text(table.title),
-        "heads": [_text(column.title) for column in table.columns],
+        "heads": [_text(head) for head in heads],
         "right": [column.numeric for column in table.columns],
-        "widths": _widths(table, room_pt, size),
+        "widths": fit.widths(
+            [*zip(heads, *cells, strict=True)],
+            size,
+            room_pt,
+            edge_pt=9,
+            longest=_LONGEST,
+            most_pt=_WIDEST_PT,
+            filled=False,
+        ),
         "size": size,
         "rows": rows,
         "note": _text(note),
     }
-
-
-def _widths(table: Table, room_pt: float, size_pt: float) -> list[float]:
-    """Points of each column: what its longest word needs, and a share of the rest."""
-    texts = [
-        [column.title, *(column.cell(row) for row in table.rows[:_MOST_ROWS])] for column in table.columns
-    ]
-    words = [[word[:_LONGEST] for text in column for word in text.split() or [""]] for column in texts]
-    wanted = [min(max(fit.wide(text, size_pt) for text in column), _WIDEST_PT) + 9 for column in texts]
-    least = [max(fit.wide(word, size_pt) for word in column) + 9 for column in words]
-    return [min(width, want) for width, want in zip(fit.columns(wanted, least, room_pt), wanted, strict=True)]
 
 
 def _chart(chart: Chart) -> Mapping[str, Any]:

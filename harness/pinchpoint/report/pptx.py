@@ -57,6 +57,9 @@ _STAMP = re.compile(rb"(<dcterms:(?:created|modified)[^>]*>)[^<]*(<)")
 
 Box = tuple[float, float, float, float]
 """Left, top, width, height in points."""
+_WIDE, _TALL = _WIDTH - 2 * _EDGE, _HEIGHT - _TOP - _EDGE
+_PAGE: Box = (_EDGE, _TOP, _WIDE, _TALL)
+"""What a slide has below its title."""
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
@@ -75,17 +78,16 @@ def _first(deck: _Deck, brief: Brief, cover: Cover) -> None:
     """Page one: seven questions."""
     deck.slide(cover.title or brief.title, logo=cover)
     rows = [[each.question, each.said] for each in brief.answers]
-    deck.table(None, rows, (_EDGE, _TOP, _WIDTH - 2 * _EDGE, _HEIGHT - _TOP - _EDGE), badge=brief.decision)
+    deck.table(None, rows, _PAGE, badge=brief.decision)
 
 
 def _objectives(deck: _Deck, brief: Brief) -> None:
     deck.slide(_titled(brief, DECIDED, "Objectives"))
     rows = [[f"{one.group}: {one.name}", one.state, one.message] for one in brief.checks]
-    box = (_EDGE, _TOP, _WIDTH - 2 * _EDGE, _HEIGHT - _TOP - _EDGE)
     if rows:
-        deck.table(["check", "result", "found"], rows, box)
+        deck.table(["check", "result", "found"], rows, _PAGE)
     else:
-        deck.text(["No objective was set, so there is nothing to pass or to fail."], box)
+        deck.text(["No objective was set, so there is nothing to pass or to fail."], _PAGE)
 
 
 def _titled(brief: Brief, question: str, title: str) -> str:
@@ -104,11 +106,10 @@ def _evidence(deck: _Deck, brief: Brief, wanted: Sequence[str]) -> str:
     facts = facts or ["No measurement supports one resource."]
     plots = {plot.name: plot for plot in brief.plots}
     shown = next((plots[name] for name in wanted if name in plots), next(iter(plots.values()), None))
-    half = (_WIDTH - 2 * _EDGE - _GAP) / 2
-    height = _HEIGHT - _TOP - _EDGE
-    deck.text(facts, (_EDGE, _TOP, half if shown else _WIDTH - 2 * _EDGE, height))
+    half = (_WIDE - _GAP) / 2
+    deck.text(facts, (_EDGE, _TOP, half if shown else _WIDE, _TALL))
     if shown:
-        deck.chart(shown, (_EDGE + half + _GAP, _TOP, half, height))
+        deck.chart(shown, (_EDGE + half + _GAP, _TOP, half, _TALL))
     return shown.name if shown else ""
 
 
@@ -139,13 +140,13 @@ def _sides(deck: _Deck, brief: Brief, report: Gathered, shown: str) -> None:
     result = [plots[name] for name in (*names, "cpu") if name in plots][:2]
     deck.slide(title if result else "Figures")
     result = result or list(plots.values())[:2]
-    width = (_WIDTH - 2 * _EDGE - _GAP * (len(result) - 1)) / max(len(result), 1)
+    width = (_WIDE - _GAP * (len(result) - 1)) / max(len(result), 1)
     for at, plot in enumerate(result):
-        deck.chart(plot, (_EDGE + at * (width + _GAP), _TOP, width, _HEIGHT - _TOP - _EDGE))
+        deck.chart(plot, (_EDGE + at * (width + _GAP), _TOP, width, _TALL))
     if not result and brief.main is not None:
         heads = [column.title for column in brief.main.columns][:6]
         rows = [cells[:6] for cells in brief.main.cells()]
-        deck.table(heads, rows, (_EDGE, _TOP, _WIDTH - 2 * _EDGE, _HEIGHT - _TOP - _EDGE))
+        deck.table(heads, rows, _PAGE)
 
 
 def _next(deck: _Deck, brief: Brief, report: Gathered) -> None:
@@ -155,16 +156,13 @@ def _next(deck: _Deck, brief: Brief, report: Gathered) -> None:
         table = report.tables["advice"]
         at = [[column.key for column in table.columns].index(key) for key in ("what", "gain", "limit_next")]
         rows = [[cells[one] for one in at] for cells in table.cells()[:4]]
-    height = _HEIGHT - _TOP - _EDGE
-    upper = height * 0.55 if rows else 0.0
+    upper = _TALL * 0.55 if rows else 0.0
     if rows:
-        deck.table(
-            ["what to do", "gain", "then limits"], rows, (_EDGE, _TOP, _WIDTH - 2 * _EDGE, upper - _GAP)
-        )
+        deck.table(["what to do", "gain", "then limits"], rows, (_EDGE, _TOP, _WIDE, upper - _GAP))
     asked = (HEADROOM, NEXT, NOT_SHOWN) if rows else (DO, HEADROOM, NEXT, NOT_SHOWN)
     answers: list[Answer] = [one for one in map(brief.answer, asked) if one is not None]
     lines = [f"{one.question}: {one.said}" for one in answers]
-    deck.text(lines, (_EDGE, _TOP + upper, _WIDTH - 2 * _EDGE, height - upper))
+    deck.text(lines, (_EDGE, _TOP + upper, _WIDE, _TALL - upper))
 
 
 class _Deck:
@@ -204,7 +202,7 @@ class _Deck:
     def slide(self, title: str, logo: Cover = PLAIN) -> None:
         """A new slide and its title, which screen readers read first."""
         self._slide = self._deck.slides.add_slide(self._deck.slide_layouts[5])
-        room = _WIDTH - 2 * _EDGE - (150 if logo.logo else 0)
+        room = _WIDE - (150 if logo.logo else 0)
         frame = self._slide.shapes.title
         frame.left, frame.top, frame.width, frame.height = map(self._pt, (_EDGE, 20, room, 64))
         size, kept = fit.fitted(
@@ -367,7 +365,8 @@ def _laid_out(cells: list[list[str]], box: Box) -> tuple[list[float], float, lis
         (_SIZES[-1], [[fit.shortened(cell, most) for cell in row] for row in cells]) for most in _SHORTER
     ]
     for size, rows in tries:
-        widths = _widths(rows, box[2], size)
+        # What is bold is wider: the first row and the first column.
+        widths = fit.widths([*zip(*rows, strict=True)], size, box[2], edge_pt=2 * _INSET + 6, wider=_BOLD)
         if _table_height(rows, widths, size) <= box[3]:
             return widths, size, rows
     kept = [*rows, [""] * len(rows[0])]
@@ -379,18 +378,6 @@ def _laid_out(cells: list[list[str]], box: Box) -> tuple[list[float], float, lis
 
 def _table_height(rows: Sequence[Sequence[str]], widths: Sequence[float], size: float) -> float:
     return sum(_row_height(row, widths, size) for row in rows)
-
-
-def _widths(cells: Sequence[Sequence[str]], room: float, size: float) -> list[float]:
-    result = [*zip(*cells, strict=True)]
-    edge = 2 * _INSET + 6
-    # What is bold is wider: the first row and the first column.
-    wanted = [max(fit.wide(cell, size) for cell in column) * _BOLD + edge for column in result]
-    least = [
-        max(fit.wide(word, size) for cell in column for word in cell.split() or [""]) * _BOLD + edge
-        for column in result
-    ]
-    return fit.columns(wanted, least, room)
 
 
 def _row_height(row: Sequence[str], widths: Sequence[float], size: float) -> float:

@@ -121,36 +121,30 @@ class _Sheets:
             row = 1
         self._write(sheet, row, 0, cover.title or brief.title, self._title)
         row += 2
+
+        def line(name: str, text: str, form: Any, beside: Any) -> None:
+            nonlocal row
+            if name:
+                self._write(sheet, row, 0, name, form)
+            self._write(sheet, row, 1, text, beside)
+            tall.set(row, (name, text))
+            row += 1
+
         for each in brief.answers:
-            self._write(sheet, row, 0, each.question, self._bold)
             answer = f"{each.said} ({each.small})" if each.small else each.said
-            self._write(sheet, row, 1, answer, self._text)
-            tall.set(row, (each.question, answer))
-            row += 1
-        if brief.evidence:
-            row += 1
-            self._write(sheet, row, 0, "Evidence", self._head)
-            for fact in brief.evidence:
-                self._write(sheet, row, 1, fact, self._text)
-                tall.set(row, ("", fact))
-                row += 1
+            line(each.question, answer, self._bold, self._text)
+        row += 1
+        for at, fact in enumerate(brief.evidence):
+            line("" if at else "Evidence", fact, self._head, self._text)
         if brief.checks:
-            row += 1
-            for place, title in enumerate(("Check", "Result")):
-                self._write(sheet, row, place, title, self._head)
-            for check in brief.checks:
-                row += 1
-                self._write(sheet, row, 0, check.name, self._text)
-                answer = check.state + (f": {check.message}" if check.message else "")
-                self._write(sheet, row, 1, answer, self._text)
-                tall.set(row, (check.name, answer))
-        if brief.warnings:
-            row += 2
-            self._write(sheet, row, 0, "Warnings", self._head)
-            for warning in brief.warnings:
-                self._write(sheet, row, 1, warning, self._text)
-                tall.set(row, ("", warning))
-                row += 1
+            row += bool(brief.evidence)
+            line("Check", "Result", self._head, self._head)
+        for check in brief.checks:
+            answer = check.state + (f": {check.message}" if check.message else "")
+            line(check.name, answer, self._text, self._text)
+        row += 1
+        for at, warning in enumerate(brief.warnings):
+            line("" if at else "Warnings", warning, self._head, self._text)
 
     def table(self, table: Table) -> None:
         """A table of the report, in base units."""
