@@ -149,11 +149,28 @@ class Access(ABC):
             self.release()
         return self.holder
 
-    def take(self, link: Link, lock: str, busy: ScenarioError) -> None:
-        """Have a connection keep other runs of this name out until ``release``, or raise ``busy``."""
+    @contextmanager
+    def new_holder(self) -> Iterator[Link]:
+        """A patient connection that is to keep other runs out; where that fails it is closed again."""
+        link = self.patient()
+        try:
+            yield link
+        except (self.error, ScenarioError):
+            self.release()
+            link.close()
+            raise
+
+    def take(self, link: Link, lock: str, busy: str) -> None:
+        """Have a connection keep other runs of this name out until ``release``.
+
+        Raises ``ScenarioError`` with ``busy`` where another run has the lock.
+        """
         locked = link.execute(lock, (self.name,)).fetchone()
         if not (locked and yes(locked[0])):
-            raise busy
+            raise ScenarioError(
+                f"{self.place}: {busy}; wait until it has ended, or give the scenario another name in "
+                "the plan"
+            )
         self.holder = link
 
     def release(self) -> None:

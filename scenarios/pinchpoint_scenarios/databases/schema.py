@@ -88,25 +88,15 @@ class OwnedSchema:
         access, server = self.access, self.access.server
         if held := access.held():
             return held
-        busy = ScenarioError(
-            f"{self.place}: another run is using schema {self.name!r}; wait until it has ended, or give the "
-            "scenario another name in the plan"
-        )
-        link = access.reach()
         try:
-            for statement in server.patient:
-                link.execute(statement)
-            access.take(link, server.lock, busy)
-            if not self._is_ours(link):
-                with link.transaction():
-                    for statement in server.create:
-                        link.execute(self._filled(statement))
-            self.enter(link)
-        except (access.error, ScenarioError) as error:
-            access.release()
-            link.close()
-            if isinstance(error, ScenarioError):
-                raise
+            with access.new_holder() as link:
+                access.take(link, server.lock, f"another run is using schema {self.name!r}")
+                if not self._is_ours(link):
+                    with link.transaction():
+                        for statement in server.create:
+                            link.execute(self._filled(statement))
+                self.enter(link)
+        except access.error as error:
             raise self.failed(error) from error
         return link
 

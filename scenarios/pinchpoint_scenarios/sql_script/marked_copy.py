@@ -247,22 +247,14 @@ class MarkedCopy:
         access = self._access
         if held := access.held():
             return held
-        busy = ScenarioError(
-            f"{access.place}: another run of {access.name!r} is going on in this database; wait until it has "
-            "ended, or give the scenario another name in the plan"
-        )
-        link = access.reach()
         try:
-            for statement in access.server.patient:
-                link.execute(statement)
-            self._may_be_changed(link)
-            access.take(link, self._sql.lock, busy)
+            with access.new_holder() as link:
+                self._may_be_changed(link)
+                access.take(
+                    link, self._sql.lock, f"another run of {access.name!r} is going on in this database"
+                )
         except access.error as error:
-            link.close()
             raise self._failed("cannot be prepared", error) from error
-        except ScenarioError:
-            link.close()
-            raise
         return link
 
     def run_file(self, file: str, text: str, *, mark: bool) -> None:
