@@ -95,7 +95,7 @@ def family(kind: str) -> str:
 def blamed_of(sides: Sides, places: HostPairs) -> tuple[Blamed, ...]:
     """The resources both sides' verdicts name; of a verdict that names none, its candidates."""
     result: dict[Blamed, None] = {}
-    for name, side in (("base", sides.base), ("other", sides.other)):
+    for name, side in sides.named:
         for verdict in side.verdicts:
             named = [verdict["bottleneck"]] if verdict.get("bottleneck") else verdict.get("candidates") or ()
             for suspect in named:
@@ -267,7 +267,7 @@ def _with_came(gain: ForeseenGain | None, sides: Sides) -> ForeseenGain | None:
     if gain is None or len(waiting) != 1:
         return gain
     base, other = ([run.settled_per_s.get(waiting[0]) for run in side.runs] for side in sides)
-    result = pair(base, other, (sides.base.label, sides.other.label))
+    result = pair(base, other, sides.labels)
     if result.ratio is None:
         return gain
     return replace(gain, scenario=waiting[0], came_ratio=result.ratio - 1)

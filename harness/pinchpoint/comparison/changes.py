@@ -113,9 +113,8 @@ class _VerdictRows:
     """The rows of one of the verdicts' tables, by what they are about, run by run."""
 
     def __init__(self, sides: Sides, read: Callable[[ComparedRun, str], Iterator[tuple[Any, Row]]]) -> None:
-        self._labels = sides.base.label, sides.other.label
-        self._base = [dict(read(run, "base")) for run in sides.base.runs]
-        self._other = [dict(read(run, "other")) for run in sides.other.runs]
+        self._labels = sides.labels
+        self._base, self._other = ([dict(read(run, name)) for run in side.runs] for name, side in sides.named)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(dict.fromkeys(key for rows in (*self._base, *self._other) for key in rows))

@@ -241,7 +241,7 @@ def content(comparison: Comparison) -> dict[str, Any]:
         "warnings": comparison.warnings,
         "timelines": {
             name: asdict(side.runs[0].timeline) if side.runs[0].timeline else None
-            for name, side in (("base", sides.base), ("other", sides.other))
+            for name, side in sides.named
         },
     }
     result: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
@@ -256,17 +256,11 @@ def _run(run: ComparedRun) -> dict[str, Any]:
     manifest, verdict = run.manifest, run.verdict
     return {
         "directory": run.directory,
-        "plan": (manifest.get("plan") or {}).get("name"),
-        "farm": (manifest.get("farm") or {}).get("name"),
-        "seed": manifest.get("seed"),
-        "started": manifest.get("started"),
-        "ended": manifest.get("ended"),
+        **{key: (manifest.get(key) or {}).get("name") for key in ("plan", "farm")},
+        **{key: manifest.get(key) for key in ("seed", "started", "ended")},
         "outcome": verdict["outcome"],
         "candidates": verdict.get("candidates") or [],
-        "experiment": verdict.get("experiment"),
-        "next": verdict.get("next"),
-        "headroom_ratio": verdict.get("headroom_ratio"),
-        "summary": verdict["summary"],
+        **{key: verdict.get(key) for key in ("experiment", "next", "headroom_ratio", "summary")},
     }
 
 
@@ -277,8 +271,8 @@ def _difference(difference: Difference) -> dict[str, Any]:
         "tier": difference.tier,
         "hosts": [place.name for place in difference.places],
         "role": difference.role,
-        "base": _values(difference.base),
-        "other": _values(difference.other),
+        "base": plain(difference.base),
+        "other": plain(difference.other),
     }
 
 
@@ -286,42 +280,27 @@ def _confounder(confounder: Confounder) -> dict[str, Any]:
     return {
         **_difference(confounder.difference),
         "matters": confounder.matters,
-        "touches": [_blamed(resource) for resource in confounder.touches],
+        "touches": [_fields(one, "kind", "tier", "host", "role") for one in confounder.touches],
     }
 
 
-def _values(values: tuple[Any, ...]) -> Any:
+def plain(values: tuple[Any, ...]) -> Any:
     """The one value of a side; None if none was recorded; a list where its runs differ."""
     if len(values) > 1:
         return list(values)
     return values[0] if values else None
 
 
-def _blamed(resource: Blamed) -> dict[str, Any]:
-    return {
-        "kind": resource.kind,
-        "tier": resource.tier,
-        "host": resource.place.name if resource.place else None,
-        "role": resource.role,
-    }
+def _fields(record: Blamed | Change, *names: str) -> dict[str, Any]:
+    """Those of a record; ``host`` is the name of its place."""
+    host = record.place.name if record.place else None
+    return {name: host if name == "host" else getattr(record, name) for name in names}
 
 
 def _change(change: Change) -> dict[str, Any]:
-    place = change.place
-    return {
-        "name": change.name,
-        "about": change.about,
-        "metric": change.metric,
-        "source": change.source,
-        "scenario": change.scenario,
-        "tier": change.tier,
-        "host": place.name if place else None,
-        "role": change.role,
-        "per": change.per,
-        "better": change.better,
-        **asdict(change.pair),
-        **asdict(change.judged),
-    }
+    whose = "source", "scenario", "tier", "host", "role", "per", "better"
+    fields = _fields(change, "name", "about", "metric", *whose)
+    return {**fields, **asdict(change.pair), **asdict(change.judged)}
 
 
 def _capacity(capacity: Capacity) -> dict[str, Any]:

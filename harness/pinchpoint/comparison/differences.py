@@ -51,11 +51,12 @@ class Subject:
 Facts = dict[Subject, Any]
 """Subject -> value; what is not recorded is not in it."""
 
-_CPU = ("cpu_model", "cores")
-_MEMORY = ("memory_bytes", "swap_bytes")
-_MACHINE = ("machine_id", "kernel", "os", "virtualisation", "clock_source")
+_FOUND: tuple[tuple[Area, tuple[str, ...]], ...] = (
+    ("cpu", ("cpu_model", "cores")),
+    ("memory", ("memory_bytes", "swap_bytes")),
+    ("machine", ("machine_id", "kernel", "os", "virtualisation", "clock_source")),
+)
 _DEVICE = ("size_bytes", "model", "rotational", "scheduler", "write_cache")
-_MOUNT = ("file_system",)
 _ENDPOINT_TIER = {"sharepoint": "web"}
 _BUILT: Mapping[str, tuple[Area, str]] = {
     "cpus": ("cpu", "cores"),
@@ -103,6 +104,11 @@ def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 _SubjectFacts = Iterator[tuple[Subject, Any]]
 
 
+def _each(area: Area, value: Any, *whose: Any, prefix: str = "") -> _SubjectFacts:
+    """Nested facts of one area, and of ``whose``: tier, host, role."""
+    yield from ((Subject(area, name, *whose), item) for name, item in flat(value, prefix))
+
+
 def _hosts(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
     """What the collectors found on each host."""
     inventory = manifest.get("hosts") or {}
@@ -111,12 +117,7 @@ def _hosts(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Subjec
             place, facts = places.of(tier, host, side), inventory.get(host) or {}
             # A host that was not measured may differ in anything.
             yield Subject("machine", "inventory", tier, place), "recorded" if facts else None
-            groups: tuple[tuple[Area, tuple[str, ...]], ...] = (
-                ("cpu", _CPU),
-                ("memory", _MEMORY),
-                ("machine", _MACHINE),
-            )
-            for area, names in groups:
+            for area, names in _FOUND:
                 for name in names:
                     yield Subject(area, name, tier, place), facts.get(name)
             for name, value in _where(manifest, tier, host).items():
@@ -128,8 +129,7 @@ def _hosts(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Subjec
                 device = (facts.get("disks") or {}).get(disk.get("device")) or {}
                 for name in _DEVICE:
                     yield Subject("disks", name, tier, place, role), device.get(name)
-                for name in _MOUNT:
-                    yield Subject("disks", name, tier, place, role), disk.get(name)
+                yield Subject("disks", "file_system", tier, place, role), disk.get("file_system")
 
 
 def _where(manifest: Mapping[str, Any], tier: str, host: str) -> dict[str, str | None]:
@@ -173,14 +173,11 @@ def _built(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Subjec
         tier, _, role = key.partition(".")
         place = places.of(tier, f"{tier}1", side)
         if stands_alone(manifest, f"{tier}1", role):
-            for name, value in flat(disk):
-                yield Subject("disks", f"built.{name}", tier, place, role), value
+            yield from _each("disks", disk, tier, place, role, prefix="built")
     for section, (area, word) in _BUILT.items():
         for tier, given in (built.get(section) or {}).items():
             own: Area = "generators" if tier == GENERATOR else area
-            for name, value in flat(given):
-                what = f"built.{word}.{name}" if name else f"built.{word}"
-                yield Subject(own, what, None if tier == GENERATOR else tier), value
+            yield from _each(own, given, None if tier == GENERATOR else tier, prefix=f"built.{word}")
 
 
 def stands_alone(manifest: Mapping[str, Any], host: str, role: str) -> bool:
@@ -207,19 +204,19 @@ def _databases(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Su
             tier = _ENDPOINT_TIER.get(endpoint, endpoint)
             if tier in seen or not isinstance(answer, Mapping) or "server" not in answer:
                 continue
-            for name, value in flat({key: answer.get(key) for key in ("server", "version", "settings")}):
-                yield Subject("database", name, tier), value
+            reported = {key: answer.get(key) for key in ("server", "version", "settings")}
+            yield from _each("database", reported, tier)
 
 
 def _whole_run(manifest: Mapping[str, Any]) -> _SubjectFacts:
     """What holds for the whole run."""
     plan = {key: value for key, value in (manifest.get("plan") or {}).items() if key not in ("name", "seed")}
     yield Subject("plan", "seed"), manifest.get("seed")
-    for name, value in flat(plan):
-        yield Subject("plan", name), value
+    yield from _each("plan", plan)
     content = manifest.get("content") or {}
-    for name, value in flat({key: content.get(key) for key in ("corpus", "documents", "bytes", "sources")}):
-        yield Subject("content", name), value
+    yield from _each(
+        "content", {key: content.get(key) for key in ("corpus", "documents", "bytes", "sources")}
+    )
     workers = manifest.get("generators") or ()
     yield Subject("generators", "workers"), len(workers)
     yield Subject("generators", "cores"), len({core for one in workers for core in one.get("cores") or ()})
@@ -228,8 +225,7 @@ def _whole_run(manifest: Mapping[str, Any]) -> _SubjectFacts:
     yield Subject("collectors", "kinds"), ", ".join(kinds) or "none"
     for one in collectors:
         yield Subject("collectors", f"{one.get('kind')}.interval_s"), one.get("interval_s")
-    for name, value in flat(manifest.get("versions") or {}):
-        yield Subject("versions", name), value
+    yield from _each("versions", manifest.get("versions") or {})
 
 
 def _limit(value: Any) -> Any:

@@ -303,10 +303,7 @@ def _estimate(change: Change, sides: Sides) -> Estimate | None:
     base, other = change.pair.measured
     if min(len(base), len(other)) >= 2:
         return welch(base, other)
-    spreads = [
-        widest([run.courses.get(change.key(name)) for run in side.runs])
-        for name, side in (("base", sides.base), ("other", sides.other))
-    ]
+    spreads = [widest([run.courses.get(change.key(name)) for run in side.runs]) for name, side in sides.named]
     known = [spread for spread in spreads if spread is not None]
     if len(known) < 2:
         return None

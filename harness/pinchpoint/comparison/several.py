@@ -20,7 +20,7 @@ from pinchpoint.base import units, wording
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.figures import MOST_METRICS, Better
 from pinchpoint.comparison.changes import Change, changes
-from pinchpoint.comparison.comparison import Comparison, compare
+from pinchpoint.comparison.comparison import Comparison, compare, plain
 from pinchpoint.comparison.costs import costs_of
 from pinchpoint.comparison.judged_figures import EstimatedChange, estimated
 from pinchpoint.comparison.sides import Side, Sides, pair_hosts
@@ -438,16 +438,10 @@ def _differences(with_first: Mapping[int, Comparison]) -> Iterator[SideDifferenc
                 tier=one.tier,
                 role=one.role,
                 hosts=tuple(each.name for each in one.places),
-                first=_plain(one.base),
-                other=_plain(one.other),
+                first=plain(one.base),
+                other=plain(one.other),
                 studied=studied,
             )
-
-
-def _plain(values: tuple[Any, ...]) -> Any:
-    if len(values) > 1:
-        return list(values)
-    return values[0] if values else None
 
 
 def _warnings(sides: Sequence[Side], with_first: Mapping[int, Comparison]) -> Iterator[str]:

@@ -315,6 +315,16 @@ class Sides:
     def __iter__(self) -> Iterator[Side]:
         return iter((self.base, self.other))
 
+    @property
+    def named(self) -> Iterator[tuple[str, Side]]:
+        """``base`` and ``other``, each with its side."""
+        return zip(("base", "other"), self, strict=True)
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """What people read of both."""
+        return self.base.label, self.other.label
+
 
 def sides_of(
     base: Sequence[ComparedRun], other: Sequence[ComparedRun], same_runs: Sequence[str] = ()

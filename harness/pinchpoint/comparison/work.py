@@ -109,7 +109,25 @@ class ComparedWork:
 
 def work_done(sides: Sides) -> tuple[ComparedWork, ...]:
     """Every crawl source and every scenario of either side."""
-    return (*_sources(sides), *_scenarios(sides))
+    return (*_each("source", sides), *_each("scenario", sides))
+
+
+def _each(about: Literal["source", "scenario"], sides: Sides) -> Iterator[ComparedWork]:
+    is_source = about == "source"
+    done, unlike = (_source, _unlike_source) if is_source else (_scenario, _unlike_scenario)
+    result = [
+        [
+            {row["source"]: row for row in verdict.get("crawl") or ()}
+            if is_source
+            else verdict.get("scenarios") or {}
+            for verdict in side.verdicts
+        ]
+        for side in sides
+    ]
+    for name in dict.fromkeys(name for side in result for run in side for name in run):
+        rows = ([run[name] for run in side if name in run] for side in result)
+        base, other = (done(each) if each else WorkDone() for each in rows)
+        yield ComparedWork(about, name, base, other, unlike(base, other, sides.labels))
 
 
 def work_differences(value: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
@@ -121,19 +139,7 @@ def work_differences(value: Iterable[tuple[str, str | None]]) -> dict[str, list[
     return names
 
 
-def _sources(sides: Sides) -> Iterator[ComparedWork]:
-    result = [
-        [{row["source"]: row for row in verdict.get("crawl") or ()} for verdict in side.verdicts]
-        for side in sides
-    ]
-    for name in dict.fromkeys(name for side in result for run in side for name in run):
-        base, other = (_source([run[name] for run in side if name in run]) for side in result)
-        yield ComparedWork("source", name, base, other, _unlike_source(base, other, _labels(sides)))
-
-
 def _source(rows: Sequence[Mapping[str, Any]]) -> WorkDone:
-    if not rows:
-        return WorkDone()
     count, failures, skipped = (
         middle([row.get(key) for row in rows]) for key in ("count", "failures", "skipped")
     )
@@ -146,23 +152,12 @@ def _source(rows: Sequence[Mapping[str, Any]]) -> WorkDone:
     )
 
 
-def _scenarios(sides: Sides) -> Iterator[ComparedWork]:
-    result = [[verdict.get("scenarios") or {} for verdict in side.verdicts] for side in sides]
-    for name in dict.fromkeys(name for side in result for run in side for name in run):
-        base, other = (_scenario([run[name] for run in side if name in run]) for side in result)
-        yield ComparedWork("scenario", name, base, other, _unlike_scenario(base, other, _labels(sides)))
-
-
 def _scenario(rows: Sequence[Mapping[str, Any]]) -> WorkDone:
-    if not rows:
-        return WorkDone()
-    failures = [_failed(row.get("outcomes") or {}) for row in rows]
-    return WorkDone(
-        count=middle([row.get("count") for row in rows]),
-        failures=middle(failures),
-        dropped=middle([row.get("dropped") for row in rows]),
-        failed_ratio=middle([row.get("error_ratio") for row in rows]),
+    count, dropped, failed_ratio = (
+        middle([row.get(key) for row in rows]) for key in ("count", "dropped", "error_ratio")
     )
+    failures = middle([_failed(row.get("outcomes") or {}) for row in rows])
+    return WorkDone(count=count, failures=failures, dropped=dropped, failed_ratio=failed_ratio)
 
 
 def _failed(outcomes: Mapping[str, int]) -> int:
@@ -176,10 +171,6 @@ def _share(failures: float | None, count: float | None) -> float | None:
     return failures / (failures + count)
 
 
-def _labels(sides: Sides) -> tuple[str, str]:
-    return sides.base.label, sides.other.label
-
-
 def _unlike_source(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> str | None:
     """A crawl's work is given: counts and failures must be the same, and both crawls must have ended."""
     absent = _absent(base, other, labels)
@@ -189,12 +180,12 @@ def _unlike_source(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> 
     if open_:
         return f"the crawl did not end in {' and '.join(open_)}"
     parts = [*_failures(base, other, labels)]
-    if _differ(base.count, other.count):
-        parts.append(f"{_number(base.count)} documents in {labels[0]}, {_number(other.count)} in {labels[1]}")
-    if _differ(base.skipped, other.skipped):
-        parts.append(
-            f"{_number(base.skipped)} skipped in {labels[0]}, {_number(other.skipped)} in {labels[1]}"
-        )
+    counts = (("documents", base.count, other.count), ("skipped", base.skipped, other.skipped))
+    parts += [
+        f"{_number(ours)} {what} in {labels[0]}, {_number(theirs)} in {labels[1]}"
+        for what, ours, theirs in counts
+        if _differ(ours, theirs)
+    ]
     return "; ".join(parts) or None
 
 
@@ -282,13 +273,12 @@ def capacities(sides: Sides) -> Iterator[Capacity]:
     for name in planned:
         result = [[_most_of(run, name, planned[name]) for run in side.runs] for side in sides]
         hows = [_worst([how for _, how in side]) for side in result]
-        labels = sides.base.label, sides.other.label
-        open_ = [label for label, how in zip(labels, hows, strict=True) if how != "reached"]
+        open_ = [label for label, how in zip(sides.labels, hows, strict=True) if how != "reached"]
         unlike = f"the maximum of {' and '.join(open_)} was not reached" if open_ else None
         values = [[value for value, _ in side] for side in result]
         yield Capacity(
             scenario=name,
-            pair=pair(values[0], values[1], labels, unlike),
+            pair=pair(values[0], values[1], sides.labels, unlike),
             base_how=hows[0],
             other_how=hows[1],
             kept_up=(side_kept_up(sides.base, name), side_kept_up(sides.other, name)),

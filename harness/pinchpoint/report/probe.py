@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import zip_longest
 from typing import Any
 
@@ -271,12 +272,7 @@ def _row(cell: Cell, one: Figures, kind: str | None) -> dict[str, Any]:
         "iops": one.iops.mean if one.iops else None,
         "bytes_per_s": one.bytes_per_s.mean if one.bytes_per_s else None,
         "spread_ratio": main.spread_ratio if main and one.trials > 1 else None,
-        "mean_s": one.mean_s,
-        "p50_s": one.p50_s,
-        "p95_s": one.p95_s,
-        "p99_s": one.p99_s,
-        "p999_s": one.p999_s,
-        "max_s": one.max_s,
+        **{column.key: getattr(one, column.key) for column in _LATENCIES},
         "kind": words.SHORT.get(kind, kind) if kind else None,
         "failed": "; ".join(one.failed) or None,
     }
@@ -414,15 +410,8 @@ def _change(change: CellChange) -> dict[str, object]:
     base, other = (
         None if value is None else rate_words(change.metric, value) for value in (change.base, change.other)
     )
-    return {
-        "cell": change.cell,
-        "base": base,
-        "other": other,
-        "ratio": change.ratio,
-        "ci95": f"{change.ci95[0]:.2f} to {change.ci95[1]:.2f}" if change.ci95 else None,
-        "latency_ratio": change.latency_ratio,
-        "call": change.call,
-    }
+    ci95 = f"{change.ci95[0]:.2f} to {change.ci95[1]:.2f}" if change.ci95 else None
+    return {**asdict(change), "base": base, "other": other, "ci95": ci95}
 
 
 def _kind(kind: str | None) -> str:

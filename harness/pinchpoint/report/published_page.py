@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pinchpoint.analysis.published_means import Published, Suspected
@@ -118,13 +119,7 @@ def _resource(suspected: Suspected) -> str:
 
 def _farms(findings: PublishedFindings) -> Table:
     rows = [
-        {
-            "farm": name,
-            "what": _resource(each),
-            "hosts": each.hosts,
-            "measured": each.measured,
-            "why": each.why,
-        }
+        {**asdict(each), "farm": name, "what": _resource(each)}
         for name, one in findings.farms.items()
         for each in one.candidates
     ]
@@ -154,16 +149,7 @@ def _conclusions(findings: PublishedFindings) -> Table:
             "because",
             "needs: what it would need | -",
         ),
-        [
-            {
-                "farm": one.farm,
-                "says": one.says,
-                "supported": one.supported,
-                "because": one.because,
-                "needs": one.needs,
-            }
-            for one in findings.conclusions
-        ],
+        [asdict(one) for one in findings.conclusions],
         empty="The report concludes nothing.",
     )
 

@@ -77,7 +77,9 @@ def text(comparison: SidesComparison) -> str:
     ]
     blocks.append("\n".join(grid(_matrix(comparison, judged=True))))
     if any(one.kind or one.holds_to or one.crossed_at for one in comparison.limits):
-        blocks.append("\n".join(grid(_limits(comparison), less=("class", "most", "within", "crossed"))))
+        blocks.append(
+            "\n".join(grid(_limits(comparison), less=("load_class", "most", "within", "crossed_at")))
+        )
     notes = [wrapped(one, "  ! ") for one in comparison.warnings]
     return "\n\n".join([*blocks, *(["\n".join(["Warnings:", *notes])] if notes else [])])
 
@@ -140,23 +142,15 @@ def _shown(metric: str, value: float | None) -> str:
 
 def _sides(comparison: SidesComparison) -> Table:
     probes = comparison.of == "probes"
+    of_runs = "confidence: confidence | -", "following: next bottleneck | not known"
     shown = columns(
         "label: side",
         f"found: {'limited by' if probes else 'bottleneck'}",
-        *(["declared: declared | nothing"] if probes else []),
-        *([] if probes else ["confidence: confidence | -"]),
-        *([] if probes else ["following: next bottleneck | not known"]),
+        *(["declared: declared | nothing"] if probes else of_runs),
         f"runs number: {comparison.of}",
     )
     rows = [
-        {
-            "label": one.label,
-            "found": one.found,
-            "declared": one.declared or None,
-            "confidence": one.confidence or None,
-            "following": one.following or None,
-            "runs": len(one.runs),
-        }
+        {**{key: value or None for key, value in asdict(one).items()}, "runs": len(one.runs)}
         for one in comparison.sides
     ]
     return Table("sides", "Sides", shown, rows)
@@ -311,13 +305,10 @@ def _prices(comparison: SidesComparison) -> Iterator[Table]:
 def _pairs(comparison: SidesComparison) -> Table:
     rows = [
         {
+            **asdict(pair),
             "figure": _name(one),
             "base": comparison.labels[pair.sides[0]],
             "other": comparison.labels[pair.sides[1]],
-            "ratio": pair.ratio,
-            "ci95": pair.ci95,
-            "p": pair.p,
-            "call": pair.call,
         }
         for one in comparison.figures
         if one.judged
@@ -346,12 +337,10 @@ def _limits(comparison: SidesComparison) -> Table:
     line = units.seconds(comparison.line_s) if comparison.line_s is not None else ""
     rows = [
         {
-            "workload": one.workload,
+            **asdict(one),
             "side": comparison.labels[one.side],
             "kind": words.SHORT.get(one.kind, one.kind) if one.kind else None,
             "holds": "none" if one.holds_to is None and one.crossed_at else one.holds_to,
-            "class": one.load_class,
-            "crossed": one.crossed_at,
             "within": _rates(one.within_iops, one.within_bytes_per_s),
             "most": _rates(one.most_iops, one.most_bytes_per_s),
             "share": _share(one),
@@ -366,8 +355,8 @@ def _limits(comparison: SidesComparison) -> Table:
             "side",
             "kind: limited by | not known",
             f"holds number: max. queue depth under {line} | no latency",
-            "class: load class | -",
-            f"crossed number: over {line} from | never",
+            "load_class: load class | -",
+            f"crossed_at number: over {line} from | never",
             f"within number: throughput under {line} | none",
             "most number: maximum",
             "share ratio: share of it | -",
@@ -400,12 +389,12 @@ def _share(limit: WorkloadLimit) -> float | None:
 def _differences(comparison: SidesComparison) -> Table:
     rows = [
         {
+            **asdict(one),
             "side": comparison.labels[one.side],
             "what": fact_words(one.what),
             "where": " ".join(filter(None, (one.tier, one.role and f"{one.role} disk"))) or None,
             "first": fact_value(one.what, one.first),
             "other": fact_value(one.what, one.other),
-            "studied": one.studied,
         }
         for one in comparison.differences
     ]
@@ -451,6 +440,7 @@ def _colour(labels: Sequence[str]) -> Spec:
 def _dots(comparison: SidesComparison, figure: SidesFigure, at: int) -> Chart:
     """Each side's runs as points, their median as a bar."""
     data = Datasets()
+    names = drawn_names(comparison.labels)
     middles = [
         {
             "side": label,
@@ -458,18 +448,15 @@ def _dots(comparison: SidesComparison, figure: SidesFigure, at: int) -> Chart:
             "high": max(each for each in values if each is not None),
             "text": _shown(figure.metric, value),
         }
-        for label, value, values in zip(
-            drawn_names(comparison.labels), figure.medians, figure.values, strict=True
-        )
+        for label, value, values in zip(names, figure.medians, figure.values, strict=True)
         if value is not None
     ]
     runs = [
         {"side": label, "value": value}
-        for label, values in zip(drawn_names(comparison.labels), figure.values, strict=True)
+        for label, values in zip(names, figure.values, strict=True)
         for value in values
         if value is not None
     ]
-    names = drawn_names(comparison.labels)
     axis = {"title": None, "labelLimit": 0, "minExtent": label_px(names)}
     values = {"title": None, "labelExpr": _labels(figure.metric), "tickCount": 5}
     encoding = {"x": field("value:Q", axis=values), "y": field("side:N", sort=names, axis=axis)}
