@@ -3,7 +3,7 @@
 The first cell of the header is ``(PDH-CSV 4.0) (<zone>)(<minutes to add for UTC>)``, of typeperf just
 ``(PDH-CSV 4.0)``; the others are counters' paths. Rows begin with the local time, ``MM/DD/YYYY HH:MM:SS.mmm``
 in every language, the end of what the row covers. The first row covers an unknown time: of it only
-when it was is used.
+when it was is used. Which counter is which metric stands in ``windows/counters.csv``.
 """
 
 from __future__ import annotations
