@@ -1,4 +1,4 @@
-r"""What PowerShell's ``Get-Counter`` measured, written by ``Export-Csv``, in both of its shapes.
+r"""What PowerShell's ``Get-Counter`` measured, as it prints it, and by ``Export-Csv`` in both of its shapes.
 
 ``Get-Counter ... | Export-Csv`` has a row for each reading, with all counters in one cell (``Readings``), a
 path and a value in turn. ``(Get-Counter ...).CounterSamples | Export-Csv`` has a row for each counter and
@@ -22,6 +22,8 @@ from pinchpoint_collectors.record import Sample
 
 _SETS = frozenset({"Timestamp", "Readings"})
 _SINGLE = frozenset({"Timestamp", "Path", "CookedValue"})
+_PRINTED = ["Timestamp", "CounterSamples"]
+"""The header of what it prints without Export-Csv."""
 _DRIVE = re.compile(r"(?<![^\W\d_])[a-z]:(?=[^(]*\))")
 Cell = tuple[str, str]
 """A counter's path and its value."""
@@ -31,17 +33,19 @@ class GetCounter:
     """Format ``get-counter``."""
 
     name = "get-counter"
-    says = "PowerShell's counters (Get-Counter ... | Export-Csv, or of its CounterSamples)"
+    says = "PowerShell's counters (Get-Counter ..., with Export-Csv or as it prints them)"
 
     def recognises(self, head: str) -> bool:
         """By the columns of either shape."""
         first = next((line for line in head.splitlines() if _is_content(line)), "")
         header = set(re.split(r'[",;\t]+', first))
-        return header >= _SETS or header >= _SINGLE
+        return header >= _SETS or header >= _SINGLE or first.split() == _PRINTED
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per counter that is understood and reading; see ``Format.read``."""
-        rows = list(_rows(lines, facts))
+        text = list(lines)
+        first = next(filter(_is_content, text), "")
+        rows = list(_printed(text) if first.split() == _PRINTED else _rows(text, facts))
         dates = Dates([row["Timestamp"] for _, row in rows], POWERSHELL_DATES, facts)
         readings: list[tuple[int, datetime, dict[str, str]]] = []
         for line, row in rows:
@@ -62,6 +66,20 @@ class GetCounter:
 def _is_content(line: str) -> bool:
     """Whether a line is not blank, and not the type that Windows PowerShell puts above the header."""
     return bool(line.strip("\ufeff \r\n")) and not line.lstrip("\ufeff").startswith("#TYPE")
+
+
+def _printed(lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """Likewise of what it prints without Export-Csv: a path ends with a colon, its value stands below."""
+    time, begin, path = "", 0, ""
+    for line, text in enumerate(lines, 1):
+        plain = text.strip()
+        if path.endswith(":") and plain:
+            yield begin, {"Timestamp": time, "Readings": f"{path}\n{plain}"}
+            path = ""
+        elif "\\\\" in plain or path:
+            before, _, rest = plain.partition("\\\\")
+            time, begin = (before.strip(), line) if before.strip() and rest else (time, begin)
+            path = f"{path}{plain}" if path else f"\\\\{rest}"
 
 
 def _rows(lines: Iterable[str], facts: FileFacts) -> Iterator[tuple[int, Mapping[str, str]]]:

@@ -20,7 +20,9 @@ from pinchpoint_collectors.imports.perfmon import Perfmon
 from pinchpoint_collectors.imports.pidstat import Pidstat
 from pinchpoint_collectors.imports.record import BinaryFormat, Format
 from pinchpoint_collectors.imports.sadf import Sadf
+from pinchpoint_collectors.imports.sadf_csv import SadfCsv
 from pinchpoint_collectors.imports.sar import Sar
+from pinchpoint_collectors.imports.top import Top
 from pinchpoint_collectors.imports.vmstat import Vmstat
 
 _FORMATS: dict[str, Format] = {}
@@ -67,10 +69,12 @@ register(Esxtop())
 register(Perfmon())
 register(GetCounter())
 register(Sadf())
+register(SadfCsv())
 register(Sar())
 register(Iostat())
 register(Pidstat())
 register(Vmstat())
+register(Top())
 register(Dstat())
 register(Nmon())
 register(JMeter())

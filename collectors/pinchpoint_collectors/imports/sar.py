@@ -14,7 +14,7 @@ from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports import sadf
 from pinchpoint_collectors.imports.record import FileFacts, Settings
-from pinchpoint_collectors.imports.sysstat import TEXT, Fields, note_machine, text_block
+from pinchpoint_collectors.imports.sysstat import TEXT, Fields, Reported, note_machine, text_block
 from pinchpoint_collectors.imports.text import DayClock, LastLine, cells, number
 from pinchpoint_collectors.record import Sample
 
@@ -78,14 +78,45 @@ class Sar:
                 day = _Day(text_block(begin), settings, facts, tables)
             elif day is not None and (row := _ROW.fullmatch(text.strip())):
                 yield from last.kept(day.samples(row["clock"], row["rest"].split(), line))
-        if tables and not any(tables.values()):
-            raise ForeignFileError(
-                f"Pinchpoint uses none of its tables ({'; '.join(tables)}); record CPU, memory, disks and "
-                "network: sar -A"
-            )
+        refuse_unused(tables)
 
 
-def _where(names: Sequence[str]) -> tuple[str, ...]:
+def refuse_unused(tables: Mapping[str, bool]) -> None:
+    """Raise ``ForeignFileError`` if none of these tables (columns -> whether they are used) is used."""
+    if tables and not any(tables.values()):
+        raise ForeignFileError(
+            f"Pinchpoint uses none of its tables ({'; '.join(tables)}); record CPU, memory, disks and "
+            "network: sar -A"
+        )
+
+
+def is_used(columns: Iterable[str]) -> bool:
+    """Whether a table with these columns is used."""
+    return bool(_where(columns))
+
+
+def reported(
+    row: Mapping[str, str], machine: Fields, interval_s: float, line: int, facts: FileFacts
+) -> Iterator[Reported]:
+    """What a row says.
+
+    Args:
+        row: column -> cell.
+        machine: the block of JSON of the machine.
+        interval_s: seconds it covers.
+        line: where it is.
+        facts: see ``record.FileFacts``.
+
+    Raises:
+        ForeignFileError: a cell is no number.
+    """
+    content: Any = _fields(row, line)
+    for name in reversed(_where(row)):
+        content = {name: [content] if name in _LISTS else content}
+    yield from sadf.values(content, machine, interval_s, facts)
+
+
+def _where(names: Iterable[str]) -> tuple[str, ...]:
     """Where the rows of a table stand in JSON; empty of one that is not used."""
     return next((where for name, where in _TABLES.items() if name in names), ())
 
@@ -144,15 +175,11 @@ class _Day:
                 before_s = last_s
                 self._readings[self._columns] = before_s, time_s
             if time_s > before_s:
-                yield from self._values(_fields(row, line), before_s, time_s)
-
-    def _values(self, fields: Fields, before_s: float, time_s: float) -> Iterator[Sample]:
-        interval_s = time_s - before_s
-        content: Any = fields
-        for name in reversed(_where(self._columns)):
-            content = {name: [content] if name in _LISTS else content}
-        for metric, instance, value, weight in sadf.values(content, self._machine, interval_s, self._found):
-            yield Sample(round(time_s * 1e9), interval_s, self._host, metric, instance, value, weight)
+                interval_s, at_ns = time_s - before_s, round(time_s * 1e9)
+                for metric, instance, value, weight in reported(
+                    row, self._machine, interval_s, line, self._found
+                ):
+                    yield Sample(at_ns, interval_s, self._host, metric, instance, value, weight)
 
     def _utc_s(self, clock: str, line: int) -> float:
         new = DayClock(self._machine["date"], self._settings, self._found)

@@ -993,6 +993,109 @@ def test_dates_of_britain_with_a_clock_of_twelve_hours(tmp_path: Path) -> None:
     assert judged(tmp_path, text, places(), "sar.txt")["bottleneck"]["resource"] == "disk"
 
 
+SCREENS: dict[str, tuple[str, str, str, str]] = {
+    # percentages of the CPU, lines of the memory, state of the tasks -> resource; "": none is at a limit
+    "its CPU is full": (
+        "88.1 us, 10.2 sy,  0.0 ni,  0.9 id,  0.2 wa,  0.0 hi,  0.6 si,  0.0 st",
+        (
+            "MiB Mem :  32012.0 total,  11020.4 free,   9200.3 used,  11791.3 buff/cache\n"
+            "MiB Swap:   8192.0 total,   8192.0 free,      0.0 used.  22100.0 avail Mem"
+        ),
+        "R",
+        "cpu",
+    ),
+    "its tasks wait for I/O": (
+        "2.1%us,  3.3%sy,  0.0%ni, 34.6%id, 60.0%wa,  0.0%hi,  0.0%si,  0.0%st",
+        (
+            "Mem:  32946636k total,  9946636k used, 23000000k free,   200000k buffers\n"
+            "Swap:  8388604k total,        0k used,  8388604k free, 11000000k cached"
+        ),
+        "D",
+        "disk",
+    ),
+    "its memory is full": (
+        "6.0 us, 21.0 sy,  0.0 ni, 60.0 id, 13.0 wa,  0.0 hi,  0.0 si,  0.0 st",
+        (
+            "KiB Mem :  8008704 total,    94412 free,  7824003 used,    90289 buff/cache\n"
+            "KiB Swap:  4194300 total,     1228 free,  4193072 used.    61044 avail Mem"
+        ),
+        "S",
+        "memory",
+    ),
+    "it has room": (
+        "8.0 us,  2.1 sy,  0.0 ni, 89.2 id,  0.5 wa,  0.0 hi,  0.2 si,  0.0 st",
+        (
+            "MiB Mem :  32012.0 total,  11020.4 free,   9200.3 used,  11791.3 buff/cache\n"
+            "MiB Swap:   8192.0 total,   8192.0 free,      0.0 used.  22100.0 avail Mem"
+        ),
+        "S",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_screens_of_top_are_judged(name: str, tmp_path: Path) -> None:
+    """Of its present version and of older ones; it has no date, which the verdict does not need."""
+    cpu, memory, state, resource = SCREENS[name]
+    screens = [
+        f"top - 23:59:{second:02} up 41 days,  3:12,  2 users,  load average: 2.1, 2.0, 1.9\n"
+        f"Tasks: 312 total,   3 running, 309 sleeping,   0 stopped,   0 zombie\n%Cpu(s): {cpu}\n{memory}\n\n"
+        "    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n"
+        + "".join(f"   {at} app 20 0 14.1g 6.0g 21000 {state} 12.3 1.2 999:12.11 java x\n" for at in range(4))
+        for second in (0, 30)
+    ]
+    screens += [screen.replace("23:59:", f"00:0{minute}:") for minute in range(4) for screen in screens[:2]]
+    verdict = judged(tmp_path, "\n".join(screens), places(host="db1"), "top.txt")
+    first = verdict["bottleneck"] or verdict["candidates"][0]
+    assert verdict["outcome"] != "not_reached"
+    assert ("over" in verdict["summary"] or verdict["bottleneck"] is not None) is bool(resource)
+    assert not resource or first["resource"] == resource
+
+
+def test_threads_of_top_are_judged(tmp_path: Path) -> None:
+    """``top -H`` shows which thread fills a core."""
+    text = "".join(
+        f"top - 09:0{minute}:00 up 1 day,  2 users,  load average: 1.1, 1.0, 1.0\n"
+        "Threads: 900 total,   2 running\n%Cpu(s): 12.0 us,  1.0 sy,  0.0 ni, 87.0 id,  0.0 wa\n\n"
+        "    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n"
+        "   1400 redis 20 0 14.1g 6.0g 21000 R 99.6 1.2 999:12.11 redis-server\n"
+        for minute in range(6)
+    )
+    verdict = judged(tmp_path, text, places(host="cache1"), "top.txt")
+    assert [one["instance"] for one in verdict["candidates"]] == ["redis-server"]
+
+
+@pytest.mark.parametrize(("zone", "idle", "resource"), [(" UTC", 1.5, "cpu"), ("", 80.0, None)])
+def test_tables_of_sadf_with_semicolons_are_judged(
+    zone: str, idle: float, resource: str | None, tmp_path: Path
+) -> None:
+    """``sadf -d``, in UTC and in local time."""
+    text = "# hostname;interval;timestamp;CPU;%user;%nice;%system;%iowait;%steal;%idle\n"
+    text += "db3;-1;2026-11-20 09:00:01 UTC;LINUX-RESTART\t(4 CPU)\n"
+    for minute in range(5, 60, 5):
+        text += f"db3;300;2026-11-20 09:{minute:02}:01{zone};-1;{99.4 - idle};0.00;0.30;0.30;0.00;{idle}\n"
+    text += "# hostname;interval;timestamp;dentunusd;file-nr\ndb3;300;2026-11-20 09:05:01 UTC;1;2\n"
+    verdict = judged(tmp_path, text, places(), "sa20.csv")
+    assert (verdict["bottleneck"] or {}).get("resource") == resource
+    head, _, rest = text.partition("# hostname;interval;timestamp;dentunusd")
+    assert head
+    with pytest.raises(InputError, match=r"none of its tables .dentunusd file-nr."):
+        judged(tmp_path, f"# hostname;interval;timestamp;dentunusd{rest}", places(), "none.csv")
+
+
+def test_counters_as_powershell_prints_them(tmp_path: Path) -> None:
+    """Without Export-Csv: times, paths and values below each other, a long path over two lines."""
+    text = "\nTimestamp                 CounterSamples\n---------                 --------------\n"
+    for minute in range(8):
+        text += f"20.11.2026 09:0{minute}:00       \\\\hv9\\prozessor(_total)\\prozessorzeit (%) :\n"
+        text += "                          98,41\n\n"
+        text += "                          \\\\hv9\\arbeitsspeicher\\verfügbare \n"
+        text += "                          mb :\n                          8123\n\n"
+    verdict = judged(tmp_path, text, places(), "counters.txt")
+    assert (verdict["bottleneck"]["resource"], verdict["bottleneck"]["host"]) == ("cpu", "hv9")
+
+
 def test_a_machine_without_memory_left_is_read_in_kib(tmp_path: Path) -> None:
     """Of 4 GiB nearly all is swapped out: what is free and cached is less than any server has."""
     names = "r b swpd free buff cache si so bi bo in cs us sy id wa st UTC"
