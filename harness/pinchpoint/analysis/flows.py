@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -62,12 +62,19 @@ class Flow:
     even: bool = False
     missed: bool = False
     think_s: float = 0.0
+    _there: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What ``going_on`` answered before: it is asked of every resource, in every resample."""
 
     def going_on(self, tier: str) -> float:
         """Mean number of its operations, or of their steps, that wait for a tier or for the network to it.
 
         Operations in which another tier waits for this one are included.
         """
+        if tier not in self._there:
+            self._there[tier] = self._going_on(tier)
+        return self._there[tier]
+
+    def _going_on(self, tier: str) -> float:
         own = sum(station.going_on for station in self.stations if station.tier == tier)
         behind = (station.downstream[tier] for station in self.stations if tier in station.downstream)
         return own + sum(float(held.mean()) for held in behind)

@@ -69,8 +69,7 @@ def test_a_crowd_commits_as_at_random(away: float) -> None:
 @pytest.mark.parametrize(("users", "away_s"), [(1, 0.004), (4, 0.02), (32, 0.1)])
 def test_how_much_of_the_time_a_flush_is_going_on(users: int, away_s: float) -> None:
     commits, flushes = simulated(users, 0.003, away_s)
-    one = np.array([1.0])
-    here = Sessions(users * one, commits * one, (users / commits - away_s) * one)
+    here = Sessions([users], [commits], [users / commits - away_s])
     assert here.occupied_ratio(0.003) == pytest.approx(flushes * 0.003, rel=0.03)
 
 
@@ -96,7 +95,7 @@ def test_a_cap_that_lets_through_in_bursts_ends_throughput_alone() -> None:
 
 def test_those_who_are_back_at_once_wait_for_a_whole_flush_more() -> None:
     """The two ends of the residual: all of a flush, or half of it."""
-    found = residual_s(0.01, np.array([0.0, 1e-9, 100.0]))
+    found = [residual_s(0.01, away_s) for away_s in (0.0, 1e-9, 100.0)]
     assert found == pytest.approx([0.01, 0.01, 0.005], rel=1e-3)
 
 
@@ -105,8 +104,7 @@ def test_a_flush_is_found_from_how_long_commits_take(away_s: float) -> None:
     """The inverse: what the solver says of a flush of 6 ms leads back to it."""
     model = Model((Users("orders", 8, 0.0, rest_s=away_s),), (Commit("log", 0.006, {"orders": 1.0}),))
     found = solve(model)
-    one = np.array([1.0])
-    here = Sessions(8 * one, found.per_s["orders"] * one, found.stays_s["log", "orders"] * one)
+    here = Sessions([8], [found.per_s["orders"]], [found.stays_s["log", "orders"]])
     assert flush_of(here) == pytest.approx(0.006, rel=0.02)
 
 

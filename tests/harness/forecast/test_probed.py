@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from harness.analysis.build import Build
 from harness.comparison.example import saved
@@ -38,8 +37,7 @@ def committed(
     """(commits, flushes) per second of users who commit and nothing else, on a log of that latency."""
     log = Commit("log", flush_s, {"orders": 1.0}, pace_s)
     found = solve(Model((Users("orders", users, 0.0, rest_s),), (log,)))
-    one = np.ones(1)
-    here = Sessions(users * one, found.per_s["orders"] * one, found.stays_s["log", "orders"] * one)
+    here = Sessions([users], [found.per_s["orders"]], [found.stays_s["log", "orders"]])
     return found.per_s["orders"], here.occupied_ratio(flush_s) / flush_s
 
 

@@ -16,15 +16,15 @@ going on for a share ``o`` of the time lasts ``o c``.
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from operator import add, mul
 
 import numpy as np
-import numpy.typing as npt
-
-Floats = npt.NDArray[np.float64]
 
 CROWD = 40
 """From this many sessions on any one of them hardly matters to the others."""
@@ -36,9 +36,12 @@ _AT_ONCE = 1e-9
 """The time in seconds that stands for a flush without duration."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sessions:
     """Who commits at one log: a value per load.
+
+    It is asked with many flush times, so what stays is kept. Plain numbers: arrays of one to three values
+    take four times as long.
 
     Attributes:
         users: sessions of each load.
@@ -46,20 +49,21 @@ class Sessions:
         each_s: how long a commit of each takes, by the last round.
     """
 
-    users: Floats
-    per_s: Floats
-    each_s: Floats
+    users: Sequence[float]
+    per_s: Sequence[float]
+    each_s: Sequence[float]
 
-    def commit_s(self, flush_s: float) -> Floats:
+    def commit_s(self, flush_s: float) -> list[float]:
         """The time of a commit of each load at a log with this flush time.
 
         The mean is that of this many like sessions; loads differ as the flush differs that they meet: who is
         away for long meets it anywhere, who is back at once at its begin.
         """
         flush_s = max(flush_s, _AT_ONCE)
-        mean_s = flush_s * self._solve(flush_s)[0]
-        left_s = residual_s(flush_s, self._away_s())
-        return np.asarray(flush_s + (mean_s - flush_s) * left_s / self._mean(left_s))
+        more_s = flush_s * self._solve(flush_s)[0] - flush_s
+        left_s = [residual_s(flush_s, away_s) for away_s in self._away_s]
+        mean_s = self._mean(left_s)
+        return [flush_s + more_s * each_s / mean_s for each_s in left_s]
 
     def occupied_ratio(self, flush_s: float) -> float:
         """The share of time in which a flush is in progress."""
@@ -67,13 +71,12 @@ class Sessions:
 
     def _solve(self, flush_s: float) -> tuple[float, float]:
         """(time of a commit in flushes, share of time in which a flush is in progress)."""
-        per_s = float(self.per_s.sum())
-        if per_s <= 0:
+        if self.total_per_s <= 0:
             return 1.0, 0.0
-        equal_users = per_s**2 / float((self.per_s**2 / self.users).sum())
-        away = max(0.0, equal_users / per_s - self._mean(self.each_s)) / flush_s
+        equal_users, away_s = self._like
+        away = away_s / flush_s
         if equal_users > CROWD:
-            return _large_group(per_s * flush_s, away)
+            return _large_group(self.total_per_s * flush_s, away)
         below = max(1, math.floor(equal_users))
         part = equal_users - below
         result = [_looked_up(users, away) for users in (below, below + (part > 0))]
@@ -82,17 +85,40 @@ class Sessions:
             result[0][1] * (1 - part) + result[1][1] * part,
         )
 
-    def _mean(self, values: Floats) -> float:
+    def _mean(self, values: Sequence[float]) -> float:
         """Of all commits."""
-        per_s = float(self.per_s.sum())
-        return float(values @ self.per_s) / per_s if per_s > 0 else float(values.mean())
+        if self.total_per_s <= 0:
+            return added(values) / len(values)
+        return added(map(mul, values, self.per_s)) / self.total_per_s
 
-    def _away_s(self) -> Floats:
+    @cached_property
+    def total_per_s(self) -> float:
+        """Commits per second of all loads."""
+        return added(self.per_s)
+
+    @cached_property
+    def _like(self) -> tuple[float, float]:
+        """(sessions that would commit the same if all were equal, time of each between two commits)."""
+        per_s = self.total_per_s
+        squares = (each * each / users for each, users in zip(self.per_s, self.users, strict=True))
+        equal_users = per_s**2 / added(squares)
+        return equal_users, max(0.0, equal_users / per_s - self._mean(self.each_s))
+
+    @cached_property
+    def _away_s(self) -> list[float]:
         """Time of a session between two commits: its way round, per commit, less the commit."""
-        return np.asarray(np.maximum(self.users / np.maximum(self.per_s, 1e-12) - self.each_s, 0.0))
+        return [
+            max(users / max(per_s, 1e-12) - each_s, 0.0)
+            for users, per_s, each_s in zip(self.users, self.per_s, self.each_s, strict=True)
+        ]
 
 
-def residual_s(flush_s: float, away_s: Floats) -> Floats:
+def added(values: Iterable[float]) -> float:
+    """Their sum, one after the other: from Python 3.12 on ``sum`` would differ in the last digits."""
+    return functools.reduce(add, values, 0.0)
+
+
+def residual_s(flush_s: float, away_s: float) -> float:
     """The remaining time of the present flush when a session returns, if flushes follow each other.
 
     Who was away for a time that is exponential with mean ``a`` comes back in the ``ceil(t / F)``-th of them:
@@ -100,12 +126,12 @@ def residual_s(flush_s: float, away_s: Floats) -> Floats:
 
     Args:
         flush_s: how long a flush takes.
-        away_s: mean time between a commit's end and the next one's begin, a value per load.
+        away_s: mean time between a commit's end and the next one's begin.
     """
-    ratio = flush_s / np.maximum(away_s, 1e-12)
-    short = ratio < 1e-3  # where the difference of two large numbers would be all noise
-    long = flush_s / -np.expm1(-np.where(short, 1.0, ratio)) - away_s
-    return np.asarray(np.where(short, flush_s / 2, np.clip(long, 0.0, flush_s)))
+    ratio = flush_s / max(away_s, 1e-12)
+    if ratio < 1e-3:  # the difference of two large numbers would be all noise
+        return flush_s / 2
+    return min(max(flush_s / -math.expm1(-ratio) - away_s, 0.0), flush_s)
 
 
 def flush_of(sessions: Sessions) -> float:
@@ -113,11 +139,14 @@ def flush_of(sessions: Sessions) -> float:
 
     Of several loads the mean commit is what the flush is found from.
     """
-    target = float(np.average(sessions.each_s, weights=sessions.per_s))
+    whole = sessions.total_per_s
+    target = added(map(mul, sessions.each_s, sessions.per_s)) / whole
     low, high = 0.0, target
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        result = float(np.average(sessions.commit_s(middle), weights=sessions.per_s))
+        if middle in {low, high} and middle not in {0.0, target}:
+            break  # the two are neighbours
+        result = added(map(mul, sessions.commit_s(middle), sessions.per_s)) / whole
         low, high = (middle, high) if result < target else (low, middle)
     return (low + high) / 2
 
@@ -125,7 +154,7 @@ def flush_of(sessions: Sessions) -> float:
 def _large_group(per_flush: float, away: float) -> tuple[float, float]:
     """Of many: commits come at random, this many in the time of a flush; times in flushes."""
     occupied = 1 / (1 + math.exp(-per_flush) / per_flush)
-    return 1 + occupied * float(residual_s(1.0, np.array([away]))[0]), occupied
+    return 1 + occupied * residual_s(1.0, away), occupied
 
 
 def _looked_up(users: int, away: float) -> tuple[float, float]:

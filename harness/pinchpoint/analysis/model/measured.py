@@ -27,7 +27,7 @@ from pinchpoint.analysis.resources.base import (
 )
 from pinchpoint.analysis.resources.cpu import measure_cpu, others_share
 from pinchpoint.analysis.resources.disk.measures import measure_disk, write_and_flush_s
-from pinchpoint.analysis.resources.disk.waits import waited
+from pinchpoint.analysis.resources.disk.waits import shares_waited
 from pinchpoint.analysis.resources.kinds import KINDS, limit_words, measure
 from pinchpoint.analysis.stages import Rows, offered_per_s
 from pinchpoint.analysis.thresholds import (
@@ -122,7 +122,7 @@ def measured_disk(
     result = measure_disk(resource, rows)
     if result.io is None:
         return "its I/O was not measured"
-    waits = {one.name: _waited(resource, result, flows, one) for one in seen}
+    waits = shares_waited(resource, result, tuple(flows), [one.flow for one in seen])
     caps, at_limit = _caps(resource, result, max(waits.values(), default=0.0), beside.kind)
     reading = at_least(result.reads_ratio, MOSTLY_READS)
     disk = _Seen(
@@ -144,12 +144,6 @@ def measured_disk(
         )
         part = replace(part, unseen=why)
     return _without_others(part, disk, rows, shares) if beside.reads_only else part
-
-
-def _waited(resource: Resource, measures: DiskMeasures, flows: Sequence[Flow], run: ScenarioRun) -> float:
-    """The share of its time that one scenario waits for a disk, at any load."""
-    alone = tuple(replace(flow, pressed=flow.load.scenario == run.name) for flow in flows)
-    return waited(resource, measures, alone)[0] or 0.0
 
 
 def _caps(resource: Resource, measures: DiskMeasures, wait: float, kind: Kind | None) -> tuple[Limits, bool]:
@@ -244,8 +238,7 @@ def _sessions(
     columns = (
         (one.users, one.per_s * commits[one.name], waits_s[one.name] / commits[one.name]) for one in there
     )
-    users, per_s, each_s = (np.array(column, dtype=float) for column in zip(*columns, strict=True))
-    return Sessions(users, per_s, each_s)
+    return Sessions(*zip(*columns, strict=True))
 
 
 def _without_others(part: Disk, disk: _Seen, rows: Rows, shares: Shares) -> Disk:
@@ -456,7 +449,8 @@ class Shares:
 
     def each(self, amount: float, tiers: Sequence[str]) -> dict[str, float]:
         """By scenario, what one operation takes of an amount per second."""
-        return {one.name: amount * self.of(tiers)[one.name] / one.per_s for one in self._seen}
+        shares = self.of(tiers)
+        return {one.name: amount * shares[one.name] / one.per_s for one in self._seen}
 
 
 def _seen(case: Case, rows: Rows) -> Iterator[ScenarioRun]:

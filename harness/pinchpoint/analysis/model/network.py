@@ -315,22 +315,22 @@ class _Network:
 
     def _flush(self) -> None:
         for place, log in enumerate(self._logs):
-            taken = self._commits[:, place] > 0
-            commits = self._commits[taken, place]
-            if not taken.any():
+            taken = np.flatnonzero(self._commits[:, place])
+            if not len(taken):
                 continue
-            waits_s = self._at_log[taken, place] / commits
-            here = Sessions(self._users[taken], self._per_s[taken] * commits, waits_s)
-            flush_s = self._flush_s[place]
+            commits, at_log = self._commits[taken, place], self._at_log[taken, place]
+            columns = self._users[taken], self._per_s[taken] * commits, at_log / commits
+            here = Sessions(*(column.tolist() for column in columns))
+            flush_s = float(self._flush_s[place])
             if log.pace_s:
                 occupied = here.occupied_ratio(flush_s)
                 # Without flush time there is one flush for each commit.
-                flushes_per_s = occupied / flush_s if flush_s else float(here.per_s.sum())
+                flushes_per_s = occupied / flush_s if flush_s else here.total_per_s
                 self._flushes[log.key] = log.pace_s * flushes_per_s
                 stretched_s = log.flush_s if log.bursts else max(log.flush_s, log.pace_s * occupied)
                 self._flush_s[place] += STEP * (stretched_s - flush_s)
-            found_s = here.commit_s(self._flush_s[place])
-            self._at_log[taken, place] += STEP * (commits * found_s - self._at_log[taken, place])
+            found_s = np.array(here.commit_s(float(self._flush_s[place])))
+            self._at_log[taken, place] += STEP * (commits * found_s - at_log)
 
     def _end_at_bounds(self) -> None:
         """No load gets more of a station than there is; all lose in proportion."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource, mean_of
 from pinchpoint.analysis.resources.disk.measures import write_and_flush_s
@@ -13,25 +15,32 @@ from pinchpoint.data.inputs import COMMIT_ROLES
 def waited(
     resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]
 ) -> tuple[float | None, str | None]:
-    """(the largest share over the pressed scenarios, that scenario); None if none is pressed.
+    """(the largest share over the pressed scenarios, that scenario); None if none is pressed."""
+    shares = shares_waited(resource, measures, flows, [flow for flow in flows if flow.pressed])
+    if not shares:
+        return None, None
+    scenario = max(shares, key=shares.__getitem__)
+    return shares[scenario], scenario
+
+
+def shares_waited(
+    resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...], wanted: Iterable[Flow]
+) -> dict[str, float]:
+    """By scenario of the wanted flows, the share of its time in which its operations wait for the disk.
 
     The share of its time that a scenario spends at the disk's tier, times the share of that in which it
     waits for the disk: as the database says itself, or else as the disk's own figures let it be reckoned.
     """
     waiters = {tier: _waiters(resource, flows, tier) for tier in resource.tiers}
     shares: dict[str, float] = {}
-    for flow in flows:
-        if flow.pressed:
-            ratios = [
-                flow.share(tier) * _within(resource, measures, flow, tier, _going_on(there, tier))
-                for tier, there in waiters.items()
-                if any(flow is one for one in there)
-            ]
-            shares[flow.load.scenario] = min(1.0, max(ratios, default=0.0))
-    if not shares:
-        return None, None
-    scenario = max(shares, key=shares.__getitem__)
-    return shares[scenario], scenario
+    for flow in wanted:
+        ratios = [
+            flow.share(tier) * _within(resource, measures, flow, tier, _going_on(there, tier))
+            for tier, there in waiters.items()
+            if any(flow is one for one in there)
+        ]
+        shares[flow.load.scenario] = min(1.0, max(ratios, default=0.0))
+    return shares
 
 
 def reads_are_waited_for(disk: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> bool:
