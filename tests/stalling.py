@@ -1,4 +1,4 @@
-"""A TCP proxy that can stop forwarding while it still acknowledges, answer garbage, half-close, or reset."""
+"""A TCP proxy that can stop forwarding, read slowly or not at all, answer garbage, half-close, or reset."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class StallingProxy:
         garbled: answers are random bytes.
         half_closed: the server's side is closed in place of an answer; the client's is still read.
         reset: the connection is reset in the middle of an answer.
+        slow: what the client sends is read 64 KiB at a time, with 5 ms in between.
+        unread: what the client sends is not read.
         seen: what went through, in pieces, both ways.
     """
 
@@ -34,6 +36,8 @@ class StallingProxy:
         self.garbled = threading.Event()
         self.half_closed = threading.Event()
         self.reset = threading.Event()
+        self.slow = threading.Event()
+        self.unread = threading.Event()
         self.seen: list[bytes] = []
         self._random = random.Random(1)
         self._server = port
@@ -58,13 +62,14 @@ class StallingProxy:
             held: list[tuple[socket.socket, bytes]] = []
             answers = 0
             while not self._over.is_set():
-                ready = select.select([client, server], [], [], 0.1)[0]
+                heard = [server] if self.unread.is_set() else [client, server]
+                ready = select.select(heard, [], [], 0.1)[0]
                 stalled = self.stalled.is_set() and answers >= self._after
                 while held and not stalled:
                     to, content = held.pop(0)
                     to.sendall(content)
                 for one in ready:
-                    content = one.recv(65536)
+                    content = self._read(one, slowly=one is client and self.slow.is_set())
                     if not content:
                         return
                     self.seen.append(content)
@@ -80,6 +85,11 @@ class StallingProxy:
                         if self.half_closed.is_set() and answers > self._after:
                             continue
                     others[one].sendall(content)
+
+    def _read(self, one: socket.socket, *, slowly: bool) -> bytes:
+        if slowly:
+            self._over.wait(0.005)
+        return one.recv(65536)
 
     def _answered(self, client: socket.socket, content: bytes) -> bool:
         """Whether the connection is still of use after an answer, which a fault may keep from the client."""

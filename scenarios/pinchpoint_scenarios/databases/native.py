@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import select
 import struct
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from operator import call
+from time import monotonic
 from typing import Any, LiteralString
 
 import psycopg
@@ -54,6 +55,8 @@ _BINARY_FORMS: Mapping[str, _Encode] = {
 }
 """Type -> how its values travel in binary (PostgreSQL's sources, each type's ``*recv`` function)."""
 _AS_TEXT = ("text", "varchar", "bpchar")
+SILENT_S = 10.0
+"""A server that takes or sends nothing for this long beyond its own time limit of a statement is gone."""
 
 
 class FastConnection(Reopening):
@@ -182,7 +185,8 @@ class FastConnection(Reopening):
             self._backoff.failed()
             raise DatabaseFailure(outcome_of(error), str(error)) from error
         self._backoff.succeeded()
-        self._connection, self._direct = connection, _Direct(connection)
+        self._connection = connection
+        self._direct = _Direct(connection, self._statement_timeout_s + SILENT_S)
         return self._direct
 
     def _failure(self, error: psycopg.Error) -> DatabaseFailure:
@@ -227,9 +231,15 @@ class _Direct:
     """An open connection, past psycopg's cursors, and the ``Result`` of its last statement.
 
     Whatever goes wrong is raised as ``psycopg.Error``.
+
+    Args:
+        connection: the open one.
+        limit_s: how long one wait for the server may take in ``execute``. Texts of others may set limits of
+            their own, or none.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, limit_s: float) -> None:
+        self._limit_s = limit_s
         self._pgconn = connection.pgconn  # non-blocking, as psycopg leaves it
         self._encoding = connection.info.encoding
         self._readiness = readiness(self._pgconn.socket)
@@ -244,7 +254,7 @@ class _Direct:
     def execute(self, statement: LiteralString, parameters: Sequence[Any]) -> _Direct:
         known = self._statements.get(statement) or self._prepare(statement)
         self._pgconn.send_query_prepared(known.name, known.encoded(parameters), known.formats, _BINARY)
-        self._result = self._answer()
+        self._result = self._answer(self._limit_s)
         self._next_row = 0
         return self
 
@@ -326,9 +336,9 @@ class _Direct:
     def _prepare(self, statement: LiteralString) -> _Statement:
         name = b"direct_%d" % len(self._statements)
         self._pgconn.send_prepare(name, statement.encode(self._encoding))
-        self._answer()
+        self._answer(self._limit_s)
         self._pgconn.send_describe_prepared(name)
-        described = self._answer()
+        described = self._answer(self._limit_s)
         encoders = tuple(
             self._encoder(statement, number, described.param_type(number))
             for number in range(described.nparams)
@@ -351,8 +361,10 @@ class _Direct:
 
     # ---- answers ---------------------------------------------------------------------------------
 
-    def _answer(self) -> PGresult:
+    def _answer(self, limit_s: float = math.inf) -> PGresult:
         """Wait for the whole answer to what was sent; its first failure, else its last part, is what counts.
+
+        A wait that takes longer than ``limit_s`` is a lost connection.
 
         A successful statement is not yet committed: its commit may still fail. All parts stay
         for ``every``.
@@ -362,11 +374,11 @@ class _Direct:
         parts = self._results = []
         try:
             while pgconn.flush():
-                self._readiness.wait_writable()
+                _within(limit_s, self._readiness.wait_writable)
                 pgconn.consume_input()
             while True:
                 while pgconn.is_busy():
-                    wait()
+                    _within(limit_s, wait)
                     pgconn.consume_input()
                 part = pgconn.get_result()
                 if part is None:
@@ -393,6 +405,11 @@ class _Direct:
         if error.sqlstate is None and self._pgconn.status == ConnStatus.BAD:
             return psycopg.OperationalError(str(error))  # libpq's own words for a lost connection
         return error
+
+
+def _within(limit_s: float, wait: Callable[[float], bool]) -> None:
+    if not wait(monotonic() + limit_s):
+        raise psycopg.OperationalError("the server took or sent nothing for longer than a statement may take")
 
 
 _UNLOCK_S = 5.0
@@ -443,10 +460,10 @@ class NativeLink:
         return True
 
     def release_locks(self, unlock: str) -> None:
-        link, until_s = self._connection.pgconn, time.monotonic() + _UNLOCK_S
+        link, until_s = self._connection.pgconn, monotonic() + _UNLOCK_S
         with suppress(psycopg.Error, OSError, ValueError):  # the connection is lost, and its locks with it
             link.send_query(unlock.encode())
-            while link.is_busy() and (left_s := until_s - time.monotonic()) > 0:
+            while link.is_busy() and (left_s := until_s - monotonic()) > 0:
                 if select.select([link.socket], [], [], left_s)[0]:
                     link.consume_input()
         self.close()

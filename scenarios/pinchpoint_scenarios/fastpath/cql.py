@@ -147,7 +147,7 @@ class CqlWire:
                 self._channel = _TlsChannel(shaken, self._driver, self._connect_timeout_s)
             self._log_in()
             self._channel.timeout_s = self._timeout_s
-        except ssl.SSLError as error:
+        except OSError as error:  # of the handshake: refused, reset, or not over in time
             self.close()
             raise CqlError(f"TLS: {error}") from error
         except BaseException:
