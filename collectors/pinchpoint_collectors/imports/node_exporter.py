@@ -1,4 +1,4 @@
-"""node_exporter's and windows_exporter's series as Prometheus' HTTP API hands them out (``matrix``).
+"""Series of exporters of machines and of database servers, as Prometheus' HTTP API returns them (``matrix``).
 
 One query brings all of a time: ``/api/v1/query`` with ``{__name__=~"node_(cpu|disk|memory|...)_.*"}[1h]`` has
 every scrape as it was; ``query_range`` has what was last scraped at each step, so that its step must be the
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.exporters import means
+from pinchpoint_collectors.exporters import databases, means
 from pinchpoint_collectors.exporters.means import NAME, Labels, Points, Series
 from pinchpoint_collectors.exporters.query import matrix
 from pinchpoint_collectors.exporters.tables import EXPORTERS, present, whose
@@ -30,8 +30,8 @@ class NodeExporter:
 
     name = "node_exporter"
     says = (
-        "node_exporter's or windows_exporter's series from Prometheus' HTTP API (/api/v1/query with a range, "
-        "or query_range), JSON"
+        "series of node_exporter, windows_exporter, or of the exporters of MySQL, PostgreSQL and Redis, from "
+        "Prometheus' HTTP API (/api/v1/query with a range, or query_range), JSON"
     )
 
     def recognises(self, head: str) -> bool:
@@ -40,7 +40,7 @@ class NodeExporter:
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
         """One sample per value and scrape; see ``Format.read``."""
-        known = frozenset().union(*(each.names for each in EXPORTERS))
+        known = databases.NAMES.union(*(each.names for each in EXPORTERS))
         by_host: dict[str, list[Series]] = {}
         unused: dict[str, None] = {}
         for labels, points in _series(lines):
@@ -66,6 +66,8 @@ class NodeExporter:
                 facts.facts(host).update(means.facts(exporter, series))
                 _note_gaps(host, means.joined(exporter, series).values(), facts)
                 yield from means.samples(exporter, host, series)
+            facts.facts(host)
+            yield from databases.samples(host, series)
 
 
 def _series(lines: Iterable[str]) -> Iterator[Series]:

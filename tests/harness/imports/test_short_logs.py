@@ -985,6 +985,80 @@ def test_series_of_older_exporters_are_the_present_ones(name: str, tmp_path: Pat
     assert verdict["bottleneck"]["resource"] == resource
 
 
+ROW_LOCK = "mysql_global_status_innodb_row_lock"
+SERVERS: dict[str, tuple[dict[tuple[str, ...], tuple[float, float]], str | None]] = {
+    # name, labels -> its first value, what it grows by in a second; the candidate (None: none is at a limit)
+    "MySQL, locks": (
+        {(f"{ROW_LOCK}_current_waits",): (41, 0), ("mysql_global_status_questions",): (1e6, 90)},
+        "lock",
+    ),
+    "MySQL, locks by their time": ({(f"{ROW_LOCK}_time",): (5e6, 30_000)}, "lock"),
+    "MySQL, connections": (
+        {
+            ("mysql_global_status_threads_connected",): (150, 0),
+            ("mysql_global_variables_max_connections",): (151, 0),
+            ("mysql_global_status_connection_errors_total", "error=max_connections"): (4000, 5),
+        },
+        "pool",
+    ),
+    "MySQL with room": (
+        {
+            ("mysql_global_status_threads_connected",): (30, 0),
+            ("mysql_global_variables_max_connections",): (500, 0),
+            (f"{ROW_LOCK}_current_waits",): (0, 0),
+            ("mysql_global_status_connection_errors_total", "error=accept"): (4000, 5),
+        },
+        None,
+    ),
+    "PostgreSQL, connections of all databases": (
+        {
+            ("pg_stat_database_numbackends", "datname=shop"): (60, 0),
+            ("pg_stat_database_numbackends", "datname=crm"): (38, 0),
+            ("pg_settings_max_connections",): (100, 0),
+        },
+        "pool",
+    ),
+    "PostgreSQL, locks": (
+        {
+            ("pg_stat_activity_count", "state=active", "wait_event_type=Lock"): (22, 0),
+            ("pg_stat_activity_count", "state=active", "wait_event_type=IO"): (1, 0),
+        },
+        "lock",
+    ),
+    "PostgreSQL, reads": ({("pg_stat_database_blk_read_time", "datname=shop"): (9e6, 14_000)}, "disk"),
+    "Redis, its thread": (
+        {("redis_cpu_user_seconds_total",): (900, 0.7), ("redis_cpu_sys_seconds_total",): (300, 0.29)},
+        "thread",
+    ),
+    "Redis with room": (
+        {("redis_cpu_user_seconds_total",): (900, 0.2), ("redis_cpu_sys_seconds_total",): (300, 0.1)},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_series_of_database_servers_are_judged(name: str, tmp_path: Path) -> None:
+    """By the exporters of MySQL, PostgreSQL and Redis, without one of the machine."""
+    series, resource = SERVERS[name]
+    result = [
+        {
+            "metric": {
+                "__name__": of,
+                "instance": "db1:9104",
+                **dict(each.partition("=")[::2] for each in labels),
+            },
+            "values": [[1_800_000_000 + 15 * at, str(first + more * 15 * at)] for at in range(40)],
+        }
+        for (of, *labels), (first, more) in series.items()
+    ]
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": result}}
+    verdict = judged(tmp_path, json.dumps(answer), places(), "range.json")
+    assert verdict["outcome"] == "inconclusive"
+    assert ("1 resource was over its limit" in verdict["summary"]) is (resource is not None)
+    assert resource is None or verdict["candidates"][0]["resource"] == resource
+
+
 def test_dates_of_britain_with_a_clock_of_twelve_hours(tmp_path: Path) -> None:
     """``18/11/26`` and ``09:00:01 AM``, as sysstat writes them where the locale is mixed."""
     text = "Linux 2.6.32 (db1) \t18/11/26 \t_x86_64_\t(4 CPU)\n\n"

@@ -168,7 +168,8 @@ def file_servers(inputs: Inputs, host: Host) -> Iterator[Resource]:
 
 
 def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """Connections and threads of the host's servers."""
+    """Connections and threads of the host's servers; of one pool several figures may be there."""
+    pools_: dict[tuple[str, str], list[Measure]] = {}
     for metric, limit, what, noun, held in _POOLS:
         for key in inputs.samples.keys(metric):
             rows = figure(inputs, host.name, metric, key.instance) if key.host == host.name else None
@@ -178,7 +179,10 @@ def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
                 name = f"{key.instance.removeprefix(server)} {held}".lstrip()
                 instance = key.instance if key.instance != server else f"{server}{held}"
                 name = f"{name} of the server{named(server)} on {host.name}"
-                yield _waited_for(host, "pool", instance, name, (one,))
+                pools_.setdefault((instance, name), []).append(one)
+    for (instance, name), measures in pools_.items():
+        ordered = tuple(sorted(measures, key=lambda one: not one.at_limit))
+        yield _waited_for(host, "pool", instance, name, ordered)
 
 
 def dependencies(inputs: Inputs, host: Host) -> Iterator[Resource]:
