@@ -11,7 +11,7 @@ from bench.pgbench import PEER
 from bench.rows import Row
 from bench.server import CLIENTS, Target
 
-from pinchpoint.loadgen.load import session_numbers
+from pinchpoint.loadgen.load_schedule import session_numbers
 from pinchpoint.loadgen.slots import SLOTS
 
 _SECONDS = 4

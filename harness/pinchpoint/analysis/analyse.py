@@ -32,15 +32,7 @@ from pinchpoint.analysis.levels import (
 )
 from pinchpoint.analysis.objectives import not_measured_words, objective_table
 from pinchpoint.analysis.outlook import Outlook, look_ahead
-from pinchpoint.analysis.proof import with_proof, without_proof
-from pinchpoint.analysis.recordings import is_recording, judge_recording
-from pinchpoint.analysis.resources.kinds import find_resources
-from pinchpoint.analysis.sample_counts import counted
-from pinchpoint.analysis.server_objectives import server_table
-from pinchpoint.analysis.stages import Stage
-from pinchpoint.analysis.store_tables import store_table
-from pinchpoint.analysis.tables import cpu_table, disk_table, scenario_table
-from pinchpoint.analysis.timeline import (
+from pinchpoint.analysis.periods import (
     Period,
     at_times_words,
     find_periods,
@@ -51,6 +43,14 @@ from pinchpoint.analysis.timeline import (
     moved_words,
     timeline_table,
 )
+from pinchpoint.analysis.proof import with_proof, without_proof
+from pinchpoint.analysis.recordings import is_recording, judge_recording
+from pinchpoint.analysis.resources.kinds import find_resources
+from pinchpoint.analysis.sample_counts import counted
+from pinchpoint.analysis.server_objectives import server_table
+from pinchpoint.analysis.stages import Stage
+from pinchpoint.analysis.store_tables import store_table
+from pinchpoint.analysis.tables import cpu_table, disk_table, scenario_table
 from pinchpoint.analysis.turns import alternating_words
 from pinchpoint.analysis.verdict import Bottleneck, Verdict
 from pinchpoint.base.wording import capitalised

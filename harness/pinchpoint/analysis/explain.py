@@ -27,7 +27,7 @@ KIND = {"E2": RISES, "E3": CEILING}
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ConsideredResource:
     """One resource with the checks it went through.
 
     Attributes:
@@ -39,21 +39,21 @@ class Looked:
     checks: tuple[Check, ...]
 
 
-def look(case: Case, stage: Stage) -> tuple[Looked, ...]:
+def considered_resources(case: Case, stage: Stage) -> tuple[ConsideredResource, ...]:
     """Every resource that was considered, the most used first; those whose use is not known come last."""
-    result = [_looked(case, stage, resource) for resource in case.resources]
+    result = [_considered(case, stage, resource) for resource in case.resources]
     return tuple(
         sorted(result, key=lambda each: -(-1.0 if each.one.found.use is None else each.one.found.use))
     )
 
 
-def _looked(case: Case, stage: Stage, resource: Resource) -> Looked:
+def _considered(case: Case, stage: Stage, resource: Resource) -> ConsideredResource:
     known = next((one for one in case.found if one.resource.key == resource.key), None)
     one = known or suspect(resource, stage.rows, case.flows) or _innocent(case, stage, resource)
     if case.climb is not None and known is None:
         [one] = with_growth([one], case.climb)
     checks = (_saturation(one), *(_growth(one, case, kind) for kind in KIND), _witness(one))
-    return Looked(one, checks)
+    return ConsideredResource(one, checks)
 
 
 def _innocent(case: Case, stage: Stage, resource: Resource) -> Suspicion:
@@ -126,12 +126,12 @@ def explain(case: Case, concluded: Conclusion) -> Explanation:
     gates = tuple(_gate(gate, case, concluded) for gate in case.gates)
     if case.stage is None:
         return Explanation(gates, (), (), ())
-    looked = look(case, case.stage)
+    considered = considered_resources(case, case.stage)
     return Explanation(
         gates=gates,
-        considered=tuple(_row(case, each, concluded) for each in looked),
+        considered=tuple(_row(case, each, concluded) for each in considered),
         reasons=tuple(_reasons(case, concluded)),
-        would_change=tuple(_would_change(case, case.stage, looked, concluded)),
+        would_change=tuple(_would_change(case, case.stage, considered, concluded)),
     )
 
 
@@ -143,8 +143,8 @@ def _gate(gate: Gate, case: Case, concluded: Conclusion) -> Check:
     return Check("gate", gate.held, fact)
 
 
-def _row(case: Case, looked: Looked, concluded: Conclusion) -> Considered:
-    one = looked.one
+def _row(case: Case, considered: ConsideredResource, concluded: Conclusion) -> Considered:
+    one = considered.one
     tier, host = owner(one.resource, one.found)
     return Considered(
         name=resource_name(one),
@@ -155,8 +155,8 @@ def _row(case: Case, looked: Looked, concluded: Conclusion) -> Considered:
         instance=one.resource.instance,
         role=one.resource.role,
         used_ratio=one.found.use,
-        checks=tuple(replace(each, fact=counted(each.fact, case)) for each in looked.checks),
-        why=_why(case, looked, concluded),
+        checks=tuple(replace(each, fact=counted(each.fact, case)) for each in considered.checks),
+        why=_why(case, considered, concluded),
     )
 
 
@@ -165,9 +165,9 @@ def _suspected(suspicion: Suspicion) -> bool:
     return bool(suspicion.evidence & {"E1", "E4"})
 
 
-def _why(case: Case, looked: Looked, concluded: Conclusion) -> str:
+def _why(case: Case, considered: ConsideredResource, concluded: Conclusion) -> str:
     """Why it is, or is not, the answer."""
-    one, keys = looked.one, [other.resource.key for other in case.found]
+    one, keys = considered.one, [other.resource.key for other in case.found]
     if one.resource.key in keys[1:]:
         return f"ranks after {resource_name(case.found[0])}: {ahead(case.found[0], one)}"
     if one.resource.key in keys:
@@ -176,7 +176,7 @@ def _why(case: Case, looked: Looked, concluded: Conclusion) -> str:
         return "it ranks first, but cannot be named" if concluded.why else "the bottleneck"
     if _suspected(one):
         return _why_not(case, one)
-    return "utilisation not known" if looked.checks[0].holds is None else "not saturated"
+    return "utilisation not known" if considered.checks[0].holds is None else "not saturated"
 
 
 def _why_not(case: Case, suspicion: Suspicion) -> str:
@@ -251,7 +251,7 @@ def _pace(case: Case) -> str:
 
 
 def _would_change(
-    case: Case, stage: Stage, looked: tuple[Looked, ...], concluded: Conclusion
+    case: Case, stage: Stage, considered: tuple[ConsideredResource, ...], concluded: Conclusion
 ) -> Iterator[str]:
     """What would change the answer, a sentence each."""
     if concluded.blocking:
@@ -260,21 +260,21 @@ def _would_change(
     sure = concluded.sure
     if not case.found or (concluded.why and sure is None):
         if not case.found:
-            yield from _nearest(case, looked)
+            yield from _nearest(case, considered)
         if concluded.experiment:
             yield concluded.experiment
         return
     first = case.found[0]
     yield _without(case, stage, first)
     named = sure.named if sure else {}
-    names = {one.one.resource.key: resource_name(one.one) for one in looked}
+    names = {one.one.resource.key: resource_name(one.one) for one in considered}
     for key, count in sorted(named.items(), key=lambda item: -item[1]):
         if key != first.resource.key:
             who = names[key] if key else "nothing"
             yield f"{units.percent(count / RESAMPLES)} of the bootstrap resamples name {who}"
 
 
-def _nearest(case: Case, looked: tuple[Looked, ...]) -> Iterator[str]:
+def _nearest(case: Case, considered: tuple[ConsideredResource, ...]) -> Iterator[str]:
     """The resource nearest to its limit, and at which load it would reach it.
 
     By the same model as headroom, which does not cover memory and resources that only add latency.
@@ -287,7 +287,7 @@ def _nearest(case: Case, looked: tuple[Looked, ...]) -> Iterator[str]:
     if not near:
         return
     demand = min(near, key=lambda each: each.ceiling_ratio)
-    name = next(resource_name(one.one) for one in looked if one.one.resource.key == demand.resource.key)
+    name = next(resource_name(one.one) for one in considered if one.one.resource.key == demand.resource.key)
     load = "this load with the same mix"
     if demand.each_s is not None:
         load = f"the load of {next(iter(demand.ceilings_per_s))}, all else unchanged"

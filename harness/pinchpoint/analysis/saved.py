@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.analysis import Verdict, analyse
-from pinchpoint.analysis.history import Kept
 from pinchpoint.analysis.verdict import SCHEMA
+from pinchpoint.analysis.verdict_forms import VerdictForm
 from pinchpoint.base.errors import InputError
 from pinchpoint.store import document
 from pinchpoint.store.read import StoredRun, open_run
@@ -42,7 +42,7 @@ def saved_verdict(directory: Path) -> dict[str, Any]:
     """What a history needs of verdict.json, reached now if there is none. Raises as ``verdict_of``."""
     again = f"`pinchpoint analyse {directory}` writes it anew"
     try:
-        content: dict[str, Any] = document.read(directory / VERDICT, Kept, SCHEMA, again)
+        content: dict[str, Any] = document.read(directory / VERDICT, VerdictForm, SCHEMA, again)
     except FileNotFoundError:
         return verdict_of(directory)[1].to_json()
     return content

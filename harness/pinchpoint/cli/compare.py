@@ -17,19 +17,19 @@ from pinchpoint.comparison import (
     exit_status,
     read_again,
     read_sides,
-    several,
+    several_sides,
 )
 from pinchpoint.comparison import compare as compare_sides
 from pinchpoint.comparison.saved import beside
-from pinchpoint.comparison.several import SidesComparison
+from pinchpoint.comparison.several_sides import SidesComparison
 from pinchpoint.comparison.sides import predicted, read_several
 from pinchpoint.comparison.statistics import ENOUGH, RUN_TO_RUN
-from pinchpoint.plan.load import load_as
+from pinchpoint.plan.files import load_as
 from pinchpoint.plan.prices import Prices
 from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import ratio
 from pinchpoint.probe.compare import are_probes, compared
-from pinchpoint.probe.several import compare_probes, read_probes
+from pinchpoint.probe.several_probes import compare_probes, read_probes
 from pinchpoint.report.files import write_comparison, write_probe_comparison, write_sides
 from pinchpoint.report.probe import comparison_text as probe_comparison_text
 from pinchpoint.report.terminal import comparison_text
@@ -172,7 +172,7 @@ def compare(  # noqa: PLR0913 - one for each option
             raise InputError("--aa: is for a comparison of two sides; leave it out, or give --with")
         planned = load_set(base[0]) if is_set(base[0]) else None
         return _several(
-            several.compare_sides(
+            several_sides.compare_sides(
                 read_several([[side] for side in many]),
                 factors or (planned.factors if planned else ()),
                 metrics=metrics or (planned.metrics if planned else ()),
@@ -213,9 +213,9 @@ def _many_sides(base: Sequence[Path]) -> tuple[Path, ...]:
     """The sides where there are more than two: folders, or those of one set; empty otherwise."""
     if len(base) == 1 and is_set(base[0]):
         sides = load_set(base[0]).sides
-        return sides if len(sides) >= several.FEWEST else ()
-    if len(base) >= several.FEWEST:
-        several.check_number(base)
+        return sides if len(sides) >= several_sides.FEWEST else ()
+    if len(base) >= several_sides.FEWEST:
+        several_sides.check_number(base)
         _check_no_sets(base)
         return tuple(base)
     return ()
@@ -228,7 +228,7 @@ def _several(comparison: SidesComparison, out: Path, fail_on: str | None, *, as_
     directory = write_sides(comparison, out)
     click.echo(json.dumps(comparison.to_json(), indent=1) if as_json else text(comparison))
     click.echo(directory, err=as_json)
-    return several.exit_status(comparison, fail_on_worse=fail_on is not None)
+    return several_sides.exit_status(comparison, fail_on_worse=fail_on is not None)
 
 
 def _why_it_fails(comparison: Comparison) -> Iterator[str]:
@@ -309,7 +309,7 @@ def _probes(
             "--factor, --metric, --aa, --margin, --bound, --prices: are for runs; what differs between two "
             "probes is their disk"
         )
-    if not other and len(base) >= several.FEWEST:
+    if not other and len(base) >= several_sides.FEWEST:
         return _several(compare_probes(read_probes(base), base), out, fail_on, as_json=as_json)
     if not other:
         raise InputError("--with: is missing: give the probe of the other side")

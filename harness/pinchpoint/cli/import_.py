@@ -26,7 +26,7 @@ from pinchpoint.imports import (
 from pinchpoint.imports.reading import TimeSpan
 from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import duration
-from pinchpoint.probe.conduct import new_directory
+from pinchpoint.probe.suite_run import new_directory
 from pinchpoint.report.files import renew_probe_verdict, renew_verdict, write_run
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint_collectors.common.counts import counted

@@ -86,6 +86,6 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
 @OUT
 def probe(**given: Any) -> int:
     """See ``help`` above."""
-    from pinchpoint.cli.probing import ProbeOptions, execute  # noqa: PLC0415 -- help waits for no charts, no servers' drivers
+    from pinchpoint.cli.probe_run import ProbeOptions, execute  # noqa: PLC0415 -- help waits for no charts, no servers' drivers
 
     return int(execute(ProbeOptions(**given)))

@@ -14,8 +14,8 @@ from pinchpoint.analysis.saved import saved_verdict
 from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, InputError, PinchpointError, gravest
 from pinchpoint.comparison import compare, exit_status, read_again, read_sides
-from pinchpoint.comparison.several import compare_sides
-from pinchpoint.comparison.several import exit_status as several_status
+from pinchpoint.comparison.several_sides import compare_sides
+from pinchpoint.comparison.several_sides import exit_status as several_status
 from pinchpoint.comparison.sides import predicted, read_several
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm

@@ -141,11 +141,11 @@ def _row(directory: Path) -> dict[str, str]:
 
 def _outcome(verdict: Path) -> dict[str, str]:
     """What a verdict.json says, in words."""
-    from pinchpoint.analysis.history import Kept  # noqa: PLC0415 -- a folder without runs needs no analysis
     from pinchpoint.analysis.verdict import SCHEMA  # noqa: PLC0415 -- likewise
+    from pinchpoint.analysis.verdict_forms import VerdictForm  # noqa: PLC0415 -- a folder without runs needs no analysis
 
     try:
-        content = document.read(verdict, Kept, SCHEMA, "")
+        content = document.read(verdict, VerdictForm, SCHEMA, "")
     except (FileNotFoundError, InputError):
         return {"result": "verdict unreadable"}
     limit = content.get("bottleneck") or {}

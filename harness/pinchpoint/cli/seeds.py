@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, gravest
-from pinchpoint.cli.probing import ProbeOptions, run_probe
+from pinchpoint.cli.probe_run import ProbeOptions, run_probe
 from pinchpoint.cli.run import run_and_report
 from pinchpoint.cli.run_set import compare_farms, run_members
 from pinchpoint.farm.ready import embedded

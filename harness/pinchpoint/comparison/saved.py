@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pinchpoint.analysis.history import Named
 from pinchpoint.analysis.verdict import Next, Outcome
+from pinchpoint.analysis.verdict_forms import BottleneckForm
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.figures import About, Better
 from pinchpoint.comparison.attribution import ForeseenGain
@@ -40,7 +40,7 @@ class KeptRun(Form):
     started: Time
     ended: Time | None
     outcome: Outcome
-    candidates: list[Named]
+    candidates: list[BottleneckForm]
     experiment: Text
     next: Next | None
     headroom_ratio: float | None
@@ -140,8 +140,8 @@ class KeptCosts(Form):
 class StoredMovement(Form):
     """Whether the bottleneck moved."""
 
-    base: Named | None
-    other: Named | None
+    base: BottleneckForm | None
+    other: BottleneckForm | None
     moved: bool | None
     why: Text
     foreseen: ForeseenGain | None

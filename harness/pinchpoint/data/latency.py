@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pinchpoint.data.recorded import over_operations
+from pinchpoint.data.queries import over_operations
 from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.store import histogram
 from pinchpoint.store.read import StoredRun

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from pinchpoint.data.latency import bucket_percentiles, in_plan_order
-from pinchpoint.data.places import disks_with_roles, farm_cores, machine_name, machines, tiers
-from pinchpoint.data.recorded import RecordedSamples, SampleLine, SamplePoint, middle, over_operations
+from pinchpoint.data.machines import disks_with_roles, farm_cores, machine_name, machines, tiers
+from pinchpoint.data.queries import RecordedSamples, SampleLine, SamplePoint, middle, over_operations
 from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pinchpoint.fit.production import COMMIT_LOG_BYTES, Production
 from pinchpoint.fit.statements import READING, WRITING, StatementKind, Sum
 from pinchpoint.plan.production import LOG_BYTES_PER_WRITE, PAGE_READS_PER_OPERATION
-from pinchpoint_scenarios.sql_mix.shape import (
+from pinchpoint_scenarios.sql_mix.operation_sizes import (
     LARGEST_ROW_BYTES,
     LARGEST_STATEMENT_BYTES,
     MOST_BATCH_ROWS,

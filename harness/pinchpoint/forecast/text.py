@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinchpoint.analysis.model.prediction import Binding, Prediction, Throughput, Use
+from pinchpoint.analysis.model.prediction import Binding, PartUse, Prediction, Throughput
 from pinchpoint.analysis.model.probed import DiskMix
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import fitted, wrapped
@@ -93,7 +93,7 @@ def binds_words(when: str, binding: Binding) -> str:
     return f"{when}: {binding.scenario} waits longest for {binding.name}, {spent} of its time."
 
 
-def _table(parts: tuple[Use, ...], *, as_is: bool) -> Iterator[str]:
+def _table(parts: tuple[PartUse, ...], *, as_is: bool) -> Iterator[str]:
     names = ("resource", "used now", "used then", "time per operation now", "then")
     shown = (0, 1, 3) if as_is else range(len(names))
     rows: list[tuple[str, ...]] = [names]

@@ -20,7 +20,7 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
-from pinchpoint.data.recorded import SamplePoint
+from pinchpoint.data.queries import SamplePoint
 from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.data.timeline import Panel, TimelineSeries
 from pinchpoint.live import prometheus

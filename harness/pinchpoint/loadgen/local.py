@@ -24,7 +24,7 @@ from gevent.threadpool import ThreadPool
 
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.generator import GeneratorProcess, say_failed
-from pinchpoint.loadgen.load import is_closed
+from pinchpoint.loadgen.load_schedule import is_closed
 from pinchpoint.loadgen.recorder import Seconds
 from pinchpoint.store.journal import JournalWriter
 from pinchpoint_collectors.record import Sample

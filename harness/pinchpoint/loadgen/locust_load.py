@@ -20,7 +20,7 @@ from typing import Any
 
 from gevent.event import Event
 
-from pinchpoint.loadgen.load import most
+from pinchpoint.loadgen.load_schedule import most
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.loadgen.scenario_load import ScenarioLoad
 from pinchpoint.plan.locustfile import Locustfile

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pinchpoint.loadgen.times import binned
+from pinchpoint.loadgen.latency_bins import binned
 from pinchpoint.store import histogram
 from pinchpoint_scenarios.contract import OK
 

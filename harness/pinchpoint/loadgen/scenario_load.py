@@ -18,7 +18,7 @@ from gevent.event import Event
 from gevent.queue import Queue
 
 from pinchpoint.loadgen.alarm import Alarm
-from pinchpoint.loadgen.load import session_numbers, starts, user_start_s
+from pinchpoint.loadgen.load_schedule import session_numbers, starts, user_start_s
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.loadgen.slots import Arrival, ArrivalSchedule
 from pinchpoint.loadgen.threads import SessionThreads, ThreadedSession

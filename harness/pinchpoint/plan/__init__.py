@@ -5,8 +5,8 @@ from pinchpoint.plan.compare import Compare
 from pinchpoint.plan.embedded import BuiltDisk, Content, Delay, Embedded
 from pinchpoint.plan.endpoints import Endpoints, EndpointSpec, expand
 from pinchpoint.plan.farm import Collect, DeclaredLimits, Farm, FarmDisk, FarmHost, Tier
+from pinchpoint.plan.files import expand_all, load, load_farm, load_plan
 from pinchpoint.plan.guard import guard, guard_proof
-from pinchpoint.plan.load import expand_all, load, load_farm, load_plan
 from pinchpoint.plan.load_model import Burst, Closed, Load, Open, Ramp, Soak, Steps
 from pinchpoint.plan.plan import (
     MeasurePhase,

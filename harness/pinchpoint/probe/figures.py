@@ -13,7 +13,7 @@ from pinchpoint.analysis.resources.disk.rate_response import COUNT_ERROR, COUNTE
 from pinchpoint.analysis.thresholds import IRREGULAR, MIN_STEPS
 from pinchpoint.data.series import spread
 from pinchpoint.probe.record import Probe, Trial
-from pinchpoint.store import times
+from pinchpoint.store import tool_histogram
 from pinchpoint_scenarios.storage_probe import Cell
 
 _SHARES = (0.5, 0.95, 0.99, 0.999)
@@ -106,7 +106,9 @@ def figures(probe: Probe) -> Mapping[Cell, Figures]:
 def of(trials: Sequence[Trial]) -> Figures:
     """The figures of one cell."""
     done = [trial for trial in trials if trial.failed is None]
-    p50_s, p95_s, p99_s, p999_s = times.quantiles([one.latency for one in done if one.latency], _SHARES)
+    p50_s, p95_s, p99_s, p999_s = tool_histogram.quantiles(
+        [one.latency for one in done if one.latency], _SHARES
+    )
     longest = [one.max_s for one in done if one.max_s is not None]
     lasted = [one.seconds for one in done if one.seconds is not None]
     uneven, count, steps = _steps(done)

@@ -9,7 +9,7 @@ from pinchpoint.plan import FarmDisk
 from pinchpoint.probe import words
 from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, ProbeLocation, Trial
 from pinchpoint.probe.target import of_disk
-from pinchpoint.store import times
+from pinchpoint.store import tool_histogram
 from pinchpoint.store.read import StoredRun
 from pinchpoint_collectors.common.times import iso
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, CellSeries
@@ -92,7 +92,7 @@ def _trial(event: Mapping[str, Any]) -> Trial:
     return Trial(
         number=event["trial"],
         started=iso(event["started_s"]),
-        latency=times.histogram(dict(counts)) if counts else None,
+        latency=tool_histogram.histogram(dict(counts)) if counts else None,
         series=course,
         failed=event.get("why"),
         **{name: event.get(name) for name in _FIGURES},

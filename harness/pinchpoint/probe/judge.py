@@ -16,10 +16,10 @@ from statistics import median
 from pinchpoint.analysis.disk_points import NO_LIMIT, Judged, Point, judge_points
 from pinchpoint.analysis.thresholds import CAP_MATCH, IRREGULAR
 from pinchpoint.data.inputs import Limits
-from pinchpoint.probe import course, words
+from pinchpoint.probe import over_time, words
 from pinchpoint.probe.caps import MeasuredCaps, counted_ratio, find_caps, queued, types_with
-from pinchpoint.probe.course import Fall, RateChange, between, settled
 from pinchpoint.probe.figures import Figures, TrialMean, figures, of
+from pinchpoint.probe.over_time import Fall, RateChange, between, settled
 from pinchpoint.probe.record import DeclaredDisk, Probe
 from pinchpoint.probe.verdict import CellVerdict, ProbeVerdict, WorkloadVerdict
 from pinchpoint_scenarios.storage_probe import Cell
@@ -207,8 +207,8 @@ def judge(probe: Probe) -> ProbeVerdict:
     for cell in result:
         by_workload.setdefault(cell.workload, []).append(cell)
     deepest = [max(cells, key=lambda cell: cell.outstanding or 0) for cells in by_workload.values()]
-    reads = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 1])
-    writes = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 0])
+    reads = over_time.of_group(probe, [cell for cell in deepest if cell.read_ratio == 1])
+    writes = over_time.of_group(probe, [cell for cell in deepest if cell.read_ratio == 0])
     long = {cell: one for cell, one in result.items() if reports(one)}
     above = reads_above(long, probe.declared)
     suspected = _above_words(above, long, probe.declared)
@@ -315,7 +315,7 @@ def _workload(
         line_crossed_at=crossed,
         load_class=_class(holds),
         course=_course(probe, cells, fall),
-        outliers=course.outliers(probe.cells[deepest]),
+        outliers=over_time.outliers(probe.cells[deepest]),
     )
 
 
@@ -346,7 +346,7 @@ def _by_chance(value: Sequence[Figures]) -> bool:
 
 def _course(probe: Probe, cells: Sequence[Cell], fall: Fall | None) -> RateChange | None:
     """How a workload went: as the deepest of its cells that did not stay as it was."""
-    changes = [course.of_cell(probe.cells[cell]) for cell in reversed(cells)]
+    changes = [over_time.of_cell(probe.cells[cell]) for cell in reversed(cells)]
     moved = next((change for change in changes if change and change.move != "steady"), None)
     if moved is None and fall is not None and cells[0].workload in fall.workloads:
         return RateChange("fell", fall.before, fall.after, None, None, fall.how)
@@ -478,12 +478,12 @@ def _over_time(
 ) -> dict[str, tuple[str, ...]]:
     result: dict[str, dict[str, None]] = {}
     for one in workloads:
-        if one.course and one.course.move in course.OVER_TIME:
-            result.setdefault(course.OVER_TIME[one.course.move], {})[one.workload] = None
+        if one.course and one.course.move in over_time.OVER_TIME:
+            result.setdefault(over_time.OVER_TIME[one.course.move], {})[one.workload] = None
     for change, ratio in ((reads, 1), (writes, 0)):
-        if change and change.move in course.OVER_TIME and change.at_s is None:
+        if change and change.move in over_time.OVER_TIME and change.at_s is None:
             names = {cell.workload: None for cell in deepest if cell.read_ratio == ratio}
-            result.setdefault(course.OVER_TIME[change.move], {}).update(names)
+            result.setdefault(over_time.OVER_TIME[change.move], {}).update(names)
     if remembered:  # what gets faster because it is cached is no disk that warms up
         rose = result.get("disk_warm_up", {})
         result["disk_warm_up"] = {

@@ -12,7 +12,7 @@ from pydantic import Field
 from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.base.errors import InputError
 from pinchpoint.data.inputs import Limits
-from pinchpoint.store import document, times
+from pinchpoint.store import document, tool_histogram
 from pinchpoint.store.document import Count, Form, NotBelow0, Time
 from pinchpoint.store.write import writable, write_json
 from pinchpoint_scenarios.storage_probe import Cell, CellFigures, CellSeries
@@ -68,7 +68,7 @@ class Trial:
             writes_per_s=figures.writes_per_s,
             read_bytes_per_s=figures.read_bytes_per_s,
             write_bytes_per_s=figures.write_bytes_per_s,
-            latency=times.histogram(figures.times_ns) if figures.times_ns else None,
+            latency=tool_histogram.histogram(figures.times_ns) if figures.times_ns else None,
             mean_s=figures.mean_s,
             max_s=figures.max_s,
             series=figures.series,

@@ -9,8 +9,8 @@ from typing import Any
 from pinchpoint.base.wording import Summary
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.caps import MatchingType, MeasuredCaps
-from pinchpoint.probe.course import Outliers, RateChange
 from pinchpoint.probe.figures import figures
+from pinchpoint.probe.over_time import Outliers, RateChange
 from pinchpoint.probe.record import Probe
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.base import units, wording
 from pinchpoint.probe.caps import rate
-from pinchpoint.probe.course import RateChange
 from pinchpoint.probe.figures import figures
+from pinchpoint.probe.over_time import RateChange
 from pinchpoint.probe.record import DeclaredDisk, Probe, ProbeLocation
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_infra.catalogue import Profile

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan.document import read_document
 from pinchpoint.plan.farm import DeclaredLimits, FarmDisk
-from pinchpoint.plan.load import kind_of, load_as
+from pinchpoint.plan.files import kind_of, load_as
 from pinchpoint.plan.problems import BadValue, unknown
 from pinchpoint.plan.record import Name, PerSecond, Ratio, Seconds, StrictRecord, only_one
 from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, REPORT, SAMPLES, VERDICT

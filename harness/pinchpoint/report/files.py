@@ -9,7 +9,7 @@ from typing import Any
 from pinchpoint.analysis import Verdict
 from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.base.errors import InputError
-from pinchpoint.comparison import Comparison, saved, several
+from pinchpoint.comparison import Comparison, saved, several_sides
 from pinchpoint.probe import compare as of_probes
 from pinchpoint.probe import in_run, record
 from pinchpoint.probe.judge import judge
@@ -85,9 +85,9 @@ def write_probe_comparison(comparison: of_probes.ProbeComparison, parent: Path) 
     return directory
 
 
-def write_sides(comparison: several.SidesComparison, parent: Path) -> Path:
+def write_sides(comparison: several_sides.SidesComparison, parent: Path) -> Path:
     """Likewise of several sides."""
-    directory = several.save(comparison, parent)
+    directory = several_sides.save(comparison, parent)
     write_saved(directory, ["html"], directory)
     return directory
 
@@ -123,10 +123,10 @@ def write_saved(
         report = probe_page.document(probe, judge(probe))
     elif of_probes.is_comparison(directory):
         report = probe_page.compared_document(of_probes.load(directory))
-    elif several.is_sides(directory):
+    elif several_sides.is_sides(directory):
         from pinchpoint.report import several_page  # noqa: PLC0415 -- likewise
 
-        report = several_page.document(several.load(directory))
+        report = several_page.document(several_sides.load(directory))
     elif saved.is_comparison(directory):
         report = gather_comparison(saved.load(directory))
     else:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, UTILISATION, latency_limit
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
-from pinchpoint.data.places import farm_cores, machine_name, machines, tiers
-from pinchpoint.data.recorded import WindowMeans
+from pinchpoint.data.machines import farm_cores, machine_name, machines, tiers
+from pinchpoint.data.queries import WindowMeans
 from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.store.read import StoredRun
 

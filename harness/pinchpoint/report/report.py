@@ -11,7 +11,7 @@ from pinchpoint.base import wording
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import Distribution, distributions
-from pinchpoint.data.recorded import over_samples
+from pinchpoint.data.queries import over_samples
 from pinchpoint.data.timeaxis import TimeAxis, clock_of
 from pinchpoint.data.timeline import Panel, panels
 from pinchpoint.report import run_tables, verdict_tables

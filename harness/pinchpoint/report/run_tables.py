@@ -11,8 +11,8 @@ from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import operation_percentiles
-from pinchpoint.data.places import machine_id, name_of_machine
-from pinchpoint.data.recorded import over_operations, over_samples
+from pinchpoint.data.machines import machine_id, name_of_machine
+from pinchpoint.data.queries import over_operations, over_samples
 from pinchpoint.data.timeaxis import TimeAxis, day_and_time, shown_offset_s
 from pinchpoint.report.tables import Column, Row, Table, columns, text
 from pinchpoint.report.verdict_tables import objectives, of_load, whole_phase

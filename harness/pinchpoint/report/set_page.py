@@ -10,7 +10,7 @@ from typing import Any
 
 from pinchpoint.analysis.saved import saved_verdict
 from pinchpoint.base import units, wording
-from pinchpoint.comparison import saved, several
+from pinchpoint.comparison import saved, several_sides
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import BOTTLENECK, DO, HEADROOM, NEXT, NOT_SHOWN, TESTED
 from pinchpoint.report.charts import (
@@ -73,8 +73,8 @@ def document(run_set: RunSet) -> PlainReport:
 
 def _saved(directory: Path) -> dict[str, Any]:
     """A comparison's sides and summary."""
-    if several.is_sides(directory):
-        result = several.load(directory)
+    if several_sides.is_sides(directory):
+        result = several_sides.load(directory)
         return {"sides": wording.listed(list(result.labels)), "summary": str(result.answer)}
     one = saved.load(directory)
     return {"sides": f"{one['base']['label']} and {one['other']['label']}", "summary": one["summary"]}

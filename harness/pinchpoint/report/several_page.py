@@ -9,7 +9,7 @@ from typing import Any
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import wrapped
 from pinchpoint.comparison.costs import UNIT_OF_COST
-from pinchpoint.comparison.several import SidesComparison, SidesFigure, WorkloadLimit, too_few
+from pinchpoint.comparison.several_sides import SidesComparison, SidesFigure, WorkloadLimit, too_few
 from pinchpoint.data.timeline import Axis
 from pinchpoint.probe import words
 from pinchpoint.report.brief import NOT_SHOWN

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pinchpoint.base import units
-from pinchpoint.data.places import tiers
-from pinchpoint.data.recorded import over_operations
+from pinchpoint.data.machines import tiers
+from pinchpoint.data.queries import over_operations
 from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.fit import replayed as of_sql
 from pinchpoint.fit import replayed as of_stores

@@ -12,7 +12,7 @@ from pinchpoint.analysis.thresholds import UTILISATION
 from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.data.inputs import disk_roles
-from pinchpoint.data.recorded import SamplePoint
+from pinchpoint.data.queries import SamplePoint
 from pinchpoint.data.timeaxis import Phase, TimeAxis
 from pinchpoint.data.timeline import Panel, TimelineSeries
 from pinchpoint.report.charts import (

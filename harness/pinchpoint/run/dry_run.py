@@ -10,7 +10,7 @@ from typing import Any
 from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.farm.ready import ReadyFarm, embedded, standing_farm
-from pinchpoint.loadgen.load import expected_starts, most
+from pinchpoint.loadgen.load_schedule import expected_starts, most
 from pinchpoint.loadgen.scenarios import make_scenario, planned_scenarios
 from pinchpoint.plan import (
     Farm,

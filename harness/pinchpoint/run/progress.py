@@ -16,7 +16,7 @@ from rich.text import Text
 
 from pinchpoint.base import units
 from pinchpoint.base.redact import masked
-from pinchpoint.data.places import machine_name, machines
+from pinchpoint.data.machines import machine_name, machines
 from pinchpoint_collectors.record import Sample
 
 _PLAIN_EVERY_S = 5.0

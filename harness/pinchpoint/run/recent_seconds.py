@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.loadgen.times import percentiles_s
+from pinchpoint.loadgen.latency_bins import percentiles_s
 from pinchpoint.plan import Plan, Steps
 
 _LEAST_KEPT_S = 60.0

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.loadgen.load import is_closed, levels
+from pinchpoint.loadgen.load_schedule import is_closed, levels
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Objective, Plan, Steps
 from pinchpoint.run.recent_seconds import LATE_S, RecentSeconds, Reported

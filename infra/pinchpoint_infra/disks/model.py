@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from pinchpoint_infra.disks.raid import CHUNK_BYTES, Layout, Step
+from pinchpoint_infra.disks.raid import CHUNK_BYTES, RaidLayout, Step
 from pinchpoint_infra.disks.record import Device, DiskSpec
 
 TOLERANCE_S = 0.01
@@ -209,7 +209,7 @@ class DiskModel:
             Backend(spec, Random(f"{seed}:{number}"), lambda what, number=number: say(number, what))  # type: ignore[misc]  # noqa: S311 -- mypy cannot type a lambda's default; no secret
             for number in range(spec.stripes)
         ]
-        self._layout = Layout(spec.raid, spec.stripes)
+        self._layout = RaidLayout(spec.raid, spec.stripes)
         self._cache = HostCache(spec.host_cache_bytes)
 
     def slow_to(self, ratio: float) -> None:

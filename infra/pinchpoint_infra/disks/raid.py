@@ -82,7 +82,7 @@ def parts(offset: int, size_bytes: int, count: int) -> Iterator[ColumnIo]:
         begin += length
 
 
-class Layout:
+class RaidLayout:
     """Which disks of an array an I/O falls on.
 
     Args:

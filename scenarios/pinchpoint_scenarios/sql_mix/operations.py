@@ -12,7 +12,7 @@ from typing import Any
 
 from ..skew import Pick, picker
 from ..units import spelt_bytes
-from .shape import Shape
+from .operation_sizes import OperationSizes
 
 LOG = "log"
 DATA = "data"
@@ -50,7 +50,7 @@ class SessionState:
 
     random: Random
     session: int
-    shape: Shape
+    shape: OperationSizes
     appended: int = 0
     loads: int = 0
     pages: int = 1
@@ -78,9 +78,9 @@ class Operation:
     name: str
     table: str | None
     draw: Callable[[SessionState], Drawn]
-    rows: Callable[[Shape], int]
-    size_bytes: Callable[[Shape], int]
-    says: Callable[[Shape], str]
+    rows: Callable[[OperationSizes], int]
+    size_bytes: Callable[[OperationSizes], int]
+    says: Callable[[OperationSizes], str]
     writes: bool = True
 
 
@@ -128,7 +128,7 @@ def _hot_rows(state: SessionState) -> Drawn:
     return (*state.random.sample(range(1, shape.hot_rows + 1), shape.lock_rows), shape.hold_s)
 
 
-def _one(_: Shape) -> int:
+def _one(_: OperationSizes) -> int:
     return 1
 
 

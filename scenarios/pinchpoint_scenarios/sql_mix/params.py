@@ -10,8 +10,8 @@ from pydantic import Field, field_validator, model_validator
 from pinchpoint_collectors.common.names import unknown
 
 from ..units import Seconds
+from .operation_sizes import OperationSizes
 from .operations import OPERATIONS
-from .shape import Shape
 
 PRESETS: dict[str, dict[str, float]] = {
     # a transaction log's load: eight commits of one small row for each page read or dirtied
@@ -33,7 +33,7 @@ DEFAULT = "balanced"
 Isolation = Literal["read_committed", "repeatable_read", "serializable", "snapshot"]
 
 
-class SqlMixParams(Shape):
+class SqlMixParams(OperationSizes):
     """``params`` of sql-mix: what ``Shape`` has, and these.
 
     Attributes:

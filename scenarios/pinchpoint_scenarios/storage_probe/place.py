@@ -29,7 +29,7 @@ disk, their option ``host`` the machine's name. Of a disk of another machine the
 how it is reached; its ``url`` may be empty, and the option ``device`` then names it."""
 
 
-class Looked(Protocol):
+class MachineFacts(Protocol):
     """What is known of a disk's machine."""
 
     @property
@@ -52,7 +52,7 @@ class ProbedMachine(Protocol):
         ...
 
     @property
-    def looked(self) -> Looked:
+    def looked(self) -> MachineFacts:
         """The machine itself."""
         ...
 
@@ -159,7 +159,7 @@ def here(parent: Path, needed_bytes: int) -> Iterator[LocalMachine]:
             raise
 
 
-class ProbedDisk(Protocol):
+class DiskWithFolder(Protocol):
     """One disk of a plan, with a folder of ours on it from ``prepare`` to ``release``."""
 
     @property
@@ -285,7 +285,7 @@ class SshDisk:
         self._held.close()
 
 
-def disk_of(name: str, endpoint: Endpoint) -> ProbedDisk:
+def disk_of(name: str, endpoint: Endpoint) -> DiskWithFolder:
     """The disk that an endpoint is. Raises EndpointUnreachable where it is neither here nor over ssh."""
     options = endpoint.options
     if "address" in options:

@@ -15,7 +15,7 @@ from ..errors import EndpointUnreachable, ScenarioError
 from .cell import Cell, CellFigures, Job, ProbePlace
 from .folder import FOLDER
 from .params import StorageProbeParams
-from .place import DISK, LocalDisk, ProbedDisk, disk_of
+from .place import DISK, DiskWithFolder, LocalDisk, disk_of
 from .process import ProbeStopped, ToolOutput
 from .remote import HostUnreachable
 from .tool import ToolFailed, ToolMissing, answer, too_fast
@@ -189,11 +189,11 @@ class StorageProbe:
         )
 
     @property
-    def _disk(self) -> ProbedDisk:
+    def _disk(self) -> DiskWithFolder:
         return self._named[1]
 
     @cached_property
-    def _named(self) -> tuple[str | None, ProbedDisk]:
+    def _named(self) -> tuple[str | None, DiskWithFolder]:
         """(``tier.role``, None of a folder that was named; the disk).
 
         Raises EndpointUnreachable where the farm has no such disk.

@@ -13,7 +13,7 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import Comparison, Sides, compare
 from pinchpoint.comparison.costs import cost_of, costs_of, per_cost, prices_of
 from pinchpoint.plan import load_farm
-from pinchpoint.plan.load import load_as
+from pinchpoint.plan.files import load_as
 from pinchpoint.plan.prices import Prices
 from pinchpoint.report.comparison import gather
 from pinchpoint.report.comparison_tables import NO_PRICES

@@ -16,7 +16,7 @@ from harness.probe.build import Disk, geometric, probe_of
 from support import run_cli
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.comparison.several import (
+from pinchpoint.comparison.several_sides import (
     MOST,
     PairCall,
     SidesComparison,
@@ -31,7 +31,7 @@ from pinchpoint.comparison.statistics import call_of, holm, welch
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import DeclaredDisk, DiskPrice, Probe
 from pinchpoint.probe.record import save as save_probe
-from pinchpoint.probe.several import compare_probes, read_probes
+from pinchpoint.probe.several_probes import compare_probes, read_probes
 from pinchpoint.probe.verdict import probe_content
 from pinchpoint.report.charts import drawn_names
 from pinchpoint.report.registry import FORMATS, write_reports

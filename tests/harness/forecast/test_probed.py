@@ -23,7 +23,7 @@ from pinchpoint.probe.disk import MeasuredDisk, measured_disk
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import save
 from pinchpoint.probe.verdict import probe_content
-from pinchpoint.store import times
+from pinchpoint.store import tool_histogram
 from pinchpoint.store.read import StoredRun
 from pinchpoint_scenarios.storage_probe import Cell
 
@@ -113,7 +113,7 @@ def test_a_capped_log_is_shared_by_more_commits() -> None:
 def test_a_cap_that_lets_through_in_bursts() -> None:
     """Half of the writes take 1 ms, the others wait: each flush is shared as on a disk that is not capped."""
     probe = probe_of(Disk(0.001, iops=200), suite="database", repeat=3)
-    bursts = times.histogram({1_000_000: 60, 20_000_000: 40})
+    bursts = tool_histogram.histogram({1_000_000: 60, 20_000_000: 40})
     for cell, trials in probe.cells.items():
         if cell.role == "log":
             trials[:] = [replace(trial, latency=bursts) for trial in trials]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.loadgen.load import starts
+from pinchpoint.loadgen.load_schedule import starts
 from pinchpoint.plan import load_plan
 from pinchpoint.plan.arrivals import Bursts, arrival_times
 from pinchpoint.report.run_tables import load_words

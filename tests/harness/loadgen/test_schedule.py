@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pinchpoint.loadgen.load import session_numbers
+from pinchpoint.loadgen.load_schedule import session_numbers
 from pinchpoint.loadgen.slots import SLOTS, ArrivalSchedule, deal_slots, reassigned_slots
 from pinchpoint.plan.arrivals import Constant, arrival_times
 

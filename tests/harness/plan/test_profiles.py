@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pinchpoint.loadgen.load import is_closed, most, session_numbers, starts, user_start_s
+from pinchpoint.loadgen.load_schedule import is_closed, most, session_numbers, starts, user_start_s
 from pinchpoint.loadgen.slots import SLOTS
 from pinchpoint.plan import Plan, SilenceRule, StopRule
 from pinchpoint.plan.arrivals import Bursts, Constant, RampRate, RateProfile, StepRates, arrival_times

@@ -14,7 +14,7 @@ from support import run_cli
 
 from pinchpoint.cli import templates
 from pinchpoint.plan.document import read_document
-from pinchpoint.plan.load import kind_of
+from pinchpoint.plan.files import kind_of
 from pinchpoint.plan.schema import schema
 
 ROOT = Path(__file__).parents[3]

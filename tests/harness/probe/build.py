@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.record import DeclaredDisk, Options, Probe, ProbeLocation, Trial
 from pinchpoint.probe.verdict import ProbeVerdict
-from pinchpoint.store import times
+from pinchpoint.store import tool_histogram
 from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, CellSeries
 
@@ -82,7 +82,7 @@ def trial_of(
         writes_per_s=iops * (1 - reads),
         read_bytes_per_s=iops * reads * size,
         write_bytes_per_s=iops * (1 - reads) * size,
-        latency=times.histogram({int(latency_s * 1e9): max(1, int(iops * seconds))}),
+        latency=tool_histogram.histogram({int(latency_s * 1e9): max(1, int(iops * seconds))}),
         mean_s=latency_s,
         max_s=latency_s,
         series=series,

@@ -12,9 +12,9 @@ from support import require
 
 from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.probe import words
-from pinchpoint.probe.conduct import ProbeProgress, SuiteDriver, estimate, version_of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Options, Probe
+from pinchpoint.probe.suite_run import ProbeProgress, SuiteDriver, estimate, version_of
 from pinchpoint_scenarios.storage_probe import SUITES, Job, Tool, process, tool
 from pinchpoint_scenarios.storage_probe.place import LocalFacts, LocalMachine
 from pinchpoint_scenarios.storage_probe.process import ToolOutput

@@ -16,8 +16,8 @@ from scenarios.support import Events, Recorder
 from sshd_hosts import SshdHost, sshd_host
 from support import disk_folder, require
 
-from pinchpoint.probe.conduct import ProbeProgress, SuiteDriver
 from pinchpoint.probe.record import Options
+from pinchpoint.probe.suite_run import ProbeProgress, SuiteDriver
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_scenarios.contract import Endpoint, ScenarioContext
 from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, remote

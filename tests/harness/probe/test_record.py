@@ -10,12 +10,12 @@ import pytest
 from harness.probe.build import Disk, declared, probe_of
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.probe.conduct import resumed
 from pinchpoint.probe.figures import TrialMean, of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial, load, save
+from pinchpoint.probe.suite_run import resumed
 from pinchpoint.probe.verdict import probe_content
-from pinchpoint.store import times
+from pinchpoint.store import tool_histogram
 from pinchpoint_scenarios.storage_probe import Cell
 
 
@@ -59,9 +59,18 @@ def test_percentiles_are_of_all_repetitions_together() -> None:
     """99 I/Os of 1 ms and 1 of 50 ms, then 100 of 1 ms: p99 of all is 1 ms, p99.9 is 50 ms, no average."""
     start = "2026-01-01T00:00:00.000Z"
     first = Trial(
-        1, start, 1.0, 100.0, 0.0, 0.0, 0.0, times.histogram({10**6: 99, 5 * 10**7: 1}), 0.00149, 0.05
+        1,
+        start,
+        1.0,
+        100.0,
+        0.0,
+        0.0,
+        0.0,
+        tool_histogram.histogram({10**6: 99, 5 * 10**7: 1}),
+        0.00149,
+        0.05,
     )
-    second = Trial(2, start, 1.0, 300.0, 0.0, 0.0, 0.0, times.histogram({10**6: 100}), 0.001, 0.001)
+    second = Trial(2, start, 1.0, 300.0, 0.0, 0.0, 0.0, tool_histogram.histogram({10**6: 100}), 0.001, 0.001)
     found = of([first, second])
     assert found.p50_s == pytest.approx(0.001, rel=0.001)
     assert found.p99_s == pytest.approx(0.001, rel=0.001)
@@ -100,7 +109,7 @@ def test_what_a_tool_does_not_tell_is_not_0() -> None:
 def test_histograms_of_any_latency_keep_three_digits() -> None:
     """From 1 µs to an hour: the largest value that counts the same is within a thousandth."""
     for value_ns in np.geomspace(2e3, 3e12, 60).astype(np.int64):
-        [found] = times.quantiles([times.histogram({int(value_ns): 7})], [0.5])
+        [found] = tool_histogram.quantiles([tool_histogram.histogram({int(value_ns): 7})], [0.5])
         assert found == pytest.approx(value_ns / 1e9, rel=0.002, abs=1e-6)
 
 

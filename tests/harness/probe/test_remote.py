@@ -24,8 +24,8 @@ from support import require, until, untouched_folder
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import load_farm
 from pinchpoint.probe import target
-from pinchpoint.probe.conduct import ProbeProgress, SuiteDriver
 from pinchpoint.probe.record import DiskPrice, Options
+from pinchpoint.probe.suite_run import ProbeProgress, SuiteDriver
 from pinchpoint.probe.target import explained
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address

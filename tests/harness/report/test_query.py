@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from harness.analysis.build import Build
 
-from pinchpoint.data import recorded
+from pinchpoint.data import queries
 from pinchpoint.store.read import StoredRun
 
 Ask = Callable[[StoredRun], duckdb.DuckDBPyConnection]
@@ -17,7 +17,7 @@ Ask = Callable[[StoredRun], duckdb.DuckDBPyConnection]
 _SUM = "SELECT sum(value) FROM many"
 
 
-@pytest.mark.parametrize("ask", [recorded.over_samples, recorded.over_operations])
+@pytest.mark.parametrize("ask", [queries.over_samples, queries.over_operations])
 def test_a_report_says_the_same_to_the_last_digit(ask: Ask) -> None:
     """Several threads add up in the order in which they end: this sum is hardly ever the same twice."""
     run = Build().host("sql1", "sql").cpu("sql1", 0.5).closed("orders", "sql-mix", 8).run()
@@ -31,6 +31,6 @@ def test_long_runs_are_read_by_all_cores(monkeypatch: pytest.MonkeyPatch) -> Non
     """Where one thread would take seconds more, the last digits may differ."""
     run = Build().host("sql1", "sql").cpu("sql1", 0.5).closed("orders", "sql-mix", 8).run()
     setting = "SELECT current_setting('threads')"
-    assert recorded.over_samples(run).execute(setting).fetchall() == [(1,)]
-    monkeypatch.setattr(recorded, "FEW", 10)
-    assert recorded.over_samples(run).execute(setting).fetchall() != [(1,)]
+    assert queries.over_samples(run).execute(setting).fetchall() == [(1,)]
+    monkeypatch.setattr(queries, "FEW", 10)
+    assert queries.over_samples(run).execute(setting).fetchall() != [(1,)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pinchpoint.loadgen.times import binned
+from pinchpoint.loadgen.latency_bins import binned
 from pinchpoint.plan import Objective, SilenceRule, StopRule
 from pinchpoint.run.recent_seconds import LATE_S, RecentSeconds, Reported, settled
 from pinchpoint.run.step_controller import HeldStep, missed, saturated

@@ -6,7 +6,7 @@ import pytest
 from infra.disks.test_model import Driver
 
 from pinchpoint_infra.disks import DiskSpec
-from pinchpoint_infra.disks.raid import CHUNK_BYTES, Layout, Level, columns, parts
+from pinchpoint_infra.disks.raid import CHUNK_BYTES, Level, RaidLayout, columns, parts
 
 LEVELS: list[tuple[Level, int]] = [
     (0, 4),
@@ -39,7 +39,7 @@ def test_every_byte_lies_on_one_place_of_one_column(offset: int, size: int, coun
 @pytest.mark.parametrize(("level", "disks"), LEVELS)
 def test_no_two_chunks_share_a_disk_s_place(level: Level, disks: int) -> None:
     """Data, copies and parity of twelve rows each have a place of their own, and fill all disks evenly."""
-    layout, data = Layout(level, disks), columns(level, disks)
+    layout, data = RaidLayout(level, disks), columns(level, disks)
     rows = 4 * disks
     places = []
     for row in range(rows):
@@ -64,7 +64,7 @@ def test_no_two_chunks_share_a_disk_s_place(level: Level, disks: int) -> None:
 )
 def test_a_small_write_costs_what_its_level_says(level: Level, disks: int, reads: int, writes: int) -> None:
     """The write penalty: 2 of a mirror, 4 of one parity, 6 of two; less if the rest of a row is shorter."""
-    *before, last = Layout(level, disks).steps(write=True, offset=5 * CHUNK_BYTES + 4096, size_bytes=8192)
+    *before, last = RaidLayout(level, disks).steps(write=True, offset=5 * CHUNK_BYTES + 4096, size_bytes=8192)
     assert sum(len(step) for step in before) == reads
     assert not any(one.write for step in before for one in step)
     assert len(last) == writes

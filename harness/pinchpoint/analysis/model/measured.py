@@ -19,9 +19,9 @@ from pinchpoint.analysis.model.network import OPEN_USERS, Model, Users, fitted
 from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, Cores, Disk, Part, Wait
 from pinchpoint.analysis.resources.base import (
     GENERATOR,
+    ChangeableLimit,
     CpuMeasures,
     DiskMeasures,
-    Held,
     Resource,
     ShareMeasures,
 )
@@ -633,13 +633,13 @@ def _wait(
         yield Wait(resource.key, limit_words(resource, result), held.setting, each_s, waits, held.assumes)
 
 
-def _waited_s(held: Held, seen: Sequence[ScenarioRun]) -> dict[str, float]:
+def _waited_s(held: ChangeableLimit, seen: Sequence[ScenarioRun]) -> dict[str, float]:
     """By scenario, how long an operation waits for it: no longer than it takes."""
     return {one.name: min(one.time_s, held.waiting.get(one.name, 0.0) / one.per_s) for one in seen}
 
 
 def _bound(
-    resource: Resource, rows: Rows, shares: Shares, held: Held | None, seen: Sequence[ScenarioRun]
+    resource: Resource, rows: Rows, shares: Shares, held: ChangeableLimit | None, seen: Sequence[ScenarioRun]
 ) -> Iterator[Bound]:
     """A machine's caps, an interface, a thread: what may end throughput before anything else does."""
     if resource.type not in {"disk", "network", "thread"}:

@@ -90,7 +90,7 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class PartUse:
     """One part of the farm.
 
     Attributes:
@@ -130,7 +130,7 @@ class Prediction:
     scenarios: tuple[Throughput, ...]
     binds_now: Binding
     binds_then: Binding
-    parts: tuple[Use, ...]
+    parts: tuple[PartUse, ...]
     assumes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     exchanged: tuple[Exchanged, ...] = ()
@@ -395,7 +395,7 @@ def _binding(loads: Sequence[Users], parts: Sequence[Part], solution: Solution) 
     return Binding("waited_for", key, named[key].name, stays[key], one.scenario)
 
 
-def _uses(before: Sequence[Part], after: Sequence[Part], now: Solution, then: Solution) -> Iterator[Use]:
+def _uses(before: Sequence[Part], after: Sequence[Part], now: Solution, then: Solution) -> Iterator[PartUse]:
     for part in before:
         stay = [
             max((found.stays_s[key, name] for key, name in found.stays_s if key == part.key), default=0.0)
@@ -407,7 +407,7 @@ def _uses(before: Sequence[Part], after: Sequence[Part], now: Solution, then: So
             found.use.get(part.key) if known else None
             for found, known in zip((now, then), capped, strict=True)
         ]
-        yield Use(part.key, part.name, used[0], used[1], stay[0], stay[1])
+        yield PartUse(part.key, part.name, used[0], used[1], stay[0], stay[1])
 
 
 def _is_capped(part: Part) -> bool:

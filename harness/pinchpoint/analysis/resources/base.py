@@ -484,7 +484,7 @@ LimitMode = Literal["use", "rate", "time"]
 M = TypeVar("M", CpuMeasures, DiskMeasures, ShareMeasures)
 
 
-class Held(NamedTuple):
+class ChangeableLimit(NamedTuple):
     """What ``what-if`` may change of a resource that limits and is no queue of the model.
 
     Attributes:
@@ -627,7 +627,9 @@ class ResourceKind(ABC, Generic[M]):
         """
         return waits_for(None, working)
 
-    def held(self, resource: Resource, measures: M, rows: Rows, flows: tuple[Flow, ...]) -> Held | None:
+    def held(
+        self, resource: Resource, measures: M, rows: Rows, flows: tuple[Flow, ...]
+    ) -> ChangeableLimit | None:
         """What ``what-if`` may change of one that limits; None of what is a queue of the model, or cannot."""
         return None
 

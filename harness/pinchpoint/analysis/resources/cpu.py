@@ -20,9 +20,9 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import (
     GENERATOR,
     USE,
+    ChangeableLimit,
     Context,
     CpuMeasures,
-    Held,
     Least,
     LimitMode,
     Measures,
@@ -386,10 +386,10 @@ class Thread(Cpu):
 
     def held(
         self, resource: Resource, measures: CpuMeasures, rows: Rows, flows: tuple[Flow, ...]
-    ) -> Held | None:
+    ) -> ChangeableLimit | None:
         """The operations at its tier: it works on one at a time."""
         waiting = {flow.load.scenario: flow.going_on(resource.tiers[0]) for flow in flows}
-        return Held(
+        return ChangeableLimit(
             f"{resource.tiers[0]}.processes",
             1.0,
             None,

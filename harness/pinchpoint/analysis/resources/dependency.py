@@ -14,8 +14,8 @@ import numpy as np
 from pinchpoint.analysis.coverage import unseen_at
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import (
+    ChangeableLimit,
     Context,
-    Held,
     Least,
     LimitMode,
     NoSingleCause,
@@ -149,13 +149,13 @@ class Dependency(Shared):
 
     def held(
         self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
-    ) -> Held | None:
+    ) -> ChangeableLimit | None:
         """The users of its scenario that wait for it."""
         own = next((flow for flow in flows if flow.load.scenario == resource.scenario), None)
         if own is None or not own.load.users or measures.used is None:
             return None
         waiting = {resource.scenario: measures.used * own.load.users}
-        return Held(
+        return ChangeableLimit(
             f"{resource.instance}.delay", None, measures.each_s, waiting, "the called system has room"
         )
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
 from pinchpoint.analysis.resources.base import (
+    ChangeableLimit,
     Context,
-    Held,
     Least,
     LimitMode,
     Resource,
@@ -72,12 +72,12 @@ class Lock(Shared):
 
     def held(
         self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
-    ) -> Held | None:
+    ) -> ChangeableLimit | None:
         """Of the operations in flight there those that wait for a lock."""
         tier = resource.tiers[0]
         share = min(1.0, measures.witness or 0.0)
         waiting = {flow.load.scenario: share * flow.going_on(tier) for flow in flows}
-        return Held(f"{tier}.lock", None, None, waiting, "locks are held no longer than now")
+        return ChangeableLimit(f"{tier}.lock", None, None, waiting, "locks are held no longer than now")
 
     def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
         """Without the wait for locks."""

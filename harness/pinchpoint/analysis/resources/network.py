@@ -9,7 +9,7 @@ import numpy as np
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import (
-    Held,
+    ChangeableLimit,
     Least,
     LimitMode,
     Resource,
@@ -87,7 +87,7 @@ class Network(Shared):
 
     def held(
         self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
-    ) -> Held | None:
+    ) -> ChangeableLimit | None:
         """Of the operations at its tiers those on which none works: all, where that was not measured."""
         speed = mean_of(resource, "speed", rows)
         if not resource.tiers or speed is None:
@@ -95,7 +95,9 @@ class Network(Shared):
         share = 1.0 if measures.witness is None else min(1.0, measures.witness)
         there = {flow.load.scenario: sum(map(flow.going_on, resource.tiers)) for flow in flows}
         waiting = {name: share * count for name, count in there.items()}
-        return Held(f"{resource.tiers[0]}.network", speed, None, waiting, "the client and the path carry it")
+        return ChangeableLimit(
+            f"{resource.tiers[0]}.network", speed, None, waiting, "the client and the path carry it"
+        )
 
     def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
         """A faster one: as fast as carries the load until something else limits, else twice as fast."""

@@ -199,7 +199,12 @@ class Prover:
         self._go_on(wait("proving: the last seconds come in", LATE_S))
         self._store.compact()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            command = [sys.executable, "-m", "pinchpoint.run.prove.suspect", str(self._store.directory)]
+            command = [
+                sys.executable,
+                "-m",
+                "pinchpoint.run.prove.judge_in_progress",
+                str(self._store.directory),
+            ]
             with subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True) as child:
                 try:
                     self._go_on(

@@ -41,7 +41,7 @@ FARM = "farm.yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LimitedDisk:
     """A disk at its limit, as declared and as measured.
 
     Attributes:
@@ -81,12 +81,12 @@ def measure_it(kind: Kind, target: str, role: str) -> Advice:
     return advise(kind, target, what, Gain(None, None, why), text=f"{capitalised(why)}. {what}.")
 
 
-def _held(resource: Resource, measures: DiskMeasures) -> Held:
+def _held(resource: Resource, measures: DiskMeasures) -> LimitedDisk:
     role = resource.roles[0] if resource.roles else None
     name = resource.whole or (role.profile if role else None)
     names = [f"{one.tier}.{one.role}" for one in resource.roles if resource.whole is None]
     target = listed(list(dict.fromkeys(names))) or resource.hosts[0]
-    return Held(
+    return LimitedDisk(
         target=target,
         profile=known(name),
         stripes=role.stripes if role and resource.whole is None else 1,
@@ -94,7 +94,7 @@ def _held(resource: Resource, measures: DiskMeasures) -> Held:
     )
 
 
-def _wrong(kind: Kind, measures: DiskMeasures, held: Held) -> Advice:
+def _wrong(kind: Kind, measures: DiskMeasures, held: LimitedDisk) -> Advice:
     what = f"Correct what {FARM} declares of {held.target}: {level_words(measures)}, and that is its limit"
     gain = Gain(None, None, "a correction changes no throughput")
     return advise(kind, held.target, what, gain, text=f"{what}.")
@@ -103,7 +103,7 @@ def _wrong(kind: Kind, measures: DiskMeasures, held: Held) -> Advice:
 # ---- at a cap -----------------------------------------------------------------------------------
 
 
-def _cap(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _cap(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
     """A type of the catalogue, and the same one striped; in figures where no type was declared."""
     if held.profile is None or basis.first.contradicted:
         yield _faster(basis, measures, held)
@@ -119,7 +119,7 @@ def _cap(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator[Ad
         yield _faster(basis, measures, held)
 
 
-def _put_on(basis: AdviceInputs, held: Held, entry: Profile, count: int) -> Advice:
+def _put_on(basis: AdviceInputs, held: LimitedDisk, entry: Profile, count: int) -> Advice:
     assert held.profile is not None  # noqa: S101 -- only a declared disk has another type
     room = held.rates.room(entry, count)
     now = _named(held.profile, held.stripes)
@@ -153,7 +153,7 @@ def _beyond(basis: AdviceInputs) -> str:
     return f" (the machine {machine.resource.instance} is limited to {caps} for all its disks)"
 
 
-def _faster(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Advice:
+def _faster(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Advice:
     """Advice in figures, because no type was declared or the declared one is wrong."""
     limits = basis.first.resource.limits
     more, gain = _as_fast(basis, measures, held)
@@ -163,7 +163,7 @@ def _faster(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Advice:
     return advise(basis.first.kind, held.target, what, gain)
 
 
-def _as_fast(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> tuple[str, Gain]:
+def _as_fast(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> tuple[str, Gain]:
     """(rates that carry the load until something else limits, else twice those of now, in words; gain)."""
     bound = basis.until()
     # Beyond what this disk would let through, which need not be used up now.
@@ -195,7 +195,7 @@ def _each_s(resource: Resource, measures: DiskMeasures) -> tuple[str, float | No
     return "write", write_and_flush_s(resource, measures)
 
 
-def _machine(basis: AdviceInputs, held: Held) -> Iterator[Advice]:
+def _machine(basis: AdviceInputs, held: LimitedDisk) -> Iterator[Advice]:
     """The next machine of its series; faster or more disks would change nothing."""
     entry, cached = held.profile, basis.first.resource.instance.endswith("(cached)")
     if entry is None:
@@ -221,7 +221,7 @@ def _machine(basis: AdviceInputs, held: Held) -> Iterator[Advice]:
 # ---- other ways ---------------------------------------------------------------------------------
 
 
-def _device(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _device(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
     """The device itself ends: only another one, or several of it, do more."""
     rate = units.per_second(measures.io)
     does = f"this one does {rate} at any queue depth"
@@ -230,7 +230,7 @@ def _device(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator
     yield advise("disk_device", held.target, what, gain)
 
 
-def _burst(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _burst(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
     """A type whose base rate is that of the credits, or higher than the present base rate."""
     shift = basis.first.resource.shift
     if shift is None or not fell(shift):
@@ -272,7 +272,7 @@ def _credits(entry: Profile) -> str:
     return f" (full credits of {entry.name} are {worth:,.0f} I/Os above its {units.iops(entry.iops)})"
 
 
-def _warm_up(basis: AdviceInputs, _found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _warm_up(basis: AdviceInputs, _found: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
     what = (
         f"Warm {held.target} up until its rate no longer rises, then run the same plan again; "
         f"`pinchpoint probe --farm {FARM} --suite stability` shows when that is"
@@ -281,7 +281,7 @@ def _warm_up(basis: AdviceInputs, _found: DiskMeasures, held: Held) -> Iterator[
     yield advise("disk_warm_up", held.target, what, Gain(None, basis.until().limit, why))
 
 
-def _concurrency(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _concurrency(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
     """Advice: more I/Os at the same time; a log, which writes one after the other, needs lower latency."""
     resource = basis.first.resource
     if resource.commit_path or resource.role in COMMIT_ROLES:
@@ -310,7 +310,7 @@ def _concurrency(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Ite
         yield advise("disk_concurrency", held.target, what, gain)
 
 
-def _unclear(basis: AdviceInputs, _: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _unclear(basis: AdviceInputs, _: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
     """How it limits first: that decides what helps."""
     disk, stage = basis.first.resource, basis.case.stage
     if stage is not None:
@@ -321,7 +321,7 @@ def _unclear(basis: AdviceInputs, _: DiskMeasures, held: Held) -> Iterator[Advic
         )
 
 
-def _latency(basis: AdviceInputs, measures: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _latency(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
     """The response time with the latency of another disk, for the share that waits for this one."""
     resource, kind = basis.first.resource, basis.first.kind
     each, now_s = _each_s(resource, measures)
@@ -394,7 +394,7 @@ def _unpublished(entry: Profile | None) -> str:
 NEEDS_A_CAP = ("disk_cap", "disk_device", "disk_latency", "disk_concurrency")
 """Kinds that a known cap would separate with more confidence."""
 
-BY_KIND: Mapping[str, Callable[[AdviceInputs, DiskMeasures, Held], Iterator[Advice]]] = {
+BY_KIND: Mapping[str, Callable[[AdviceInputs, DiskMeasures, LimitedDisk], Iterator[Advice]]] = {
     "disk": _unclear,
     "disk_cap": _cap,
     "disk_device": _device,

@@ -11,7 +11,7 @@ from typing import Literal
 from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
-from pinchpoint.comparison.several import (
+from pinchpoint.comparison.several_sides import (
     OneSide,
     PairCall,
     SideDifference,

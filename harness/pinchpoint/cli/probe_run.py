@@ -13,15 +13,15 @@ import click
 
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.interrupts import Interrupts
-from pinchpoint.comparison.several import SidesComparison, check_number
+from pinchpoint.comparison.several_sides import SidesComparison, check_number
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import duration, size
-from pinchpoint.probe import conduct, target
+from pinchpoint.probe import suite_run, target
 from pinchpoint.probe.calibrate import calibration
 from pinchpoint.probe.compare import ProbeComparison, compared
 from pinchpoint.probe.record import LINE_S, Probe, load
-from pinchpoint.probe.several import compare_probes, read_probes
+from pinchpoint.probe.several_probes import compare_probes, read_probes
 from pinchpoint.probe.target import ProbeTarget
 from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.report.files import renew_probe_verdict, write_probe_comparison, write_sides
@@ -125,17 +125,19 @@ def _one(
     line_s = _read("--line", asked.line, duration) if asked.line else LINE_S
     with Interrupts() as interrupts, _target(asked, place) as chosen:
         if asked.resume:
-            made, directory = conduct.to_resume(asked.resume, chosen), asked.resume
+            made, directory = suite_run.to_resume(asked.resume, chosen), asked.resume
         else:
-            suite = conduct.named(str(asked.suite))
-            made = conduct.begun(suite, chosen, asked.repeat, seconds, size_bytes, line_s, asked.threads or 1)
+            suite = suite_run.named(str(asked.suite))
+            made = suite_run.begun(
+                suite, chosen, asked.repeat, seconds, size_bytes, line_s, asked.threads or 1
+            )
             made.warnings += notes
-            directory = conduct.new_directory(asked.out, made)
-        verdict = conduct.run(chosen, made, directory, interrupts, renew_probe_verdict)
+            directory = suite_run.new_directory(asked.out, made)
+        verdict = suite_run.run(chosen, made, directory, interrupts, renew_probe_verdict)
         # Before the farm is stopped: what was measured is reported whatever comes of that.
         if not quiet:
             _print(made, verdict, directory, asked)
-    return directory, conduct.status(made)
+    return directory, suite_run.status(made)
 
 
 def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
@@ -160,7 +162,7 @@ def _check(asked: ProbeOptions) -> None:
     if (asked.suite is None) == (asked.resume is None):
         raise InputError(f"--suite: needed, one of {', '.join(SUITES)}; or --resume with a probe's directory")
     if asked.suite is not None:
-        conduct.named(asked.suite)
+        suite_run.named(asked.suite)
     if asked.resume is not None:
         _check_resumed(asked)
     if asked.copy_tool is not None and not asked.farm_files:

@@ -1,7 +1,7 @@
 """Judges a run in progress; prints verdict.json's content on stdout.
 
-``python -m pinchpoint.run.prove.suspect RUN``, in a process of its own: the controller must not stand still
-meanwhile, and the load goes on.
+``python -m pinchpoint.run.prove.judge_in_progress RUN``, in a process of its own: the controller must
+not stand still meanwhile, and the load goes on.
 """
 
 from __future__ import annotations

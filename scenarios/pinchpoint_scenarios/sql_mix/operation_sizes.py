@@ -15,7 +15,7 @@ LARGEST_ROW_BYTES = 2**20
 MOST_BATCH_ROWS, MOST_COPY_ROWS, MOST_SCAN_ROWS = 100_000, 1_000_000, 10_000_000
 
 
-class Shape(Params):
+class OperationSizes(Params):
     """Sizes and choices; each says which operations it is for.
 
     Attributes:
@@ -44,7 +44,7 @@ class Shape(Params):
     hold_s: Annotated[Seconds, Field(alias="hold")] = 0.01
 
     @model_validator(mode="after")
-    def _one_statement_fits_into_memory(self) -> Shape:
+    def _one_statement_fits_into_memory(self) -> OperationSizes:
         for name in ("batch_rows", "copy_rows"):
             rows: int = getattr(self, name)
             if rows * self.row_bytes > LARGEST_STATEMENT_BYTES:
@@ -56,7 +56,7 @@ class Shape(Params):
         return self
 
     @model_validator(mode="after")
-    def _rows_enough_to_lock(self) -> Shape:
+    def _rows_enough_to_lock(self) -> OperationSizes:
         if self.lock_rows > self.hot_rows:
             raise ValueError(
                 f"lock_rows is {self.lock_rows} and hot_rows {self.hot_rows}; allowed: lock_rows "

@@ -11,7 +11,7 @@ Amount = NotBelow0 | None
 """None: not measured."""
 
 
-class Use(Form):
+class TierUse(Form):
     """How much of a shared resource a tier used."""
 
     tier: str
@@ -19,13 +19,13 @@ class Use(Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Named(Bottleneck):
+class BottleneckForm(Bottleneck):
     """A suspect, with the form of its uses."""
 
-    uses: tuple[Use, ...] = ()  # type: ignore[assignment]
+    uses: tuple[TierUse, ...] = ()  # type: ignore[assignment]
 
 
-class Scenario(Form):
+class ScenarioForm(Form):
     """What a scenario did."""
 
     throughput_per_s: Amount = None
@@ -33,7 +33,7 @@ class Scenario(Form):
     response_p95_s: Amount = None
 
 
-class Crawl(Form):
+class CrawlForm(Form):
     """A crawled source (``crawls.crawl_table``)."""
 
     source: str
@@ -41,10 +41,10 @@ class Crawl(Form):
     repository_latency_s: Amount = None
 
 
-class Kept(Form):
+class VerdictForm(Form):
     """verdict.json. Only its outcome was always there."""
 
     outcome: Outcome
-    bottleneck: Named | None = None
-    scenarios: dict[str, Scenario] = {}
-    crawl: list[Crawl] = []
+    bottleneck: BottleneckForm | None = None
+    scenarios: dict[str, ScenarioForm] = {}
+    crawl: list[CrawlForm] = []
