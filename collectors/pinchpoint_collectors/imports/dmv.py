@@ -1,9 +1,10 @@
-"""Snapshots of SQL Server's views, a CSV with the time of the snapshot in each row.
+"""Snapshots of a database server's views, a CSV with the time of the snapshot in each row.
 
 Waits (``sys.dm_os_wait_stats``) and files' I/O (``sys.dm_io_virtual_file_stats``) count since the start of
 the server: their increase from one snapshot to the next is used. Milliseconds that are waited in a second are
 sessions that wait, by Little's law. Requests (``sys.dm_exec_requests``, ``sys.dm_os_waiting_tasks``) and
 memory grants (``sys.dm_exec_query_memory_grants``) are counted as they are. Files of one drive are one disk.
+Of PostgreSQL ``pg_stat_activity`` and ``pg_stat_database`` are read, of MySQL ``SHOW GLOBAL STATUS``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.exporters.databases import SERVERS
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.text import (
     ALLOWED_POWERSHELL_DATES,
@@ -29,8 +31,10 @@ from pinchpoint_collectors.imports.times import Dates, zoned_s
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.waits import named
 
-_OF_TIME = re.compile(r"time|date|stamp|_at$|^ts$")
-_NOT_NOW = re.compile(r"(start|login|last|create|max|wait|signal|cpu|elapsed|total|estimated)_?.*")
+_OF_TIME = re.compile(r"time|date|stamp|_at$|^ts$|^now$")
+_NOT_NOW = re.compile(
+    r"(start|login|blk|session|active|idle|last|create|max|wait|signal|cpu|elapsed|total|estimated)_?.*"
+)
 """Columns with a time of something else than the snapshot."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 _RECORD = "record the view every 15 s, with SYSUTCDATETIME() AS sample_time as a column"
@@ -64,7 +68,7 @@ class Dmv:
     name = "dmv"
     says = (
         "snapshots of SQL Server's views (dm_os_wait_stats, dm_io_virtual_file_stats, dm_exec_requests), "
-        "CSV with a time in each row"
+        "PostgreSQL's (pg_stat_activity, pg_stat_database) or MySQL's status, CSV with a time in each row"
     )
 
     def recognises(self, head: str) -> bool:
@@ -80,7 +84,7 @@ class Dmv:
             raise ForeignFileError(
                 f"found the columns {', '.join(header)[:80]}; allowed: those of sys.dm_os_wait_stats, "
                 "sys.dm_io_virtual_file_stats, sys.dm_exec_requests, sys.dm_os_waiting_tasks or "
-                "sys.dm_exec_query_memory_grants",
+                "sys.dm_exec_query_memory_grants; of pg_stat_activity or pg_stat_database; of MySQL's status",
                 1,
             )
         snapshots = _snapshots(header, rows, settings, facts)
@@ -88,7 +92,8 @@ class Dmv:
             raise ForeignFileError(
                 f"it has a single snapshot, and the views count since the start of the server; {_RECORD}"
             )
-        facts.facts("").update(os="Windows", data_io="kernel")
+        of_windows = {} if read in (_sessions, _figures) else {"os": "Windows"}
+        facts.facts("").update(data_io="kernel", **of_windows)
         for before, after in itertools.pairwise(snapshots):
             interval_s = after.time_s - before.time_s
             facts.line = after.line
@@ -103,15 +108,7 @@ Reader = Callable[[Snapshot, Snapshot, float], Iterator[Figure]]
 
 def _reader(names: Sequence[str]) -> Reader | None:
     """The reader of a view with these columns; None for other views."""
-    if {*_READS, *_WRITES} <= set(names):
-        return _files
-    if {"session_id", "granted_memory_kb"} <= set(names):
-        return _grants
-    if "wait_type" not in names:
-        return None
-    if "blocking_session_id" in names:
-        return _requests
-    return _waits if not _WAITED_MS.keys().isdisjoint(names) else None
+    return next((reader for needed, reader in _READERS if needed <= set(names)), None)
 
 
 def _delimiter(line: str) -> str:
@@ -131,7 +128,7 @@ def _table(lines: Iterable[str], facts: FileFacts) -> tuple[list[str], list[tupl
     for line, text in last.lines(lines):
         if not header:
             header, delimiter = _names(text.rstrip("\r\n")), _delimiter(text)
-        elif text.strip(f"-{delimiter} \r\n"):
+        elif text.strip(f"-+{delimiter} \r\n"):
             try:
                 rows.append((line, cells(header, csv_cells(text.rstrip("\r\n"), delimiter, line), line)))
             except ForeignFileError as error:
@@ -215,6 +212,52 @@ def _requests(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[
         yield metric, instance, float(now[metric, instance]), None
 
 
+def _sessions(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:  # noqa: ARG001 -- they do not count
+    """PostgreSQL's, by what the active ones wait for; its waits for locks have their own metric."""
+    waits = [
+        Counter(f"{row['wait_event_type'].strip()}:{row['wait_event'].strip()}" for row in _active(one))
+        for one in (before, after)
+    ]
+    yield "db.sessions_active", "", float(waits[1].total()), None
+    locks = sum(count for wait, count in waits[1].items() if wait.startswith("Lock:"))
+    yield "db.lock_waiters", "", float(locks), None
+    for wait in sorted(waits[0].keys() | waits[1].keys()):
+        if not wait.startswith(("Lock:", ":", "NULL:")):  # without an event it runs
+            yield "db.sessions_waiting", wait, float(waits[1][wait]), None
+
+
+def _active(snapshot: Snapshot) -> Iterator[Row]:
+    return (row for row in snapshot.rows if row["state"].strip() == "active")
+
+
+def _figures(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:
+    """Those of PostgreSQL's databases together, or of MySQL's status: as of their exporters."""
+    old, new = _by_series(before), _by_series(after)
+    for name, value in new.items():
+        for means in SERVERS[name]:
+            more = value - old.get(name, value)
+            if means.scale and more >= 0:
+                yield means.metric, means.instance, more * means.scale / interval_s, None
+            elif not means.scale and not means.of:
+                yield means.metric, means.instance, value, None
+
+
+def _by_series(snapshot: Snapshot) -> dict[str, float]:
+    """The figures of a snapshot, named as the exporters name them."""
+    total: dict[str, float] = {}
+    for row in snapshot.rows:
+        named_ = (
+            {f"mysql_global_status_{row['variable_name'].strip().casefold()}": row["value"]}
+            if "variable_name" in row
+            else {f"pg_stat_database_{column}": cell for column, cell in row.items()}
+        )
+        for name, cell in named_.items():
+            value = number(cell, name, snapshot.line) if name in SERVERS else None
+            if value is not None:
+                total[name] = total.get(name, 0.0) + value
+    return total
+
+
 def _grants(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:  # noqa: ARG001 -- they do not count
     pending = sum(row["granted_memory_kb"].strip() in _NONE for row in after.rows)
     yield "db.memory_grants_pending", "", float(pending), None
@@ -233,3 +276,15 @@ def _disk(row: Row) -> str | None:
     drive = _DRIVE.match(path)
     named_by = " ".join(row[column].strip() for column in _NUMBERED if row.get(column, "").strip())
     return drive[0].upper() if drive else path or named_by or None
+
+
+_READERS: Sequence[tuple[set[str], Reader]] = (
+    ({*_READS, *_WRITES}, _files),
+    ({"session_id", "granted_memory_kb"}, _grants),
+    ({"wait_type", "blocking_session_id"}, _requests),
+    *(({"wait_type", column}, _waits) for column in _WAITED_MS),
+    ({"state", "wait_event_type", "wait_event"}, _sessions),
+    ({"numbackends", "xact_commit"}, _figures),
+    ({"variable_name", "value"}, _figures),
+)
+"""The columns of a view -> its reader; the first that fits."""

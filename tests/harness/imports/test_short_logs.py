@@ -791,11 +791,45 @@ OF_SERVER: dict[str, tuple[str, str, str]] = {
         "inconclusive",
         "locks of the database on db5",
     ),
+    "PostgreSQL's sessions wait for locks": (
+        views(
+            "pid,state,wait_event_type,wait_event,query_start",
+            [f"{at},active,Lock,transactionid,2026-11-20 08:00:00" for at in range(9)]
+            + ["99,idle,Client,ClientRead,2026-11-20 08:00:00", "98,active,,,2026-11-20 08:00:00"],
+            [0] * 11,
+        ).replace("sample_time", "now"),
+        "inconclusive",
+        "locks of the database on db5",
+    ),
+    "PostgreSQL's sessions wait for their clients while idle": (
+        views(
+            "pid,state,wait_event_type,wait_event",
+            [f"{at},idle,Client,ClientRead" for at in range(9)],
+            [0] * 9,
+        ),
+        "inconclusive",
+        "no recorded resource",
+    ),
+    "PostgreSQL's databases are read from": (
+        views("datname,numbackends,xact_commit,blk_read_time", ["a,9,7,{}", "b,9,7,{}"], [700_000, 500_000]),
+        "inconclusive",
+        "disks of db5",
+    ),
+    "PostgreSQL's databases are in memory": (
+        views("datname,numbackends,xact_commit,blk_read_time", ["a,9,7,{}", "b,9,7,{}"], [70, 50]),
+        "inconclusive",
+        "no recorded resource",
+    ),
+    "MySQL's sessions wait for locks": (
+        views("Variable_name,Value", ["Innodb_row_lock_time,{}", "Questions,{}"], [900_000, 6000], "\t"),
+        "inconclusive",
+        "locks of the database on db5",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", OF_SERVER)
-def test_snapshots_of_sql_servers_views_are_judged(name: str, tmp_path: Path) -> None:
+def test_snapshots_of_servers_views_are_judged(name: str, tmp_path: Path) -> None:
     """What they count grows from one snapshot to the next."""
     text, outcome, subject = OF_SERVER[name]
     verdict = judged(tmp_path, text, places(host="db5"), "view.csv")
