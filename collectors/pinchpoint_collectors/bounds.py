@@ -57,7 +57,7 @@ _PER_S = ValueRange(0.0, 1e12)
 _COUNT = ValueRange(0.0, 1e15)
 """Below 2^53, up to which a float counts by one."""
 WEIGHT = _COUNT
-"""Of the operations behind a mean."""
+"""Allowed numbers of operations behind a mean."""
 _TIME = ValueRange(0.0, 31 * DAY_S)
 """A wait ends with its reading, and no reading covers more than a month (``LONGEST_INTERVAL_S``)."""
 _DISK_WAIT = ValueRange(0.0, 3600.0)
@@ -131,7 +131,7 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
 """Metrics -> what they can be: the first line that fits counts."""
 
 _ANY = ValueRange(-1e300, 1e300)
-"""Of a metric that this version does not know, such as a later one's: any number."""
+"""Any number, for metrics that this version does not know."""
 
 LONGEST_INTERVAL_S = 31 * DAY_S
 """Longest interval of a sample: a crawl of days is one row of its history, but none covers a month."""

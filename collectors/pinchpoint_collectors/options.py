@@ -124,7 +124,10 @@ def process_names(watch: Watch, kind: str) -> tuple[str, ...] | None:
 
 
 def tier_processes(watch: Watch) -> Processes | None:
-    """Those its ``process`` or ``port`` option says, else the watch's own. Raises ``OptionError``."""
+    """The tier's processes by the options ``process`` or ``port``, else the watch's own.
+
+    Raises ``OptionError``.
+    """
     where = f"host {watch.host!r}, collector 'local'"
     if watch.options.get("process") is not None and watch.options.get("port") is not None:
         raise OptionError("port", "given beside `process`; allowed: one of them", where)

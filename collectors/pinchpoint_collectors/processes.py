@@ -56,7 +56,7 @@ def lives(process: Process, table: Mapping[int, Process]) -> bool:
 
 
 def tops(members: Mapping[int, Process]) -> list[int]:
-    """Those of a tree that are not another one's child."""
+    """The processes of a tree that are no other process's child."""
     return [pid for pid, member in members.items() if member.parent not in members]
 
 

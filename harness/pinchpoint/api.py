@@ -45,7 +45,7 @@ class Run:
         return _where(self._stored, metric=metric, host=host, instance=instance)
 
     def operations(self) -> pa.Table:
-        """What the scenarios did: a row per second, scenario, operation and outcome."""
+        """The operations of all scenarios: a row per second, scenario, operation and outcome."""
         return self._stored.operations
 
     def report(self, *formats: str, out: Path | str | None = None) -> list[Path]:

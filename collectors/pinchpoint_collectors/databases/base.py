@@ -122,7 +122,7 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
             return self._ask(question)
 
     def ask_if_connected(self, question: Question) -> Answer | None:
-        """As ``ask``; None if there is no connection now."""
+        """The answer to a question; None if there is no connection now. See ``ask``."""
         with self._lock:
             return None if self._link is None else self._ask(question)
 

@@ -143,7 +143,7 @@ def _pools(tables: Mapping[str, Rows]) -> Iterator[Row]:
 
 
 def _requests(rows: Rows) -> int:
-    """Of all tables but the node's own."""
+    """Requests of all tables but the node's own."""
     return sum(row["count"] for row in rows if not row["keyspace_name"].startswith("system"))
 
 

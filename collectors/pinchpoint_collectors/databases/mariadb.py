@@ -119,7 +119,7 @@ def _named(what: str, names: Iterable[str]) -> str:
 
 
 SETTINGS = _named("VARIABLES", _SETTINGS)
-"""Those that matter, of them those the server has."""
+"""The statement that reads the settings in ``_SETTINGS`` that the server has."""
 
 
 def greeting(server: str) -> tuple[str, ...]:

@@ -238,7 +238,7 @@ class MongodbCollector(ServerCollector):
         return database, not_measured(self._about)
 
     def _settings(self) -> Mapping[str, str] | None:
-        """Those of ``SETTINGS`` the server has; None if the user may not ask, or the server knows none."""
+        """The values of ``SETTINGS`` that the server has; None without the right to read them, or if none."""
         try:
             answer = self._server.ask({"getParameter": 1, **dict.fromkeys(SETTINGS, 1)})
         except RefusedError:

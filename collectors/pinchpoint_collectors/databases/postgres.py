@@ -388,7 +388,10 @@ class PostgresKind(ServerKind):
     counts_files = True
 
     def _address(self, watch: Watch) -> str | None:
-        """As of any server; libpq's URLs may say the host in their query, or mean this machine's socket."""
+        """The server's address.
+
+        libpq URLs may name the host in their query, or mean this machine's socket.
+        """
         url = urlsplit(str(watch.options.get("url", "")))
         if (named := super()._address(watch)) or url.scheme not in self.schemes:
             return named

@@ -256,7 +256,7 @@ def by_name(rows: Iterable[Row]) -> Counters:
 
 
 def counters(before: Counters | None, after: Counters, interval_s: float) -> Iterator[Value]:
-    """Those that are known, as an imported log would have them; rates only with a reading before."""
+    """The known counters under the names of an imported log; rates need an earlier reading."""
     for (of, name), (value, kind) in after.items():
         means = COUNTERS.get(of, {}).get(name)
         if means is None or means.metric in NOT_FROM_COUNTERS:

@@ -246,7 +246,7 @@ def _values(
 def _cpus(
     cpu: CoreSeconds, host: str, named: Mapping[Key, Sequence[Points]], usual_s: float | None
 ) -> Iterator[Sample]:
-    """Of each core and of all: shares of the time that all states together took."""
+    """Busy shares of each core and of all cores, from the time that all states took."""
     spent: dict[str, dict[str, dict[float, tuple[float, float | None]]]] = {}
     for (name, core, mode), pieces in named.items():
         if name == cpu.name:

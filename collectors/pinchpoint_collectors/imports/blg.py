@@ -43,7 +43,7 @@ _ONE, _INSTANCES, _OBJECT = 1, 2, 5
 _RECORD, _ITEM, _INSTANCE = 52, 8, 24
 _LEAST_BUFFER, _MOST_BUFFER = 1024, 16 * 2**20
 _MOST_PARTS = 4096
-"""Of some 8 KiB, as Windows makes them; of 64 KiB at most."""
+"""The most parts of a file: Windows makes parts of 8 to 64 KiB."""
 _MOST_PATHS = 1_000_000
 _EPOCH = datetime(1601, 1, 1)  # noqa: DTZ001 -- local times: the trace's header says how far from UTC
 _WITHOUT_INSTANCES = -1
@@ -271,7 +271,7 @@ def _buffers(file: BinaryIO, facts: FileFacts) -> Iterator[bytes]:
 
 
 def _names(body: bytes) -> dict[int, str]:
-    """Of a host's name, then index and name in turn."""
+    """The name of the host, then the index and name of each object in turn."""
     texts = body.decode("utf-16-le", "replace").split("\0")[1:]
     pairs = zip(texts[0::2], texts[1::2], strict=False)
     return {int(index): name for index, name in pairs if index.isdecimal() and len(index) < 10 and name}
@@ -364,7 +364,7 @@ def _of_one(content: bytes, record: _Record) -> dict[str, _Value]:
 
 
 def _of_instances(content: bytes, record: _Record) -> dict[str, _Value]:
-    """Of a counter of all instances; a name that is there already gets a number, as PDH writes it."""
+    """The values of a counter for all instances; a repeated name gets a number, as in PDH."""
     _, many, status = struct.unpack_from("<III", content, 0)
     values: dict[str, _Value] = {}
     if status not in _VALID:

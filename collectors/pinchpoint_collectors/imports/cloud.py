@@ -91,7 +91,7 @@ AZURE: Mapping[str, CloudMetric] = {
     "workers_percent": CloudMetric("db.workers_ratio", 0.01),
     "sessions_percent": CloudMetric("db.connections_ratio", 0.01),
 }
-"""Of virtual machines, and of Azure SQL databases."""
+"""Metrics of Azure virtual machines and Azure SQL databases."""
 AWS: Mapping[str, CloudMetric] = {
     "CPUUtilization": CloudMetric("cpu.busy_ratio", 0.01),
     "CPUCreditBalance": CloudMetric("cpu.used_burst_ratio", -1.0, offset=1.0),
@@ -123,7 +123,7 @@ AWS: Mapping[str, CloudMetric] = {
     "InstanceEBSIOPSExceededCheck": CloudMetric("disk.used_iops_ratio", 1.0, "all volumes"),
     "InstanceEBSThroughputExceededCheck": CloudMetric("disk.used_bytes_ratio", 1.0, "all volumes"),
 }
-"""Of EC2 instances, EBS volumes and RDS databases."""
+"""Metrics of EC2 instances, EBS volumes and RDS databases."""
 _MEANS = ("average", "value", "maximum", "total", "sum")
 _SUMS = ("total", "sum", "value")
 """What a reading may have, by preference."""

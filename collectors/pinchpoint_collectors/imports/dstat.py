@@ -26,7 +26,7 @@ _EVERY = re.compile(r"\s(?P<first>[1-9]\d*)(?:\s+\d+)?\s*$")
 """The interval in a command line, and how many times."""
 _CPU = re.compile(r"(?:total|cpu(?P<core>\d+))(?: cpu)? usage")
 _TIMES = ("%d-%m %H:%M:%S", "%b-%d %H:%M:%S")
-"""As dstat and dool write them."""
+"""The formats of times that dstat and dool write."""
 _ALL = "total"
 Column = tuple[str, str]
 """Its group and its name."""
@@ -76,7 +76,7 @@ class _Section:
         self._last_s: float | None = None
 
     def samples(self, text: str, line: int) -> Iterator[Sample]:
-        """Those of one line. Raises ``ForeignFileError``."""
+        """The samples of one line. Raises ``ForeignFileError``."""
         delimiter = ";" if text.count(";") > text.count(",") else ","
         row = csv_cells(text.strip(), delimiter, line)
         if row[0] in {"Author:", "Host:", "Cmdline:"}:

@@ -130,7 +130,7 @@ def _columns(paths: Sequence[str], known: Sequence[Mapping[str, str]]) -> list[p
 
 
 def _instance(of: str, counter: str, logged: str) -> str | None:
-    """As ours; None of what is left out: the traffic of machines' ports, and what does nothing."""
+    """The instance in Pinchpoint's form; None for network ports of machines and idle worlds."""
     last = logged.rpartition(":")[2]
     if of == "Network Port":
         return last if "Dropped" in counter or _UPLINK.fullmatch(last) else None

@@ -106,7 +106,7 @@ class _TextBlock:
         self.reports: list[dict[str, Any]] = []
         self._columns: list[str] = []
         self._name: list[str] = []
-        """Of a disk, where it is too long for its column: the figures stand in the next line."""
+        """The name of a disk that is too long for its column: its figures are in the next line."""
 
     def add(self, text: str, line: int) -> None:
         """Read a line. Raises ``ForeignFileError``."""

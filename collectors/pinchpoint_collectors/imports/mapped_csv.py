@@ -75,7 +75,7 @@ _MOST_OUTSTANDING = 10_000.0
 _UNIX = {"unix": 1.0, "unix_ms": 1e3}
 """Formats of a time that count since 1970 -> how many make a second."""
 _MS = 1e11
-"""As seconds this would be beyond the year 5000."""
+"""As seconds such a number would be beyond the year 5000, so it is taken as milliseconds."""
 
 _NOTHING = frozenset({"", "nan", "null", "none", "n/a", "-"})
 """Cells without a value, such as a workbook's errors (#N/A, #DIV/0!)."""

@@ -120,7 +120,7 @@ class _Recording:
         }
 
     def samples(self, settings: Settings) -> Iterator[Sample]:
-        """Those of the snapshots that have a time, but of the first."""
+        """The samples of all snapshots that have a time, except the first."""
         host = self._facts.get("host", "")
         cores = self._facts.get("cpus", "").partition(",")[0]
         os = self._facts.get("OS", "").partition(",")[0] or ("AIX" if "AIX" in self._facts else "Linux")

@@ -41,7 +41,7 @@ _HEADER = re.compile(
 _BEGINS = re.compile(r"[\ufeff\s]*\"?\(PDH-[CT]SV 4\.0\)")
 _INDEX = re.compile(r"[0-9]{1,9}")
 _TIMES = ("%m/%d/%Y %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S")
-"""As Windows writes them, and as ESX does."""
+"""The formats of times that Windows and ESX write."""
 _DELIMITER = re.compile(r"\"([,;\t])\"|(?<!\")([,;\t])\\")
 """Between two cells of the header; a spreadsheet that saved the log left the quotes out."""
 
@@ -124,7 +124,7 @@ def samples(
     pace: ReadingTimes,
     facts: FileFacts,
 ) -> Iterator[Sample]:
-    """Those of a table of counters.
+    """The samples of a table of counters.
 
     Args:
         columns: of the counters that are understood.
@@ -414,7 +414,7 @@ def columns_of(
 
 
 def _first_of_each(known: Iterable[CounterColumn]) -> list[CounterColumn]:
-    """Of several counters for one series, such as Available Bytes and MBytes, the one of lowest rank."""
+    """If several counters give one series (Available Bytes and MBytes), the one of lowest rank."""
     best: dict[tuple[str, str, str], CounterColumn] = {}
     for one in known:
         key = one.host, one.means.metric, one.instance

@@ -22,7 +22,7 @@ from pinchpoint_collectors.record import Sample
 _ROW = re.compile(r"(?P<time>#\s+Time|\d{1,2}:\d\d:\d\d(?: [AP]M)?|\d{9,})\s+(?P<rest>\S.*)")
 _BUSY, _WAIT, _DELAY, _FAULTS, _NAME = "%CPU", "%wait", "iodelay", "majflt/s", "Command"
 _TICKS_PER_S = 100.0
-"""Of the kernel's clock, as programs see it."""
+"""Ticks of the kernel's clock per second, as programs see it."""
 _THREAD = "|__"
 
 
@@ -85,7 +85,7 @@ class _Tasks:
         self._faults: float | None = None
 
     def samples(self, time: str, rest: str, line: int) -> Iterator[Sample]:
-        """Those of the reading that a line ends, if it ends one. Raises ``ForeignFileError``."""
+        """The samples of the reading that this line ends, if it ends one. Raises ``ForeignFileError``."""
         words = rest.split()
         if words[-1] == _NAME and words[0] in {"UID", "USER"}:
             yield from self._begin(time, words, line)

@@ -132,12 +132,12 @@ class BinaryFormat(Protocol):
 
     name: str
     says: str
-    """As ``Format.says``."""
+    """One line for ``--help``; see ``Format.says``."""
 
     def begins(self, head: bytes) -> bool:
         """Whether a file with these first bytes (a million at most) is of this kind."""
         ...
 
     def read(self, file: BinaryIO, settings: Settings, value: FileFacts) -> Iterator[Sample]:
-        """As ``Format.read``, of the file's bytes, which may be read several times."""
+        """The samples of a file given as bytes, which may be read several times; see ``Format.read``."""
         ...

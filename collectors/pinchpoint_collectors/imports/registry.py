@@ -27,7 +27,7 @@ from pinchpoint_collectors.imports.vmstat import Vmstat
 
 _FORMATS: dict[str, Format] = {}
 BINARY: dict[str, BinaryFormat] = {each.name: each for each in (Blg(),)}
-"""Those that are no text; they are recognised by their first bytes."""
+"""Binary formats; each is recognised by its first bytes."""
 
 
 def register(format_: Format) -> None:

@@ -157,7 +157,7 @@ class _Day:
         """Table -> UTC seconds of its reading before the last one, and of the last one."""
 
     def samples(self, clock: str, words: Sequence[str], line: int) -> Iterator[Sample]:
-        """Those of one line. Raises ``ForeignFileError``."""
+        """The samples of one line. Raises ``ForeignFileError``."""
         if _RESTART in words:
             self._columns = ()
             self._readings.clear()

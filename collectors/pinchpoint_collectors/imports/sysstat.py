@@ -87,7 +87,7 @@ _ENDS = {"{": "}", "[": "]"}
 
 
 def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
-    """Of a text that ends in the middle all reports that are whole; each is an element of ``statistics``.
+    """The whole reports of a text that is cut off; each is an element of ``statistics``.
 
     Raises ``ForeignFileError`` where it is damaged otherwise, or not even one is whole.
     """

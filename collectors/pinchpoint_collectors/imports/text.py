@@ -43,7 +43,7 @@ POWERSHELL_DATES = (
     "%d-%m-%Y %H:%M:%S",
     "%Y/%m/%d %H:%M:%S",
 )
-"""As PowerShell writes times in the cultures of America, Europe and East Asia."""
+"""The formats of times that PowerShell writes in American, European and East Asian cultures."""
 ALLOWED_POWERSHELL_DATES = (
     "allowed: ISO 8601, or as PowerShell writes it in America (en-US), Europe (de-DE, fr-FR) or East "
     "Asia (ja-JP), the same for all times of a file"

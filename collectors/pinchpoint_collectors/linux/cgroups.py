@@ -51,7 +51,7 @@ class Groups:
         self._v2 = next((m for m in mounts if m.file_system == "cgroup2"), None)
 
     def of(self, pids: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
-        """Of each group that holds one of the processes: (version, its directories up to the root).
+        """For each group with one of the processes: (version, its directories up to the root).
 
         The version is 0 if the group is not mounted here. A cap on any of its directories applies.
         """

@@ -70,7 +70,7 @@ def parse(text: str, wanted: Mapping[str, str] | None = None) -> dict[str, DiskC
 
 
 def _together(counters: DiskCounters, other: DiskCounters) -> DiskCounters:
-    """Of two paths to a disk; it is as busy as the busier of them, as they work at the same time."""
+    """The counters of two paths to one disk together; it is as busy as the busier path."""
     return DiskCounters(
         counters.reads + other.reads,
         counters.read_sectors + other.read_sectors,

@@ -220,7 +220,7 @@ class Roots:
         return [found for found in named if self._wanted.command_line in _command_line(found.pid)]
 
     def _that_answers(self, named: list[Process]) -> list[Process]:
-        """Of several servers the one that listens on the port of the tier's endpoint; all where none does."""
+        """The server that listens on the port of the tier's endpoint; all servers if none does."""
         own = {found.pid: found for found in named}
         first = tops(own)
         if self._wanted.port is None or len(first) < 2:

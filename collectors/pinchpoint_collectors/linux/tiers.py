@@ -144,7 +144,7 @@ class TierProcesses:
 
 
 class Tiers:
-    """Those tiers of a machine that are only part of it.
+    """The tiers that are only a part of their machine.
 
     Args:
         wanted: host -> (its tier's name, the root processes of the tier).
@@ -167,7 +167,7 @@ class Tiers:
             tier.find(table)
 
     def facts(self, host: str) -> dict[str, Any]:
-        """Of one host's tier what the inventory has."""
+        """The inventory of one host's tier."""
         tier = self.by_host.get(host)
         return {
             **({"tier_processes": tier.servers()} if tier else {}),

@@ -68,7 +68,7 @@ class Timeline:
         self._set_ns = 0
 
     def times(self, frame: Frame) -> Iterator[tuple[int, int]]:
-        """Of each section: UTC ns by our clock, and ns by one that is never set."""
+        """For each section, UTC in ns by this machine's clock, and ns of a monotonic clock."""
         self._follow(frame)
         time_ns = self._clock.to_ours(frame.stamp_ns)
         now_ns = frame.stamp_ns - self._set_ns

@@ -65,7 +65,7 @@ _INSTANCE: Mapping[str, _AwsMetric] = {
     "EBSByteBalance%": _AwsMetric("cloud.vm_burst_bytes_used_ratio", "Average", 0.01, _FIVE, left=True),
 }
 _ADD_UP = frozenset({"cloud.disk_reads_per_s", "cloud.disk_writes_per_s", "cloud.disk_outstanding"})
-"""Of several volumes under one role these add up; of the others the highest counts."""
+"""Metrics that are added up over the volumes of one role; of all others the highest value counts."""
 
 
 class AwsKind:
@@ -256,7 +256,7 @@ class _Asked(NamedTuple):
     dimensions: list[dict[str, str]]
 
     def query(self, number: int) -> dict[str, Any]:
-        """As a query of GetMetricData."""
+        """The metric as a query of GetMetricData."""
         metric = {"Namespace": self.namespace, "MetricName": self.name, "Dimensions": self.dimensions}
         stat = {"Metric": metric, "Period": self.of.grain_s, "Stat": self.of.statistic}
         return {"Id": f"q{number}", "MetricStat": stat, "ReturnData": True}

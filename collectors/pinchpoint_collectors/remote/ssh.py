@@ -20,7 +20,7 @@ from pinchpoint_collectors.options import file, port, word
 OPTIONS = frozenset({"address", "user", "port", "identity", "config"})
 """The keys of a ``collect`` entry that say where a host is."""
 PUBLIC = frozenset({"address", "user", "port", "identity", "config"})
-"""Those of them whose values may be shown."""
+"""Options whose values may be shown."""
 
 CONNECT_TIMEOUT_S = 5
 ALIVE_INTERVAL_S = 5

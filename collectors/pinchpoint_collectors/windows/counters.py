@@ -130,7 +130,7 @@ def instance_of(name: str, instance: str) -> str | None:
 
 WAIT_STATISTICS = "SQLServer:Wait Statistics"
 _SAYS = {"waits in progress": (1.0, True, 0), "cumulative wait time (ms) per second": (0.001, False, 1)}
-"""Of its instances those that say how many sessions wait -> scale, whether it is of the moment, rank.
+"""Instances that count waiting sessions -> scale, whether the value is of the moment, rank.
 
 Milliseconds that are waited in a second are sessions that wait, by Little's law.
 """
@@ -142,7 +142,7 @@ _AS_PARTS = {
         ("waits started per second", "waits_per_s", 1.0),
     )
 }
-"""Of its instances those whose product says it."""
+"""Instances whose product gives the number of waiting sessions."""
 _WAITED_FOR = {
     "Page IO latch waits": "Data",
     "Log write waits": "Log",

@@ -32,7 +32,7 @@ PUBLIC = frozenset(
     {"address", "transport", "user", "port", "interval", "sql_server", "process", "service", "diskspd"}
     | {"auth", "tls", "ca", "cert_validation", "configuration", "identity", "config"}
 )
-"""Those of them that may be shown: a command line may hold a password."""
+"""Options whose values may be shown: a command line may hold a password."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ _SERVICES: Mapping[str, str] = {
 """Object -> the service that provides it: the middle of the class's name."""
 SQL_SERVER = "SQLServer:"
 BOTH_DIRECTIONS = ("disk.transfers_per_s", "disk.transfer_latency_s")
-"""Of no use where reads and writes are distinguished."""
+"""Metrics that are left out where reads and writes are measured apart."""
 ERRORS: Mapping[str, tuple[str, ...]] = {
     "Network Interface": ("Packets Received Errors", "Packets Outbound Errors")
 }
@@ -87,7 +87,7 @@ def _wanted() -> Iterator[CounterObject]:
 
 
 def _pattern(name: str) -> str:
-    """Of SQL Server's classes the instance is part of the name, of the gatherer's the product's version."""
+    """A pattern of class names: SQL Server's contain the instance, the gatherer's the product version."""
     if name in _SERVICES:
         return f"{_SERVICES[name]}_{property_name(name)}"
     if name.startswith(SQL_SERVER):
@@ -110,7 +110,7 @@ def sql_instance(wanted_: CounterObject, value: str) -> str | None:
 
 
 def chosen(wanted_: CounterObject, present: Mapping[str, int]) -> dict[str, Counter]:
-    """Of the counters a class really has, for each metric the one of lowest rank.
+    """For each metric, the counter of lowest rank among those that the class has.
 
     Args:
         wanted_: what was requested.
@@ -126,7 +126,7 @@ def chosen(wanted_: CounterObject, present: Mapping[str, int]) -> dict[str, Coun
 PATTERN = "PerfProc_Process"
 """The class of processes, without its prefix."""
 PROPERTIES = ("IDProcess", "CreatingProcessID", "ElapsedTime", "PercentProcessorTime", "ThreadCount")
-"""Those of its properties that are read."""
+"""The properties of a process that are read."""
 
 What = Literal["process", "service", "command_line"]
 

@@ -50,7 +50,7 @@ class AdviceInputs:
 
     @property
     def after(self) -> tuple[Demand, ...]:
-        """What would limit next, the smallest ceiling first; of a disk its machine, used much or little."""
+        """The next bottlenecks, the smallest maximum first; for a disk also its machine, at any use."""
         demands = others(self.first, self.demands)
         machine = self.machine
         if machine is None or machine in demands:
@@ -64,7 +64,7 @@ class AdviceInputs:
         return result[0].ceiling_ratio if result else None
 
     def _words(self, demand: Demand) -> str:
-        """What limits then; the host, too, where it is called as what limits now."""
+        """The next bottleneck in words, with its host if the present bottleneck has the same name."""
         own = self.first.resource
         text = limit_words(demand.resource, demand.found)
         same_words = own.whole is None and text == limit_words(own, self.first.found)
@@ -97,7 +97,7 @@ class AdviceInputs:
         return None
 
     def by(self, *given: str) -> Gain | None:
-        """What ``what-if`` says of these settings; None if it has no answer."""
+        """The gain that ``what-if`` predicts for these settings; None if it has no answer."""
         try:
             settings = read_settings(given, known_in(self.modelled.measured))
             result = predict_change(self.modelled, settings) if self.modelled.measured.seen else None
@@ -111,11 +111,11 @@ class AdviceInputs:
         return Gain(one.ratio - 1, limit, "; ".join(result.assumes), throughput=one, set=given)
 
     def asked_for(self, *given: str) -> Gain:
-        """What ``what-if`` says of these settings; where it has no answer, that none can be predicted."""
+        """The gain that ``what-if`` predicts for these settings, or the reason why none can be predicted."""
         return self.by(*given) or self.unknown("the model has no part for it in this run")
 
     def unknown(self, why: str) -> Gain:
-        """That no gain can be predicted, and why; with what limits then, as far as that is known."""
+        """A gain that cannot be predicted, with the reason, and the next bottleneck if it is known."""
         return Gain(None, self.until().limit, why)
 
     def until(self, own: float | None = None, again: str = "", assumes: str = "") -> Gain:

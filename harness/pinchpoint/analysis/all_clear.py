@@ -124,7 +124,7 @@ def slower_words(case: Case) -> str:
 
 
 def brief_words(case: Case) -> str:
-    """What was not started of bursts that are shorter than what is known of the farm; "" where none are.
+    """A sentence if bursts are too short for the interval of the samples and not all operations started.
 
     A quota that is full for 5 s is half used in a mean over ten.
     """
@@ -151,7 +151,7 @@ def _known_s(case: Case) -> float:
 
 
 def _silence(inputs: Inputs, flow: Flow) -> Iterator[str]:
-    """That nothing ended for a good part of the time, though several operations should have in any second."""
+    """A sentence if no operation ended for much of the time, though several should have ended each second."""
     window = inputs.window
     ended = inputs.traffic.of(flow.load.scenario).whole().per_step(window)
     usual = flow.finished / len(ended) if len(ended) else 0.0

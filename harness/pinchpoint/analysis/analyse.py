@@ -141,7 +141,7 @@ def _verdict(
 
 
 def _scenarios(case: Case) -> dict[str, dict[str, Any]]:
-    """What each scenario did over the measure phase, and its throughput in what is judged of that."""
+    """Figures of each scenario over the measure phase, and its throughput in the judged part."""
     now = case.now_per_s()
     return {name: {"now_per_s": now.get(name), **row} for name, row in scenario_table(case.inputs).items()}
 
@@ -162,7 +162,7 @@ def _with_sample_counts(answer: Any, case: Case) -> Any:
 
 
 def _objectives(whole: Inputs, levels: tuple[Level, ...], inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """Of a scenario in steps by all its levels, of any other by what is judged."""
+    """The objectives: a scenario in steps is judged by all its levels, any other by the judged part."""
     yield from stepped_objectives(whole, levels)
     in_steps = {one.scenario for one in levels}
     yield from (row for row in objective_table(inputs) if row["scenario"] not in in_steps)
@@ -190,7 +190,7 @@ def _course_words(
 def _since_knee(
     levels: Sequence[Level], climbed: Sequence[dict[str, Any]], periods: Sequence[Period]
 ) -> list[Period]:
-    """Of a climb the periods from its knee on: what is waited for before is no limit. Else all of them."""
+    """For a load in steps the periods from the knee on, as earlier waiting is no limit; else all periods."""
     if not levels:
         return list(periods)
     climber, knee = levels[0].scenario, _knee(levels, climbed)
@@ -199,7 +199,7 @@ def _since_knee(
 
 
 def _knee(levels: Sequence[Level], climbed: Sequence[dict[str, Any]]) -> Knee:
-    """Of the scenario that was varied."""
+    """The knee of the scenario whose load was varied."""
     return find_knee([row for row in climbed if row["scenario"] == levels[0].scenario])
 
 
@@ -226,7 +226,7 @@ def _judged_case(
 def _load_steps(
     whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...], knee: Knee
 ) -> SteppedLevels:
-    """What the load levels of the varied scenario show of every resource."""
+    """The utilisation of every resource at each load level of the scenario that was varied."""
     name = levels[0].scenario
     rows = [row for row in climbed if row["scenario"] == name]
     return SteppedLevels(

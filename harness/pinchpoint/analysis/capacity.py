@@ -171,12 +171,12 @@ def _of_levels(
 
 
 def _assumed(always: str, resource: Resource, more: str = "") -> str:
-    """What must stay as it is for a demand to hold."""
+    """The assumptions under which a demand holds."""
     return "; ".join(filter(None, [always, more, "its burst credits last" if resource.baseline else ""]))
 
 
 def demand_row(demand: Demand) -> dict[str, Any]:
-    """What is used of a resource, and where that ends."""
+    """The utilisation of a resource and the throughput at which it is saturated."""
     tier, host = owner(demand.resource, demand.found)
     return {
         "tier": tier,

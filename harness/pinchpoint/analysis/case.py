@@ -22,7 +22,7 @@ from pinchpoint.data.inputs import Inputs
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the conclusion is drawn from: the results of steps 0 to 6.
+    """The results of steps 0 to 6, from which the conclusion is drawn.
 
     Attributes:
         gates: all of them, held or not.
@@ -87,7 +87,7 @@ def build_case(
 
 
 def by_all_levels(suspicions: tuple[Suspicion, ...], climb: SteppedLevels | None) -> tuple[Suspicion, ...]:
-    """What speaks against which resource, the cause first, with what the levels of a load in steps say."""
+    """The suspected resources, the cause first, with the evidence from all load levels."""
     if climb is None:
         return suspicions
     return tuple(sorted(with_growth(suspicions, climb), key=rank, reverse=True))

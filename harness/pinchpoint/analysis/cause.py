@@ -62,7 +62,7 @@ def _crowded(resources: tuple[Resource, ...], rows: Rows) -> bool:
 
 
 class Rank(NamedTuple):
-    """What decides which of two suspects is the cause: the first field that differs, the larger first.
+    """The order of two suspects: the first field that differs decides, the larger value first.
 
     A resource that no session waits for comes last; a memory shortage comes before the disk that reads
     because of it. Then by amount and exactness of evidence, then by depth. A disk with room left that is

@@ -20,7 +20,7 @@ from pinchpoint.data.inputs import Inputs
 
 
 def caveats(case: Case) -> Iterator[str]:
-    """What a reader must know beside the verdict."""
+    """Warnings that a reader must know beside the verdict."""
     inputs = case.inputs
     yield from inputs.warnings
     if inputs.state != "finished" and not any("incomplete" in warning for warning in inputs.warnings):
@@ -51,7 +51,7 @@ def caveats(case: Case) -> Iterator[str]:
 
 
 def _lost(inputs: Inputs, flow: Flow) -> Iterator[str]:
-    """What a scenario asked for and did not get."""
+    """Scheduled operations of a scenario that were not started, as a warning."""
     if flow.all_failed:
         kinds = [*failures(inputs, flow), *said_of(inputs, flow)]
         yield f"all operations failed ({wording.listed(kinds)})"
@@ -64,7 +64,7 @@ def _lost(inputs: Inputs, flow: Flow) -> Iterator[str]:
 
 
 def credits_of(case: Case) -> Iterator[str]:
-    """What lives on burst credits, and for how long."""
+    """Warnings about disks and machines that use burst credits, with the time the credits last."""
     if case.stage is not None:
         yield from credit_words(case.resources, case.stage.rows)
 

@@ -1,4 +1,4 @@
-"""What a database's checkpoints do to the load: response times while one is written, and in between.
+"""Response times while a database writes a checkpoint, compared with those in between.
 
 PostgreSQL counts the buffers that a checkpoint has written while it writes them; so the seconds in which that
 counter grows are those of a checkpoint. What happens in them beside it is no proof that it is the cause.
@@ -52,7 +52,7 @@ def _most(row: Mapping[str, Any]) -> str:
 
 
 def _seldom(row: Mapping[str, Any]) -> str:
-    """That part of a reading with writing in it may be without; "" of one of a second."""
+    """A note that readings with a checkpoint also cover time without one; "" for readings of one second."""
     each_s = row["read_every_s"]
     return f", as known every {units.seconds(each_s)}" if each_s > 1.5 else ""
 

@@ -30,7 +30,7 @@ from pinchpoint.base.wording import Summary
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What the steps came to; the verdict adds tables and outlook to it.
+    """The outcome and its reasons; the verdict adds tables and outlook.
 
     Attributes:
         why: why no bottleneck is named though the run is valid, in words; "" if one is named, or no limit was

@@ -118,7 +118,7 @@ def trust(
 
 
 def _short_of_high(first: Suspicion, stable: float) -> Iterator[str]:
-    """What several load levels did not bring."""
+    """Reasons why the evidence from several load levels is not enough for high confidence."""
     if len(first.evidence) < 3:
         missing = [words for kind, words in PROVES.items() if kind not in first.evidence]
         yield f"not all four kinds of evidence; missing: {', '.join(missing)}"

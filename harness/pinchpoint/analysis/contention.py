@@ -23,7 +23,7 @@ NOTED = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """What took CPU of the load generator's machine beside the run and the farm's own servers.
+    """CPU of the load generator's machine that neither the run nor the farm's servers used.
 
     Attributes:
         host: the load worker whose machine it is.
@@ -64,7 +64,7 @@ class Contention:
         )
 
     def remedy(self) -> str:
-        """What to do."""
+        """The remedy."""
         if self.stolen:
             return "give the load generator a machine that does not share its CPU with other virtual machines"
         return (

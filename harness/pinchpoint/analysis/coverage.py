@@ -51,7 +51,7 @@ def _view_not_seen(kind: str, host: str) -> str:
 
 
 def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
-    """What was not measured at all of some tiers: hosts, servers from within, disks with a role.
+    """Hosts, servers and disks with a role of these tiers that were not measured.
 
     A host without a collector does not count if its database reports the I/O of its disks.
     """
@@ -71,7 +71,7 @@ def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
 
 
 def _not_seen(inputs: Inputs, host: str) -> str:
-    """What of a host without CPU samples was not measured: all of it, or what its server does not report."""
+    """The name of a host without CPU samples, or of the server on it that is not measured."""
     if _is_managed(inputs, host):
         return f"{host} was not measured, only its database"
     servers = [
@@ -100,7 +100,7 @@ def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:
 
 
 HOST_WITH_ROOM = "Run the same plan again when the host under that machine has room."
-"""What to do where CPU time was stolen."""
+"""The remedy where the hypervisor took CPU time."""
 
 
 def stolen(inputs: Inputs, least: Threshold = STEAL) -> Iterator[str]:

@@ -14,8 +14,7 @@ from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.operations import Traffic
 
 STAGES = ("politeness", "enumerate", "fetch", "index", "crawl_db")
-"""What a document is in, one after the other: its turn at the source, being found, fetched, indexed,
-logged."""
+"""The stages of a document, in order: its turn at the source, being found, fetched, indexed, logged."""
 _EVENT_ONLY = ("deleted", "unchanged", "bytes", "repository_latency_p50_s", "repository_latency_p95_s")
 _BULK = "crawl/bulk"
 """A request to the destination that carries the documents of several users."""
@@ -42,7 +41,7 @@ def _first_end(events: Iterable[Mapping[str, Any]], scenario: str) -> Mapping[st
 
 
 def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any], load: Load) -> list[dict[str, Any]]:
-    """What the crawl database counted. The rate is count ÷ duration; that of active seconds beside it."""
+    """The counts of the crawl database; rate is count ÷ duration, beside the rate of active seconds."""
     rows = []
     destination = _destination(traffic, ended.get("destination_limit"), load)
     for source in ended.get("sources") or ():

@@ -81,7 +81,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one point shows.
+    """The judgement of one load level.
 
     Attributes:
         kind: how the disk limits there; None if the point does not show it.

@@ -1,4 +1,4 @@
-"""What a soak is for: what grows, shrinks or slows down over hours at the same load."""
+"""Trends of a soak: figures that grow, shrink or slow down over hours at the same load."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _EXAMPLES = 5
 
 
 def writes_table(inputs: Inputs, scenario: str) -> dict[str, Any] | None:
-    """What was read back, over all generators of a scenario; None if it reads nothing back.
+    """Writes that were read back, over all generators of a scenario; None if it reads nothing back.
 
     Its keys are the event's: ``acknowledged`` writes, ``records`` read back, of them ``confirmed``,
     ``missing``, ``different`` and ``expired``; ``examples`` of records that are missing or different;
@@ -50,7 +50,7 @@ def losses(inputs: Inputs) -> Iterator[str]:
 
 
 def loss(scenario: str, row: Mapping[str, Any]) -> Iterator[str]:
-    """What must be said of one scenario's ``writes_table``."""
+    """Warnings about lost writes of one scenario, from its ``writes_table``."""
     gone = row["missing"] + row["different"]
     if gone:
         examples = ", ".join(str(item) for item in row["examples"])

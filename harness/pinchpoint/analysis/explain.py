@@ -245,7 +245,7 @@ def _reasons(case: Case, concluded: Conclusion) -> Iterator[str]:
 
 
 def _pace(case: Case) -> str:
-    """What decided how much was asked of the farm."""
+    """What limited the offered load: the schedule, or the users' think time."""
     kinds = sorted({flow.load.scheduled for flow in case.flows}, reverse=True)
     return listed(["the schedule" if scheduled else "how long users think" for scheduled in kinds])
 

@@ -27,7 +27,7 @@ def failures(inputs: Inputs, flow: Flow) -> Iterator[str]:
 
 
 def said_of(inputs: Inputs, flow: Flow) -> list[str]:
-    """What the server said of a scenario's statements that failed, with each one's file and line, if any."""
+    """The server's messages for failed statements of a scenario, with file and line of each if known."""
     lines = [
         f"{event.get('said')}, {_place(event)}"
         for event in inputs.events

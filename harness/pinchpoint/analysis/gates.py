@@ -132,7 +132,7 @@ def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
 
 
 def _of_allowed(inputs: Inputs, worker: str) -> Floats:
-    """What a worker used of the one core that a process like it can use, or of its control group's quota."""
+    """CPU use of a load worker, as a share of the one core it may use, or of its control group's quota."""
     used, allowed = (
         inputs.samples.steps(worker, f"generator.{name}") for name in ("cpu_ratio", "allowed_cores")
     )

@@ -64,7 +64,7 @@ class SteppedLevels:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What the use of a resource is made of.
+    """The utilisation of a resource as a line: at rest, and per operation.
 
     Attributes:
         base: the part of it used without the varied scenario: at rest, and by the other scenarios.
@@ -154,7 +154,7 @@ def _ceiling(suspicion: Suspicion, line: Line | None, climb: SteppedLevels) -> F
 
 
 def _outrun(line: Line | None, climb: SteppedLevels) -> str:
-    """That throughput followed the load far beyond the ceiling: then more is done with each bit of its use.
+    """A sentence if throughput rose far beyond the calculated maximum; "" otherwise.
 
     This holds for a log whose commits share writes: the more commits wait, the more share one write.
     """

@@ -24,7 +24,7 @@ EDGE = 2
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """What the search for a knee answered.
+    """The result of the search for a knee.
 
     Attributes:
         found: False if there is none, None if it could not be looked for.
@@ -50,7 +50,7 @@ class Knee:
 
 
 def no_knee(count: int) -> Knee:
-    """What is answered where there are too few load levels to look for one."""
+    """The result where there are too few load levels."""
     needed = int(MIN_LEVELS.value)
     noun = {0: "no load level", 1: "one load level"}.get(count, f"{count} load levels")
     return Knee(None, count, needed, f"{noun}, and at least {needed} are needed to find the knee")

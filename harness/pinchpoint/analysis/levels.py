@@ -67,7 +67,7 @@ def judged_levels(inputs: Inputs, levels: Sequence[Level]) -> tuple[Level, ...]:
 
 
 def unjudged_words(inputs: Inputs, noted: Sequence[Level]) -> Iterator[str]:
-    """That nothing is known of some levels."""
+    """A warning for load levels of which nothing was measured."""
     judged, step_s = judged_levels(inputs, noted), inputs.window.step_s
     for scenario in dict.fromkeys(level.scenario for level in noted if level not in judged):
         every = [level for level in noted if level.scenario == scenario]

@@ -44,7 +44,7 @@ class Outlook:
 def look_ahead(
     case: Case, outcome: Outcome, candidates: Sequence[Bottleneck] = (), blocking: Sequence[Gate] = ()
 ) -> Outlook:
-    """What follows from a conclusion.
+    """Headroom, the next bottleneck and advice that follow from a conclusion.
 
     Args:
         case: what was judged.
@@ -88,7 +88,7 @@ def _with_room(ahead: _Ahead, case: Case, first: Suspicion | None, now: float) -
 
 
 def _unknown_room(case: Case, first: Suspicion | None, times: float) -> Iterator[str]:
-    """What must have room, with why it is not known whether it has.
+    """Resources that must have room for a gain, each with the reason why its room is unknown.
 
     Args:
         case: what was judged.
@@ -103,7 +103,7 @@ def _unknown_room(case: Case, first: Suspicion | None, times: float) -> Iterator
 
 
 def _on_generator(gates: Sequence[Gate]) -> Iterator[Advice]:
-    """What makes an invalid run a valid one."""
+    """Advice that makes an invalid run a valid one."""
     gain = Gain(None, None, "this run is invalid")
     remedies = dict.fromkeys(gate.remedy for gate in gates)
     kind: Kind = "generator" if gates[0].contention is None else "contention"

@@ -135,7 +135,7 @@ def moved(periods: Sequence[Period]) -> bool:
 
 
 def _held(periods: Sequence[Period]) -> list[Period]:
-    """Those in which a resource was saturated for too long to be chance."""
+    """The periods in which a resource was saturated for too long to be chance."""
     return [one for one in periods if one.first and one.blocks >= MIN_BLOCKS.value]
 
 
@@ -180,7 +180,7 @@ def _clock(time_s: float) -> str:
 
 
 def at_times_words(periods: Sequence[Period]) -> str:
-    """What was saturated for a part of the time, in words; "" if nothing was for long enough."""
+    """Resources that were saturated for a part of the time, in words; "" if none was for long enough."""
     lasted, blocks = Counter[str](), Counter[str]()
     firsts: dict[str, Suspicion] = {}
     for one in periods:

@@ -36,7 +36,7 @@ DRIFT_FROM = 6
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a change did.
+    """The effect of a change.
 
     Attributes:
         ratio: throughput then ÷ throughput as it is.
@@ -63,7 +63,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What the model says a change does.
+    """The effect of a change that the model predicts.
 
     Attributes:
         ratio: throughput then ÷ throughput as it is.
@@ -75,7 +75,7 @@ class Model:
 
 
 def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effect]:
-    """What each change did to a figure: least squares of its logarithm on the change, with a common drift.
+    """The effect of each change on a figure: least squares of its logarithm, with a common drift.
 
     The window is the unit: seconds within it resemble each other. All kinds of windows share one spread.
 
@@ -108,7 +108,7 @@ def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effec
 def predicted(
     suspicion: Suspicion | None, kind: Kind, change: Mapping[str, Any], working: float = 1.0
 ) -> Model:
-    """What a resource that limits as the verdict says does to throughput when it is slower.
+    """The throughput that the model predicts when the named resource is slower.
 
     What operations wait for takes 1 ÷ ratio as long: X' ÷ X = 1 ÷ (1 + w (1 ÷ ratio - 1)), where w is the
     share of their users' time, thinking included (Little's law at a fixed number of users). A saturated
@@ -181,7 +181,7 @@ NAMED = ("kind", *_WHERE)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What is analysed in every window, and must be lower in a slower one.
+    """The figure that is compared in every window, and must be lower in a slower one.
 
     Attributes:
         scenario: the scenario of the operations.

@@ -91,7 +91,7 @@ class Suspected:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What means alone come to.
+    """The result of judging published means.
 
     Attributes:
         outcome: ``bottleneck`` only if one is saturated and all others were measured and have room.

@@ -39,7 +39,10 @@ def verdict_of(directory: Path) -> tuple[StoredRun, Verdict]:
 
 
 def saved_verdict(directory: Path) -> dict[str, Any]:
-    """What a history needs of verdict.json, reached now if there is none. Raises as ``verdict_of``."""
+    """The verdict that a history needs, analysed now if there is no verdict.json.
+
+    Raises as ``verdict_of``.
+    """
     again = f"`pinchpoint analyse {directory}` writes it anew"
     try:
         content: dict[str, Any] = document.read(directory / VERDICT, VerdictForm, SCHEMA, again)

@@ -139,7 +139,7 @@ def _measured_value(inputs: Inputs, about: Mapping[str, Any]) -> _Measured:
 
 
 def _partly(inputs: Inputs, key: Key) -> str:
-    """That a series covers only a part of the time; a latency has no value while there is no I/O."""
+    """A note if a series covers only a part of the time; a latency has no value without I/O."""
     series = inputs.samples.series(*key)
     seen = inputs.samples.seen_ratio(*key)
     if series is None or series.weighted or seen >= SEEN:

@@ -83,7 +83,7 @@ def largest_lock(inputs: Inputs, host: str) -> str:
 
 
 def held_for_disks(inputs: Inputs, host: str) -> Floats:
-    """Of the sessions that work and wait for no lock, the share that waits for a disk; NaN where none does.
+    """The share of working sessions that wait for a disk, without sessions that wait for a lock; NaN if none.
 
     Holders of locks are included.
     """

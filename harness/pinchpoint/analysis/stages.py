@@ -64,7 +64,7 @@ def peak_steps(inputs: Inputs, scenario: str | None = None) -> npt.NDArray[np.bo
 
 
 def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
-    """What was scheduled in each step, over all generators; NaN where no generator said."""
+    """Scheduled operations per second in each step, over all generators; NaN if no generator reported any."""
     keys = [key for key in inputs.samples.keys("generator.scheduled_per_s") if key.instance == scenario]
     if not keys:
         return np.full(inputs.window.steps, np.nan)

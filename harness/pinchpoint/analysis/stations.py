@@ -32,7 +32,7 @@ SOURCE_TIER = {"sharepoint": "web", "profiles": "web", "files": "files"}
 CRAWL_TIERS = {"search": ("/index",), "sql": ("/crawl_db",)}
 """The stages of a crawled document by the tier they go to."""
 WHOLE_CRAWL = ("crawl/reset", "crawl/commit")
-"""What one user asks of the search tier while all others wait for it."""
+"""Operations of one user at the search tier while all other users wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ MOST = 1.2
 
 
 def waiting_downstream(inputs: Inputs, stations: Sequence[Station]) -> tuple[Mapping[str, Floats], ...]:
-    """Of each station, how many of its operations wait for which deeper tier: tier -> one value per step."""
+    """For each station, the operations that wait for each deeper tier: tier -> one value per step."""
     values: list[dict[str, Floats]] = [{} for _ in stations]
     for tier in dict.fromkeys(host.tier for host in inputs.hosts):
         before = [one for one in stations if calls(inputs, one.tier, tier)]

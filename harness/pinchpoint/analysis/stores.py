@@ -86,7 +86,7 @@ def store_view(inputs: Inputs, roles: Iterable[DiskRole]) -> StoreView:
 
 
 def _valkey_log(inputs: Inputs, host: str, stores: _MergedStores) -> None:
-    """Of the main thread's work what is writing and flushing its log: all clients wait for it."""
+    """The share of the main thread's work that writes and flushes the log: all clients wait for it."""
     key = Key(host, "db.aof.wait_ratio", "")
     waits, busy = inputs.samples.steps(*key), inputs.samples.steps(host, "db.main_thread.busy_ratio")
     # Without a measured busy time: at most all of the time.
@@ -99,7 +99,7 @@ def _valkey_log(inputs: Inputs, host: str, stores: _MergedStores) -> None:
 
 
 def _mongodb_log(inputs: Inputs, host: str, stores: _MergedStores) -> None:
-    """Of a write's time what is waiting for the journal.
+    """The share of a write's time that is spent waiting for the journal.
 
     If flushes follow one another without a pause, writes always wait for the next one. Else a write waits for
     its own flush, and for another one as often as one is running. Writes that take less than half of a flush
@@ -115,7 +115,7 @@ def _mongodb_log(inputs: Inputs, host: str, stores: _MergedStores) -> None:
 
 
 def waiting_for_data(inputs: Inputs, host: str) -> Floats:
-    """Of MongoDB's clients how many wait for pages, or for room in the cache; NaN if not reported."""
+    """The number of MongoDB clients that wait for pages or for room in the cache; NaN if not reported."""
     answer = _MergedStores(inputs.window.steps)
     _mongodb_data(inputs, host, answer)
     return answer.waiting

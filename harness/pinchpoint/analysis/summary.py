@@ -81,7 +81,7 @@ def experiment(flows: Sequence[Flow], suspicions: Sequence[Suspicion]) -> str:
 
 
 def _of_suspects(suspicions: Sequence[Suspicion]) -> str:
-    """What would separate two suspects, or one from chance."""
+    """The experiment that separates two suspects, or one suspect from chance."""
     first, relief = suspicions[0], kind_of(suspicions[0]).relief(suspicions[0].resource)
     if first.not_waited_for and len(suspicions) == 1:
         return f"{capitalised(relief)} and repeat: if throughput rises, {resource_name(first)} was the limit."

@@ -60,7 +60,7 @@ def _held_up(inputs: Inputs, flow: Flow) -> Iterator[str]:
 
 
 def given_up_words(inputs: Inputs, flow: Flow) -> str:
-    """What had not ended some seconds after the load had; "" where everything had."""
+    """Operations that had not ended some seconds after the load; "" if all had."""
     given_up = inputs.whole.of(flow.load.scenario).operations(UNFINISHED)
     longest = given_up.service()
     if longest is None or flow.load.use in WAITS_BY_ITSELF:

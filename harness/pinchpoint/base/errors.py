@@ -11,7 +11,7 @@ from enum import IntEnum
 
 
 class ExitStatus(IntEnum):
-    """What a command's exit status says (docs/container-and-ci.md)."""
+    """The exit status of a command (docs/container-and-ci.md)."""
 
     FINE = 0
     OBJECTIVES_MISSED = 1

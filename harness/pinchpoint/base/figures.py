@@ -58,7 +58,7 @@ FIGURES: Mapping[str, Mapping[str, Better | None]] = {
 """
 
 OF_SCENARIOS: frozenset[str] = frozenset({"scenario", "burst", "effort", "cost"})
-"""What they are about whose thing begins with a scenario's name."""
+"""Subjects of figures whose name begins with a scenario's name."""
 
 
 def split(name: str) -> tuple[str, tuple[str, ...], str]:

@@ -140,7 +140,7 @@ def redacted(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def redacted_value(value: Any) -> Any:
-    """As ``redacted``, of any JSON-ready value."""
+    """Any JSON value with ``redacted`` applied to it."""
     if isinstance(value, Mapping):
         return redacted(value)
     if isinstance(value, list | tuple):
@@ -260,7 +260,7 @@ def _taken_apart(scheme: str, rest: str) -> tuple[str | None, str]:
 
 
 def _shown_query(rest: str) -> str:
-    """What follows the login, the values of unknown parameters hidden."""
+    """The query of a URL, with the values of unknown parameters hidden."""
     return _QUERY.sub(lambda match: _shown_parameters(match[0]), rest, count=1)
 
 
@@ -289,7 +289,7 @@ _SHORTEST = 4
 """Shorter secrets are not searched for, because they are part of too many words."""
 
 _known: dict[str, None] = {}
-"""What ``masked`` looks for, longest first."""
+"""Secrets that ``masked`` hides, longest first."""
 
 
 def remember(secret: object) -> None:
@@ -306,7 +306,7 @@ def remember(secret: object) -> None:
 
 
 def remember_url(url: str) -> None:
-    """As ``remember``, of the login and the unknown parameters of a URL."""
+    """Mark the login and the unknown parameters of a URL as secrets; see ``remember``."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         return
@@ -328,7 +328,7 @@ def remember_url(url: str) -> None:
 
 
 def remember_login(user: str, password: str) -> None:
-    """As ``remember``, of what HTTP's Basic authentication makes of both."""
+    """Mark the header that HTTP Basic authentication makes of both as a secret; see ``remember``."""
     if password:
         remember(base64.b64encode(f"{user}:{password}".encode(errors="surrogateescape")).decode())
 
@@ -341,7 +341,7 @@ def masked(text: str) -> str:
 
 
 def masked_value(value: Any) -> Any:
-    """As ``masked``, of every sentence in JSON-ready data: a single word may be a name like a password."""
+    """JSON data with ``masked`` applied to every sentence; a single word may be a name like a password."""
     if isinstance(value, Mapping):
         return {key: masked_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -58,7 +58,7 @@ def per_second(value: float | None) -> str:
 
 
 def iops(value: float | None) -> str:
-    """What a disk can do: ``500 IOPS``, ``12,800 IOPS``."""
+    """A limit of a disk: ``500 IOPS``, ``12,800 IOPS``."""
     return NOT_MEASURED if value is None else f"{_digits(value)} IOPS"
 
 

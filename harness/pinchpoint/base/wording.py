@@ -43,7 +43,7 @@ PROVES: Mapping[str, str] = {
     "E3": "calculated maximum fits",
     "E4": "second source agrees",
 }
-"""Kind of evidence -> what it shows of a resource."""
+"""Kind of evidence -> what it shows of a resource that is named."""
 
 SOURCES: Mapping[str, str] = {
     "SP": "Microsoft SharePoint guidance",
@@ -76,7 +76,7 @@ def bottleneck_name(blame: Mapping[str, Any]) -> str:
 
 
 def limited_by(verdict: Mapping[str, Any]) -> str:
-    """What a verdict names, without its host, or its outcome: as a cell of a table has it."""
+    """The bottleneck of a verdict without its host, or the outcome: a cell of a table."""
     blame = verdict.get("bottleneck")
     if blame and verdict["outcome"] == "invalid":
         return f"not valid ({bottleneck_name(blame)})"
@@ -130,7 +130,7 @@ def why_invalid(blame: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a verdict, a comparison or a probe says first.
+    """The first sentences of a verdict, a comparison or a probe.
 
     Attributes:
         text: the first sentence, without its label.
@@ -161,7 +161,7 @@ class Summary:
 
     @classmethod
     def saved(cls, content: Mapping[str, Any]) -> Summary:
-        """Of verdict.json; an older one has all in one text."""
+        """The summary that verdict.json holds; older files have it as one text."""
         return cls(**content["answer"]) if "answer" in content else cls(str(content["summary"]))
 
 
@@ -244,7 +244,7 @@ def gains(ratio: float, low: float, high: float) -> str:
 
 
 def gain_of(advice: Mapping[str, Any]) -> str | None:
-    """What advice gains: with its interval where the model was asked, else as a bound; None if not known."""
+    """The gain of advice: with its interval if the model predicted it, else a bound; None if not known."""
     ratio = advice.get("gain_ratio")
     if ratio is None:
         return None
@@ -271,7 +271,7 @@ def following(verdict: Mapping[str, Any]) -> str:
 
 
 def of_servers(objective: Mapping[str, Any]) -> str:
-    """What an objective of servers is of: ``log disk of sql``, ``search``, ``sql1``, ``all hosts``."""
+    """The servers of an objective: ``log disk of sql``, ``search``, ``sql1``, ``all hosts``."""
     owner = objective.get("host") or objective.get("tier")
     if objective.get("role"):
         return f"{objective['role']} disk" + (f" of {owner}" if owner else "")

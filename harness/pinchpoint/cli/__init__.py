@@ -56,7 +56,7 @@ _REFUSED = {
     errno.ENFILE: "allow this machine more open files (sysctl fs.file-max)",
     errno.ENOMEM: "end other programs, or allow this user more memory (ulimit -v)",
 }
-"""What a system may refuse, at any place it is given or at all -> the remedy."""
+"""Error that the system may return for any path -> the remedy."""
 _NO_MEMORY = re.compile(
     r"can't start new thread|failed to map segment from shared object|annot allocate memory"
 )
@@ -77,7 +77,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, but an unknown name lists all allowed names and the nearest."""
+        """Find a command; an unknown name is refused with all allowed names and the nearest."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             hint = f"; nearest: {near[0]}" if near else ""
@@ -85,7 +85,7 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """As click does, from the table above: no command is imported."""
+        """Complete a command's name from the table above, without importing the command."""
         options = click.Command.shell_complete(self, ctx, incomplete)
         named = [(name, line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
         return [*(CompletionItem(name, help=line) for name, line in named), *options]

@@ -100,7 +100,7 @@ def _printer(*, quiet: bool) -> Callable[[HostCheck], None]:
 
 
 def _judged(plan: Plan) -> Iterator[HostCheck]:
-    """What the plan declares to be judged wherever its runs are compared; its names are good by now."""
+    """Whether the plan's figures for comparisons are known."""
     if plan.compare is not None:
         names = ", ".join(plan.compare.metrics) or "the default figures"
         margin, bound = plan.compare.margin_ratio, plan.compare.bound

@@ -28,7 +28,7 @@ FARM: dict[str, Any] = {
 USERS, RATE, BASE, PEAK = 8, 100, 50, 500
 """The load on a machine that has two cores to spare."""
 DOCUMENTS = 4_000
-"""What is crawled there."""
+"""The number of documents of the demo."""
 
 
 def farm(load_ratio: float = 1.0) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def demo(out: Path, corpus: Path | None, seed: str | None, *, both: bool, repeat
 
 
 def _calibrated(calibration: Calibration) -> str:
-    """What the machine can bear, and at which load the demo runs therefore: one sentence."""
+    """A sentence with the measured capacity of the machine and the load chosen for it."""
     loads = plan(calibration.load_ratio)["scenarios"]
     users, rate = loads["crawl"]["load"]["users"], loads["orders"]["load"]["rate"]
     base, peak = (loads["burst"]["load"][key] for key in ("base", "peak"))

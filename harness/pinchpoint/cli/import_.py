@@ -169,7 +169,7 @@ def import_(  # noqa: PLR0913 - one for each option
 
 
 def _opened(path: Path, kind: str | None, encoding: str | None) -> RecordingFile:
-    """As ``open_source``, whose list of kinds lacks the results of storage tools. Raises InputError."""
+    """Open a recording; the list of kinds leaves out results of storage tools. Raises InputError."""
     try:
         return open_source(path, kind, encoding)
     except InputError as error:
@@ -178,7 +178,7 @@ def _opened(path: Path, kind: str | None, encoding: str | None) -> RecordingFile
 
 
 def _check_omitted(kind: ResultKind, given: Mapping[str, object]) -> None:
-    """What has no effect on a result of a storage tool. Raises InputError."""
+    """Refuse options that have no effect on a result of a storage tool. Raises InputError."""
     if options := [name for name, value in given.items() if value]:
         raise InputError(
             f"{', '.join(options)}: have no effect on {kind.says}, which becomes a probe; omit them. "

@@ -229,7 +229,7 @@ def _schema_line(name: str) -> str:
 
 
 def _to_do(directory: Path, files: Mapping[Path, str], there: Collection[str]) -> Iterator[str]:
-    """What is left to a person before the files can be used, then the next command."""
+    """The steps that are left to the user before the files can be used, then the next command."""
     farms = [text for path, text in files.items() if path.stem != "plan"]
     lines = [line.partition(" #")[0] for text in farms for line in text.splitlines() if line[:1] != "#"]
     used = "\n".join(line for line in lines if not line.lstrip().startswith("#"))

@@ -102,7 +102,7 @@ def _variable(name: str, value: str) -> str:
 
 
 def _farm(urls: Mapping[str, str]) -> dict[str, Any]:
-    """As farm.yaml has it."""
+    """The servers as the content of a farm.yaml."""
     endpoints: dict[str, Any] = {name: {"url": url} for name, url in urls.items()}
     if "web" in urls:
         endpoints["search"] = {"kind": "none"}

@@ -42,5 +42,5 @@ def _outliving(stream: TextIO) -> TextIO:
 
 
 def _errors(encoding: str) -> str:
-    """What becomes of letters that the encoding lacks; bytes of names that are no text go out as they are."""
+    """How letters are written that the encoding lacks; bytes of names that are no text stay as they are."""
     return "surrogateescape" if codecs.lookup(encoding).name == "utf-8" else "backslashreplace"

@@ -251,7 +251,10 @@ def _run_set(
 def _say_dry(
     members: Sequence[tuple[Farm, Plan]], out: Path, repeated: Repeated, options: RunOptions
 ) -> None:
-    """Of each farm what one run would do, and how often. Raises InputError, FarmUnavailable, GuardError."""
+    """Print what one run of each farm would do, and how often.
+
+    Raises InputError, FarmUnavailable, GuardError.
+    """
     for number, (farm, plan) in enumerate(members):
         guard(farm, plan)
         click.echo(dry_run(farm, plan, out, options))
@@ -260,7 +263,7 @@ def _say_dry(
 
 
 def _check_set_options(repeated: Repeated, *, as_set: bool, resume: bool) -> None:
-    """What is for sets, and what is not; said before anything starts."""
+    """Refuse options for sets without a set, and others with one, before anything starts."""
     if resume and as_set:
         raise InputError("--resume: goes on with one run on one farm; run it without --repeat, --aa, --farm")
     if (repeated.factors or repeated.metrics) and not as_set:
@@ -294,7 +297,7 @@ def _loaded(farm_files: Sequence[Path], plan_file: Path) -> list[tuple[Farm, Pla
 
 
 def _check_fits(plan: Plan, options: RunOptions) -> None:
-    """What the plan must have for these options. Raises InputError."""
+    """Refuse a plan that lacks what these options need. Raises InputError."""
     if options.resume and not any(scenario_class(planned.use).ends for planned in plan.scenarios.values()):
         raise InputError(
             "--resume: no scenario of this plan is work that ends, so there is nothing to go on with; "

@@ -140,7 +140,7 @@ def _row(directory: Path) -> dict[str, str]:
 
 
 def _outcome(verdict: Path) -> dict[str, str]:
-    """What a verdict.json says, in words."""
+    """The outcome and bottleneck of a verdict.json, in words."""
     from pinchpoint.analysis.verdict import SCHEMA  # noqa: PLC0415 -- likewise
     from pinchpoint.analysis.verdict_forms import VerdictForm  # noqa: PLC0415 -- a folder without runs needs no analysis
 

@@ -65,7 +65,7 @@ class Seed:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its pages say of how it was made."""
+        """Notes on its pages about how it was made."""
         return (self.emulated, *([self.as_here()] if self.as_here else []))
 
 

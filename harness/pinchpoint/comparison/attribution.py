@@ -206,7 +206,7 @@ class BottleneckMove:
 
 @dataclass(frozen=True, slots=True)
 class ForeseenGain:
-    """What taking a bottleneck away brings, by the verdicts' model.
+    """The gain from removing a bottleneck, as the verdicts' model predicts it.
 
     Attributes:
         gain_ratio: the gain in throughput (0.38 = 38 %); the median of the runs.
@@ -249,7 +249,7 @@ def movement(sides: Sides, places: HostPairs) -> BottleneckMove:
 
 
 def _gain(side: Side) -> ForeseenGain | None:
-    """What its runs' verdicts say comes next; None if one of them does not know, or they disagree."""
+    """The gain that its runs' verdicts predict; None if one of them has none, or if they disagree."""
     result = [run.verdict.get("next") for run in side.runs]
     known = [one for one in result if one and one.get("gain_ratio") is not None]
     things = {tuple(one.get(key) for key in ("tier", "resource", "role")) for one in known}
@@ -292,7 +292,7 @@ def _uses(blamed: Blamed, tiers: frozenset[str]) -> bool:
 
 
 def _named(side: Side, name: str, places: HostPairs) -> tuple[Mapping[str, Any] | None, str | None]:
-    """What all runs of a side name, with the least of their confidences; else why there is no such thing."""
+    """The bottleneck that all runs of a side name, with the lowest confidence; else why there is none."""
     blames = [run.verdict.get("bottleneck") for run in side.runs]
     known = [blame for blame in blames if blame]
     nobody = Counter(
@@ -322,7 +322,7 @@ Kind = Literal["caused_by", "associated_with"]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is claimed, and why no more.
+    """The conclusion, and why it is not stronger.
 
     Attributes:
         kind: None: nothing is claimed, as a run is no valid evidence.

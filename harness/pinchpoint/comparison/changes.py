@@ -1,4 +1,4 @@
-"""What changed: the figures of sources, disks, tiers, scenarios, bursts, efforts, costs, side beside side."""
+"""Changes between two sides: figures of sources, disks, tiers, scenarios, bursts, CPU time and costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pinchpoint.comparison.work import side_kept_up
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What may be said of a figure's ratio.
+    """The judgement of a figure's ratio.
 
     Attributes:
         ci95: its 95 % interval; None: not known.
@@ -238,7 +238,7 @@ def _scenario_rows(run: ComparedRun, _: str) -> Iterator[tuple[str, Row]]:
 
 
 def _one_time_kind(rows: _VerdictRows, scenario: str, metric: str) -> bool:
-    """Of times those of one kind alone."""
+    """Whether both sides have the same kind of time (service or response)."""
     other = "service" if time_kind(rows.all(scenario, "response_p95_s")) == "response" else "response"
     return not metric.startswith(other)
 
@@ -278,7 +278,7 @@ def _unlike_effort(rows: _VerdictRows, thing: tuple[str, str, str], metric: str)
 
 
 def _worth(row: Row, costs: Costs, side: str) -> Row:
-    """What is done for what the farm costs; a schedule that is kept shows prices alone."""
+    """Work done per cost of the farm; with a fixed schedule only the prices differ."""
     done = row.get("throughput_per_s")
     return {"worth_per_s": None if done is None else costs.worth(side, done)}
 

@@ -92,7 +92,7 @@ class Comparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know beside them, each once."""
+        """Warnings about the figures, each once."""
         differing = [*self.studied, *(one.difference for one in self.confounders)]
         answer = (
             *words.warnings(self.sides, differing, self.declared.bound, self.again),

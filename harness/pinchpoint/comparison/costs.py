@@ -32,7 +32,7 @@ class CostItem:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a farm costs.
+    """The cost of a farm.
 
     Attributes:
         currency: of the prices.
@@ -59,7 +59,7 @@ def prices_of(manifest: Mapping[str, Any]) -> Prices | None:
 
 
 def cost_of(manifest: Mapping[str, Any], prices: Prices) -> Cost:
-    """What the farm of a run costs: every declared disk and every host, once.
+    """The cost of a run's farm: every declared disk and every host, once.
 
     A host that only a collector knows is one as well, and a disk where it has a price: an embedded farm need
     not declare any.
@@ -115,7 +115,7 @@ def _machine(name: str, host: Mapping[str, Any], prices: Prices) -> CostItem:
 
 
 def disk_cost(target: str, disk: Mapping[str, Any], prices: Prices) -> CostItem:
-    """What one disk (``sql.log``, declared so) costs."""
+    """The cost of one disk, such as ``sql.log``."""
     profile, count = disk.get("profile"), int(disk.get("stripes") or 1)
     times = f"{count} x " if count > 1 else ""
     each = prices.disks.get(profile or "")
@@ -126,7 +126,7 @@ def disk_cost(target: str, disk: Mapping[str, Any], prices: Prices) -> CostItem:
 
 @dataclass(frozen=True, slots=True)
 class SideCost:
-    """What a side's farm costs.
+    """The cost of a side's farm.
 
     Attributes:
         cost: None if no prices are declared, or its runs' farms do not cost the same.
@@ -139,7 +139,7 @@ class SideCost:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Of both sides."""
+    """The costs of both sides."""
 
     base: SideCost
     other: SideCost

@@ -1,4 +1,4 @@
-"""What differs between the runs' manifests, fact by fact: a pure function over two sets of them."""
+"""Differences between the runs' manifests, fact by fact: a pure function of two sets of manifests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Area = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a fact is about.
+    """The subject of a fact.
 
     Attributes:
         area: which kind of thing; what ``--factor`` names.
@@ -110,7 +110,7 @@ def _each(area: Area, value: Any, *whose: Any, prefix: str = "") -> _SubjectFact
 
 
 def _hosts(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
-    """What the collectors found on each host."""
+    """Facts that the collectors read on each host."""
     inventory = manifest.get("hosts") or {}
     for tier, hosts in tiers_of(manifest).items():
         for host in hosts:
@@ -152,7 +152,7 @@ def _neighbours(inventory: Mapping[str, Any], host: str, tier: str) -> str | Non
 
 
 def _declared_limits(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
-    """What farm.yaml says the machines and disks can do."""
+    """The limits that farm.yaml declares for machines and disks."""
     for tier, spec in ((manifest.get("farm") or {}).get("tiers") or {}).items():
         for host, entry in ((spec or {}).get("hosts") or {}).items():
             place = places.of(tier, host, side)
@@ -167,7 +167,7 @@ def _declared_limits(manifest: Mapping[str, Any], side: str, places: HostPairs) 
 
 
 def _built(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
-    """What an embedded farm was given: the verdict never reads it, but in it two farms differ."""
+    """The settings of an embedded farm; the verdict does not read them, but two farms differ in them."""
     built = (manifest.get("farm") or {}).get("embedded") or {}
     for key, disk in (built.get("disks") or {}).items():
         tier, _, role = key.partition(".")
@@ -209,7 +209,7 @@ def _databases(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Su
 
 
 def _whole_run(manifest: Mapping[str, Any]) -> _SubjectFacts:
-    """What holds for the whole run."""
+    """Facts about the whole run."""
     plan = {key: value for key, value in (manifest.get("plan") or {}).items() if key not in ("name", "seed")}
     yield Subject("plan", "seed"), manifest.get("seed")
     yield from _each("plan", plan)
@@ -244,7 +244,7 @@ def _plain(value: Any) -> Any:
 
 
 AREAS: tuple[str, ...] = get_args(Area)
-"""What ``--factor`` may name."""
+"""The areas that ``--factor`` may name."""
 
 SAME_SIZE = 0.01
 """Sizes of memory within 1 % are the same: a kernel keeps a little more or less of it for itself (design)."""

@@ -46,7 +46,7 @@ class FigureCourse(Protocol):
 
     @property
     def influence(self) -> Floats:
-        """What each step adds to its deviation, in any unit: how neighbouring steps resemble each other."""
+        """The contribution of each step to the deviation, in any unit: it shows autocorrelation of steps."""
 
     def resampled(self, starts: Starts, length: int) -> Floats:
         """The figure of each resample: a line of ``starts`` holds where its blocks of that length begin.

@@ -33,7 +33,7 @@ By = Literal["command", "plan", "default"]
 
 @dataclass(frozen=True, slots=True)
 class CommandFigures:
-    """What the command says; what it leaves out, the plans or the defaults say."""
+    """The figures, margin and bound that the command gives; the plans or the defaults give the rest."""
 
     metrics: tuple[str, ...] = ()
     margin_ratio: float | None = None
@@ -42,7 +42,7 @@ class CommandFigures:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFigures:
-    """What is judged.
+    """The figures that are judged, with margin and bound.
 
     Attributes:
         metrics: names of figures that these runs have, each once.
@@ -62,7 +62,7 @@ class DeclaredFigures:
 def declared(
     changes: Sequence[Change], asked: CommandFigures, sides: Sides, studied: Sequence[Difference]
 ) -> DeclaredFigures:
-    """What is judged of these figures.
+    """The declared figures among all changes.
 
     Raises:
         InputError: too many are asked for, a name is none of the figures', or the runs' plans do not declare
@@ -119,7 +119,7 @@ _OPTIONS = {"metrics": "--metric", "margin_ratio": "--margin", "bound": "--bound
 
 
 def _planned(sides: Sides, key: str) -> Any:
-    """What the runs' plans declare; None if none does. Raises InputError where they contradict."""
+    """The value that the runs' plans declare; None if none does. Raises InputError if they disagree."""
     answer: dict[Any, list[str]] = {}
     for run in _runs(sides):
         value = _compare(run).get(key)
@@ -229,7 +229,7 @@ class EstimatedChange:
 
     @property
     def p(self) -> float:
-        """Of the ratio lying within the margin, not corrected."""
+        """The probability that the ratio lies within the margin, not corrected."""
         return self.estimate.p_within(self.margin_ratio) if self.estimate else 1.0
 
     def called(self, p: float) -> Change:
@@ -297,7 +297,7 @@ def _enough(change: Change) -> bool:
 
 
 def _estimate(change: Change, sides: Sides) -> Estimate | None:
-    """Of the runs' values where each side has several; else by chance within the runs there are."""
+    """The ratio from the values of several runs a side; with fewer, from resamples within the runs."""
     if change.pair.ratio is None or change.pair.ratio <= 0:
         return None
     base, other = change.pair.measured
@@ -329,7 +329,7 @@ def _why_none(change: Change) -> str:
 
 
 def _in_base(change: Change) -> tuple[str, str, Key]:
-    """What identifies a figure in the base; its name may hold the other side's host, unlike an A/A run's."""
+    """The identity of a figure in the base, as its name may hold the other side's host."""
     return change.about, change.metric, change.key("base")
 
 

@@ -64,7 +64,7 @@ class StoredBlamed(Form):
 
 
 class KeptDifference(Form):
-    """What differs between both sides' manifests."""
+    """A difference between both sides' manifests."""
 
     area: str
     what: str
@@ -118,7 +118,7 @@ class KeptChange(KeptPair):
 
 
 class KeptCapacity(KeptPair):
-    """What each side can do at most."""
+    """The capacity of each side."""
 
     scenario: str
     base_how: How
@@ -127,7 +127,7 @@ class KeptCapacity(KeptPair):
 
 
 class KeptCosts(Form):
-    """What both farms cost."""
+    """The cost of both farms."""
 
     base: Cost | None
     other: Cost | None

@@ -37,8 +37,7 @@ FEWEST, MOST = 3, 12
 """Sides on one page."""
 
 Standing = Literal["best", "tied", "equivalent", "worse"]
-"""Of one side and figure: better than every other side; not distinguishable from the best median; the same as
-it within the margin; worse than it."""
+"""How a side stands in one figure: best, tied with the best, equivalent to it, or worse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ class OneSide:
 
 @dataclass(frozen=True, slots=True)
 class SideDifference:
-    """What differs between a side and the first one.
+    """A difference between a side and the first one.
 
     Attributes:
         side: its place.
@@ -192,7 +191,7 @@ class SideDifference:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadLimit:
-    """What limits a workload of a probe on one side, and what it does within the latency line.
+    """The limit of a probe's workload on one side, and its rate within the latency line.
 
     Attributes:
         side: its place.
@@ -252,7 +251,7 @@ class SidesComparison:
 
     @property
     def answer(self) -> wording.Summary:
-        """What limits each side, and which is best at what is judged."""
+        """The limit of each side, and the best side in each judged figure."""
         return wording.Summary.of(list(_sentences(self)))
 
     def to_json(self) -> dict[str, Any]:
@@ -343,7 +342,7 @@ def _estimates(
 
 
 def _names(pairs: _Estimates, count: int) -> list[dict[Any, str]]:
-    """Of each side what identifies a figure in it -> its name beside the first side."""
+    """For each side, what identifies a figure -> the figure's name on the first side."""
     made: list[dict[Any, str]] = [{} for _ in range(count)]
     for (first, second), result in pairs.items():
         if first == 0:

@@ -40,12 +40,12 @@ _SQL_ONLY = ("sql-script", "sql-replay")
 _REPORTED = frozenset({*ENDPOINT.values(), *SOURCE_TIER.values(), *CRAWL_TIERS})
 """Tiers of which it is known who works there; at one of another name everybody may."""
 LEAST_SEEN = 0.5
-"""Of the measured time this much must have been seen: else it is that of some other stretch."""
+"""At least this share of the measured time must have been sampled."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effort:
-    """What one tier takes for one unit of a scenario's work, in one run.
+    """CPU time of one tier per unit of a scenario's work, in one run.
 
     Attributes:
         scenario: whose work it is.
@@ -67,12 +67,12 @@ class Effort:
 
     @property
     def thing(self) -> tuple[str, str, str]:
-        """What it is of, the same on both sides."""
+        """The scenario, tier and unit, the same on both sides."""
         return self.scenario, self.tier, self.metric
 
 
 def efforts_of(inputs: Inputs) -> tuple[Effort, ...]:
-    """Of every scenario and every tier it works at; without operations there are none."""
+    """The effort of every scenario at every tier it uses; empty without operations."""
     if inputs.window.steps == 0:
         return ()
     return tuple(_efforts(inputs))
@@ -154,7 +154,7 @@ def _cores(inputs: Inputs, tier: str) -> Floats | str:
 
 
 def _of_host(inputs: Inputs, host: Host) -> Floats | str:
-    """Of the tier's own processes; of the machine where it has that for itself."""
+    """CPU of the tier's own processes, or of the whole machine if the tier has it alone."""
     own = cores_used(inputs, host)
     if np.isfinite(own).any():
         return own
@@ -176,7 +176,7 @@ def _generates(inputs: Inputs, host: Host) -> bool:
 
 
 def courses(efforts: Sequence[Effort]) -> dict[Key, FigureCourse]:
-    """Those that have one, by the key of their change."""
+    """The figures that have values over time, by the key of their change."""
     return {
         ("effort", f"{one.scenario}.{one.tier}", None, None, one.metric): one.course
         for one in efforts
@@ -493,7 +493,7 @@ def _read(directory: Path, *, alone: bool, shown: bool) -> ComparedRun:
 
 
 def _settled(inputs: Inputs, verdict: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Of a bottleneck the stretch that shows it, else the first load level, its transient left out."""
+    """Throughput in the part that shows the bottleneck, else at the first load level without its start."""
     stages = [(one["from"], one["to"]) for one in verdict.get("stages") or ()]
     span = (verdict.get("bottleneck") or {}).get("window") or next(iter(stages), None)
     if span is None:

@@ -171,7 +171,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def call_of(estimate: Estimate, p: float, *, same: float | None, better: Better | None) -> Call:
-    """What may be said.
+    """The judgement of an estimate.
 
     Args:
         estimate: the estimate.

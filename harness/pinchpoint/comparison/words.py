@@ -16,7 +16,7 @@ from pinchpoint.comparison.statistics import ENOUGH
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What a comparison says first, a sentence a line.
+    """The first sentences of a comparison.
 
     Attributes:
         headline: whether the bottleneck moved.
@@ -67,7 +67,7 @@ def movement_words(sides: Sides, movement: BottleneckMove) -> str:
 
 
 def next_words(movement: BottleneckMove) -> str | None:
-    """What a second step would gain."""
+    """The predicted gain of a second step."""
     step = movement.second_step
     if not step or not movement.other:
         return None
@@ -78,7 +78,7 @@ def next_words(movement: BottleneckMove) -> str | None:
 
 
 def gain_words(sides: Sides, movement: BottleneckMove, changes: Sequence[Change]) -> str | None:
-    """What was foreseen of the first step, and what came of it."""
+    """The predicted and the measured gain of the first step."""
     before = movement.foreseen
     # Where the same gives way still, nothing was done about it.
     if not before or not movement.base or movement.moved is False:
@@ -97,11 +97,11 @@ def amount(gain: ForeseenGain) -> str:
 
 
 MORE = 1.1
-"""What came counts as more than what was promised beyond a tenth of the throughput."""
+"""A measured gain counts as more than predicted if it exceeds it by a tenth of the throughput."""
 
 
 def came_words(gain: ForeseenGain, changes: Sequence[Change]) -> str:
-    """What came of what was foreseen; where that was more, why: what work took less of the next resource."""
+    """The measured gain; if it is above the prediction, the work that needed less of the next resource."""
     if gain.came_ratio is None:
         return ""
     sign = "+" if gain.came_ratio >= 0 else ""
@@ -175,7 +175,7 @@ def shift(change: Change) -> str:
 
 
 def claim_words(claimed: Claim, factors: Sequence[str], *, shown: bool) -> str:
-    """What may be claimed, in one sentence.
+    """The conclusion in one sentence.
 
     Args:
         claimed: the claim.
@@ -202,7 +202,7 @@ def warnings(
     bound: float,
     again: Sides | None,
 ) -> Iterator[str]:
-    """What a reader must know beside the figures."""
+    """Warnings that a reader must know beside the figures."""
     useless = [run for run in again.other.runs if not run.is_evidence] if again else []
     yield from (
         f"{run.directory} is invalid and was left out of the A/A pair: {run.verdict['summary']}"

@@ -56,7 +56,7 @@ SAME_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class WorkDone:
-    """What one side did of one thing; medians over its runs. None: not in its runs, or not measured.
+    """The work of one side; medians over its runs. None: not in its runs, or not measured.
 
     Attributes:
         count: documents or operations that succeeded.
@@ -268,7 +268,7 @@ class Capacity:
 
 
 def capacities(sides: Sides) -> Iterator[Capacity]:
-    """Of every scenario that is on both sides."""
+    """The capacity of every scenario that both sides have."""
     planned = planned_scenarios(sides)
     for name in planned:
         result = [[_most_of(run, name, planned[name]) for run in side.runs] for side in sides]

@@ -1,1 +1,1 @@
-"""What a stored run holds, as the tables that analyses read: inputs, series of samples, operations."""
+"""A stored run as the tables that analyses read: inputs, series of samples, operations."""

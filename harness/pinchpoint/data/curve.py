@@ -15,7 +15,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What an I/O takes with this many outstanding.
+    """The latency of an I/O by queue depth.
 
     Attributes:
         points: (outstanding, seconds each) as measured, by what is outstanding; one at least.

@@ -32,7 +32,7 @@ ROLE_ORDER = (*COMMIT_ROLES, "data", "tempdb", "index", "content", "os")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a disk, or all of a machine's, lets through; None: no limit, or none that is known.
+    """The limits of a disk, or of all disks of a machine; None: no limit, or none that is known.
 
     Attributes:
         iops: I/Os per second.
@@ -66,7 +66,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class DiskRole:
-    """What a tier's host uses a disk for.
+    """The role of a disk on a tier's host.
 
     Attributes:
         machine: the machine the device belongs to.
@@ -202,7 +202,7 @@ class Inputs:
     server_objectives: tuple[Mapping[str, Any], ...] = ()
 
     def during(self, window: Window) -> Inputs:
-        """As if only this part of the window had been measured."""
+        """The inputs as if only this part of the window had been measured."""
         samples, traffic = self.samples.during(window), self.whole.during(window)
         return replace(self, window=window, samples=samples, traffic=traffic)
 

@@ -47,7 +47,7 @@ def machines(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def machine_name(hosts: Mapping[str, Mapping[str, Any]], there: Sequence[str]) -> str:
-    """What a machine is called: its own host name, or the farm host's where it is the only one there."""
+    """A machine's name: its own host name, or that of the only farm host on it."""
     return there[0] if len(there) == 1 else str(hosts[there[0]].get("hostname") or "shared machine")
 
 

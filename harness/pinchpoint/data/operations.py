@@ -114,7 +114,7 @@ class _OperationColumns:
 
     @cached_property
     def response(self) -> Times:
-        """Those of response times."""
+        """The response times."""
         return self._times("response")
 
     def _times(self, column: str) -> Times:
@@ -165,11 +165,11 @@ class Traffic:
         return self._where(~self._of(self._all.stage))
 
     def at(self, seconds: Iterable[int]) -> Traffic:
-        """Those that ended in the given UTC seconds."""
+        """The operations that ended in the given UTC seconds."""
         return self._where(np.isin(self._of(self._all.time_s), np.array(list(seconds), dtype=np.int64)))
 
     def ok(self) -> Traffic:
-        """Those that did what they should."""
+        """The operations that succeeded."""
         return self._named("outcome", ["ok"])
 
     @property

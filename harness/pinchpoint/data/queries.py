@@ -68,7 +68,7 @@ class SamplePoint:
 
 @dataclass(frozen=True, slots=True)
 class SampleLine:
-    """What is requested: the sum of ``metrics``, averaged over ``instances``.
+    """A request for a line: the sum of ``metrics``, averaged over ``instances``.
 
     Attributes:
         hosts: all names of one machine, which have the same samples: the first with any sample is used.
@@ -207,7 +207,7 @@ class WindowMeans:
     def first(
         self, hosts: Sequence[str], metric: str, instance: str = ""
     ) -> tuple[float, float, float] | None:
-        """Of the first of several hosts on one machine that delivered it."""
+        """The figures of the first of several hosts on one machine that has the series."""
         answers = (self.of(host, metric, instance) for host in hosts)
         return next((found for found in answers if found is not None), None)
 

@@ -32,7 +32,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Key(NamedTuple):
-    """What a series is about."""
+    """The metric, host and instance of a series."""
 
     host: str
     metric: str
@@ -91,7 +91,7 @@ class Series:
         return float(self.total.sum()) / share if share > 0 else None
 
     def sum(self) -> float:
-        """What a rate adds up to over the measured intervals; a second without a row adds nothing."""
+        """The total of a rate over the measured intervals; a second without a row adds nothing."""
         return float(self.total.sum())
 
     def maximum(self) -> float | None:
@@ -131,7 +131,7 @@ class Window:
         return cls(first, step, max(0, int(end_s // step) * step - first) // step)
 
     def until(self, part: Window) -> Window:
-        """As far as the end of a part of it."""
+        """The window from its begin to the end of one of its parts."""
         return Window(self.first_s, self.step_s, (part.end_s - self.first_s) // self.step_s)
 
     @property
@@ -173,7 +173,7 @@ class Samples:
         self._together: dict[tuple[tuple[str, ...], str, tuple[str, ...]], Floats | None] = {}
 
     def during(self, window: Window) -> Samples:
-        """Those of a shorter window within this one, in the same steps.
+        """The samples of a shorter window within this one, in the same steps.
 
         Raises:
             ValueError: its steps are not this window's.
@@ -186,7 +186,7 @@ class Samples:
 
     @property
     def nonsense(self) -> Sequence[str]:
-        """What cannot be in what was read until now, in sentences; it counts as not measured."""
+        """Sentences about impossible values that were read until now; they count as not measured."""
         return self._lines.nonsense
 
     def keys(self, metric: str) -> list[Key]:
@@ -375,8 +375,11 @@ _BLOCK = 128
 """Rows are created this many at a time, so that no array has to grow."""
 
 _SUMS = ("rows", "counts", "covered_s", "total", "weight", "weighted_total")
-"""What is added up of each series in each step: samples, measured or not; those that are measured; the
-seconds these cover; values times these; the operations that values are means of; values times these."""
+"""Totals of a series in a step.
+
+Samples; measured samples; seconds covered; values times seconds; operations behind means; values times
+operations.
+"""
 _ROWS, _COUNTS, _COVERED, _TOTAL, _WEIGHT, _WEIGHTED_TOTAL = range(len(_SUMS))
 
 
@@ -392,7 +395,7 @@ def add_up(samples: recorded.Samples, window: Window, apart: Collection[Key] = (
 
 
 class _Part(NamedTuple):
-    """What one group of rows adds up to.
+    """The totals of one group of rows.
 
     Attributes:
         keys: its series.
@@ -427,7 +430,7 @@ class _SeriesSums:
 
     @property
     def nonsense(self) -> Sequence[str]:
-        """What cannot be in what was read until now."""
+        """Sentences about impossible values that were read until now."""
         return bounds.sentences(self._unread.nonsense.found.values())
 
     def keys(self, metric: str) -> Iterable[Key]:
@@ -503,7 +506,7 @@ class _SeriesSums:
 
 
 class _Block(NamedTuple):
-    """Of some series: ``sums`` (as ``_SUMS``, by series, by step), and each step's ``highest`` value."""
+    """Sums and maxima of some series: ``sums`` (as ``_SUMS``, by series and step) and ``highest`` by step."""
 
     sums: Floats
     highest: Floats

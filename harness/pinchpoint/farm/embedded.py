@@ -31,7 +31,7 @@ _ROLES = {"sql": ("log", "data"), "search": ("index",), "nosql": ("data",), "fil
 
 
 def spec(farm: Farm) -> FarmSpec:
-    """What infra is to build for a farm.yaml with ``embedded:``."""
+    """The farm that infra builds for a farm.yaml with ``embedded:``."""
     assert farm.embedded is not None  # noqa: S101 -- callers ask first
     content = farm.embedded.content
     return FarmSpec(
@@ -58,7 +58,7 @@ def spec(farm: Farm) -> FarmSpec:
 
 
 def disk_spec(disk: BuiltDisk) -> DiskSpec:
-    """What infra is to build for one entry of ``embedded.disks``.
+    """The disk that infra builds for one entry of ``embedded.disks``.
 
     A profile brings its caps and its credits; a burst that has to be bought is not part of it.
     """
@@ -105,7 +105,7 @@ def _device(disk: BuiltDisk) -> Device | None:
 
 
 def stand_ins(farm: Farm) -> dict[str, dict[str, str]]:
-    """What stands for the endpoints of a farm that is down: nothing listens there.
+    """Addresses for the endpoints of a farm that is down: nothing listens there.
 
     ``cache_bytes`` is what the SQL tier's buffer cache will be; "" where that depends on what can be emulated
     here.
@@ -147,7 +147,7 @@ def up(farm: Farm, progress: Callable[[str], None], *, lifeline: bool) -> FarmSt
 
 @contextmanager
 def _explained(farm: Farm) -> Iterator[None]:
-    """What infra says of starting a farm, as errors of ours."""
+    """Raises infra's errors as errors of the command."""
     try:
         yield
     except FarmInputError as error:
@@ -165,7 +165,7 @@ def down(identity: Path) -> list[str]:
 
 
 def down_by_id(farm_id: str) -> list[str]:
-    """As ``down``, of a farm whose file may be gone."""
+    """Stop a farm whose file may be gone; see ``down``."""
     try:
         return embedded.down_by_id(farm_id)
     except FarmError as error:

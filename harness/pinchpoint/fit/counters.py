@@ -38,12 +38,12 @@ class CounterStep(Generic[R]):
         return self.after.at_s - self.before.at_s
 
     def grown(self, name: str) -> float | None:
-        """What was added to a counter; None if it is not reported, or went back: it was reset."""
+        """The increase of a counter; None if it is not reported, or was reset."""
         before, after = self.before.number(name), self.after.number(name)
         return None if before is None or after is None or after < before else after - before
 
     def all_grown(self, names: Collection[str]) -> dict[str, float] | None:
-        """What was added to each of several counters; None if one was reset, by report or by value."""
+        """The increases of several counters; None if one of them was reset."""
         grown = {name: value for name in names if (value := self.grown(name)) is not None}
         return grown if len(grown) == len(names) and self.after.goes_on_from(self.before) else None
 
@@ -55,5 +55,5 @@ def steps(readings: Iterable[R]) -> list[CounterStep[R]]:
 
 
 def total(steps: Iterable[CounterStep[R]], name: str) -> float:
-    """What was added to a counter in all steps together."""
+    """The increase of a counter over all steps."""
     return sum(step.grown(name) or 0.0 for step in steps)

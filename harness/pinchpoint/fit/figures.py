@@ -26,7 +26,7 @@ Figures = dict[str, ProductionFigure]
 """Name (of ``production.FIGURES``) -> figure; what a source does not report is missing."""
 
 COUNTED = ("reads", "read_bytes", "read_s", "writes", "write_bytes", "write_s")
-"""What is counted of the log's files and of the data files: ``log.reads``, ``data.reads``, ..."""
+"""Counters of the log's files and of the data files: ``log.reads``, ``data.reads``, ..."""
 WAITED = {"log": "Log:WRITELOG", "data": "Data:PAGEIOLATCH"}
 """How the waits for a commit's write and for a page begin, as collector ``sqlserver`` names them."""
 
@@ -64,11 +64,11 @@ RATIOS = (
     FigureRatio(production.DISK_WRITE_BYTES, "disk.write_bytes", "disk.writes"),
     FigureRatio(production.DISK_IO_BYTES, "disk.bytes", "disk.ios"),
 )
-"""What is counted of a database server, its sessions' waits, and its disks."""
+"""Ratios of a database server's counters, its sessions' waits, and its disks."""
 
 
 def ratios(amounts: Mapping[str, float | None]) -> Iterator[tuple[FigureRatio, float]]:
-    """Those of which both amounts are known: of what did not happen there is no size and no time."""
+    """The ratios of which both amounts are known; what did not happen has no size and no time."""
     for one in RATIOS:
         amount, per = amounts.get(one.amount), amounts.get(one.per)
         if amount is not None and per:

@@ -186,7 +186,7 @@ _ACTIVITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("I/Os", (_READS, _WRITES)),
     ("I/Os", (_IOS,)),
 )
-"""What says how busy the server was, the best first: what clients ask for, else what the disks got of it."""
+"""Metrics that show how busy the server was, the best first: requests of clients, else I/O of the disks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class DiskReading:
 def recorded(
     paths: Sequence[Path], zone: tzinfo | None, host: str | None, counted: tuple[float, float] | None
 ) -> LoadCourse:
-    """What recordings of one machine say of its day.
+    """The figures of one machine's day, from recordings.
 
     Args:
         paths: the files.
@@ -265,7 +265,7 @@ def _readings(
 
 
 def _read(source: RecordingFile, zone: tzinfo | None) -> tuple[list[Sample], Read]:
-    """What a file has of disks and of the server; ``zone`` goes before what the file says of its own."""
+    """The samples of disks and of the server in a file; ``zone`` overrides the file's time zone."""
     gathered = Gathered()
     samples = [
         sample
@@ -425,7 +425,7 @@ _SNIFFED = 2**20
 
 @dataclass(slots=True)
 class Sources:
-    """What was given, by what it is.
+    """The given sources by kind.
 
     Attributes:
         snapshots: tables of a database server.

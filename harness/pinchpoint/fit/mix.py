@@ -45,7 +45,7 @@ _MIB = 2**20
 
 @dataclass(slots=True)
 class Mix:
-    """What sql-mix is to do.
+    """The operations of sql-mix and their weights.
 
     Attributes:
         rates: operation -> how many a second.
@@ -133,7 +133,7 @@ def _rows(mix: Mix, name: str, wanted: int, most: int) -> None:
 
 
 def _row_bytes(production: Production, mix: Mix) -> None:
-    """As much payload as makes a writing transaction as large in the log as production's."""
+    """Set the payload so that a writing transaction needs the same space in the log as in production."""
     wanted = production.figures.get(LOG_BYTES_PER_WRITE)
     rates = {
         name: mix.rates.get(name, 0.0) for name in ("log_append", "log_batch", "data_update", "bulk_load")

@@ -287,7 +287,7 @@ def _figures(figures: Figures) -> Iterator[str]:
 
 
 def _missing(section: PlanSection) -> Iterator[str]:
-    """What a server's sources do not report, and what would."""
+    """Figures that a server's sources do not report, with the source that would."""
     by_need: dict[str, list[str]] = {}
     for name, need in section.remedies.items():
         if name not in section.figures:

@@ -193,7 +193,7 @@ def _beginning(amounts: Mapping[str, float], begins: str) -> float:
 
 
 _HIDDEN = ("", "NULL", "<insufficient privilege>")
-"""What stands for the text of a statement that the server does not show."""
+"""Texts that servers give in place of a statement that they do not show."""
 _NO = ("f", "false")
 _SHOWN = 60
 """Letters of a statement that is shown."""
@@ -203,7 +203,7 @@ COMMIT_LOG_BYTES = 40.0
 
 @dataclass(frozen=True, slots=True)
 class Production:
-    """What is known of a production server.
+    """The figures of a production server.
 
     Attributes:
         collected: its figures, and where sources differ.
@@ -275,7 +275,10 @@ def production(changes: Mapping[TableKind, CounterChange]) -> Production:
 
 
 def _hidden(statements: Sequence[StatementActivity], change: CounterChange) -> list[str]:
-    """What PostgreSQL hides of other users, as a sentence; raises ``InputError`` where it hides all."""
+    """Statements of other users that PostgreSQL hides, as a sentence.
+
+    Raises ``InputError`` if it hides all.
+    """
     calls = sum(each.calls for each in statements)
     hidden = sum(each.calls for each in statements if each.text.strip() in _HIDDEN)
     if not hidden or change.kind is not STATEMENTS:
@@ -293,14 +296,14 @@ def _hidden(statements: Sequence[StatementActivity], change: CounterChange) -> l
 
 
 def _counted(statements: Sequence[StatementActivity]) -> Sequence[StatementActivity]:
-    """Those that do something themselves: what only calls others is left out where these are counted."""
+    """The statements that do work themselves; those that only call counted statements are left out."""
     if not any(each.nested for each in statements):
         return statements
     return [each for each in statements if not each.calls_what_writes]
 
 
 def _within(statements: Sequence[StatementActivity], change: CounterChange) -> list[str]:
-    """What functions and procedures write that are not looked into, as a sentence."""
+    """Writes inside functions and procedures that were not separated, as a sentence."""
     if change.kind is not STATEMENTS or any(each.nested for each in statements):
         return []
     calling = sorted(
@@ -444,7 +447,7 @@ def _of_statements(
 def _log_bytes(
     total: float, writes: float, change: CounterChange, log: CounterChange | None, collected: Collected
 ) -> None:
-    """What a write comes to in the log, its commit included; ``total`` is what all statements wrote there."""
+    """Bytes of log per write, its commit included; ``total`` is the log of all statements."""
     if log is not None:
         per_s = sum(number(row, "wal_bytes") for row in log.rows) / log.length_s
         figure = ProductionFigure(

@@ -20,7 +20,7 @@ into halves 2.7 apart (a normal distribution's)."""
 _EDGE = 0.1
 """A reading that is further than that from both levels, of the way between, is on the way."""
 _SHORT = 3
-"""What is that many times shorter than a burst is none, and no time between two."""
+"""Something this many times shorter than a burst is no burst, and no time between two."""
 _SEEN = 0.25
 """Where less than that of the way stands out from what both levels vary, its length cannot be known."""
 _SEVERAL = 1.5
@@ -114,7 +114,7 @@ def bursts(rates: Sequence[Rate]) -> FittedBursts | None:
 
 
 def _limit(rates: Sequence[Rate]) -> float | None:
-    """What divides the readings into two levels best (Otsu 1979: the most variance between the two).
+    """The rate that divides the readings into two levels best (Otsu 1979: the most variance between the two).
 
     None if the two are no levels: not far enough apart for what each of them varies.
     """
@@ -250,7 +250,7 @@ _WHOLE_DAY_H = 23.0
 
 @dataclass(frozen=True, slots=True)
 class LoadCourse:
-    """What is known of a load's course.
+    """The course of a load over time.
 
     Attributes:
         what: what was counted, in words: ``I/Os``, ``operations``.
@@ -396,7 +396,7 @@ def _of_the_day(hours: Mapping[_Hour, Sequence[Rate]]) -> dict[int, float]:
 
 
 def _days(hours: Mapping[_Hour, Sequence[Rate]], source: str) -> list[str]:
-    """What the recording leaves out of its days."""
+    """Parts of its days that the recording lacks."""
     covered_h: dict[date, float] = {}
     for hour, rates in hours.items():
         covered_h[hour.day] = covered_h.get(hour.day, 0.0) + _covered_s(rates) / HOUR_S

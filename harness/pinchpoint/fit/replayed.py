@@ -37,7 +37,7 @@ _ROWS_OF: Mapping[str, int | str] = {
 }
 """Operation that writes -> rows of one, or the parameter that says how many."""
 _LOGS = ("wal", "log")
-"""What the log is called: PostgreSQL's, and all others'."""
+"""Names of the log: PostgreSQL's, and that of all other servers."""
 
 Means = Mapping[tuple[str, str], float]
 """(metric, instance) -> its mean over the measure phase, hosts added up."""
@@ -75,7 +75,7 @@ def _rows_of(operation: str, params: Mapping[str, Any]) -> int | None:
 
 
 def _of_server(means: Means, writes_per_s: float, reads_per_s: float) -> dict[str, float]:
-    """What the database server itself counted, and what the hosts' disks did, all together."""
+    """Counters of the database server, and the sum over the hosts' disks."""
     amounts = {
         "writes": writes_per_s,
         "operations": writes_per_s + reads_per_s,
@@ -115,7 +115,7 @@ _NOT_KNOWN = "not known"
 
 @dataclass(frozen=True, slots=True)
 class ScenarioDone:
-    """What one scenario did in the measure phase.
+    """The work of one scenario in the measure phase.
 
     Attributes:
         counts: operation -> how many were ok.

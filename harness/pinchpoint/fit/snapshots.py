@@ -126,7 +126,7 @@ KINDS = (STATEMENTS, DATABASE, IO, WAL, FILES, WAITS, QUERY_STORE)
 
 Row = Mapping[str, str]
 Key = tuple[str, ...]
-"""What names a row."""
+"""The identity of a row."""
 _HEAD_BYTES = 65_536
 _LONGEST_FIELD = 2**28
 """Letters of a cell: a statement may be long."""
@@ -160,7 +160,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class CounterChange:
-    """What changed between two snapshots of a table.
+    """The changes between two snapshots of a table.
 
     Attributes:
         kind: which table.
@@ -219,7 +219,7 @@ def read_csv(path: Path) -> Snapshot | None:
 
 
 def _decoded(content: bytes) -> str:
-    """As Management Studio and psql write text; letters of another code page cost no more than themselves."""
+    """Text in the encodings of Management Studio and psql; unknown letters are replaced."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", errors="replace")
     return content.decode("utf-8-sig", errors="replace")
@@ -268,7 +268,7 @@ def _check_number(row: Row, name: str, place: str) -> None:
 
 
 def changes(snapshots: Iterable[Snapshot]) -> dict[TableKind, CounterChange]:
-    """What changed, table by table: from the first to the last snapshot. Raises ``InputError``."""
+    """The changes of each table from the first to the last snapshot. Raises ``InputError``."""
     result: dict[TableKind, CounterChange] = {}
     by_kind: dict[str, list[Snapshot]] = {}
     for each in snapshots:
@@ -289,7 +289,7 @@ def changes(snapshots: Iterable[Snapshot]) -> dict[TableKind, CounterChange]:
 
 
 def _added(snapshots: Sequence[Snapshot], names: str) -> CounterChange:
-    """What was added over all snapshots, step by step: a counter that was reset loses one step's at most."""
+    """The increase over all snapshots, step by step: a reset counter loses one step at most."""
     kind, first, last = snapshots[0].kind, snapshots[0], snapshots[-1]
     if last.at_s <= first.at_s:
         raise InputError(f"{names}: all are of the same time; needed: one before and one after a busy time")
@@ -407,7 +407,7 @@ class Counters:
         return number(self.row, name)
 
     def goes_on_from(self, earlier: Counters) -> bool:
-        """What the server says: counters that began anew may have grown beyond what they were."""
+        """Whether the server reports no reset: reset counters may have grown beyond their old values."""
         times = (
             [_time(each.row.get(name, ""), name) for each in (earlier, self)]
             for name in _SINCE

@@ -33,11 +33,11 @@ _CHANGED = re.compile(
     r"|merge\s+(?!join\b|union\b)[\w\[\"])",
     re.IGNORECASE,
 )
-"""What changes rows after, or in, a WITH."""
+"""Words that change rows, after a WITH or in it."""
 
 
 class StatementKind(StrEnum):
-    """What a statement does."""
+    """The kind of a statement."""
 
     APPEND = "append"
     BATCH = "batch"
@@ -89,7 +89,7 @@ class StatementActivity:
 
     @property
     def kind(self) -> StatementKind:
-        """What it does, by its first word and by what one call of it costs."""
+        """Its kind, by its first word and by the cost of one call."""
         word = self.word
         if word == "insert" or (word in _QUERIES and self.log_bytes and _inserts(self.text)):
             return StatementKind.APPEND if self.rows < _BATCH_ROWS * self.calls else StatementKind.BATCH
@@ -129,7 +129,7 @@ class Sum:
 
 
 def by_kind(statements: Iterable[StatementActivity]) -> dict[StatementKind, Sum]:
-    """What each kind came to."""
+    """The totals of each kind."""
     sums: dict[StatementKind, Sum] = defaultdict(Sum)
     for each in statements:
         total = sums[each.kind]

@@ -31,7 +31,7 @@ _Settings: TypeAlias = Iterator[Setting | str]
 
 @dataclass(frozen=True, slots=True)
 class SideSettings:
-    """What makes one side as the other is.
+    """The settings that make one side the same as the other.
 
     Attributes:
         settings: what has to be set.
@@ -43,7 +43,7 @@ class SideSettings:
 
 
 def between(ours: Measured, theirs: Measured) -> SideSettings:
-    """What would have to be set here so that it is as there, as far as both were measured.
+    """The settings that would make this side the same as the other, as far as both were measured.
 
     A setting is one of all hosts of a tier: where these do not differ in the same way from those on the other
         side,
@@ -64,7 +64,7 @@ def between(ours: Measured, theirs: Measured) -> SideSettings:
 
 
 def _paired(here: Mapping[str, _T], there: Mapping[str, _T]) -> list[tuple[_T, _T]]:
-    """What hosts of one name have, then the others' by their order; none where one side has more hosts."""
+    """Hosts of the same name in pairs, then the others in order; empty if one side has more hosts."""
     if len(here) != len(there):
         return []
     named = [(one, there[host]) for host, one in here.items() if host in there]
@@ -92,7 +92,7 @@ def _unlike(name: str, here: Mapping[str, object], there: Mapping[str, object]) 
 
 
 def _unmeasured(name: str, ours: Measured, theirs: Measured) -> str | None:
-    """What a host of either side does not report: the others' figures are not its own."""
+    """The figures that a host of either side does not report: those of other hosts do not replace them."""
     for side, words in ((ours, "the base"), (theirs, "the other side")):
         if name in side.unmeasured:
             return f"{name} (a host of {words}: {side.unmeasured[name]})"
@@ -129,7 +129,7 @@ def _waited_for(disk: Disk) -> bool:
 
 
 def _of_disks(target: str, here: Mapping[str, Disk], there: Mapping[str, Disk]) -> _Settings:
-    """Of all hosts what a disk lets through; how long an I/O takes of those whose disk is waited for."""
+    """The limits of every disk, and the latency of each disk that operations wait for."""
     pairs = _paired(here, there)
     caps = [tuple(_caps(*pair)) for pair in pairs]
     latencies = [tuple(_latency(*pair)) for pair in pairs if any(map(_waited_for, pair))]
@@ -174,7 +174,7 @@ def _byte_rate(value: float) -> str:
 def _put(
     name: str, here: Mapping[str, object], there: Mapping[str, object], by_host: Sequence[Sequence[Setting]]
 ) -> _Settings:
-    """What was reported of one host, where it is the same of all of them."""
+    """The figure of all hosts, if it is the same on all of them."""
     if by_host and _all_equal(by_host):
         yield from by_host[0]
     else:

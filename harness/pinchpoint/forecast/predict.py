@@ -14,7 +14,7 @@ from pinchpoint.store.read import StoredRun
 
 
 def predict(run: StoredRun, given: Sequence[str], probe_at: Probes | None = None) -> Prediction:
-    """What would be with other disks, cores, machines or loads.
+    """The prediction for other disks, cores, machines or loads.
 
     Args:
         run: a finished run.

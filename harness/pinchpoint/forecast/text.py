@@ -11,7 +11,7 @@ from pinchpoint.base.text import fitted, wrapped
 
 
 def prediction_text(prediction: Prediction) -> str:
-    """What is changed, what throughput that brings, what limits then, what is assumed."""
+    """The prediction as text: the change, the throughput, the next bottleneck, the assumptions."""
     as_is = not prediction.changed
     blocks = [_changed(prediction)]
     if prediction.exchanged:
@@ -77,7 +77,7 @@ def _throughput(throughput: Throughput, *, as_is: bool) -> str:
 
 
 def binds_words(when: str, binding: Binding) -> str:
-    """What limits, as a sentence.
+    """The bottleneck as a sentence.
 
     Args:
         when: how it begins: ``Now``.

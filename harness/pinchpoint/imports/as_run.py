@@ -164,5 +164,5 @@ def _manifest(gathered: Gathered, places: HostPlaces, begin_s: float, end_s: flo
 
 
 def notes(gathered: Gathered) -> list[str]:
-    """What the files have to say, each with its file's name."""
+    """Notes on the files, each with its file's name."""
     return [f"{read.source.path.name}: {note}" for read in gathered.reads for note in read.found.notes]

@@ -157,7 +157,7 @@ def _check(gathered: Gathered, between: TimeSpan, left: set[Key]) -> None:
 
 
 def _hint(read: Read, begin_s: float, end_s: float) -> str:
-    """What a time zone that was taken wrongly would look like."""
+    """A hint if the times of a file look like those of another time zone."""
     if read.span_s is None:
         return ""
     first_s, last_s = read.span_s

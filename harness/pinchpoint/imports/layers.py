@@ -17,7 +17,7 @@ _STEP = 16
 _DISKS = frozenset({8, *range(65, 72), *range(128, 136), 202})
 """Drivers of disks: sd, xvd."""
 _MANY = 259
-"""What has no number by an older rule, such as NVMe's: they do not separate disks from partitions."""
+"""Major numbers from here on are assigned dynamically, as NVMe's are: disks and partitions share one."""
 _GIVEN_OUT = range(234, 255)
 """Numbers that drivers get as they are loaded: virtio's disks, and what device mapper makes of others."""
 _ON_OTHERS = frozenset({7, 9})
@@ -41,7 +41,7 @@ def counted_once(disks: Collection[str], named: Collection[str]) -> set[str]:
 
 
 def left_out_words(host: str, left: Sequence[str]) -> str:
-    """What a reader must know of those that are not."""
+    """A warning about the devices that are left out."""
     unknown = [disk for disk in left if (number := _number(disk)) and not _is_known(number[0])]
     uncertain = f" (the number does not show whether {_shown(unknown)} does)" if unknown else ""
     return (

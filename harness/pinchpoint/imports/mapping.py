@@ -53,7 +53,7 @@ class HostColumn(StrictRecord):
 
 
 class ValueColumn(StrictRecord):
-    """What one column is; see ``MappedColumn``."""
+    """The meaning of one column; see ``MappedColumn``."""
 
     metric: Annotated[str, BeforeValidator(_metric)] = Field(description="a metric of Pinchpoint")
     instance: str = ""
@@ -64,7 +64,7 @@ class ValueColumn(StrictRecord):
 
 
 class MappingFile(StrictRecord):
-    """What may stand in a mapping.
+    """The fields of a mapping file.
 
     Attributes:
         time: the column with the time.

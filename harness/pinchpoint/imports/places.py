@@ -21,7 +21,7 @@ _IP = re.compile(r"[\d.]+|.*:.*:.*")
 
 @dataclass(frozen=True, slots=True)
 class ImportedDisk:
-    """What a disk is for: the role, and the tier that uses it."""
+    """The role of a disk, and the tier that uses it."""
 
     tier: str
     role: str
@@ -29,7 +29,7 @@ class ImportedDisk:
 
 @dataclass(frozen=True, slots=True)
 class HostPlaces:
-    """What a person says about the machines in a file; hosts and disks without regard to capitals.
+    """The user's facts about the machines in a file; letter case of hosts and disks does not matter.
 
     Attributes:
         host: the one host the file is of; None: by the names in it.
@@ -75,7 +75,7 @@ class HostPlaces:
         return next((tier for name, tier in self.tiers.items() if same(name, host)), None)
 
     def role_of(self, host: str, instance: str) -> ImportedDisk | None:
-        """What a disk is for; None if not given."""
+        """The role of a disk; None if not given."""
         return next(
             (
                 role
@@ -96,7 +96,7 @@ def same(one: str, other: str) -> bool:
 
 
 def address_names(addresses: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """What hosts may be called in a file: their addresses, and the first part of a name, as in Windows.
+    """Names of a host in a file: its address, and the first part of its name, as in Windows.
 
     Args:
         addresses: (host, what a collector of it has for its address, as ``user@host.example:22``).

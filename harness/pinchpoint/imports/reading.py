@@ -52,7 +52,7 @@ class TimeSpan:
 
 @dataclass(slots=True)
 class Read:
-    """What one file brought.
+    """The content of one file.
 
     Attributes:
         machines: host -> the machine's name in the file.
@@ -90,7 +90,7 @@ class Read:
 
 @dataclass(slots=True)
 class Gathered:
-    """What all files together brought.
+    """The content of all files together.
 
     Attributes:
         reads: one per file.

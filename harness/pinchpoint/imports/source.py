@@ -70,7 +70,7 @@ class RecordingFile:
             raise InputError(f"{self.path}: cannot be read: {error}") from error
 
     def said(self, error: ForeignFileError) -> InputError:
-        """What is wrong with it, with its name and the line."""
+        """An error with the file's name and the line."""
         place = f"{self.path}:{error.line}" if error.line else str(self.path)
         return InputError(f"{place}: {error}")
 

@@ -65,7 +65,10 @@ class Feed:
             self._changed.notify_all()
 
     def events(self) -> Iterator[tuple[str, str]]:
-        """What there is, then whatever comes; ``("", "")`` now and then, so that a closed page is noticed."""
+        """The present state, then every change.
+
+        ``("", "")`` is sent now and then, so that a closed page is noticed.
+        """
         seen = 0
         with self._changed:
             self.pages += 1

@@ -1,4 +1,4 @@
-"""What the page shows at one moment of a run: taken from the progress board, sent to the page's process."""
+"""The state of a run for the live page, taken from the progress board and sent to the page's process."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Watcher:
                     yield value
 
     def _limits(self) -> list[dict[str, Any]]:
-        """What is used of each limit, the most first; ``for_s``: how long it has been near it."""
+        """The utilisation of each limit, the highest first; ``for_s``: seconds near the limit."""
         now = time.monotonic()
         result = []
         for what, of, ratio in self._used():

@@ -85,7 +85,7 @@ class ChildProcess:
 
 
 def _message(line: bytes) -> dict[str, Any] | None:
-    """What a line says; None if it is no message."""
+    """The message on a line; None if the line has none."""
     try:
         result = json.loads(line)
     except ValueError:

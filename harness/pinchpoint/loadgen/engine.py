@@ -207,7 +207,7 @@ def _user_class(load: ScenarioLoad, failed: Callable[[BaseException], None]) -> 
 
 @dataclass(frozen=True, slots=True)
 class UserClass:
-    """What a locustfile says of one of its user classes.
+    """The declarations of one user class of a locustfile.
 
     Attributes:
         name: the class's name.

@@ -102,7 +102,7 @@ class _Checked(BaseModel):
 
 
 class WorkerHello(_Checked):
-    """What a worker is, before it has joined."""
+    """The facts about a worker before it has joined."""
 
     type: Literal["hello"]
     host: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9_.-]+$")]
@@ -156,7 +156,7 @@ class ScenarioProgress(_Checked):
 
 
 class Second(_Checked):
-    """What was measured in a second: rows of the operations table, samples, progress."""
+    """The measurements of a second: rows of the operations table, samples, progress."""
 
     type: Literal["second"]
     rows: Annotated[list[_Row], Field(max_length=20_000)]

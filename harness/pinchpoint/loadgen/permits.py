@@ -1,4 +1,4 @@
-"""What the operator of a load worker permits: a token, variables and files.
+"""Permits of a load worker's operator: a token, variables and files.
 
 The token is a secret that the controller and its workers share. It comes from the environment or from a
 file, never from the command line, which every user of a host can read.
@@ -71,7 +71,7 @@ def _checked(where: str, token: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Permits:
-    """What work from another machine may use here.
+    """Variables and files that a run from another machine may use here.
 
     Attributes:
         variables: names of environment variables that may be filled into endpoints.

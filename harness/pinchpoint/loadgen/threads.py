@@ -36,7 +36,7 @@ class SessionThreads:
         self._pool.maxsize = max(1, self._sessions)
 
     def call(self, function: Callable[[], _Result]) -> _Result:
-        """What the function returns, or raises, in a thread."""
+        """The result of the function, run in a thread; it may raise."""
         # An error is handed over, not raised: the pool would print its traceback.
         result, error = self._pool.spawn(_done, function).get()
         if error is not None:

@@ -34,7 +34,7 @@ _GIVEN_UP = (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUT
 
 
 class _Socket:
-    """What both ends have in common.
+    """The socket code that both ends share.
 
     Args:
         kind: of ZeroMQ's.

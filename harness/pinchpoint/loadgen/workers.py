@@ -101,7 +101,7 @@ def assign(
 
 
 def worker_commands(crew: WorkerOptions, elsewhere: Assignment) -> list[str]:
-    """What to type on each other machine so that a worker there may do this work. Raises InputError."""
+    """The commands to type on each other machine to start its worker. Raises InputError."""
     assert crew.listen is not None  # noqa: S101 -- workers are only announced where they may come
     host, port = crew.listen
     paths = sorted({str(folder_of(path)) for _, path in named_paths(elsewhere)})

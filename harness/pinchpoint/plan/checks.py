@@ -45,7 +45,7 @@ _WAYS = ("embedded", "endpoints")
 
 
 def check_farm(farm: YamlFile) -> Iterator[Problem]:
-    """What is wrong with a farm.yaml beyond its fields."""
+    """Problems of a farm.yaml beyond its single fields."""
     yield from _check_embedded(farm)
     yield from check_prove(farm)
     yield from check_prices(farm)
@@ -69,7 +69,7 @@ def check_farm(farm: YamlFile) -> Iterator[Problem]:
 
 
 def check_plan(plan: YamlFile) -> Iterator[Problem]:
-    """What is wrong with a plan.yaml beyond its fields."""
+    """Problems of a plan.yaml beyond its single fields."""
     for name in plan.mapping("scenarios"):
         yield from _check_scenario(plan, name)
     names = plan.mapping("scenarios")
@@ -93,7 +93,7 @@ def check_plan(plan: YamlFile) -> Iterator[Problem]:
 
 
 def check_together(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
-    """What the plan's scenarios need and the farm lacks; each problem is one of the plan's."""
+    """Endpoints that the plan's scenarios need and the farm lacks; each is a problem of the plan."""
     if _says_nothing(farm) or _tiers_unclear(farm):
         return  # that is the farm's problem, and the cause of all there would be here
     offered = set(farm.mapping("endpoints")) & set(Endpoints.model_fields)
@@ -381,7 +381,7 @@ def _check_replay(plan: YamlFile, name: str) -> Iterator[Problem]:
 
 
 def _check_locustfile(plan: YamlFile, name: str) -> Iterator[Problem]:
-    """What is wrong with a scenario that uses a locustfile, beyond the fields of its parameters."""
+    """Problems of a scenario that uses a locustfile, beyond the fields of its parameters."""
     place: Path = ("scenarios", name)
     yield from _check_locust_load(plan, place)
     use = str(plan.at(*place, "use"))

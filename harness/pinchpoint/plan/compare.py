@@ -118,7 +118,7 @@ def _of_times(scenario: str, metric: str, load: Mapping[str, Any]) -> BadValue |
 
 
 def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> BadValue | None:
-    """What a name refers to and a farm lacks; None if it has it.
+    """The tier or role of a name that a farm lacks; None if it has it.
 
     Args:
         name: a figure's, which ``unfit`` lets pass.

@@ -40,7 +40,7 @@ _PLAINER = {
     "expected ',' or ']', but got '<stream end>'": "a '[' is opened and never closed; close it with ']'",
     "could not find expected ':'": "a line without a ':'; write it as 'field: value'",
 }
-"""What ruamel.yaml says, and the message in its place."""
+"""Message of ruamel.yaml -> the message in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class YamlFile:
         return self.lines.get(path)
 
     def at(self, *path: str | int) -> Any:
-        """What stands at a place; ``None`` where nothing does."""
+        """The value at a place; ``None`` if there is none."""
         value: object = self.data
         for step in path:
             value = inside(value, step)

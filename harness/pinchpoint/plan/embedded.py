@@ -56,7 +56,7 @@ THROTTLED = ("web",)
 
 
 class Credits(StrictRecord):
-    """What a disk can do while it has burst credits.
+    """The limits of a disk while it has burst credits.
 
     Attributes:
         iops: I/Os per second.

@@ -360,7 +360,7 @@ class Endpoints(StrictRecord):
 
 
 def expand(name: str, given: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> Endpoint:
-    """What a scenario is given: the endpoint with its ``${ENV}`` filled in.
+    """The endpoint for a scenario, with its ``${ENV}`` filled in.
 
     A variable between ``://`` and ``@`` is percent-encoded on the way, so that a password may hold any
     character.
@@ -469,5 +469,5 @@ def _text(text: str, environ: Mapping[str, str], encode: Callable[[str], str] = 
 
 
 def unset(variable: str) -> tuple[str, str]:
-    """What was found where an environment variable is not set, and the remedy."""
+    """The problem of an environment variable that is not set, and the remedy."""
     return f"the environment variable {variable} is not set", f"set it: export {variable}=VALUE"

@@ -18,7 +18,7 @@ from pinchpoint.plan.units import found
 from pinchpoint_collectors.common.names import nearest_name
 
 _FIGURE = re.compile(r"-?\d{1,6}(\.\d{1,6})?\s?%?")
-"""What a field that is no secret may show of itself, in a record that has secrets."""
+"""The values of a field without a secret that may be shown in a record with secrets."""
 
 
 def explain(error: ValidationError, model: type[BaseModel], data: object, under: Path = ()) -> list[Problem]:

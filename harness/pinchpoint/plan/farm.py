@@ -186,7 +186,7 @@ class FarmDisk(StrictRecord):
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
     @property
     def resolved_limits(self) -> DeclaredLimits | None:
-        """What the disk is declared to do: its limits or its profile's; ``None`` where nothing is known."""
+        """The declared limits of the disk: its own or its profile's; ``None`` where none are known."""
         if isinstance(self.limits, DeclaredLimits):
             return self.limits
         if self.profile is None:

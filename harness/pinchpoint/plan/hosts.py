@@ -109,7 +109,7 @@ def _check_options(here: Path, kind: str, entry: Mapping[str, Any]) -> Iterator[
 
 
 def _message(error: OptionError, public: frozenset[str], entry: Mapping[str, Any]) -> str:
-    """What is wrong with an option, without the value of one that is secret."""
+    """The problem of an option, without the value if that is secret."""
     text = error.said
     for option, value in entry.items():
         if option not in public and option not in ("kind", "required"):

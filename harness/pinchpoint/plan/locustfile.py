@@ -165,7 +165,7 @@ class UserClassOfFile:
 
 @dataclass(frozen=True, slots=True)
 class LocustClasses:
-    """What a locustfile holds: its user classes, and whether it has a LoadTestShape."""
+    """The content of a locustfile: its user classes, and whether it has a LoadTestShape."""
 
     classes: tuple[UserClassOfFile, ...]
     has_shape: bool

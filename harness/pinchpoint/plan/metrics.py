@@ -39,13 +39,13 @@ SAMPLE_METRICS = (
     "pressure.io_ratio",
     "pressure.memory_ratio",
 )
-"""What plans may name of that which collectors measure (docs/metrics.md, docs/collectors.md)."""
+"""Metrics of collectors that plans may name (docs/metrics.md, docs/collectors.md)."""
 MORE_IS_BETTER = frozenset(
     {"db.buffer_hit_ratio", "db.page_life_s", "mem.available_bytes", "mem.available_ratio"}
 )
 """Of any other metric of servers less is better, or as good."""
 SERVER_FIGURES = ("mean", "p50", "p95", "p99", "max", "min")
-"""What an objective of the servers limits, over the measurement."""
+"""Figures over the measurement that an objective of the servers may limit."""
 
 
 def at_least(metric: str, figure: str) -> bool:

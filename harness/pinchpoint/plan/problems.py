@@ -13,7 +13,7 @@ Path = tuple[str | int, ...]
 
 
 ABSENT = object()
-"""What ``inside`` answers where nothing stands."""
+"""The answer of ``inside`` where there is no value."""
 
 
 class BadValue(ValueError):  # noqa: N818 - a finding about a value; it ends as one line of an InputError
@@ -55,7 +55,7 @@ class Problem:
 
 
 def inside(data: object, step: str | int) -> object:
-    """What stands at one step of a path: in a mapping by key, in a list by position; else ``ABSENT``."""
+    """The value at one step of a path: in a mapping by key, in a list by position; else ``ABSENT``."""
     if isinstance(data, Mapping):
         return data.get(step, ABSENT)
     if isinstance(data, list | tuple) and isinstance(step, int):

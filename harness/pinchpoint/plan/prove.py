@@ -12,7 +12,7 @@ from pinchpoint.plan.record import Ratio, Seconds, StrictRecord
 from pinchpoint.plan.units import DURATION
 
 CPU, ENDPOINT = "cpu", "endpoint"
-"""What of a tier may be named besides its disk roles: its processors, and the way to it."""
+"""Parts of a tier that may be named besides its disk roles: its CPU, and the network path to it."""
 
 
 class Allowed(StrictRecord):

@@ -87,7 +87,7 @@ def field_type(model: type[BaseModel], name: str) -> Any:
 
 
 def _without_secrets(value: object, written: Any) -> Any:
-    """What is written of a value, every record in it as it may be shown."""
+    """A value as it is written, with every record in it as it may be shown."""
     if isinstance(value, StrictRecord):
         return value.shown()
     if isinstance(value, Mapping) and isinstance(written, Mapping):

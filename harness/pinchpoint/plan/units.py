@@ -122,7 +122,7 @@ def ratio(value: object) -> float:
 
 
 def found(value: object) -> str:
-    """What kind of thing stands in the file, in words."""
+    """The kind of the value in the file, in words."""
     if isinstance(value, bool):
         return f"the truth value {str(value).lower()}"
     if isinstance(value, int) and value.bit_length() > 200:

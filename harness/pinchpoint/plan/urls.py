@@ -17,7 +17,7 @@ from pinchpoint_scenarios.databases.odbc import address as odbc
 
 LONGEST_NAME_BYTES = 253
 _NO_NAME = ("/", "@")
-"""What the path of a Unix socket begins with (``%2Frun%2Fpostgresql``), and the name of an abstract one."""
+"""First letters of the path of a Unix socket (``%2Frun%2Fpostgresql``), and of an abstract one's name."""
 
 
 def is_host(text: str) -> bool:

@@ -52,7 +52,7 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCaps:
-    """What was found; None: no such limit showed.
+    """Measured caps; None: no such cap showed.
 
     Attributes:
         iops: I/Os per second.
@@ -85,7 +85,7 @@ class MeasuredCaps:
         return ((name, cap) for name, cap in result if cap is not None)
 
     def lowered(self, limits: Limits | None, read_ratio: float | None) -> Limits | None:
-        """What limits I/O with this share of reads: those limits, or less where reads or writes have less."""
+        """The limits of I/O with this share of reads, which reads or writes may lower."""
         if read_ratio is None:
             return limits
         result = limits or Limits(None, None, None)

@@ -62,7 +62,7 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True)
 class ProbeComparison:
-    """What differs between two probes.
+    """The differences between two probes.
 
     Attributes:
         labels: what the sides are called.
@@ -80,7 +80,7 @@ class ProbeComparison:
 
     @property
     def answer(self) -> Summary:
-        """What became better or worse, and whether more than the disks differs."""
+        """The figures that became better or worse, and whether more than the disks differs."""
         return Summary.of(list(_sentences(self)))
 
     def to_json(self) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def bytes_words(value: int | None) -> str | None:
 
 
 def _confounders(base: Probe, other: Probe) -> list[str]:
-    """What was not the same, the disks themselves aside."""
+    """Differences other than the disks themselves."""
     pairs: list[tuple[str, object, object]] = [
         ("suite", base.suite, other.suite),
         ("machine", base.where.host, other.where.host),
@@ -311,7 +311,7 @@ def load(directory: Path) -> ProbeComparison:
 
 
 def _schema(path: Path) -> object:
-    """What a file says it is; None if it is not there, or no JSON: whoever reads it says so."""
+    """The schema that a file names; None if there is no file, or no JSON: its reader reports that."""
     try:
         result = from_json(path.read_bytes())
     except (OSError, ValueError):

@@ -55,7 +55,7 @@ class TrialMean:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one cell came to. None: the tool does not report it, or no repetition succeeded.
+    """The figures of one cell. None: the tool does not report it, or no repetition succeeded.
 
     Attributes:
         trials: repetitions that were measured.

@@ -131,6 +131,6 @@ _Value = TypeVar("_Value")
 
 
 def _same(values: Iterable[_Value]) -> _Value | None:
-    """What all of them are; None if they differ."""
+    """The value that all have; None if they differ."""
     result = set(values)
     return result.pop() if len(result) == 1 else None

@@ -73,7 +73,7 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
 
 
 def declared_of(farm: Mapping[str, Any], disk: str | None) -> DeclaredDisk:
-    """What a farm, as in a manifest, declares of ``tier.role``, or of ``tier.host.role``."""
+    """The limits that a farm, as in a manifest, declares for ``tier.role`` or ``tier.host.role``."""
     tier, *host, role = disk.split(".") if disk else ("", "")
     hosts = ((farm.get("tiers") or {}).get(tier) or {}).get("hosts") or {}
     result = [

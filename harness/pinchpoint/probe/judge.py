@@ -27,7 +27,7 @@ from pinchpoint_scenarios.storage_probe import Cell
 
 @dataclass(frozen=True, slots=True)
 class ComparedLimits:
-    """What cells are held against.
+    """The limits with which cells are compared.
 
     Attributes:
         limits: None: nothing is known.
@@ -48,7 +48,7 @@ class ComparedLimits:
 def held_against(
     declared: DeclaredDisk, caps: MeasuredCaps, contradicted: str | None, fall: Fall | None
 ) -> ComparedLimits:
-    """What is declared, as far as it is and the disk does not contradict it; else what was found."""
+    """The declared limits, unless the disk contradicts them; else the measured ones."""
     answer, result = declared.limits, caps.limits
     before = fall.limits if fall else None
     if answer is None or contradicted is not None:
@@ -408,7 +408,7 @@ def _point(cell: Cell, one: Figures) -> Point | None:
 
 
 def _really(cell: Cell, one: Figures) -> float | None:
-    """What was outstanding by Little's law, where it is clearly not what was requested."""
+    """The outstanding I/Os by Little's law, if they clearly differ from the requested ones."""
     if one.mean_s is None or one.iops is None or not cell.outstanding:
         return None
     really = one.iops.mean * one.mean_s

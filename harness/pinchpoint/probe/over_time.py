@@ -57,7 +57,7 @@ class Fall:
 
     @property
     def limits(self) -> Limits:
-        """What held until then, as far as it was reached."""
+        """The limits before the change, as far as they were reached."""
         iops, size = (self.before if self.name == name else None for name in ("iops", "bytes_per_s"))
         return Limits(iops, size, None)
 
@@ -82,7 +82,7 @@ def level_of(trial: Trial, first: int) -> float:
 
 
 def cut(trial: Trial, first: int) -> Trial:
-    """What a repetition measured from that step on; its histogram, which is of all steps, is left out."""
+    """The part of a repetition from that step on, without its histogram, which is of all steps."""
     series = trial.series
     if series is None or not trial.iops:
         return trial

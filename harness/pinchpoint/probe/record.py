@@ -59,7 +59,7 @@ class Trial:
 
     @classmethod
     def of(cls, number: int, started: str, figures: CellFigures) -> Trial:
-        """What a tool measured."""
+        """The figures that a tool measured."""
         return cls(
             number=number,
             started=started,
@@ -86,7 +86,7 @@ class Trial:
 
     @property
     def figure(self) -> float | None:
-        """What repetitions are compared by: I/Os per second, bytes where the tool reports no I/Os."""
+        """The figure that repetitions are compared by: I/Os per second; bytes if the tool reports no I/Os."""
         return self.bytes_per_s if self.iops is None else self.iops
 
 
@@ -127,7 +127,7 @@ class ProbeLocation:
 
 @dataclass(frozen=True, slots=True)
 class DiskPrice:
-    """What a disk costs, by its farm's ``prices``.
+    """The price of a disk, by its farm's ``prices``.
 
     Attributes:
         currency: its name.
@@ -145,7 +145,7 @@ class DiskPrice:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredDisk:
-    """What the disk is said to be able to do.
+    """The declared limits of the disk.
 
     Attributes:
         profile: the catalogue's entry, where one was named.

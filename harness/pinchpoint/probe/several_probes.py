@@ -215,7 +215,7 @@ def _most(value: Iterable[Figures], name: str) -> float | None:
 
 
 def _limit(verdict: ProbeVerdict) -> str:
-    """What limits most workloads of a probe, and its caps."""
+    """The limit of most workloads of a probe, and its caps."""
     counted = {kind: len(workloads) for kind, workloads in verdict.kinds.items()}
     if not counted:
         return "no limit found"

@@ -128,12 +128,12 @@ def reported(trial: Trial) -> str:
 _SAVE_EVERY_S = 5.0
 _PAUSE_STEP_S = 0.2
 _START_S = 0.5
-"""What starting and ending a tool takes, about."""
+"""The time of starting and ending a tool, roughly."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeProgress:
-    """What the driver reports and asks while it works.
+    """Reports and questions of the driver while it works.
 
     Attributes:
         stop: whether the user wants to stop.
@@ -372,7 +372,7 @@ def sized(suite: Suite, size_bytes: int | None, memory_bytes: int) -> int:
 
 
 def unmeasured(probe: Probe, jobs: Sequence[Job], trial: int) -> list[Job]:
-    """What is still to be done of that repetition."""
+    """The jobs of that repetition that are left."""
     return [
         job
         for job in jobs
@@ -381,7 +381,7 @@ def unmeasured(probe: Probe, jobs: Sequence[Job], trial: int) -> list[Job]:
 
 
 def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
-    """What it will take; of a probe that is gone on with, what is left.
+    """The estimated time; for a resumed probe of the rest.
 
     ``jobs``, and whether it is ``at_most`` that many; ``seconds`` of timed ones; ``pauses_s``; ``untimed``
     jobs; ``bytes`` of the file that is written before; ``size_bytes``: the most that lies on the disk at

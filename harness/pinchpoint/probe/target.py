@@ -32,7 +32,7 @@ from pinchpoint_scenarios.storage_probe.place import LocalFacts, ProbedMachine, 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """What goes wrong on a probed machine, as errors of a command."""
+    """Raises failures on a probed machine as errors of a command."""
     try:
         yield
     except remote.DiskNotThere as error:

@@ -68,7 +68,7 @@ class WorkloadVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ProbeVerdict:
-    """What a probe shows.
+    """The verdict on a probe.
 
     Attributes:
         kinds: kind of limit -> the workloads it limits.

@@ -45,7 +45,7 @@ _PIECE = 48 * 1024
 _IDLE_S = 60
 """Windows ends a session that is not asked for so long; the shortest that WinRM takes."""
 _TOOLS: Mapping[str, Tool] = {"fio": DiskSpd()}
-"""What a job asks for -> the program that does the same on Windows."""
+"""Tool of a job -> the program that does the same on Windows."""
 
 
 @cache
@@ -239,7 +239,7 @@ class WindowsDisk:
 
 @contextmanager
 def _worded(disk: str) -> Iterator[None]:
-    """What goes wrong on the way to the machine, as errors of a command."""
+    """Raises failures of the connection to the machine as errors of a command."""
     try:
         yield
     except (LinkLost, CollectorError) as error:
@@ -253,7 +253,7 @@ def _worded(disk: str) -> Iterator[None]:
 def look(
     options: Mapping[str, Any], path: str | None, device: str | None, farm: str, disk: str
 ) -> WindowsDisk:
-    """What is known of the disk. Raises InputError, FarmUnavailable."""
+    """The facts about the disk. Raises InputError, FarmUnavailable."""
     with _worded(disk):
         opened = session(options)
         try:

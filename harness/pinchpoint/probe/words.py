@@ -56,7 +56,7 @@ NAMED = 2
 
 
 def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> wording.Summary:
-    """What the probe shows, in a few sentences; if every measurement was too short, that comes first."""
+    """The result of the probe in a few sentences; if every measurement was too short, that comes first."""
     answer = [f"{wording.capitalised(TOO_SHORT)}."] if too_short else []
     for kind, workloads in verdict.over_time.items():
         written = kind == "disk_burst_exhausted" and all(
@@ -137,7 +137,7 @@ def named(workloads: Sequence[str]) -> str:
 
 
 def what_to_do(verdict: ProbeVerdict, probe: Probe) -> list[str]:
-    """What a reader does next: first what makes the figures reliable, then how to use them."""
+    """Next steps: first those that make the figures reliable, then how to use them."""
     steps = []
     if probe.state != "finished":
         steps.append("Continue the probe with --resume.")
@@ -153,7 +153,7 @@ def what_to_do(verdict: ProbeVerdict, probe: Probe) -> list[str]:
 
 
 def notes(probe: Probe, verdict: ProbeVerdict) -> list[str]:
-    """What a reader must know of a probe beside its summary: warnings, an emulated disk."""
+    """Notes beside the summary of a probe: warnings, an emulated disk."""
     built = emulated(probe.where)
     return [*dict.fromkeys([*verdict.host_cache[1:], *probe.warnings, *([built] if built else [])])]
 
@@ -215,7 +215,7 @@ def distance(verdict: ProbeVerdict, declared: DeclaredDisk) -> str | None:
 
 
 def varied(cells: Sequence[Cell], repetitions: int) -> str:
-    """What was varied within a workload."""
+    """The quantity that was varied within a workload."""
     depths = [cell.outstanding for cell in cells if cell.outstanding is not None]
     times = f"{repetitions} repetition{'s' * (repetitions != 1)}"
     if len(depths) > 1:
@@ -243,7 +243,7 @@ def moved(change: RateChange | None) -> str | None:
 
 
 def estimate(value: dict[str, Any]) -> str:
-    """What it will take, before it begins."""
+    """The estimated time, before the probe begins."""
     most = "at most " if value["at_most"] else ""
     parts = [f"{most}{value['jobs']} measurement{'s' * (value['jobs'] != 1)}"]
     if value["seconds"]:
@@ -261,7 +261,7 @@ def estimate(value: dict[str, Any]) -> str:
 
 
 def in_memory(chosen: Suite, size_bytes: int, memory_bytes: int) -> list[str]:
-    """What a reader must know of a file that memory holds, where a suite goes through the page cache."""
+    """A warning about a file that fits into memory, where a suite goes through the page cache."""
     if chosen.size_bytes is not None or size_bytes >= 2 * memory_bytes:
         return []
     most, memory = units.bytes_(size_bytes), units.bytes_(memory_bytes)
@@ -273,7 +273,7 @@ def in_memory(chosen: Suite, size_bytes: int, memory_bytes: int) -> list[str]:
 
 
 def machine_limits(machine: Profile, declared: DeclaredDisk) -> list[str]:
-    """What the machine allows to all its uncached disks, and whether that is less than this disk."""
+    """The machine's limit for all its uncached disks, and whether it is below this disk's."""
     allowed = limits_words(machine.iops, machine.bytes_per_s)
     if not allowed:
         return []

@@ -31,7 +31,7 @@ SCHEMA = "pinchpoint.published/1"
 SAME_RATE = 0.05
 """A published rate may be rounded, and so may a duration."""
 SAME_RATIO = 0.05
-"""What a report's words say of a ratio is rounded, as a rate is; 4.38 is not "almost 4 times"."""
+"""Ratios in a report's text are rounded, as rates are; 4.38 is not "almost 4 times"."""
 TOGETHER_S = 1.0
 """Sources that end so near to each other hardly do so by chance."""
 SAME_COUNT = 0.01
@@ -39,7 +39,7 @@ SAME_COUNT = 0.01
 
 @dataclass(frozen=True, slots=True)
 class PublishedAnswer:
-    """What a report's own conclusion rests on.
+    """The figures behind a report's own conclusion.
 
     Attributes:
         farm: whom it is about.
@@ -58,7 +58,7 @@ class PublishedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFindings:
-    """What a report comes to.
+    """The result of judging a report.
 
     Attributes:
         title: the report's.
@@ -157,7 +157,7 @@ def _doubts(report: PublishedReport) -> Iterator[str]:
 
 
 def _claim_doubt(report: PublishedReport, claim: PublishedClaim) -> Iterator[str]:
-    """A claim that its own figures do not bear out."""
+    """A sentence if the published figures contradict the claim."""
     base, other = (
         next(one for one in report.farms[farm].sources if one.name == claim.source)
         for farm in (claim.base, claim.other)

@@ -19,7 +19,7 @@ from pinchpoint_collectors.bounds import bound_of
 
 
 def _most(metric: str) -> float:
-    """What a figure can be at most: a report's slip of the keyboard is no measurement either."""
+    """The highest possible value of a figure: a typing error in a report is no measurement."""
     return bound_of(metric).highest
 
 
@@ -58,7 +58,7 @@ class DiskFigures(StrictRecord):
 
     @property
     def caps(self) -> DeclaredLimits | None:
-        """What it can do at most; None if that is not known."""
+        """Its limits; None if they are not known."""
         from pinchpoint_infra.catalogue import catalogue  # noqa: PLC0415 -- reading it takes a fifth of a second
 
         if self.profile is not None and self.profile not in catalogue():
@@ -108,7 +108,7 @@ class FarmFigures(StrictRecord):
 
 
 class PublishedConclusion(StrictRecord):
-    """What the report concludes limits a farm.
+    """The limit that the report names for a farm.
 
     Attributes:
         farm: which.
@@ -124,7 +124,7 @@ class PublishedConclusion(StrictRecord):
 
 
 class PublishedClaim(StrictRecord):
-    """What the report says of a source's figure in two farms.
+    """The report's statement about a source's figure in two farms.
 
     Attributes:
         says: its words.
@@ -144,7 +144,7 @@ class PublishedClaim(StrictRecord):
 
 
 class PublishedReport(StrictRecord):
-    """What was published.
+    """The published figures and conclusions.
 
     Attributes:
         published: the version of this form.
@@ -183,7 +183,7 @@ class PublishedReport(StrictRecord):
 
 
 RUN_FILES = (MANIFEST, OPERATIONS, SAMPLES, EVENTS, VERDICT, REPORT)
-"""What a run's directory holds: none of it is a report's figures."""
+"""Files of a run's directory; none of them holds a report's figures."""
 
 
 def read_report(path: Path) -> PublishedReport:

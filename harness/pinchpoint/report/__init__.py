@@ -1,1 +1,1 @@
-"""What people read: a run and its verdict as a page, as Markdown, as JSON, as sentences for the terminal."""
+"""Documents for people: a run and its verdict as a page, as Markdown, as JSON, as text for the terminal."""

@@ -41,7 +41,7 @@ _VALIDITY = ("set", "runs", "workloads")
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What each document says first, and what it takes from the report for the rest.
+    """The first page of each document, and the parts of the report that follow it.
 
     Attributes:
         kind: what is reported: ``Load test``, ``Comparison``, ``Storage probe``.
@@ -270,7 +270,7 @@ def _sentence(text: object) -> str:
 
 
 def _not_shown(report: Report) -> tuple[str, str]:
-    """What one run cannot show, and what this one lacks."""
+    """Limits of a single run, and the gaps of this one."""
     verdict = report.verdict
     blame = verdict.get("bottleneck") or {}
     result = [_sentence(each) for each in blame.get("why_not_more") or ()]

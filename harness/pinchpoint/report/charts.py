@@ -1,4 +1,4 @@
-"""What charts share (colours, fonts, axes, from Vega-Lite to SVG); the charts of latency and of bursts."""
+"""Style and output of charts (colours, fonts, axes, Vega-Lite to SVG); charts of latency and bursts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LIMIT = "#c62828"
 
 @dataclass(frozen=True, slots=True)
 class LegendEntry:
-    """What one line or mark of a chart is.
+    """The meaning of one line or mark of a chart.
 
     Attributes:
         name: in words.
@@ -106,7 +106,7 @@ class Datasets(dict[str, list[Mapping[str, Any]]]):
     """The rows behind a chart, by name: layers share them."""
 
     def named(self, rows: Sequence[Mapping[str, Any]]) -> Spec:
-        """What a layer refers to them by."""
+        """The names by which a layer refers to the rows."""
         name = f"rows{len(self)}"
         self[name] = list(rows)
         return {"name": name}
@@ -357,7 +357,7 @@ _COUNTS = {
     "dropped": "dropped",
     "waiting at its end": "backlog",
 }
-"""What a legend says -> the key of a burst."""
+"""Text of a legend -> the key of a burst."""
 
 
 def burst_chart(scenario: str, bursts: Sequence[Burst]) -> Chart:

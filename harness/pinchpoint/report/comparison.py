@@ -59,7 +59,7 @@ class SideWords:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
-    """What a comparison says, before it is written in any format.
+    """The content of a comparison, before it is written in any format.
 
     Attributes:
         content: comparison.json's content.
@@ -77,7 +77,7 @@ class ComparisonReport:
 
     @property
     def claim_words(self) -> str:
-        """What is claimed, in a few words; of no change there is nothing to claim."""
+        """The conclusion in a few words; "" if nothing changed."""
         calls = {row["call"] for row in self.content["changes"]}
         if self.content["claim"] and not (self.content["bottleneck"]["moved"] or calls & CHANGED):
             return NO_CHANGE
@@ -95,7 +95,7 @@ class ComparisonReport:
 
     @property
     def sure_words(self) -> str:
-        """What the intervals of the figures that are judged rest on; of several kinds the weaker one."""
+        """The basis of the intervals of the judged figures; if there are several, the weakest."""
         kinds = {row["interval"] for row in self.content["changes"] if row["declared"] and row["interval"]}
         return SURE[next((kind for kind in ("within_run", "between_runs") if kind in kinds), None)]
 

@@ -151,7 +151,7 @@ def sources(content: Row) -> Table:
 
 
 def disks(content: Row) -> Table:
-    """Disks by role."""
+    """Disks with their roles; several roles on one device have the same figures, and share a row."""
     return _beside(
         "disks",
         "Disks",
@@ -246,7 +246,7 @@ def bursts(content: Row) -> Table:
 
 
 def capacity(content: Row) -> Table:
-    """What each side can do at most, apart from how it serves the offered load."""
+    """The capacity of each side, apart from how it serves the offered load."""
     rows = [
         {
             "scenario": row["scenario"],
@@ -420,7 +420,7 @@ def _differences(
 
 
 def _unset(row: Row) -> str | None:
-    """What a file leaves out is not set; what no collector reported is not recorded."""
+    """A value missing in a file is "not set"; one that no collector reported is "not recorded"."""
     given = row["area"] == "plan" or row["what"].startswith(("built.", "declared."))
     return "not set" if given else None
 
@@ -537,7 +537,7 @@ def _same_rate(done: Row) -> bool:
 
 
 def cost(content: Row) -> Table:
-    """What each side costs a month, and what throughput that buys."""
+    """The monthly cost of each side, and the throughput per cost."""
     result = content["cost"]
     bought = [row for row in content["changes"] if row["about"] == "cost"]
     rows = list(_cost_rows(content, bought)) if any(result[name] for name in ("base", "other")) else []

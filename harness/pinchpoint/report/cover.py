@@ -1,4 +1,4 @@
-"""What the user puts on a document's cover: a title of their own and a logo."""
+"""The cover of a document: a title and a logo of the user's own."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """What a pipeline sees as one test case.
+    """A result that a pipeline shows as one test case.
 
     Attributes:
         group: what kind of check it is.
@@ -110,7 +110,7 @@ class ReportPart:
 
 @dataclass(frozen=True, slots=True)
 class PlainReport:
-    """What a probe, two probes or a trend say, before it is written in any format.
+    """The content of a probe, two probes or a trend, before it is written in any format.
 
     Attributes:
         title: two names and the word between them; or the last two are "".

@@ -63,7 +63,7 @@ _KINDS_OF_EVIDENCE = {
 
 
 _OF_OPERATIONS = frozenset({"operations", ""})
-"""What a metric begins with that is a column of operations.parquet, not a series of samples.parquet."""
+"""Prefixes of metrics that are columns of operations.parquet, not series of samples.parquet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _basis(fact: Mapping[str, Any]) -> str:
-    """What a fact was compared with, and how many samples it rests on."""
+    """The rule that a fact was compared with, and the number of its samples."""
     parts = []
     declared = fact.get("source") == "declared"
     if fact.get("threshold") is not None and (declared or not fact.get("rule")):

@@ -144,7 +144,7 @@ def environment() -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """What a template prints: names do not turn the direction of text, and units stay with their figures."""
+    """A value as a template prints it: text direction is kept, and units stay with their figures."""
     if type(value) is not str:
         return value
     text = _FROM_THE_RIGHT.sub("\\g<0>\u200e", without_controls(escaped_bytes(value)))

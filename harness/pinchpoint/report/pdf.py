@@ -77,7 +77,7 @@ _ESCAPED = re.compile(r"\\u\{([0-9a-f]+)\}")
 
 
 def _writing(letter: str) -> str:
-    """What letters that fonts have together are: a script, or a category of signs; "" of ASCII."""
+    """The group of letters that fonts have together: a script, or a category of signs; "" of ASCII."""
     if letter.isascii():
         return ""
     category = unicodedata.category(letter)
@@ -85,7 +85,7 @@ def _writing(letter: str) -> str:
 
 
 def _content(brief: Brief, cover: Cover, first: list[Chart], rest: list[Chart]) -> Mapping[str, Any]:
-    """What the template lays out: text, never markup."""
+    """The content of the template: text, never markup."""
     logo = cover.logo
     return {
         "title": _text(cover.title or brief.title),

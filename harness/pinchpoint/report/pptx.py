@@ -219,7 +219,7 @@ class _Deck:
 
     @staticmethod
     def _says(shape: Any, text: str) -> None:
-        """What a screen reader reads instead of a picture."""
+        """Set the text that a screen reader reads instead of a picture."""
         shape._element._nvXxPr.cNvPr.set("descr", one_line(text))
 
     def text(self, texts: Sequence[str], box: Box) -> None:

@@ -41,7 +41,7 @@ _FAILED = "failed: not measured |"
 
 
 def probes(run: StoredRun) -> Table:
-    """What probes in a run measured: one row per cell and scenario."""
+    """The measurements of probes in a run: one row per cell and scenario."""
     shown = columns(
         "scenario",
         "disk",

@@ -29,7 +29,7 @@ CALLS: Mapping[str, str] = {
     "higher or lower": "#7a4fa3",
     "no clear change": "#9aa3ad",
 }
-"""What each call is drawn in; the shape says it as well. The last two: figures not declared."""
+"""The colour of each judgement; the shape shows it as well. The last two: figures not declared."""
 _SHAPES = ("triangle-up", "triangle-down", "diamond", "square", "circle", "diamond", "circle")
 _CLEAR = frozenset({"better", "worse", "changed", "higher or lower"})
 _ROW = 24

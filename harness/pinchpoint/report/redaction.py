@@ -147,7 +147,7 @@ def _hosts(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Renaming:
-    """What each name becomes, and how it is found: as a word, in any case, as in HTML too."""
+    """The replacement of each name, and the patterns that find it: as a word, in any case, as in HTML too."""
 
     pattern: re.Pattern[str]
     words: Mapping[str, str]

@@ -29,7 +29,7 @@ FORMATS: Mapping[str, Writer] = {
     "json": jsonfile.write,
     "junit": junit.write,
 }
-"""What ``--format`` takes -> the content of the file ``report.NAME``."""
+"""Format of ``--format`` -> the writer of ``report.NAME``."""
 _ENDINGS = {"junit": "xml"}
 """Of formats that are not named as their files end."""
 

@@ -123,12 +123,12 @@ SECTIONS = (
     ),
     Section("environment", "Environment", ("hosts", "host_disks", "versions", "content")),
 )
-"""What follows the evidence, in reading order: a new table is named here and made in ``gather``."""
+"""The sections after the evidence, in order: a new table is named here and made in ``gather``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run says, before it is written in any format.
+    """The content of a run's report, before it is written in any format.
 
     Attributes:
         run: the saved run.
@@ -166,7 +166,7 @@ class Report:
 
     @property
     def warnings(self) -> list[str]:
-        """What the run and the analysis warn of, each once."""
+        """The warnings of the run and the analysis, each once."""
         both = [*(self.verdict.get("warnings") or ()), *(self.run.manifest.get("warnings") or ())]
         return list(dict.fromkeys(str(warning) for warning in both))
 

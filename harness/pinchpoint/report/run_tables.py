@@ -67,7 +67,7 @@ def offered_words(load: Row) -> str | None:
 
 
 def scenarios(manifest: Row, verdict: Row, words: Callable[[Row], str | None] = load_words) -> Table:
-    """What each scenario did in the measure phase: its rate, its latency, its errors, and its objectives.
+    """Rate, latency, errors and objectives of each scenario in the measure phase.
 
     Args:
         manifest: the run's manifest.json.
@@ -124,7 +124,7 @@ def _goals(verdict: Row) -> dict[str, str]:
 
 
 def _scenario_notes(rows: Sequence[Row]) -> Iterable[str]:
-    """What the latencies count from; rates over the whole measure phase where they differ."""
+    """The start of latencies (intended or actual); rates over the whole measure phase where they differ."""
     words = {
         "response": "p50 to p99 are response times: from the intended start to the end.",
         "service": "p50 to p99 are service times: from the actual start to the end.",
@@ -395,7 +395,7 @@ def generators(run: StoredRun, clock: TimeAxis) -> Table:
 
 
 def collectors(run: StoredRun, clock: TimeAxis) -> Table:
-    """What watching the farm cost, and whether it worked."""
+    """The CPU cost of the collectors, and whether they worked."""
     rows = [
         {**row, "cost_ratio": row["cpu_s"] / clock.length_s if row.get("cpu_s") is not None else None}
         for row in run.manifest.get("collectors") or ()
@@ -422,7 +422,7 @@ def collectors(run: StoredRun, clock: TimeAxis) -> Table:
 
 
 def _far(rows: Sequence[Row]) -> tuple[Column, ...]:
-    """What only collectors of other machines report."""
+    """Columns that only collectors of other machines have."""
     if not any(row.get("received_bytes") is not None for row in rows):
         return ()
     return columns(
@@ -524,7 +524,7 @@ def _flat(value: Any) -> str:
 
 
 def not_measured(run: StoredRun) -> Table:
-    """What was not available, why, and how to get it; the same on several hosts is one row."""
+    """Missing measurements, with reason and remedy; the same on several hosts is one row."""
     result: dict[tuple[str, ...], list[str]] = {}
     for host, facts in run.manifest.get("hosts", {}).items():
         for row in facts.get("not_measured") or ():
@@ -669,7 +669,7 @@ def versions(run: StoredRun) -> Table:
 
 
 def content(run: StoredRun) -> Table:
-    """What an embedded farm was filled with."""
+    """The content of an embedded farm."""
     return Table(
         "content",
         "Content",

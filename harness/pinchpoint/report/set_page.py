@@ -95,7 +95,7 @@ def _scenarios(verdict: Row) -> Iterator[dict[str, Any]]:
 
 
 def _headline(runs: Sequence[Row], run_set: RunSet) -> wording.Summary:
-    """What most runs of each farm found."""
+    """The bottleneck that most runs of each farm found."""
     lines = []
     for place in run_set.places:
         result = Counter(wording.limited_by(row["verdict"]) for row in runs if row["folder"] == place.folder)

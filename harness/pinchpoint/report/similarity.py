@@ -137,7 +137,7 @@ class _Measured:
         return self._scenarios[scenario].get("params") or {}
 
     def _means(self, tier: str) -> of_sql.Means:
-        """What was measured of a tier's hosts, added up over them."""
+        """The measured figures of a tier, added up over its hosts."""
         hosts = [host for name, host in tiers(self._run) if name == tier]
         between = [round(edge_s * 1e9) for edge_s in self._window]
         rows = self._connection.execute(_MEANS, [*between, hosts]).fetchall()

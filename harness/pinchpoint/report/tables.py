@@ -151,7 +151,7 @@ def measured_s(manifest: Row) -> float | None:
 
 
 def run_header(manifest: Row, verdict: Row) -> tuple[str, ...]:
-    """What was tested, when, for how long, and whether it is valid: ``("demo on dev", ..., "valid")``."""
+    """Name, time, duration and validity of a run: ``("demo on dev", ..., "valid")``."""
     name, farm = manifest.get("name") or "run", (manifest.get("farm") or {}).get("name")
     begins = next((phase["from"] for phase in manifest.get("phases") or ()), manifest.get("started"))
     lasted = measured_s(manifest)

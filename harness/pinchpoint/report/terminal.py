@@ -46,7 +46,7 @@ def verdict_text(verdict: Mapping[str, Any], manifest: Mapping[str, Any], direct
 
 
 def details_text(verdict: Mapping[str, Any]) -> str:
-    """What the first screen leaves out: evidence, all advice, levels, the crawl, further warnings."""
+    """The details below the first screen: evidence, all advice, levels, the crawl, further warnings."""
     blocks = [_facts(verdict), *(_titled(*one) for one in _lists(verdict))]
     blocks += [
         "\n".join(block) for block in (_levels(verdict), _objectives(verdict), _crawl(verdict)) if block
@@ -59,7 +59,7 @@ def _labelled(label: str, text: str) -> str:
 
 
 def _run_words(verdict: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """What was tested, when, how long, whether it is valid."""
+    """Name, time, duration and validity of a run."""
     first, *parts = run_header(manifest, verdict)
     lines = [one_line(first)]
     for part in map(one_line, parts):
@@ -112,7 +112,7 @@ def _goals(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
-    """What to do, how much room there is, what would limit next."""
+    """Advice, headroom and the next bottleneck."""
     advice = verdict.get("advice") or ()
     invalid = verdict["outcome"] == "invalid"
     for row in advice if invalid else advice[:1]:
@@ -152,7 +152,7 @@ def _warnings(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _remaining_warnings(verdict: Mapping[str, Any]) -> list[str]:
-    """Those that neither the summary nor the reasons of the confidence contain."""
+    """Warnings that neither the summary nor the reasons for the confidence contain."""
     blame = verdict.get("bottleneck") or {}
     answer = " ".join([str(verdict["summary"]), *map(str, blame.get("why_not_more") or ())]).lower()
     return [
@@ -171,7 +171,7 @@ def _why(directory: object) -> str:
 
 
 def comparison_text(content: Mapping[str, Any]) -> str:
-    """What a comparison found, as wide as the terminal; ``content`` is comparison.json's.
+    """A comparison as text, as wide as the terminal; ``content`` is comparison.json's.
 
     In this order: the answer, the figures that were judged, how sure, what to do, in what the work differs,
     what else differs, warnings. All other figures are in the report. The last line has no line end.

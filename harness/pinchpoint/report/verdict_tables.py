@@ -452,7 +452,7 @@ def demand(verdict: Row) -> Table:
 
 
 def advice_words(verdict: Row) -> Iterator[str]:
-    """Each piece of advice as its sentence, with what its gain assumes."""
+    """Each piece of advice as its sentence; ``assumed`` has what the gains assume."""
     answer = ""
     for row in verdict.get("advice") or ():
         text = str(row["text"])

@@ -135,7 +135,7 @@ def _came_to(seen: _WatchedHost | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class LateValues:
-    """That values which come minutes late are waited for.
+    """Waits for values that arrive minutes after the time they belong to.
 
     Attributes:
         say: receives a sentence for the user.
@@ -202,7 +202,7 @@ class Collectors:
         return None
 
     def silences(self) -> list[Silence]:
-        """Of each collector, since when it has given no reading."""
+        """For each collector, since when it has delivered no reading."""
         return [
             Silence(one.kind, one.hosts, sampler.silent_s, sampler.why) for one, sampler in self._samplers
         ]

@@ -228,7 +228,7 @@ def check_space(out: Path) -> HostCheck:
 
 
 _BUSY_RATIO = 1 / 3
-"""As much CPU used by other processes lowers the confidence of a verdict (``thresholds.OTHER_PROCESSES``)."""
+"""This share of the CPU used by other processes lowers the confidence (``thresholds.OTHER_PROCESSES``)."""
 
 
 def check_load_here() -> HostCheck:

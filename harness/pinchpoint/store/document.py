@@ -28,7 +28,7 @@ Place = tuple[str | int, ...]
 _MOST = 2**64
 """Servers count in 64 bits; beyond that Python may refuse to print a number, and NumPy to hold it."""
 MOST_BYTES = 2**26
-"""Of one file: a manifest of many hosts, and the events of a day, take a tenth of it."""
+"""The largest accepted file: manifests of many hosts and events of a day need a tenth of it."""
 _ALWAYS_FINE_BYTES, _MOST_UNPACKED = 64 << 20, 100
 _SHOWN = 10
 """This many problems of a document are listed."""
@@ -74,7 +74,7 @@ def read(path: Path, form: Any, schema: str, remedy: str) -> Any:
 
 
 def read_record(path: Path, form: Any, schema: str, remedy: str) -> Any:
-    """As ``read``, as an instance of the form; a file that is missing is an InputError, too."""
+    """Read a file as an instance of the form; a missing file is an InputError as well. See ``read``."""
     try:
         return _of_file(path, form, schema, remedy)[1]
     except FileNotFoundError as error:

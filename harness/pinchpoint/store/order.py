@@ -64,7 +64,7 @@ def by_series(samples: pa.Table, most_rows: int) -> Iterator[Ints]:
 
 
 class _Ranks(NamedTuple):
-    """Of each row the rank of its name among all; and how many there are."""
+    """The rank of each row's name among all names, and the number of names."""
 
     rank: npt.NDArray[np.int32]
     size: int

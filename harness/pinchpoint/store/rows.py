@@ -18,7 +18,7 @@ from pinchpoint_collectors import bounds
 AGAIN = "this is not as Pinchpoint wrote it; copy the run directory anew"
 _LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _LARGEST_GROUP_BYTES = 2**28
-"""Of a group of rows: the writer's take a tenth of it (``compact.py``)."""
+"""The largest accepted group of rows; the writer's groups need a tenth of it (``compact.py``)."""
 _ENCODED = "HISTF"
 """How every histogram begins: the cookie of HdrHistogram V2 in base64."""
 _BETWEEN: dict[str, tuple[float, float]] = {
@@ -123,7 +123,7 @@ def check(path: Path | str, table: pa.Table, first: int = 0) -> None:
 
 
 def _problems(table: pa.Table, first: int) -> Iterator[str]:
-    """Of samples only a name must not be null."""
+    """The problems of a table; of samples only a name must not be null."""
     names = (field.name for field in table.schema if field.type not in (pa.int64(), pa.float64()))
     of_operations = "operation" in table.column_names
     for name in table.column_names if of_operations else names:

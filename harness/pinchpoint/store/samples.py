@@ -37,7 +37,7 @@ Samples: TypeAlias = pa.Table | ds.Dataset
 
 _ROWS = 250_000
 _THREADS = 2
-"""That many groups are read and worked on at a time; most of it is done outside of Python's lock."""
+"""Groups of rows read at the same time; most of that work happens outside of Python's lock."""
 _AHEAD = 4
 """Results that may wait to be taken: they are taken in order."""
 

@@ -29,7 +29,7 @@ def histogram(times_ns: Mapping[int, int]) -> str:
 
 
 def quantiles(texts: Iterable[str], shares: Iterable[float]) -> list[float | None]:
-    """Of all histograms together: the seconds within which each share of the I/Os ended; None without any."""
+    """The seconds within which each share of all I/Os ended; None without I/O."""
     given = list(texts)
     counts = summed(given) if given else np.zeros(0, dtype=np.int64)
     return [_within(counts, share) for share in shares]

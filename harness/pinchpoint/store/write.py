@@ -31,7 +31,7 @@ from pinchpoint_collectors.record import Sample
 IN_FULL = 1_000
 """This many events of one name are written each."""
 EVERY_S = 60.0
-"""Those that follow share a line in this many seconds."""
+"""Warnings within this many seconds share a line."""
 
 
 class EventLog:

@@ -21,9 +21,12 @@ FOLLOWED: tuple[tuple[str, Better], ...] = (
     ("response_p95_s", "lower"),
     ("service_p95_s", "lower"),
 )
-"""Of each scenario; where operations have an intended start the response time, else the service time."""
+"""The figures of a scenario that are followed.
+
+Response time needs an intended start, else service time counts.
+"""
 CRAWLED: tuple[tuple[str, Better], ...] = (("rate_per_s", "higher"), ("repository_latency_s", "lower"))
-"""Of each crawled source."""
+"""The figures of a crawled source that are followed."""
 
 DEEPEST = 3
 """A set of runs has a folder for each farm, and a run in that: three folders down."""

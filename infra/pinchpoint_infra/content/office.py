@@ -155,7 +155,7 @@ def _paragraphs(part: Any) -> Iterator[str]:
 
 
 def _read_msg(content: bytes) -> tuple[str, list[str]]:
-    """Of a message what its window shows; attachments by their names, as a search of messages has them."""
+    """The texts that a message's window shows; attachments by their names."""
     from oxmsg import Message  # noqa: PLC0415 - see the module's docstring
 
     message = Message.load(content)

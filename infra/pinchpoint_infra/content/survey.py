@@ -156,7 +156,7 @@ def documents(
 
 
 def classified(part: tuple[Source, list[bytes]]) -> list[CorpusDocument | str]:
-    """Of some files each: the document in it, or the reason why there is none."""
+    """For each file of a part, its document, or the reason why there is none."""
     source, paths = part
     outcomes: list[CorpusDocument | str] = []
     for path in paths:

@@ -55,7 +55,7 @@ class CreditRate:
         self.left = self.full
 
     def admit(self, now: float, amount: float, speed: float, say: Say) -> float:
-        """As ``CellRate.admit``."""
+        """Admit an I/O; see ``CellRate.admit``."""
         if self.exhausted:
             # Waiting I/O spends what the base earns; only a base left unused is saved up.
             idle_s = max(0.0, now - self.base.next_at)

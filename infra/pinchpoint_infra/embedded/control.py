@@ -138,7 +138,7 @@ def down(identity: Path) -> list[str]:
 
 
 def down_by_id(identifier: str) -> list[str]:
-    """As ``down``, of a farm whose file may be gone."""
+    """Stop a farm whose file may be gone; see ``down``."""
     directory = place.directory_of(identifier)
     state = load(directory)
     done = []
@@ -207,7 +207,7 @@ def known() -> list[tuple[FarmStatus, Path | None]]:
 
 
 def status_by_id(identifier: str) -> FarmStatus:
-    """As ``status``, of a farm whose file may be gone."""
+    """The status of a farm whose file may be gone; see ``status``."""
     directory = place.directory_of(identifier)
     state = load(directory)
     until = time.monotonic() + _NOTE_S

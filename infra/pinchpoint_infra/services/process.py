@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 _SHUTDOWN_S = 2
 """Requests that are still answered when the service ends have this time."""
 _LONGEST_HEAD_BYTES = 2**17
-"""Of a request: the longest path there is has 4,096 bytes, and each may be percent-encoded twice over."""
+"""The largest accepted head of a request: a path has up to 4,096 bytes, percent-encoded twice."""
 
 
 def configuration(needed: set[str], optional: Set[str] = frozenset()) -> dict[str, Any]:

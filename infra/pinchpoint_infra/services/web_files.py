@@ -14,7 +14,7 @@ from pinchpoint_infra.services.odata_filter import NAME, Fields, time
 from pinchpoint_infra.services.web_store import ContentStore, item_id, item_number, storable
 
 COLUMNS = "id, path, size_bytes, modified, content_type"
-"""Of a document, what ``file_entity`` takes."""
+"""The columns of a document that ``file_entity`` takes."""
 CONTENT = "coalesce(documents.content, other.content)"
 DOCUMENTS = "documents LEFT JOIN documents AS other ON other.id = documents.content_of"
 """Documents with their bytes, which may be those of another one: see ``content.database``."""

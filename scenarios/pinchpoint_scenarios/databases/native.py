@@ -504,7 +504,7 @@ class NativeAccess(Access):
         return str(conninfo_to_dict(self.endpoint.url).get("dbname") or "")
 
     def facts(self, link: Link) -> dict[str, Any]:
-        """As of any server; warnings also of limits of the role, and of a pooler in front."""
+        """Facts about the server; also warnings about limits of the role, and about a pooler in front."""
         assert isinstance(link, NativeLink)  # noqa: S101 - for the type: it was opened here
         result = super().facts(link)
         row = link.execute(_LIMITS).fetchone()

@@ -124,6 +124,6 @@ class FastWire:
 
 
 def _named(error: ChannelError) -> exceptions.ConnectionError | exceptions.TimeoutError:
-    """As valkey-py calls it."""
+    """The error in the class that valkey-py raises for it."""
     kind = exceptions.TimeoutError if isinstance(error, ChannelTimeoutError) else exceptions.ConnectionError
     return kind(str(error))

@@ -43,11 +43,11 @@ from .records import (
 from .sources import Item, ItemKind
 
 _SOURCES, _ADDRESSES = 32, 2**15
-"""Of this many sources, this many addresses each that pages link to: a quarter of a kilobyte an address."""
+"""The most sources, and the most linked addresses of each: an address takes a quarter of a kilobyte."""
 
 
 def as_json(value: Any) -> str:
-    """As text, which every driver takes."""
+    """A value as JSON text, which every driver accepts."""
     return orjson.dumps(value).decode()
 
 

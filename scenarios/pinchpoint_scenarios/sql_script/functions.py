@@ -10,7 +10,7 @@ from .scope import EvaluationError, ScriptScope, Value, as_float, as_int, checke
 
 _WORD = 2**64 - 1
 _FNV_OFFSET, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
-"""Of the 64-bit FNV-1a hash (Fowler, Noll, Vo)."""
+"""Constants of the 64-bit FNV-1a hash (Fowler, Noll, Vo)."""
 _MURMUR = 0xC6A4A7935BD1E995
 """The multiplier of MurmurHash2, 64-bit version A (Appleby)."""
 _LEAST_GAUSSIAN = 2.0

@@ -17,7 +17,7 @@ from ..errors import ScenarioError
 FOLDER = "pinchpoint-probe"
 OWNER = "owner.json"
 SPARE_RATIO = 0.05
-"""Of the file system stays free: full ones are slow, and others use it."""
+"""This share of the file system stays free: full file systems are slow, and others use it."""
 _MIB = 2**20
 
 

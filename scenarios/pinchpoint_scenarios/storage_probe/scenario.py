@@ -173,7 +173,7 @@ class StorageProbe:
         return list(self._params.chosen.jobs(self._params.seconds or 0.0))
 
     def _size(self, memory_bytes: int | None) -> int | None:
-        """Of the file; None if it depends on a memory that is not known."""
+        """The size of the file; None if it depends on a memory size that is not known."""
         given = self._params.size or self._params.chosen.size_bytes
         return given or (int(memory_bytes * 2.1) if memory_bytes is not None else None)
 
@@ -236,7 +236,7 @@ class StorageProbeSession:
 
 
 def _figures(one: CellFigures) -> dict[str, Any]:
-    """As JSON has it, whose keys are no numbers: the histogram as pairs (nanoseconds, how many)."""
+    """The figures as JSON; the histogram as pairs (nanoseconds, count), as JSON keys are no numbers."""
     figures = asdict(one)
     times = figures.pop("times_ns")
     return {**figures, "times_ns": sorted(times.items()) if times else None}

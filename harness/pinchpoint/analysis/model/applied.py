@@ -148,7 +148,7 @@ class Applied:
 
 
 def known_in(measured: Measured) -> Known:
-    """What of a run can be set: what was measured, and what was not, which is refused with its reason."""
+    """The settings that a run allows: measured resources; those not measured are refused with a reason."""
     disks = [part.target for part in measured.parts if isinstance(part, Disk)]
     unmeasured = [name for name in measured.unmeasured if not name.endswith(".cpu")]
     cpus = [tier for part in measured.parts if isinstance(part, Cores) for tier in part.tiers]
@@ -212,7 +212,7 @@ def apply(measured: Measured, settings: Sequence[Setting], mix: Mapping[str, Dis
 
 
 def _assumed(parts: Sequence[Part], settings: Sequence[Setting]) -> Iterator[str]:
-    """What a change of what limits takes for granted."""
+    """Assumptions behind a change of a resource that limits."""
     names = {one.name for one in settings}
     yield from (part.assumes for part in parts if isinstance(part, Bound | Wait) and part.target in names)
 

@@ -86,7 +86,7 @@ class Sessions:
         )
 
     def _mean(self, values: Sequence[float]) -> float:
-        """Of all commits."""
+        """The mean over all commits."""
         if self.total_per_s <= 0:
             return added(values) / len(values)
         return added(map(mul, values, self.per_s)) / self.total_per_s
@@ -152,7 +152,7 @@ def flush_of(sessions: Sessions) -> float:
 
 
 def _large_group(per_flush: float, away: float) -> tuple[float, float]:
-    """Of many: commits come at random, this many in the time of a flush; times in flushes."""
+    """Commits per flush and waiting time in flushes, for commits that arrive at random."""
     occupied = 1 / (1 + math.exp(-per_flush) / per_flush)
     return 1 + occupied * residual_s(1.0, away), occupied
 

@@ -69,7 +69,7 @@ class Flushes:
 
 @dataclass(frozen=True, slots=True)
 class DiskContext:
-    """What is known of a disk beside its own figures.
+    """Facts about a disk beside its own figures.
 
     Attributes:
         kind: how it limits by the steps of the verdict; None if they do not name it.
@@ -147,7 +147,7 @@ def measured_disk(
 
 
 def _caps(resource: Resource, measures: DiskMeasures, wait: float, kind: Kind | None) -> tuple[Limits, bool]:
-    """What it lets through, as declared unless the measurement says otherwise; whether it stood there."""
+    """The limits of a disk, declared or as measured, and whether it was at one of them."""
     caps = resource.limits or Limits()
     io, size = measures.io or 0.0, measures.bytes or 0.0
     used = caps.share(io, size)
@@ -381,7 +381,7 @@ def model_of(loads: Sequence[Users], parts: Sequence[Part]) -> Model:
 
 
 def take(case: Case, rows: Rows, rest: Sequence[Users] | None = None) -> Measured:
-    """What a case shows over those rows of the stage that is judged.
+    """The parts of the model, measured over these rows of the judged stage.
 
     Args:
         case: what is judged of a run.
@@ -548,7 +548,7 @@ def _reads_only(case: Case, flow: Flow) -> bool:
 
 
 def _flushes(case: Case, resource: Resource, rows: Rows) -> Flushes | None:
-    """Of the database's log on a disk; None if it does not count them."""
+    """The flushes of the database's log on a disk; None if the database does not count them."""
     if not resource.commit_path:
         return None
     samples = case.inputs.samples
@@ -561,7 +561,7 @@ def _flushes(case: Case, resource: Resource, rows: Rows) -> Flushes | None:
 
 
 def _allowances(case: Case, rows: Rows, shares: Shares) -> Iterator[Cores]:
-    """What single tiers may use of their cores, where that is less than those."""
+    """CPU limits of single tiers that are below the cores of their machine."""
     for resource in (one for one in case.resources if one.type == "allowance"):
         result, cores = measure_cpu(resource, rows), mean(resource.columns["allowed"][rows])
         if result.quota and result.busy is not None and cores:
@@ -621,7 +621,7 @@ def _beside_held(
 def _wait(
     resource: Resource, rows: Rows, flows: tuple[Flow, ...], seen: Sequence[ScenarioRun]
 ) -> Iterator[Wait]:
-    """What operations wait for without a queue, of a resource that limits."""
+    """The waits of operations for a resource that limits and has no queue in the model."""
     result = measure(resource, rows)
     held = KINDS[resource.type].held(resource, result, rows, flows)
     if held is None or held.size is not None:

@@ -32,12 +32,12 @@ STEP = 0.5
 FITTING_ROUNDS = 20
 FITTED = 2e-4
 LEAST_FELT = 0.02
-"""Of a longer rest this much at least is felt: else one step would leap beyond all that can be."""
+"""The least share of a change that is applied in one step, so that the iteration does not overshoot."""
 SLICE_S = 0.01
 """A regulator counts per slice of time: what has come too early by less than that it lets through at once.
 Those of emulated disks do so for ten milliseconds, Linux's block throttle for twenty to a hundred."""
 AT_BOUND = 0.05
-"""What is saturated is measured to be so within that much."""
+"""The utilisation of a saturated resource is measured to within this much."""
 
 
 @dataclass(frozen=True, slots=True)

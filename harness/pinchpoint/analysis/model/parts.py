@@ -13,8 +13,10 @@ from pinchpoint.data.curve import Curve
 from pinchpoint.data.inputs import Limits
 
 UNQUEUED_S = 0.001
-"""What an I/O takes when none waits before it, of a disk that was only ever seen at its limit: the round trip
-to networked storage (a P10's at queue depth 1). A setting says otherwise (``sql.log.latency``)."""
+"""The time of an I/O without a queue, assumed for a disk that was measured only at its limit.
+
+It is the round trip to networked storage (a P10's at queue depth 1); ``sql.log.latency`` sets another.
+"""
 
 MOST_OF_OTHERS = 0.5
 """Other processes use idle cores; of contended cores a fair scheduler leaves them half."""
@@ -93,7 +95,7 @@ class Disk:
     others_bytes: float = 0.0
 
     def stations(self) -> Iterator[Station]:
-        """As stations of the model."""
+        """This part as stations of the model."""
         if self.commits:
             flush_s = self.writes_per_flush * (self.each_s or 0.0) + self.flush_more_s
             counted = self.writes_per_flush + self.writes_beside
@@ -149,7 +151,7 @@ class Cores:
     allowance: bool = False
 
     def stations(self) -> Iterator[Station]:
-        """As a station of the model."""
+        """This part as a station of the model."""
         base_ratio = min(self.others_ratio, MOST_OF_OTHERS)
         stay = {name: each * self.waited.get(name, 1.0) for name, each in self.cpu_s.items()}
         yield Queue(self.key, self.cpu_s, stay, servers=self.cores, base_ratio=base_ratio)
@@ -157,7 +159,7 @@ class Cores:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What ends throughput and is not waited for before: a machine's caps, an interface, one thread.
+    """A limit on throughput without a queue before it: a machine's caps, an interface, one thread.
 
     Attributes:
         key: the resource's.
@@ -195,7 +197,7 @@ class Bound:
         return replace(self, size=size, demand_s={name: each * less for name, each in self.demand_s.items()})
 
     def stations(self) -> Iterator[Station]:
-        """As a station of the model."""
+        """This part as a station of the model."""
         demand = self.demand_s
         if self.caps is not None and self.io is not None and self.bytes is not None:
             demand = {name: self.caps.share(self.io[name], self.bytes[name]) for name in self.io}
@@ -204,7 +206,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What operations wait for without a queue of the model: outside of the farm, or for each other's locks.
+    """A wait without a queue in the model: a system outside of the farm, or a lock.
 
     Attributes:
         key: the resource's.
@@ -228,7 +230,7 @@ class Wait:
         return {name: count * self.each_s for name, count in self.waits.items()}
 
     def stations(self) -> Iterator[Station]:
-        """As a station of the model."""
+        """This part as a station of the model."""
         yield Queue(self.key, {}, delay_s=self.waited_s)
 
 

@@ -70,7 +70,7 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What limits the load.
+    """The resource that limits the load.
 
     Attributes:
         how: ``used_up``; ``waited_for``: it has room, but its time is what operations wait for most;
@@ -111,7 +111,7 @@ class PartUse:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What would be if something were different.
+    """The predicted throughput and times after a change.
 
     Attributes:
         run: the run's directory.
@@ -247,7 +247,7 @@ def predict_change(
 
 
 def _mix(modelled: ModelledRun, probes: Sequence[Setting]) -> Mapping[str, DiskMix]:
-    """What an operation asks of each disk, where a probed one is to be set; of a steady load alone."""
+    """The I/O of an operation on each disk, where a probed disk is set; for steady loads alone."""
     if not probes:
         return {}
     models = {flow.load.model for flow in modelled.case.flows if flow.finished}
@@ -310,7 +310,7 @@ def _of_other_rests(
 
 
 def _of_other_work(applied: Applied, now: Solution, then: Solution) -> Solution:
-    """What would be if an operation took the less CPU the more of them are done."""
+    """The prediction if CPU time per operation falls as throughput rises."""
     for _ in range(WORK_ROUNDS):
         factors = {name: (each / now.per_s[name]) ** (AMORTISED - 1) for name, each in then.per_s.items()}
         parts = (
@@ -330,7 +330,7 @@ def _off(ratio: float) -> float:
 
 
 def _asked_per_s(load: Users) -> float:
-    """Of a load that is given, its rate; infinite of users who begin again at once."""
+    """The rate of a load with a schedule; infinite for users without think time."""
     return OPEN_USERS / (load.think_s + load.rest_s) if is_open(load) else load.most_per_s
 
 

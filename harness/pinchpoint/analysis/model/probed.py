@@ -33,7 +33,7 @@ DEEPER = (
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What one write of a log takes, on the disk before it ends.
+    """The time of one write of a log on the disk.
 
     Attributes:
         each_s: seconds; None if a cap hides it: it lets through one after the other, and how long each
@@ -55,7 +55,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What an I/O of one workload takes, over what is outstanding.
+    """The time of an I/O of one workload, by the number of outstanding I/Os.
 
     Attributes:
         workload: its name.
@@ -79,7 +79,7 @@ class ProbedDisk(Protocol):
 
     @property
     def suite(self) -> str:
-        """Of the probe."""
+        """The suite of the probe."""
 
     @property
     def limits_are(self) -> str | None:
@@ -97,7 +97,7 @@ class ProbedDisk(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DiskMix:
-    """What one operation of a run asks of one disk, and what that took there. None: not measured.
+    """The I/O of one operation of a run on one disk, and its time there. None: not measured.
 
     Attributes:
         disk: ``sql.log``.
@@ -131,7 +131,7 @@ class DiskMix:
 
 
 def mix_of(resource: Resource, rows: Rows, per_s: float) -> DiskMix:
-    """What an operation asks of a disk.
+    """The I/O of an operation on a disk.
 
     Args:
         resource: the disk.

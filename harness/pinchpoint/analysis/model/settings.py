@@ -78,7 +78,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What can be set in a run.
+    """The settings that a run allows.
 
     Attributes:
         disks: ``tier.role``.
@@ -131,7 +131,7 @@ _SAYS: Mapping[What, Sequence[What]] = {
     "profile": ("iops", "bytes_per_s"),
     "probe": ("iops", "bytes_per_s", "latency_s", "stripes"),
 }
-"""What a disk is set to -> what that says of it already."""
+"""Setting of a disk -> the settings that it includes."""
 
 
 def _names(known: Known) -> dict[str, Place]:
@@ -174,7 +174,7 @@ def _setting(text: str, names: Mapping[str, Place], probe_at: Probes | None) -> 
 
 
 def _together(settings: Sequence[Setting]) -> Iterator[str]:
-    """What cannot be set at once."""
+    """Settings that contradict each other."""
     by_name: dict[str, str] = {}
     for one in settings:
         if one.name in by_name:
@@ -247,4 +247,4 @@ VALUES: Mapping[What, Callable[[str], float | str]] = {
     "rate_per_s": _above_zero(rate),
     "think_s": _above_zero(duration, zero=True),
 }
-"""What may be set -> how its value is read."""
+"""Setting -> how its value is read."""

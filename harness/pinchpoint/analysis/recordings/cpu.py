@@ -31,7 +31,7 @@ CONTEXT = (
     ("cpu.wait_ratio", "idle while I/O was outstanding"),
 )
 _PARTS = {"thread:": "thread", "vcpu:": "virtual processor"}
-"""What can be busy beside the cores, by what stands before its name."""
+"""Prefix of an instance's name -> the part beside the cores that can be busy."""
 _PROCESS = "process:"
 _OF_PARTS = ("tier:", _PROCESS, *_PARTS)
 USED_CORES = "cpu.used_cores"
@@ -98,7 +98,7 @@ def _number_of_cores(inputs: Inputs, host: Host) -> int:
 
 
 def _stolen(inputs: Inputs, host: Host, cores: int) -> Measure | None:
-    """What the hypervisor took of the CPU time; of one core's where their number was not recorded."""
+    """CPU time that the hypervisor took; of one core if the number of cores was not recorded."""
     rows, noun = figure(inputs, host.name, "cpu.steal_ratio"), "stolen by the hypervisor"
     taken = figure(inputs, host.name, STOLEN_CORES)
     if rows is None and taken is not None:
@@ -221,7 +221,7 @@ def _part(instance: str) -> tuple[str, str]:
 
 
 def _longest(inputs: Inputs, host: Host, instances: Sequence[str]) -> Measure | None:
-    """Of these the one that was at its limit for longest."""
+    """The instance that was at its limit for the longest time."""
     result = []
     for instance in instances:
         rows = figure(inputs, host.name, _BUSY, instance)

@@ -62,7 +62,7 @@ LOG_CONTEXT = (
     ("db.log_flush_waits_per_s", "commits that waited for a log flush"),
     ("db.log_bytes_per_s", "what the database server wrote to its log"),
 )
-"""Of disks that commits wait for."""
+"""Metrics that are shown beside a disk that commits wait for."""
 
 
 def disks(inputs: Inputs, host: Host) -> Iterator[Resource]:
@@ -90,7 +90,7 @@ def disks(inputs: Inputs, host: Host) -> Iterator[Resource]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was read of a disk: latency per direction, and how busy it was."""
+    """The samples of a disk: latency per direction, and how busy it was."""
 
     latencies: tuple[Measure, ...]
     busy: Measure | None
@@ -240,7 +240,7 @@ def _has_room(seen: _Seen, capped: Measure | None, waits: Sequence[Measure]) -> 
 
 
 def _waits(inputs: Inputs, host: str) -> tuple[Measure, ...]:
-    """That work waited for I/O, of whatever disk; those at their limits first."""
+    """Figures that show work waiting for I/O on any disk; those at their limits come first."""
     of_files = (*LOG_WAITS, *DATA_WAITS, *TEMPORARY_WAITS)
     result = [
         measure(inputs, figure(inputs, host, metric), limit, "attribution", noun)

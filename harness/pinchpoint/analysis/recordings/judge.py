@@ -58,7 +58,7 @@ RESOURCES = (
     collapses,
     work,
 )
-"""What each resource of a host says; a new kind is one function more."""
+"""The functions that judge each kind of resource of a host; a new kind is one more function."""
 
 
 def is_recording(inputs: Inputs) -> bool:
@@ -67,7 +67,7 @@ def is_recording(inputs: Inputs) -> bool:
 
 
 def judge_recording(inputs: Inputs) -> Verdict:
-    """What samples without operations prove."""
+    """The verdict on samples without operations."""
     value = [one for host in inputs.hosts for of_kind in RESOURCES for one in of_kind(inputs, host)]
     value.sort(key=lambda one: (not one.saturated, bool(one.doubt), bool(one.measures), -one.over_s))
     result = conclude_recording(inputs, value, _recorded_s(inputs, value))

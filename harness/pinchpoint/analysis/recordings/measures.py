@@ -29,10 +29,10 @@ STANDS_OUT = Threshold(
 _LEAST_COVERED = 0.5
 """A mean over 30 seconds needs readings for half of them; a stretch includes gaps as long as that."""
 _GAP = 0.75
-"""Of longer readings a stretch includes gaps of this share of one."""
+"""Gaps up to this share of a reading do not interrupt a period of longer readings."""
 
 _LASTING = 0.25
-"""Of 30 seconds whose mean reached a limit a quarter at least must have reached it themselves."""
+"""If the mean of 30 s reached a limit, at least this share of the readings must have reached it."""
 _WAITING, _COUNTED = 0.75, ("cpu.", "db.", "web.")
 """Likewise of threads, sessions and requests that wait: a spike of seconds lifts the mean of a count."""
 _SERVER = re.compile(r"[\w#$]+/")
@@ -79,7 +79,7 @@ class Rows:
 
     @classmethod
     def of(cls, series: Series | None, key: Key, values: Floats | None = None) -> Rows | None:
-        """Those of a series, or of values that were calculated from it; None if nothing was read."""
+        """The rows of a series, or of values calculated from it; None if nothing was measured."""
         if series is None or not series.measured:
             return None
         own = series.steps() if values is None else values
@@ -207,7 +207,7 @@ class Resource:
         return self.saturated[0].over_s if self.saturated else 0.0
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was measured, as evidence: the deciding measure first."""
+        """The measures as evidence, the deciding measure first."""
         ordered = (*self.saturated, *(one for one in self.measures if not one.at_limit))
         result = [self._fact(one, deciding=at == 0) for at, one in enumerate(ordered)]
         if not result:
@@ -297,7 +297,7 @@ def figure(inputs: Inputs, host: str, metric: str, instance: str = "") -> Rows |
 
 
 def servers(inputs: Inputs, host: str, *metrics: str) -> list[str]:
-    """What the instances of each database server of a host begin with, of those that report such a metric.
+    """The prefixes of instance names of a host's database servers that have one of these metrics.
 
     Of the only one, or the default one, that is nothing; of a named SQL Server beside others ``NAME/``.
     """

@@ -136,7 +136,7 @@ def _buffer(inputs: Inputs, host: Host, server: str) -> Iterator[Resource]:
 
 
 def _of_host(inputs: Inputs, host: Host) -> Resource:
-    """Little available while paging: without paging little available is no limit (docs/rules.md)."""
+    """Little available while paging: without paging little available is no limit (docs/other-rules.md)."""
     left = figure(inputs, host.name, LEFT)
     paged = figure(inputs, host.name, PAGED) or figure(inputs, host.name, BOTH_WAYS)
     paged = paged or _faults(inputs, host.name)
@@ -201,7 +201,7 @@ _USED_LIMIT = Threshold(1 - MEMORY_LOW.value, MEMORY_LOW.source, MEMORY_LOW.says
 
 
 def _used(rows: Rows) -> Rows:
-    """What is used in place of what is available, so that more is worse."""
+    """Used memory in place of available memory, so that higher is worse."""
     return replace(rows, values=1 - rows.values)
 
 
@@ -239,7 +239,7 @@ def _bytes(inputs: Inputs, host: str, metrics: Sequence[str], instance: str, dur
 
 
 def _faults(inputs: Inputs, host: str) -> Rows | None:
-    """What was paged in at least: a page of 4 KiB for each fault that had to read."""
+    """Bytes that were paged in at least: a page of 4 KiB for each major fault."""
     faults = figure(inputs, host, "mem.major_faults_per_s")
     return faults and replace(faults, values=_PAGE_BYTES * faults.values, metric=PAGED)
 

@@ -58,7 +58,7 @@ def _loses(inputs: Inputs, key: Key) -> bool:
 
 
 def _resent(inputs: Inputs, host: Host) -> Measure | None:
-    """What TCP sent again, where it is much: of the segments that it sent, if these were recorded."""
+    """TCP retransmits, if there are many: as a share of the sent segments if these were recorded."""
     metrics = "net.retransmits_per_s", "net.segments_sent_per_s"
     resent, sent = (figure(inputs, host.name, metric) for metric in metrics)
     many = None if resent is None or sent is None else resent.values >= LOST.value * sent.values

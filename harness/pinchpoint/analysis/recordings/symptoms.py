@@ -1,4 +1,4 @@
-"""What a recording says about finished work: rates that fall, and latencies that rise, and when."""
+"""Symptoms in a recording: when rates of finished work fell, and when latencies rose."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LOST = Threshold(1 - COLLAPSED.value, COLLAPSED.source, COLLAPSED.says)
 SLOWER = Threshold(1.5, "design", "latency rose to one and a half times its usual value, or more")
 FEWER = Threshold(0.8, "design", "finished work fell to four fifths of its usual rate, or less")
 _CAUGHT_UP = 2.0
-"""What is made up for after a collapse does not undo it: no rate counts for more than twice the usual."""
+"""A rate above this multiple of the usual one counts as this: work caught up later undoes no collapse."""
 _MEDIAN, _UPPER_QUARTILE = 0.5, 0.75
 _DEVIATIONS = 3.0
 """Fewer than one in 700 counts of independent events lie this many standard deviations below their mean."""
@@ -105,7 +105,7 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
 
 
 def work(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """What is missing where nothing shows whether work waited: it may have, for anything."""
+    """The missing measurements where nothing shows whether work waited."""
     if host != inputs.hosts[0] or any(True for _ in _series(inputs, (*_FINISHED, *_TIMED, *_AT_WORK))):
         return
     yield Resource(
@@ -177,7 +177,7 @@ def _witnesses(
 
 
 def _series(inputs: Inputs, metrics: Sequence[str], host: str | None = None) -> Iterator[tuple[Key, Rows]]:
-    """What was measured of these metrics, of one host or of all."""
+    """The series of these metrics, of one host or of all."""
     for metric in metrics:
         for key in inputs.samples.keys(metric):
             rows = figure(inputs, *key) if host in {None, key.host} else None

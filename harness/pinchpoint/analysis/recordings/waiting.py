@@ -1,4 +1,4 @@
-"""What work waits for beside hardware, in a recording: locks, pools, and systems outside the farm."""
+"""Waits other than for hardware in a recording: locks, pools, and systems outside the farm."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _saturation(inputs: Inputs, host: Host, metric: str, noun: str, server: str)
 
 
 def sessions(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """What sessions of each database server waited for beside disks, locks, memory and workers."""
+    """Waits of each database server's sessions other than for disks, locks, memory and workers."""
     for server in servers(inputs, host.name, _SESSIONS, "db.latch_waits_per_s"):
         where = database(server, host.name)
         latches = sessions_waiting(inputs, host.name, _LATCHES, server)
@@ -186,7 +186,7 @@ def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
 
 
 def dependencies(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """What a crawler fetches from, by the share of its threads that access the network."""
+    """The content sources of a crawler, by the share of its threads that access the network."""
     samples = inputs.samples
     for key in samples.keys("search.threads_on_network"):
         share = _share_of_threads(inputs, key) if key.host == host.name else None

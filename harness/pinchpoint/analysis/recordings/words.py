@@ -19,7 +19,7 @@ _STATES = {
 }
 _MOST_MISSING = 4
 _NEARLY_ALL = 0.995
-"""What was at its limit for that share of a recording was for all of it."""
+"""A resource at its limit for this share of a recording counts as at its limit all the time."""
 
 
 def summary(
@@ -129,7 +129,7 @@ def saturated_words(resource: Resource, offset_s: int) -> str:
 
 
 def experiment(conclusion: RecordingConclusion) -> str | None:
-    """What would decide an inconclusive result; None if there is nothing to decide."""
+    """The experiment that would decide an inconclusive result; None if there is nothing to decide."""
     if conclusion.outcome == "not_reached":
         return (
             "Run a load in steps (`pinchpoint run`) until throughput stops following it, or record a busier "

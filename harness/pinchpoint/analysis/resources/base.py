@@ -123,7 +123,7 @@ class Resource:
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Of a pool of cores those who use it, or may: tiers and ``GENERATOR``; of anything else none."""
+        """The tiers, and ``GENERATOR``, that use a pool of cores or may use it; empty for other resources."""
         return tuple(name.removeprefix(USE) for name in self.columns if name.startswith(USE))
 
     @property
@@ -175,7 +175,7 @@ def mean_of(resource: Resource, column: str, rows: Rows) -> float | None:
 
 
 def busy(resource: Resource, rows: Rows) -> float | None:
-    """Of a CPU resource or a disk the mean busy ratio over the rows, None if not measured."""
+    """The mean busy ratio of a CPU or a disk over the rows; None if it was not measured."""
     return mean_of(resource, "busy", rows)
 
 
@@ -217,7 +217,7 @@ class CpuMeasures:
 
     @property
     def waiting(self) -> float | None:
-        """What waits for it."""
+        """The number of operations that wait for it."""
         return self.pressure
 
 
@@ -310,7 +310,7 @@ class DiskMeasures:
 
     @property
     def waiting(self) -> float | None:
-        """What waits for it."""
+        """The number of operations that wait for it."""
         return self.outstanding
 
 
@@ -350,7 +350,7 @@ class ShareMeasures:
 
     @property
     def waiting(self) -> float | None:
-        """What waits for it."""
+        """The number of operations that wait for it."""
         return self.witness
 
 
@@ -374,7 +374,7 @@ class NoSingleCause:
 
 
 class Least(NamedTuple):
-    """What must be so for anything to speak against a resource: the mean of a column reaches a limit."""
+    """A condition for suspecting a resource: the mean of a column reaches a limit."""
 
     column: str
     limit: Threshold
@@ -463,7 +463,7 @@ class Suspicion:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a resource is named among.
+    """The other resources and suspects of the run in which a resource is named.
 
     Attributes:
         inputs: what was measured.
@@ -548,7 +548,7 @@ class ResourceKind(ABC, Generic[M]):
 
     @property
     def reported(self) -> str:
-        """What the verdict calls a resource of this type that is named."""
+        """The resource of a finding in verdict.json."""
         return self.type
 
     @abstractmethod
@@ -569,7 +569,7 @@ class ResourceKind(ABC, Generic[M]):
 
     @abstractmethod
     def judge(self, resource: Resource, measures: M, flows: tuple[Flow, ...]) -> Suspicion | None:
-        """What speaks against it; None if nothing does."""
+        """The evidence against it; None if there is none."""
 
     def innocent(self, resource: Resource, measures: M, flows: tuple[Flow, ...]) -> Suspicion:
         """The same of one that nothing speaks against."""
@@ -585,7 +585,7 @@ class ResourceKind(ABC, Generic[M]):
 
     @abstractmethod
     def witnesses(self, suspicion: Suspicion, measures: M) -> Iterator[Fact]:
-        """What another source says of it."""
+        """The evidence from a second source."""
 
     def own_use(self, resource: Resource, rows: Rows) -> float | None:
         """How much of it the farm itself uses, where that leaves no room for what yields; None elsewhere."""
@@ -630,7 +630,7 @@ class ResourceKind(ABC, Generic[M]):
     def held(
         self, resource: Resource, measures: M, rows: Rows, flows: tuple[Flow, ...]
     ) -> ChangeableLimit | None:
-        """What ``what-if`` may change of one that limits; None of what is a queue of the model, or cannot."""
+        """The setting of ``what-if`` for a limiting resource; None if it is a queue of the model."""
         return None
 
     def is_part_of(self, resource: Resource, first: Resource) -> bool:
@@ -673,11 +673,11 @@ class ResourceKind(ABC, Generic[M]):
         return None
 
     def experiment(self, suspicion: Suspicion, rows: Rows) -> str:
-        """What would show more of it where its confidence is low; "" where nothing special would."""
+        """An experiment that would give more evidence where confidence is low; "" if none would."""
         return ""
 
     def room_unknown(self, resource: Resource, rows: Rows, times: float) -> str:
-        """What a gain takes for granted of it, with why; "" where its room is known, or does not matter.
+        """An assumption about its room behind a gain, with the reason; "" if the room is known or irrelevant.
 
         Args:
             resource: one of these.
@@ -687,11 +687,11 @@ class ResourceKind(ABC, Generic[M]):
         return ""
 
     def caveats(self, resource: Resource, rows: Rows) -> Iterator[str]:
-        """What a reader must know of it beside the verdict, in sentences."""
+        """Warnings about the resource that a reader must know beside the verdict."""
         yield from ()
 
     def standing(self, resource: Resource, measures: M) -> Fact:
-        """What it did, for one that nothing was concluded about."""
+        """The figure that is shown for a resource that is not suspected."""
         first = next(self.facts(Suspicion(resource, self.kind, frozenset(), measures), measures))
         return replace(first, evidence="context")
 
@@ -722,10 +722,10 @@ class ResourceKind(ABC, Generic[M]):
 
     @abstractmethod
     def advise(self, basis: AdviceInputs, measures: M) -> Iterator[Advice]:
-        """What to do about one that is the bottleneck, the most useful first."""
+        """Advice for a resource that is the bottleneck, the most useful first."""
 
     def advise_on(self, suspect: Bottleneck, inputs: Inputs) -> Iterator[Advice]:
-        """What would have to be known of a candidate."""
+        """The measurements that would confirm or exclude a candidate."""
         yield from ()
 
     @abstractmethod
@@ -734,7 +734,7 @@ class ResourceKind(ABC, Generic[M]):
 
     @abstractmethod
     def relief(self, resource: Resource) -> str:
-        """What would relieve it."""
+        """The change that would relieve it."""
 
 
 def waits_for(share: float | None, working: float) -> tuple[float, str]:

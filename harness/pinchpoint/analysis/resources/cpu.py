@@ -64,7 +64,7 @@ HALF = 0.5
 
 
 class Cpu(ResourceKind[CpuMeasures]):
-    """What all three have in common."""
+    """The rules that cores, threads and CPU limits share."""
 
     kind: Kind = "cpu"
     limit_modes: Mapping[Kind, LimitMode] = {"cpu": "use"}
@@ -196,7 +196,7 @@ class Cores(Cpu):
         return f"the CPU of {listed(resource.hosts)} ({units.NOT_MEASURED})"
 
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
-        """That other processes fill the cores of its machine."""
+        """A sentence if other processes saturate the CPU of its machine."""
         if resource.machine != first.resource.machine:
             return
         result = measure_cpu(resource, context.rows)
@@ -208,7 +208,7 @@ class Cores(Cpu):
     def confidence_limits(
         self, suspicion: Suspicion, measures: CpuMeasures, context: Context
     ) -> Iterator[str]:
-        """That it is not known who uses them, or that the load generator uses too much of them."""
+        """Sentences if the users of the CPU are unknown, or if the load generator uses too much of it."""
         tiers, own = suspicion.resource.tiers, measures.uses.get(GENERATOR, 0.0)
         if len(tiers) > 1 and not set(measures.uses) & set(tiers):
             yield "which tier uses the shared cores was not measured"
@@ -305,7 +305,7 @@ class CpuLimit(Cpu):
 
     @property
     def reported(self) -> str:
-        """As the CPU that it is of."""
+        """The name of the CPU to which it belongs."""
         return "cpu"
 
     def own_use(self, resource: Resource, rows: Rows) -> float | None:
@@ -416,7 +416,7 @@ class Thread(Cpu):
         return at_least(measures.witness, THREAD_BUSY)
 
     def witnesses(self, suspicion: Suspicion, measures: CpuMeasures) -> Iterator[Fact]:
-        """What its server says."""
+        """Evidence that the tier's server reports."""
         return self._as_reported(measures, suspicion.resource)
 
     def name(self, resource: Resource, measures: CpuMeasures) -> str:

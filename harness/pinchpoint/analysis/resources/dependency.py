@@ -1,4 +1,4 @@
-"""What users wait for outside of what is watched: a slow repository, a long way to a server (`external`).
+"""Waits of users outside of the measured farm: a slow repository, a slow network path (`external`).
 
 A station where a *limited* pool of users waits is a dependency as far as its tier does not work for
 them: what it works on is its own resources' matter (docs/rules.md).
@@ -55,7 +55,7 @@ LOCKS = ("sql",)
 
 
 class Dependency(Shared):
-    """What the users of one scenario wait for on the way to one of its stations."""
+    """The wait of a scenario's users on the way to one of its stations."""
 
     type = "dependency"
     kind = "external"
@@ -142,7 +142,7 @@ class Dependency(Shared):
     def waited_share(
         self, suspicion: Suspicion, measures: ShareMeasures, working: float
     ) -> tuple[float, str]:
-        """Of all their time, thinking included."""
+        """The share of the users' time, think time included, and that figure in words."""
         if measures.used is None:
             return super().waited_share(suspicion, measures, working)
         return measures.used, f"its users wait for it {units.percent(measures.used)} of their time"
@@ -203,7 +203,7 @@ class Dependency(Shared):
 
 
 def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> NoSingleCause | None:
-    """What of these tiers, or behind them, was not measured: what waits there may be its victim.
+    """The deeper tiers that were not measured: a wait for these tiers may come from them.
 
     It is named only where everything deeper has room (docs/rules.md), which then is not known.
     """
@@ -215,7 +215,7 @@ def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> NoSingleCause | Non
 
 
 def _waits_for_io(context: Context, host: str) -> Iterator[str]:
-    """That work waits for I/O there, or a disk is busy where that was not measured; that neither was."""
+    """Sentences if work waits for I/O on the host, if a disk is busy, or if neither was measured."""
     inputs = context.inputs
     machines = [one.machine for one in inputs.hosts if one.name == host]
     everyone = [host, *(one.name for machine in machines for one in inputs.on_machine(machine))]
@@ -260,7 +260,7 @@ def _behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unasked_behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of them whose sessions were not measured."""
+    """The tiers whose sessions were not measured."""
     return tuple(one for one in _behind(inputs, tiers) if not np.isfinite(at_work(inputs, one)).any())
 
 

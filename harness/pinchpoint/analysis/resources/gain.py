@@ -1,4 +1,4 @@
-"""What a change of a resource brings, and how advice is put."""
+"""The gain from a change of a resource, and the sentence of advice."""
 
 from __future__ import annotations
 

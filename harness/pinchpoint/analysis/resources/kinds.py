@@ -55,7 +55,7 @@ def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, .
 
 
 def kind_of(suspicion: Suspicion) -> ResourceKind[Any]:
-    """What the kind of a suspect answers."""
+    """The kind of a suspected resource."""
     return KINDS[suspicion.resource.type]
 
 

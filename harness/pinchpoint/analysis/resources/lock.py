@@ -56,7 +56,7 @@ class Lock(Shared):
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
-        """Those of every database that was asked about them."""
+        """The lock of every database that reported its lock waits."""
         for host in inputs.hosts:
             waiters = inputs.samples.steps(host.name, "db.lock_waiters")
             waiters = np.where(np.isfinite(active_sessions(inputs, host.name)), waiters, np.nan)
@@ -73,7 +73,7 @@ class Lock(Shared):
     def held(
         self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
     ) -> ChangeableLimit | None:
-        """Of the operations in flight there those that wait for a lock."""
+        """The share of the operations in flight that wait for a lock."""
         tier = resource.tiers[0]
         share = min(1.0, measures.witness or 0.0)
         waiting = {flow.load.scenario: share * flow.going_on(tier) for flow in flows}
@@ -94,7 +94,7 @@ class Lock(Shared):
     def confidence_limits(
         self, suspicion: Suspicion, measures: ShareMeasures, context: Context
     ) -> Iterator[str]:
-        """That its holders wait for a disk."""
+        """A sentence if the holders of the lock wait for a disk."""
         if at_least(measures.own, WAIT_SHARE):
             share = units.percent(measures.own)
             yield (
@@ -102,7 +102,7 @@ class Lock(Shared):
             )
 
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
-        """That operations wait for it, where no one knows which work keeps its machine's cores busy."""
+        """A sentence if operations wait for the lock while unknown work keeps the CPU of its host busy."""
         here = resource.machine == first.resource.machine and not_shared_out(first.resource)
         if not here or self.clearly_unsuspected(resource, context.rows, context.flows):
             return

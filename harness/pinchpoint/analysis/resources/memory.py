@@ -45,7 +45,7 @@ class Memory(Shared):
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
-        """That of every tier that has a cap of its own, and of every machine, once."""
+        """The memory of every tier with a limit of its own, and of every machine, once."""
         machines: set[str] = set()
         for host in inputs.hosts:
             instance = f"tier:{host.tier}"
@@ -64,7 +64,7 @@ class Memory(Shared):
                 yield _memory(inputs, everyone, "", whole, _again(paging, _read(disks, host)))
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """What is read again, how much is left, how often processes wait."""
+        """Reads of evicted data, available memory, and the time in which processes waited."""
         again = "mem.refaulted_bytes_per_s" if resource.instance else "mem.paged_in_bytes_per_s"
         waited = "processes waited for memory {} of the time"
         return (

@@ -88,7 +88,7 @@ class Network(Shared):
     def held(
         self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
     ) -> ChangeableLimit | None:
-        """Of the operations at its tiers those on which none works: all, where that was not measured."""
+        """Operations at its tiers that no session works on; all of them if sessions were not measured."""
         speed = mean_of(resource, "speed", rows)
         if not resource.tiers or speed is None:
             return None
@@ -118,11 +118,11 @@ class Network(Shared):
         return mean_of(resource, "used", rows)
 
     def measure(self, resource: Resource, rows: Rows) -> ShareMeasures:
-        """What it carries, and who sees that."""
+        """The utilisation of the interface, and the share of time without work behind it."""
         return ShareMeasures(mean_of(resource, "used", rows), mean_of(resource, "witness", rows))
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """What it carries, and how little of the time that operations take those behind it see."""
+        """The utilisation of the interface, and the share of the operations' time without work behind it."""
         [fuller] = resource.views
         unseen = "its tiers do not work on {} of the operations in flight"
         return (

@@ -50,7 +50,7 @@ class Pool(Shared):
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
-        """Of every server that was asked, or that refused an operation.
+        """The pool of every server that reported its connections, or that refused an operation.
 
         Of threads and tickets ``used`` is the share in use; ``witness``, of the operations in flight, those
         that wait for one; ``own``, of those that have one, the share that waits deeper: then the pool is full
@@ -133,7 +133,7 @@ class Pool(Shared):
         )
 
     def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
-        """Of connections all are used, where the server was asked, and an operation was refused one."""
+        """Whether all connections were in use, if that was measured, and an operation was refused one."""
         if resource.views:
             return True
         full = measures.used is None or measures.used >= CONNECTIONS.value

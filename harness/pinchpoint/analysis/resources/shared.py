@@ -1,4 +1,4 @@
-"""What the resources that are neither CPU nor disk have in common: each is judged by a table of figures."""
+"""The rules of resources other than CPU and disk: each is judged by a table of figures."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Shared(ResourceKind[ShareMeasures]):
         return "no scenario waited there for long"
 
     def relief(self, resource: Resource) -> str:
-        """What would relieve it."""
+        """The change that would relieve it."""
         return self.relieved.format(instance=resource.instance)
 
     def judge(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
@@ -122,7 +122,7 @@ class Shared(ResourceKind[ShareMeasures]):
         return _facts(self.figures(suspicion.resource), suspicion.resource, measures)
 
     def witnesses(self, suspicion: Suspicion, measures: ShareMeasures) -> Iterator[Fact]:
-        """What another source says of it."""
+        """The evidence from a second source."""
         others = (each for each in self.figures(suspicion.resource)[1:] if each.evidence != "context")
         return _facts(others, suspicion.resource, measures)
 

@@ -93,7 +93,7 @@ PROGRAMS: Mapping[str, _Program] = {
 
 @dataclass(slots=True)
 class DiscoveredHost:
-    """What one host said.
+    """The facts that one host reported.
 
     Attributes:
         programs: the servers that run there, of ``PROGRAMS``, in its order.
@@ -129,7 +129,7 @@ class DiscoveredHost:
 
     @property
     def name(self) -> str:
-        """What it is called in farm.yaml: the first part of its name, or its address."""
+        """The host's name in farm.yaml: the first part of its name, or its address."""
         short = self.host if re.fullmatch(r"[\d.:]+", self.host) else self.host.partition(".")[0]
         return re.sub(r"[^A-Za-z0-9_-]", "-", short)
 
@@ -239,7 +239,7 @@ def endpoints(farm: str) -> list[str]:
 
 
 def _discover_host(kind: str, options: dict[str, Any]) -> DiscoveredHost | str:
-    """What a host says, or why it says nothing."""
+    """The facts that a host reports, or why it reports none."""
     try:
         if kind == "windows":
             return _windows(options)

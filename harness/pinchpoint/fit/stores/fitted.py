@@ -62,7 +62,7 @@ class Part:
 
 @dataclass(slots=True)
 class FittedRecords:
-    """What nosql-burst is to do.
+    """The operations of nosql-burst and their weights.
 
     Attributes:
         store: the store it was fitted to.
@@ -303,7 +303,7 @@ def _keys(made: FittedRecords, *, reads: bool) -> tuple[int, str] | None:
 
 
 def _sum(stretches: Sequence[StoreActivity], name: str) -> float | None:
-    """What all stretches come to; None if one of them does not report it."""
+    """The total over all stretches; None if one of them does not report it."""
     values: list[float | None] = [getattr(stretch, name) for stretch in stretches]
     collected = [value for value in values if value is not None]
     return sum(collected) if collected and len(collected) == len(values) else None

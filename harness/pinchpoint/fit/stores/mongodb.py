@@ -30,9 +30,9 @@ _ALWAYS = (
     "report: keys, ttl and mongodb.write_concern are the defaults"
 )
 _FRAME = 16 + 4 + 1
-"""Of a message: its header, its flags, the kind of its one section (OP_MSG)."""
+"""Bytes of a message's header, its flags and the kind of its one section (OP_MSG)."""
 _DOCUMENTS = 1 + 4
-"""Of a section of documents, beside its name: its kind and its length."""
+"""Bytes of a section of documents besides its name: its kind and its length."""
 
 Status = Mapping[str, Any]
 
@@ -141,7 +141,7 @@ def _overheads() -> tuple[int, int, int]:
 
 
 def _lacking(steps: Sequence[CounterStep[StatusReading]]) -> Iterator[str]:
-    """What nosql-burst cannot reproduce."""
+    """Activity that nosql-burst cannot reproduce."""
     reads, returned = counters.total(steps, _READS), counters.total(steps, _RETURNED)
     deletes, expired = counters.total(steps, _DELETES), counters.total(steps, _EXPIRED)
     total = reads + deletes + counters.total(steps, _INSERTS) + counters.total(steps, _UPDATES)

@@ -10,7 +10,7 @@ from pinchpoint.fit.figures import ProductionFigure
 
 @dataclass(frozen=True, slots=True)
 class StoreActivity:
-    """What a store did between two readings; None is not reported.
+    """The activity of a store between two readings; None is not reported.
 
     Attributes:
         began_s, ended_s: when they were taken, UTC seconds.

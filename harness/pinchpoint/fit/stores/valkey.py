@@ -54,13 +54,13 @@ def calls_of(calls: Mapping[str, float], names: frozenset[str]) -> float:
 EXPORT = "valkey-cli INFO all > before.txt"
 _BEGINS = "# Server"
 _SETTING = re.compile(r"[a-z][a-z0-9-]*")
-"""What ``CONFIG GET`` prints: name and value, each on a line of its own."""
+"""The output of ``CONFIG GET``: name and value, each on a line of its own."""
 _KNOWN = re.compile(r"^(?:(?:redis|valkey)_version|cmdstat_\S+):", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What one command came to since the server's start.
+    """The calls of one command since the server's start.
 
     Attributes:
         calls: how often it was executed.
@@ -348,7 +348,7 @@ def _inserts(step: CounterStep[Info], writes: float, removals: float) -> float |
 
 
 def _log_bytes(step: CounterStep[Info]) -> float | None:
-    """What the append-only file grew; None without one, or where it was rewritten meanwhile."""
+    """The growth of the append-only file; None without one, or if it was rewritten meanwhile."""
     before, after = step.before, step.after
     if before.fields.get("aof_base_size") != after.fields.get("aof_base_size"):
         return None
@@ -404,7 +404,7 @@ def _sizes(
 
 
 def _sent_for_a_read(steps: Sequence[CounterStep[Info]], writes: float) -> float | None:
-    """What was sent for a read that found something, beside the answers to writes and to ``INFO`` itself."""
+    """Bytes sent for a read that found a record, without the answers to writes and to ``INFO``."""
     sent = counters.total(steps, "total_net_output_bytes")
     hits, misses = (counters.total(steps, name) for name in ("keyspace_hits", "keyspace_misses"))
     answers = sum(step.before.answer_bytes for step in steps)
@@ -487,7 +487,7 @@ def _notes(last: Info, calls: Counter[str]) -> Iterator[str]:
 
 
 def _lacking(steps: Sequence[CounterStep[Info]], calls: Counter[str]) -> Iterator[str]:
-    """What nosql-burst cannot reproduce."""
+    """Activity that nosql-burst cannot reproduce."""
     writes, removals, reads = (calls_of(calls, names) for names in (WRITES, REMOVALS, READS))
     length_s = sum(step.length_s for step in steps)
     others = {

@@ -27,7 +27,7 @@ def is_store(source: str) -> bool:
 
 
 def watched(url: str, over_s: float, say: Callable[[str], None]) -> ProductionStore:
-    """What a store does in ``over_s`` seconds; reads its statistics only.
+    """The activity of a store over ``over_s`` seconds; reads its statistics only.
 
     Raises:
         FarmUnavailable: it cannot be reached, or refuses the user.

@@ -18,7 +18,7 @@ _SHARE = "docs"
 _PLACES = ("private dir", "lock directory", "state directory", "cache directory", "pid directory")
 _PASSWORD_S = 20.0
 _LONGEST_BYTES = 85
-"""Of the folder of Samba's sockets: an address has 107 bytes (unix(7)), ``/msg.sock/PID`` included."""
+"""The longest path of the folder of Samba's sockets: unix(7) allows 107 bytes, ``/msg.sock/PID`` included."""
 
 
 def _program(name: str) -> str | None:

@@ -11,7 +11,7 @@ _HEADER = struct.Struct(">BBhBi")  # version, flags, stream, opcode, length of t
 _HEADER_BYTES = _HEADER.size
 _SHORT = struct.Struct(">H")
 _LARGEST_BYTES = 2**24
-"""Of one answer: more than was ever requested here, and it is copied with each piece that comes."""
+"""The largest accepted answer; it is copied with each piece that arrives."""
 DAMAGED = "the server's answer is damaged"
 
 

@@ -16,7 +16,7 @@ from . import MORE, More
 _ENCODED = re.compile(rb"\r\ncontent-encoding:", re.IGNORECASE).search
 _HEAD_END = b"\r\n\r\n"
 _LARGEST_HEAD_BYTES = 2**18
-"""Of a head, interim answers before it included: what comes behind that is no head any more."""
+"""The largest accepted head, interim answers included."""
 
 Kind = Literal["unreachable", "timeout", "tls", "connection_lost", "bad_answer", "too_large"]
 

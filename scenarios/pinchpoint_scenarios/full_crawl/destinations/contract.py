@@ -58,7 +58,7 @@ class Destination(Protocol):
         ...
 
     def requests(self) -> Iterable[Request]:
-        """Those of this process that carried documents of several sessions, each returned once.
+        """Requests of this process that carried documents of several sessions, each returned once.
 
         None if each session asks for itself: then the time of ``add`` is the request's.
         """

@@ -24,7 +24,7 @@ class NoIndex:
         return self
 
     def check(self) -> Mapping[str, Any]:
-        """That nothing is indexed."""
+        """Check the destination, which indexes nothing."""
         return {"kind": "none"}
 
     def reset(self) -> None:

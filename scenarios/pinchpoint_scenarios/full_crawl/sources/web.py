@@ -422,7 +422,7 @@ _REFRESH = re.compile(r"[\d.\s]*[;,]\s*(?:url\s*=)?\s*[\"']?([^\"']+)", re.IGNOR
 _ADDRESSED = re.compile(r"\s*([\w.*/-]+)\s*:\s*(.*)")  # X-Robots-Tag: otherbot: noindex
 _WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _MOST_LINKS = 10_000
-"""Of one page; what comes behind them is a listing that has no end."""
+"""The most links taken from one page; a page with more is a listing without an end."""
 _READ_BYTES = 2 * 2**20
 """This much of a page is read for links: 64 MiB of tags would stop the generator's load for 20 s."""
 

@@ -111,7 +111,10 @@ def _line(fields: Sequence[str], file: ResultFile, at: int) -> None:
 
 
 def figure(name: str, value: float, longest: str) -> CellFigures:
-    """Of a large file KiB per second (seeks: per second), of small ones files per second."""
+    """A figure in base units.
+
+    Large files are given in KiB per second (seeks: per second), small ones in files per second.
+    """
     rate, longest_s = value * 1024, _seconds(longest)
     if name == "block write":
         return CellFigures(None, read_bytes_per_s=0.0, write_bytes_per_s=rate, max_s=longest_s)

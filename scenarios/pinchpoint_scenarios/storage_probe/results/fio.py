@@ -155,7 +155,7 @@ def _way(job: Mapping[str, Any], way: str, name: str) -> dict[str, Any]:
 
 
 def _figures(given: object, name: str) -> dict[float, float]:
-    """Of ``{"99.0": 1234}``. Raises ForeignFileError."""
+    """Percentiles from ``{"99.0": 1234}``. Raises ForeignFileError."""
     if not given:
         return {}
     if not isinstance(given, dict):

@@ -129,7 +129,7 @@ def whole(text: object, what: str, line: int | None = None) -> int:
 
 
 def queue_depth(outstanding: int, line: int | None = None) -> int | None:
-    """Of all threads together; None of 0, which is not reported. Raises ``ForeignFileError``."""
+    """The queue depth over all threads; None for 0, which is not reported. Raises ``ForeignFileError``."""
     if outstanding >= _MOST_OUTSTANDING:
         raise ForeignFileError(
             f"found {outstanding:,} outstanding I/Os; allowed: below {_MOST_OUTSTANDING:,}. The file is "

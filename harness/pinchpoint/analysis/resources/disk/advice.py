@@ -1,4 +1,4 @@
-"""What to do about a disk, by the way in which it limits (docs/rules.md): never the same for all of them."""
+"""Advice about a disk, by the kind of its limit (docs/rules.md)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LimitedDisk:
 
 
 def about_disk(basis: AdviceInputs, measures: DiskMeasures) -> Iterator[Advice]:
-    """What to do about the disk that limits."""
+    """Advice about the disk that is the bottleneck."""
     first = basis.first
     held = _held(first.resource, measures)
     if first.resource.whole is not None:
@@ -71,7 +71,7 @@ def about_disk(basis: AdviceInputs, measures: DiskMeasures) -> Iterator[Advice]:
 
 
 def measure_it(kind: Kind, target: str, role: str) -> Advice:
-    """What a disk can do is not known: the probe that measures it."""
+    """The probe that measures the limits of a disk, where they are not known."""
     suite = "database" if role in (*COMMIT_ROLES, "data", "tempdb") else "iometer"
     what = (
         f"Declare the limits of {target} in {FARM} (profile or limits), or measure them: "
@@ -133,7 +133,7 @@ def _put_on(basis: AdviceInputs, held: LimitedDisk, entry: Profile, count: int) 
 
 
 def _as_type(basis: AdviceInputs, entry: Profile, count: int = 1) -> Gain | None:
-    """What a disk of that type, or that number of them striped, gains by the model."""
+    """The predicted gain from a disk of that type, or from several of them striped."""
     striped = [f"{basis.disk_target}.stripes={count}"] if count > 1 else []
     return basis.by(f"{basis.disk_target}={entry.name}", *striped)
 

@@ -181,7 +181,7 @@ def _moved(shift: DiskShift) -> float:
 
 
 def judge_disk(resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
-    """What speaks against a disk; None if nothing does."""
+    """The evidence against a disk; None if there is none."""
     state = disk_state(resource, measures, flows)
     evidence = disk_evidence(measures, state)
     if not evidence:

@@ -40,7 +40,7 @@ def with_credits(resource: Resource) -> Resource:
 
 
 def credit_words(resources: Iterable[Resource], rows: Rows) -> Iterator[str]:
-    """What does more than its type does for good, how long that may last, and what it does then."""
+    """Sentences about disks above their base rate: how long their credits last, and the rate after that."""
     for one in resources:
         entry = _profile(one)
         if one.baseline is None or entry is None or entry.burst is None:

@@ -113,7 +113,7 @@ def _usual_mix(reads: Floats, writes: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _mean(rate: Floats) -> float | None:
-    """Of a level; None if too few seconds are left to be one."""
+    """The mean of a level; None if too few seconds remain."""
     return float(rate.mean()) if len(rate) >= BATCH else None
 
 

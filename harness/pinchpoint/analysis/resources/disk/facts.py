@@ -1,4 +1,4 @@
-"""What was measured about a suspect, as sentences with their number, metric and threshold."""
+"""Facts about a suspected disk, as sentences with their number, metric and threshold."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ SHARE_WORDS = {
 """A store's metric -> what its share is of."""
 AS_COUNTED = ", as counted by the database: the disk itself was not measured"
 OF_DATA = ("disk.writes_per_s", "disk.write_latency_s")
-"""What is recorded of data I/O alone, where it can be separated from flushes (docs/metrics.md)."""
+"""Metrics of data I/O alone, where it can be separated from flushes (docs/metrics.md)."""
 SPREADS = (REGULATOR_FLAT, BY_SIZE, DISK_SHIFT)
 """Rules about how a rate moves: no threshold for the rate they are about."""
 
 
 def standing(resource: Resource, measures: DiskMeasures) -> Fact:
-    """What a disk did, for one that nothing was concluded about."""
+    """The rate and latency of a disk that is not suspected."""
     way = "read" if at_least(measures.reads_ratio, MOSTLY_READS) else "write"
     each_s = measures.read_s if way == "read" else write_and_flush_s(resource, measures)
     took = f"how long a {way} took was {units.NOT_MEASURED}"
@@ -94,7 +94,7 @@ def _fact(
 
 
 def disk_facts(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
-    """What shows how a disk limits, the strongest first."""
+    """Facts that show how a disk limits, the strongest first."""
     resource, state = suspicion.resource, suspicion.disk
     assert state is not None  # noqa: S101 -- a disk's suspicion always carries its answers
     rate = rate_metric(measures)
@@ -249,7 +249,7 @@ def disk_witnesses(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fac
 
 
 def _reported(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
-    """What a store says itself, each figure by the first series it is read from."""
+    """Facts that a NoSQL store reports, each from the first of its series."""
     kind = "E4" if suspicion.disk is not None and suspicion.disk.waited_for else "context"
     backed_up = "E4" if at_least(measures.backlog, BACKLOG) else "context"
     left = {"share": measures.log_waits, "count": measures.sessions, "backlog": measures.backlog}
@@ -286,7 +286,7 @@ def held_words(resource: Resource, measures: DiskMeasures) -> str:
 
 
 def share_words(measures: DiskMeasures, limit: str) -> str:
-    """What was done of a declared limit: ``I/O limited to 499/s, 99.8 % of the declared limit``."""
+    """The share of a declared limit in words: ``I/O limited to 499/s, 99.8 % of the declared limit``."""
     held = at_most(measures.spread, FLAT) or measures.responses[measures.binding].any_size
     return f"{_held_at(measures, measures.mean, held=held)}, {units.percent(measures.utilisation)} of {limit}"
 

@@ -129,7 +129,7 @@ class Disk(ResourceKind[DiskMeasures]):
         )
 
     def facts(self, suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
-        """What shows that it limits, and who waits for it."""
+        """Facts that show that the disk limits, and which operations wait for it."""
         return disk_facts(suspicion, measures)
 
     def witnesses(self, suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
@@ -156,7 +156,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return min(measures.pressure or 0.0, 1.0 if measures.busy is None else measures.busy)
 
     def left(self, suspicion: Suspicion, measures: DiskMeasures) -> float | None:
-        """What is left of the mean of before and after its credits ran out."""
+        """The rate after its credits ran out, as a share of the rate before."""
         shift = suspicion.resource.shift
         if suspicion.kind != "disk_burst_exhausted" or shift is None or not fell(shift):
             return None
@@ -181,11 +181,11 @@ class Disk(ResourceKind[DiskMeasures]):
     def confidence_limits(
         self, suspicion: Suspicion, measures: DiskMeasures, context: Context
     ) -> Iterator[str]:
-        """What else would look the same."""
+        """Other causes that would give the same figures."""
         return _doubts(suspicion, measures, context.rows, context.flows)
 
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
-        """That it may share a limit with another disk."""
+        """A sentence if the disk may share a limit with another disk."""
         if first.resource.type == self.type:
             yield from _shared_limit(first.resource, resource, context.rows)
 
@@ -209,7 +209,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return f"{whose} is at {units.percent(used)} of its declared limit"
 
     def experiment(self, suspicion: Suspicion, rows: Rows) -> str:
-        """What would show how it limits."""
+        """The experiment that would show how it limits."""
         return kind_unknown(suspicion.resource, rows).experiment if suspicion.kind == "disk" else ""
 
     def room_unknown(self, resource: Resource, rows: Rows, times: float) -> str:
@@ -223,7 +223,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return f"the {resource.role} disk of {resource.roles[0].host} ({why})"
 
     def caveats(self, resource: Resource, rows: Rows) -> Iterator[str]:
-        """That it did more than was declared of its machine, or is slower than it was probed."""
+        """Sentences if the disk exceeds the machine's declared limit, or is slower than its probe."""
         if resource.whole is not None:
             yield from _more_than_declared(resource, self.measure(resource, rows))
         elif resource.roles and resource.roles[0].curve:
@@ -234,7 +234,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return standing(resource, measures)
 
     def owner(self, resource: Resource, measures: DiskMeasures) -> tuple[str | None, str | None]:
-        """Those of its first role."""
+        """The tier and host of the disk's first role."""
         if resource.roles:
             return resource.roles[0].tier, resource.roles[0].host
         return super().owner(resource, measures)
@@ -247,7 +247,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return f"the {resource.role} disk of the {tier} tier ({host}, {resource.instance})"
 
     def short_name(self, resource: Resource, measures: DiskMeasures) -> str:
-        """Of all disks of a machine, the machine."""
+        """The name of the disk; the machine's name for all disks of a machine together."""
         if resource.whole is None:
             return super().short_name(resource, measures)
         limits = resource.limits
@@ -255,13 +255,13 @@ class Disk(ResourceKind[DiskMeasures]):
         return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
 
     def placed_of(self, one: Bottleneck | Next) -> str:
-        """Of all disks of a machine, the machine."""
+        """The place of the disk; the machine's place for all disks of a machine together."""
         if one.role is None:
             return f"all disks of {one.host} together ({one.instance})"
         return super().placed_of(one)
 
     def proof(self, suspicion: Suspicion, measures: DiskMeasures) -> str:
-        """What shows how it limits."""
+        """The fact that shows how it limits."""
         whole = suspicion.resource.whole is not None
         others = [] if whole else [f"{role.tier} {role.role}" for role in suspicion.resource.roles[1:]]
         also = f" (the device also serves {listed(others)})" if others else ""
@@ -310,7 +310,7 @@ def _read_by_others(measures: DiskMeasures) -> bool:
 
 
 def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]:
-    """That two disks are together as flat as only a regulator makes them, and neither alone.
+    """A sentence if only the sum of two disks is as constant as a cap makes it.
 
     A load that comes evenly may be spread over them by chance, and is together as even as it came.
     """
@@ -329,7 +329,7 @@ def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]
 
 
 def _more_than_declared(resource: Resource, measures: DiskMeasures) -> Iterator[str]:
-    """That a machine's disks do more together than the machine that farm.yaml names can."""
+    """A sentence if the disks of a machine exceed the limit of the machine that farm.yaml declares."""
     if resource.limits is None or not exceeds(measures.utilisation):
         return
     done = limits_words(measures.io, measures.bytes)
@@ -341,7 +341,7 @@ def _more_than_declared(resource: Resource, measures: DiskMeasures) -> Iterator[
 
 
 def _slower_than_probed(resource: Resource, measures: DiskMeasures) -> Iterator[str]:
-    """That it takes far longer than with as much outstanding when a probe had it for itself."""
+    """A sentence if an I/O takes far longer than in a probe of the same disk at the same queue depth."""
     if not measures.io or measures.outstanding is None:
         return
     each_s = measures.outstanding / measures.io
@@ -391,7 +391,7 @@ def _unwaited(first: Suspicion, measures: DiskMeasures) -> str:
 
 
 def _ambiguous(first: Suspicion, measures: DiskMeasures) -> Iterator[str]:
-    """What else would make a disk's I/O look as it does: the disk is known, how it limits is not."""
+    """Other causes that would give a known disk the same I/O: how it limits is then not known."""
     io = measures.responses["io"]
     if first.kind in {"disk_latency", "disk_concurrency", "disk_device"} and io.slope is None:
         yield "the queue depth did not change, so a cap of the disk cannot be excluded"

@@ -27,7 +27,7 @@ ALL_FILES = "innodb"
 """All files of a server that does not separate them (MariaDB without its performance schema)."""
 
 TIMES = ("read", "write", "extend", "fsync")
-"""What a database is timed in; sums of these times are how many of its processes were in such a call."""
+"""Timed calls of a database; the sum of a call's times per second is the number of processes in it."""
 
 
 def files_of(inputs: Inputs, role: DiskRole) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def reported_by(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Ke
 
 
 def database_row(inputs: Inputs, role: DiskRole) -> dict[str, float | None] | None:
-    """What the verdict's table has of such a disk; None if its database counted nothing."""
+    """The row of such a disk in the verdict's table; None if its database counted nothing."""
     files = files_of(inputs, role)
     if not files:
         return None

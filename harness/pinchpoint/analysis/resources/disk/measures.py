@@ -237,7 +237,7 @@ def slowness(resource: Resource) -> Threshold:
 
 
 def write_and_flush_s(resource: Resource, measures: DiskMeasures) -> float | None:
-    """What one durable write costs on this device.
+    """The time of one durable write on this device.
 
     Where writes are known to be data I/O a flush comes on top. Where they may contain the flushes
     (docs/metrics.md) the longer of the two is taken: it can be too low, never too high.

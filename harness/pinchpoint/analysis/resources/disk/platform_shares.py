@@ -1,4 +1,4 @@
-"""What a cloud platform recorded of a disk, or a machine's disks: shares of its limits, burst credits."""
+"""Shares of limits and burst credits of a disk, or a machine's disks, as a cloud platform recorded them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SUFFIXES = {
 def share_columns(
     samples: Samples, hosts: Sequence[str], families: Iterable[str], instances: Iterable[str]
 ) -> dict[str, Floats]:
-    """What was recorded of each rate: ``used_io`` (share), ``over_io`` (1: asked for more), ``credits_io``.
+    """Columns of each recorded rate: ``used_io`` (share), ``over_io`` (1: above the limit), ``credits_io``.
 
     ``credits_``: the share of the burst credits that is spent.
     """

@@ -218,7 +218,7 @@ def _response(
 
 
 def _while_busy(rate: Floats, busy: Floats, occupied: Rows) -> float:
-    """What was done in the time in which there was something to do.
+    """The rate over the time in which I/Os were outstanding.
 
     A few I/Os that end in the second after the last full one are many among few.
     """

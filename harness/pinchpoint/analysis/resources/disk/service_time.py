@@ -25,7 +25,7 @@ from pinchpoint.analysis.thresholds import (
 from pinchpoint.data.series import Floats
 
 ENDS = (0.05, 0.95)
-"""What is small and what is large among the sizes: few I/Os of another kind are neither."""
+"""The percentiles that count as small and large sizes of I/Os."""
 SEVERAL = 4
 """I/Os that a stretch of time has at least, except the last one before the disk idled."""
 CHANCE = 1.645

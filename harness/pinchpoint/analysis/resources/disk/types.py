@@ -41,7 +41,7 @@ def known(name: str | None) -> Profile | None:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a disk, or all of a machine's, has to do now.
+    """The present load of a disk, or of all disks of a machine.
 
     Attributes:
         io: I/Os per second.
@@ -52,7 +52,7 @@ class Rates:
     bytes_per_s: float
 
     def room(self, entry: Profile, count: int = 1, *, cached: bool = False) -> float | None:
-        """What ``count`` disks of that type can do ÷ what is done; None if it has no such cap.
+        """The capacity of ``count`` disks of that type ÷ the present load; None if the type has no such cap.
 
         An I/O counts once per ``io_unit_bytes`` begun.
         """

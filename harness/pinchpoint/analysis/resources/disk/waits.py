@@ -50,7 +50,7 @@ def reads_are_waited_for(disk: Resource, measures: DiskMeasures, flows: tuple[Fl
 
 
 def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> float:
-    """What ``waited`` says at most over those rows, whatever the disk's own figures are; 0 for its None.
+    """The highest result of ``waited`` over those rows; 0 where that is None.
 
     It takes two columns at most, and none where those who press the farm are hardly ever at the disk's tier.
     """

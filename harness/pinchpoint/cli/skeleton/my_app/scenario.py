@@ -49,7 +49,7 @@ class MyApp:
         return {"web": {"server": server, "version": f"HTTP {status}"}}
 
     def intent(self) -> Intent:
-        """What ``run --dry-run`` prints."""
+        """The changes that ``run --dry-run`` prints."""
         sent = Sent("get", f"GET {self.path}", share=1.0, rows=None, size_bytes=None)
         return Intent((Target(f"endpoint web ({self.url})", self.path, "read"),), (), (sent,), "nothing")
 
