@@ -398,10 +398,10 @@ def _runs_of(groups: Sequence[Sequence[Path]]) -> list[list[Path]]:
 
 def _read_all(runs: Sequence[Sequence[Path]], *, timelines: bool) -> list[tuple[ComparedRun, ...]]:
     # Only where runs cannot be held against each other does chance within them stand in.
-    alone = min(map(len, runs)) < 2
+    within_runs = min(map(len, runs)) < 2
     shown = {paths[0].resolve() for paths in runs} if timelines else set()
     read = {
-        path.resolve(): _read(path, alone=alone, shown=path.resolve() in shown)
+        path.resolve(): _read(path, courses_too=within_runs, timeline_too=path.resolve() in shown)
         for paths in runs
         for path in paths
     }
@@ -415,7 +415,7 @@ def read_again(base: Side, again: Sequence[Path]) -> Sides:
         InputError: as ``read_sides``; or the runs are of another farm, or are the base's own.
     """
     result = sorted({path.resolve(): path for given in again for path in _finished_runs(given)}.values())
-    runs = [_read(path, alone=False, shown=False) for path in result]
+    runs = [_read(path, courses_too=False, timeline_too=False) for path in result]
     mine = {Path(run.directory).resolve() for run in base.runs}
     own = [run.directory for run in runs if Path(run.directory).resolve() in mine]
     if own:
@@ -476,7 +476,7 @@ def _unfinished(run: Path, state: str) -> str:
     )
 
 
-def _read(directory: Path, *, alone: bool, shown: bool) -> ComparedRun:
+def _read(directory: Path, *, courses_too: bool, timeline_too: bool) -> ComparedRun:
     stored = open_run(directory)
     verdict = analyse(stored).to_json()
     inputs = read_inputs(without_proof(stored))
@@ -485,8 +485,8 @@ def _read(directory: Path, *, alone: bool, shown: bool) -> ComparedRun:
         str(directory),
         stored.manifest,
         verdict,
-        {**courses_of(stored, inputs, verdict), **courses(efforts)} if alone else {},
-        timeline_of(stored) if shown else None,
+        {**courses_of(stored, inputs, verdict), **courses(efforts)} if courses_too else {},
+        timeline_of(stored) if timeline_too else None,
         efforts,
         dict(_settled(inputs, verdict)),
     )

@@ -38,7 +38,7 @@ class TimeAxis:
         phases: in order; the phase an interrupted run was in ends where the data end.
         bucket_s: whole seconds that one point of the timeline covers.
         step_s: whole seconds that a row of the operations covers.
-        alone: whether nothing was loaded: other tools' samples alone, whose recording began at ``start_s``.
+        samples_only: whether nothing was loaded: other tools' samples, whose recording began at ``start_s``.
         offset_s: how far the shown time of day is ahead of UTC: that of an imported file's own zone.
         relative: whether times count from the begin of the measure phase, as in a comparison.
     """
@@ -48,7 +48,7 @@ class TimeAxis:
     phases: tuple[Phase, ...]
     bucket_s: int
     step_s: int = 1
-    alone: bool = False
+    samples_only: bool = False
     offset_s: int = 0
     relative: bool = False
 
@@ -92,7 +92,7 @@ def shown_offset_s(manifest: Mapping[str, Any]) -> int:
     return offsets.pop() if len(offsets) == 1 and not manifest.get("plan") else 0
 
 
-def is_alone(run: StoredRun) -> bool:
+def has_samples_only(run: StoredRun) -> bool:
     """Whether a run is one of imported samples alone: nothing was planned or loaded."""
     return bool(run.manifest.get("imports")) and not run.manifest.get("plan")
 
@@ -124,7 +124,9 @@ def clock_of(run: StoredRun) -> TimeAxis:
     wanted_s = max(length_s / _POINTS, recorded_s, apart_s)
     bucket_s = next((step for step in _STEPS_S if step >= wanted_s), math.ceil(wanted_s))
     offset_s = shown_offset_s(run.manifest)
-    return TimeAxis(start_s, length_s, phases, bucket_s, math.ceil(recorded_s), is_alone(run), offset_s)
+    return TimeAxis(
+        start_s, length_s, phases, bucket_s, math.ceil(recorded_s), has_samples_only(run), offset_s
+    )
 
 
 def _phase(phase: Mapping[str, Any], start_s: float, end_s: float) -> Phase:

@@ -89,13 +89,15 @@ def panels(run: StoredRun, clock: TimeAxis) -> tuple[Panel, ...]:
         drawn["cpu"] = tuple(replace(series, style="solid") for series in drawn["cpu"])
     result = _all(run, clock, drawn)
     # Of what only a load has, samples alone lack nothing.
-    return tuple(each for each in result if each.series or not (clock.alone and each.name in _OF_A_LOAD))
+    return tuple(
+        each for each in result if each.series or not (clock.samples_only and each.name in _OF_A_LOAD)
+    )
 
 
 def _all(
     run: StoredRun, clock: TimeAxis, drawn: Mapping[str, tuple[TimelineSeries, ...]]
 ) -> tuple[Panel, ...]:
-    unseen = _NOT_IN_FILES if clock.alone else _NOT_DELIVERED
+    unseen = _NOT_IN_FILES if clock.samples_only else _NOT_DELIVERED
     return (
         Panel(
             "throughput",

@@ -122,7 +122,7 @@ def _of_run(report: Report) -> Brief:
     first = ("scenarios", "advice", "proof", "periods", "considered")
     sections = (Section("evidence", "Evidence", first[1:]), *SECTIONS)
     return Brief(
-        kind="Load test" if not report.clock.alone else "Recording",
+        kind="Load test" if not report.clock.samples_only else "Recording",
         title=header[0],
         at=manifest.get("started"),
         decision=decision,

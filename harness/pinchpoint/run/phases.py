@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Burst, Closed, Open, Plan, Ramp, Soak, Steps, ending_scenarios
 from pinchpoint.run.progress import ProgressDisplay
 from pinchpoint.run.prove import Prover
-from pinchpoint.run.recent_seconds import LATE_S, STRETCH_S, RecentSeconds, settled
+from pinchpoint.run.recent_seconds import LATE_S, RecentSeconds, Reported
 from pinchpoint.run.step_controller import StepController
 from pinchpoint.run.top_statements import TopStatements
 from pinchpoint.store.write import RunWriter
@@ -25,6 +26,29 @@ _BEGUN_S = 0.01
 """So long after it a second has begun, however exactly two clocks agree."""
 HELD = (Closed, Open, Soak)
 """Load models with a constant load, on which a steady state can be detected; bursts and ramps change."""
+STRETCH_S = 5.0
+"""So long is compared with as long before (design value)."""
+SAME = 0.10
+"""Levels within a tenth of each other are one level (design value, as in the analysis)."""
+TIMES_SAME = 0.25
+"""Percentiles of a few seconds move more than rates do (design value)."""
+
+
+def settled(before: Reported, after: Reported) -> bool:
+    """Whether one scenario's load has become stationary.
+
+    Counts also differ by chance: by twice the square root of their sum no difference is seen.
+    """
+    counts = before.ok, after.ok
+    if not all(counts):
+        return False
+    apart = abs(counts[1] - counts[0])
+    if apart > max(SAME * max(counts), 2 * math.sqrt(sum(counts))):
+        return False
+    if before.p95_s is None or after.p95_s is None:
+        return False
+    times = before.p95_s, after.p95_s  # an endless one is like an endless one alone
+    return min(times) >= (1 - TIMES_SAME) * max(times)
 
 
 class WebUiLoad:

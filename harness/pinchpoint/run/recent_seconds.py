@@ -1,8 +1,7 @@
-"""What the generators reported of the last seconds of a run, and whether the load has settled."""
+"""What the generators reported of the last seconds of a run."""
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections import defaultdict, deque
@@ -101,28 +100,3 @@ class RecentSeconds:
         times = percentiles_s((one["times"] for one in result), (50, 95, 99), dropped)
         p50_s, p95_s, p99_s = times or (None,) * 3
         return Reported(ended - begun, ok, failed, dropped, p95_s, p50_s, p99_s, skipped)
-
-
-STRETCH_S = 5.0
-"""So long is compared with as long before (design value)."""
-SAME = 0.10
-"""Levels within a tenth of each other are one level (design value, as in the analysis)."""
-TIMES_SAME = 0.25
-"""Percentiles of a few seconds move more than rates do (design value)."""
-
-
-def settled(before: Reported, after: Reported) -> bool:
-    """Whether one scenario's load has become stationary.
-
-    Counts also differ by chance: by twice the square root of their sum no difference is seen.
-    """
-    counts = before.ok, after.ok
-    if not all(counts):
-        return False
-    apart = abs(counts[1] - counts[0])
-    if apart > max(SAME * max(counts), 2 * math.sqrt(sum(counts))):
-        return False
-    if before.p95_s is None or after.p95_s is None:
-        return False
-    times = before.p95_s, after.p95_s  # an endless one is like an endless one alone
-    return min(times) >= (1 - TIMES_SAME) * max(times)

@@ -287,7 +287,7 @@ def test_the_page_of_samples_alone_speaks_of_no_load(tmp_path: Path) -> None:
     where = read_places(None, ["db1:sda=sql.log"], [], [], None)
     run, verdict = verdict_of(imported(tmp_path, json.dumps(report), where, "sa20.json"))
     gathered = gather(run, verdict.to_json())
-    assert gathered.clock.alone
+    assert gathered.clock.samples_only
     assert [panel.name for panel in gathered.panels] == [
         "cpu",
         "disk_write_latency",

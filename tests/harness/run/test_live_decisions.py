@@ -11,7 +11,8 @@ import pytest
 
 from pinchpoint.loadgen.latency_bins import binned
 from pinchpoint.plan import Objective, SilenceRule, StopRule
-from pinchpoint.run.recent_seconds import LATE_S, RecentSeconds, Reported, settled
+from pinchpoint.run.phases import settled
+from pinchpoint.run.recent_seconds import LATE_S, RecentSeconds, Reported
 from pinchpoint.run.step_controller import HeldStep, missed, saturated
 from pinchpoint.run.stop_rules import RuleOutcome, Silence, StopRules
 from pinchpoint_collectors.record import Sample
