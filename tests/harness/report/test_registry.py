@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -11,9 +14,12 @@ from harness.report.documents import words
 from harness.report.example import saved_run, verdict
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.report import html, jsonfile, markdown, registry, xlsx
+from pinchpoint.report import files, html, jsonfile, markdown, registry, xlsx
+from pinchpoint.report.cover import PLAIN
 from pinchpoint.report.report import gather
 from pinchpoint.report.tables import Column, Table
+
+RUNS = Path(__file__).parents[2] / "golden_runs"
 
 
 def test_the_formats_of_the_command_line_are_there() -> None:
@@ -27,6 +33,30 @@ def test_an_unknown_format_lists_all_of_them_and_the_nearest() -> None:
         InputError, match=r"'htm' is not a report format; allowed: html, .*md, json, junit; nearest: html"
     ):
         registry.check_formats(["md", "htm"])
+
+
+README = Path(registry.__file__).with_name("README.md")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "words"),
+    [
+        ("real/log-cap-240", ("\nBottleneck,", "\nWhat to do,", "\nScenarios\r\n", "\nDisks")),
+        ("probes/database", ("\ntempdb 64K half read,8,", "± 0 %")),
+    ],
+)
+def test_a_format_is_added_as_the_readme_says(
+    recorded: str, words: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its file, and its line: then any report can be written in it, of a run or of a probe."""
+    [code] = re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    made: dict[str, Any] = {}
+    exec(code, made)  # noqa: S102 -- our own page
+    monkeypatch.setattr(registry, "FORMATS", {**registry.FORMATS, "csv": made["write"]})
+    [path] = files.write_saved(copytree(RUNS / recorded, tmp_path / "run"), ["csv"], tmp_path, PLAIN)
+    assert path == tmp_path / "report.csv"
+    text = path.read_bytes().decode()
+    assert [each for each in words if each not in text] == [], text
 
 
 OTHERS: dict[str, dict[str, Any]] = {
