@@ -57,6 +57,12 @@ class FileParams(Params):
         """Read every file. Raises ``ScenarioError``: ``FILE:LINE: what was found; what is allowed``."""
 
 
+DISK = "disk:"
+"""What the names of endpoints begin with that are disks (``disk:sql.log``): their ``url`` is a folder on the
+disk, their option ``host`` the machine's name. Of a disk of another machine the keys of ``ssh.OPTIONS`` say
+how it is reached; its ``url`` may be empty, and the option ``device`` then names it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One entry of farm.yaml's ``endpoints``, with its ``${ENV}`` already expanded.

@@ -192,8 +192,7 @@ class Samples:
     def keys(self, metric: str) -> list[Key]:
         """The series of a metric with at least one sample, in order of host and instance."""
         if metric not in self._keys:
-            there = (key for key in self._lines.keys(metric) if self.series(*key) is not None)
-            self._keys[metric] = sorted(there)
+            self._keys[metric] = sorted(self._lines.keys(metric, self._begin, self.window.steps))
         return self._keys[metric]
 
     def series(self, host: str, metric: str, instance: str = "") -> Series | None:
@@ -335,7 +334,7 @@ def weighted_mean(value: Floats, weight: Floats) -> float | None:
 
 def mean(value: Floats) -> float | None:
     """Mean of the measured values; None without one."""
-    total = value.sum()
+    total = np.add.reduce(value)  # ``sum`` takes half as long again, and this is called 100,000 times
     if len(value) and math.isfinite(total):
         return float(total / len(value))  # all are measured: the usual case, in a third of the time
     measured = value[np.isfinite(value)]
@@ -433,10 +432,15 @@ class _SeriesSums:
         """Sentences about impossible values that were read until now."""
         return bounds.sentences(self._unread.nonsense.found.values())
 
-    def keys(self, metric: str) -> Iterable[Key]:
-        """The series of a metric."""
+    def keys(self, metric: str, first: int, steps: int) -> Iterator[Key]:
+        """The series of a metric with at least one sample in some steps."""
         self._read((None, metric, None))
-        return self._of_metric.get(metric, ())
+        keys, there = self._of_metric.get(metric, []), slice(max(0, first), max(0, first + steps))
+        numbers = np.array([self._number_of[key] for key in keys], dtype=np.int64)
+        for block, rows, mine in _by_block(numbers):
+            found = self._blocks[block].sums[_ROWS, rows, there].any(axis=1)
+            places = np.arange(len(numbers))[mine]
+            yield from (keys[place] for place in places[found].tolist())
 
     def part(self, key: Key, first: int, steps: int) -> Series | None:
         """Some steps of one series; None if there is not a single sample in them."""
@@ -520,7 +524,7 @@ def _block(steps: int) -> _Block:
 def _by_block(numbers: Ints) -> Iterator[tuple[int, Any, Any]]:
     """(a block, the rows of it that are these lines, where in ``numbers`` they stand), of each block."""
     blocks = numbers // _BLOCK
-    for block in np.unique(blocks).tolist():
+    for block in sorted(set(blocks.tolist())):
         mine = np.flatnonzero(blocks == block)
         rows = numbers[mine] % _BLOCK
         # As a rule both follow each other: much faster.

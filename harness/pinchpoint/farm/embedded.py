@@ -24,7 +24,7 @@ from pinchpoint_infra.embedded.tiers.sql import SETTINGS as SQL_SETTINGS
 from pinchpoint_infra.faults import caps
 from pinchpoint_infra.faults.delay import DelayedEndpoint
 from pinchpoint_infra.faults.throttle import ThrottledEndpoint
-from pinchpoint_scenarios.storage_probe.place import DISK
+from pinchpoint_scenarios.contract import DISK
 
 _ROLES = {"sql": ("log", "data"), "search": ("index",), "nosql": ("data",), "files": ("content",)}
 """Disk roles of an embedded farm's tiers."""

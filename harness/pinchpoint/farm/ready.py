@@ -23,7 +23,7 @@ from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_collectors.record import Processes, Watch
 from pinchpoint_collectors.remote.ssh import OPTIONS
-from pinchpoint_scenarios.storage_probe.place import DISK
+from pinchpoint_scenarios.contract import DISK
 
 TIER_ENDPOINT = {"web": "sharepoint"}
 """The endpoint a tier answers, where it is not the one of its own name."""

@@ -20,8 +20,8 @@ from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.plan.endpoints import FILE_OPTIONS, expand
 from pinchpoint.plan.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.urls import SCHEMES, variables
+from pinchpoint_scenarios.contract import DISK
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.storage_probe.place import DISK
 
 TOKEN_VARIABLE = "PINCHPOINT_WORKER_TOKEN"  # noqa: S105 -- the variable's name
 _TOKEN = re.compile(r"[!-~]{32,256}")

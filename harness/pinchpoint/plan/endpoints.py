@@ -28,9 +28,8 @@ from pinchpoint.plan.problems import BadValue, listed, quoted
 from pinchpoint.plan.record import FileContext, StrictRecord, field_type, resolved
 from pinchpoint.plan.urls import VARIABLE, check_url, check_variables
 from pinchpoint_collectors.common import valkey_urls
-from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.contract import DISK, Endpoint
 from pinchpoint_scenarios.logins import LOGIN_OPTIONS, LOGINS
-from pinchpoint_scenarios.storage_probe.place import DISK
 
 
 class EndpointSpec(StrictRecord):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import lru_cache
@@ -68,15 +68,21 @@ _CHECKED = ds.ParquetFileFormat(
 class UnreadSamples:
     """The samples of a run in groups of rows, each handed out once: when it may hold what is requested.
 
+    Args:
+        samples: of a run.
+        known: the numbers of groups that are not handed out.
+
     Attributes:
         nonsense: what cannot be among those handed out, which is not measured there.
     """
 
-    def __init__(self, samples: Samples) -> None:
+    def __init__(self, samples: Samples, known: Collection[int] = ()) -> None:
         self._samples = samples
         self._left: dict[_Bounds, list[int]] = {}
         for number, bounds in enumerate(_bounds(samples)):
-            self._left.setdefault(bounds, []).append(number)
+            if number not in known:
+                self._left.setdefault(bounds, []).append(number)
+        self._read = {} if isinstance(samples, pa.Table) else _groups_read(samples)
         self.nonsense = Tally()
 
     def each(self, work: Callable[[pa.Table], _T], wanted: SeriesFilter = ANY) -> Iterator[_T]:
@@ -98,14 +104,16 @@ class UnreadSamples:
             return iter(())
         return self._possible(work, numbers)
 
-    def _possible(self, work: Callable[[pa.Table], _T], numbers: Iterable[int]) -> Iterator[_T]:
+    def _possible(self, work: Callable[[pa.Table], _T], numbers: Sequence[int]) -> Iterator[_T]:
         def checked(table: pa.Table) -> tuple[_T, Tally]:
             result = Tally()  # several threads are at it
             return work(without_impossible_samples(table, result)), result
 
         in_table = isinstance(self._samples, pa.Table)
         results = self._in_table(checked) if in_table else self._in_file(checked, numbers)
-        for result, value in results:
+        for place, (result, value) in enumerate(results):
+            if not in_table:
+                self._read[numbers[place]] = bool(value.found)
             for one in value.found.values():
                 self.nonsense.add(one)
             yield result
@@ -297,8 +305,7 @@ def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
         connection.register("samples", samples)
         return
     path = samples.files[0]
-    result = Path(path).stat()
-    whole = not _read_once(path, result.st_mtime_ns, result.st_size)
+    whole = not _holds_nonsense(samples)
     name, quoted = "samples" if whole else "stored_samples", path.replace("'", "''")
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM read_parquet('{quoted}')")
     if whole:
@@ -316,10 +323,24 @@ def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-@lru_cache(maxsize=4)
-def _read_once(path: str, changed_ns: int, size: int) -> bool:  # noqa: ARG001 -- a file that changed is another
-    """Every page, as DuckDB heeds no checksum; whether something in it cannot be. Raises InputError."""
-    unread = UnreadSamples(in_file(Path(path)))
-    for _ in unread.each(lambda _: None):
+def _holds_nonsense(samples: ds.Dataset) -> bool:
+    """Whether something in a file cannot be. Raises InputError.
+
+    DuckDB heeds no checksum, so each page is read here, unless it was for the verdict.
+    """
+    read = _groups_read(samples)
+    for _ in UnreadSamples(samples, read).each(lambda _: None):
         pass
-    return bool(unread.nonsense.found)
+    return any(read.values())
+
+
+def _groups_read(samples: ds.Dataset) -> dict[int, bool]:
+    """The groups of rows of a file that were read in this process -> whether something in it cannot be."""
+    path = samples.files[0]
+    result = Path(path).stat()
+    return _groups_of(path, result.st_mtime_ns, result.st_size)
+
+
+@lru_cache(maxsize=4)
+def _groups_of(path: str, changed_ns: int, size: int) -> dict[int, bool]:  # noqa: ARG001 -- a file that changed is another
+    return {}

@@ -23,11 +23,6 @@ from .process import ToolOutput, run
 from .tool import Tool, installed, resolved
 from .tools import TOOLS
 
-DISK = "disk:"
-"""What the names of endpoints begin with that are disks (``disk:sql.log``): their ``url`` is a folder on the
-disk, their option ``host`` the machine's name. Of a disk of another machine the keys of ``ssh.OPTIONS`` say
-how it is reached; its ``url`` may be empty, and the option ``device`` then names it."""
-
 
 class MachineFacts(Protocol):
     """What is known of a disk's machine."""

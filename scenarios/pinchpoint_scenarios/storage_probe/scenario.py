@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from ..contract import OK, Filled, Intent, Params, Record, ScenarioContext, Sent, Target
+from ..contract import DISK, OK, Filled, Intent, Params, Record, ScenarioContext, Sent, Target
 from ..errors import EndpointUnreachable, ScenarioError
 from .cell import Cell, CellFigures, Job, ProbePlace
 from .folder import FOLDER
 from .params import StorageProbeParams
-from .place import DISK, DiskWithFolder, LocalDisk, disk_of
+from .place import DiskWithFolder, LocalDisk, disk_of
 from .process import ProbeStopped, ToolOutput
 from .remote import HostUnreachable
 from .tool import ToolFailed, ToolMissing, answer, too_fast

@@ -511,6 +511,7 @@ def _parts(
     limited = {tier for part in allowed for tier in part.tiers}
     reads_only = all(_reads_only(case, flow) for flow in case.flows)
     full = [part for part in allowed if _use(part, seen) >= UTILISATION.value]
+    held_sizes = tuple(_held_sizes(case, rows))
     for resource in case.resources:
         if resource.type == "cpu":
             yield from _pool(resource, rows, shares, limited, unmeasured)
@@ -520,7 +521,7 @@ def _parts(
             starved = any(set(part.tiers) & set(resource.tiers) for part in full)
             beside = DiskContext(kind, _flushes(case, resource, rows), reads_only, starved)
             result = measured_disk(
-                resource, rows, case.flows, _beside_held(case, resource, rows, seen), shares, beside
+                resource, rows, case.flows, _beside_held(held_sizes, resource, seen), shares, beside
             )
             if isinstance(result, Disk):
                 yield result
@@ -605,14 +606,21 @@ def _pool(
     )
 
 
+def _held_sizes(case: Case, rows: Rows) -> Iterator[tuple[Resource, ChangeableLimit]]:
+    """The interfaces and threads that limit."""
+    for one in case.found:
+        resource = one.resource
+        held = KINDS[resource.type].held(resource, measure(resource, rows), rows, case.flows)
+        if held is not None and held.size is not None:
+            yield resource, held
+
+
 def _beside_held(
-    case: Case, disk: Resource, rows: Rows, seen: tuple[ScenarioRun, ...]
+    held_sizes: Sequence[tuple[Resource, ChangeableLimit]], disk: Resource, seen: tuple[ScenarioRun, ...]
 ) -> tuple[ScenarioRun, ...]:
     """The scenarios with the time that is left beside waiting for an interface or a thread of its tiers."""
-    for one in case.found:
-        other = one.resource
-        held = KINDS[other.type].held(other, measure(other, rows), rows, case.flows)
-        if held is not None and held.size is not None and set(other.tiers) & set(disk.tiers):
+    for other, held in held_sizes:
+        if set(other.tiers) & set(disk.tiers):
             waited_s = _waited_s(held, seen)
             return tuple(replace(each, time_s=each.time_s - waited_s[each.name]) for each in seen)
     return seen

@@ -36,6 +36,8 @@ LEAST_FELT = 0.02
 SLICE_S = 0.01
 """A regulator counts per slice of time: what has come too early by less than that it lets through at once.
 Those of emulated disks do so for ten milliseconds, Linux's block throttle for twenty to a hundred."""
+NEAR_BOUND = 0.999
+"""From this use on it is looked at exactly whether a station ends throughput."""
 AT_BOUND = 0.05
 """The utilisation of a saturated resource is measured to within this much."""
 
@@ -334,16 +336,16 @@ class _Network:
 
     def _end_at_bounds(self) -> None:
         """No load gets more of a station than there is; all lose in proportion."""
-        ends: list[tuple[str, Floats]] = [
-            (one.key, self._demand[:, place] / self._servers[place] / self._free[place])
-            for place, one in enumerate(self._queues)
-        ]
+        of_queues = self._demand / self._servers / self._free
+        # Nothing gets more by what others lose, so those with room are never among them.
+        near = np.flatnonzero(self._per_s @ of_queues > NEAR_BOUND)
+        ends = [(self._queues[place].key, of_queues[:, place].copy()) for place in near]
         for place, one in enumerate(self._logs):
             commits_per_s = float(self._per_s @ self._commits[:, place])
             if one.bursts and commits_per_s:
                 share = self._flushes.get(one.key, 0.0) / commits_per_s
                 ends.append((one.key, self._commits[:, place] * share))
-        for _ in ends:
+        for _ in range(len(self._queues) + len(self._logs) if ends else 0):
             used = [float(self._per_s @ each) for _, each in ends]
             fullest = int(np.argmax(used))
             if used[fullest] <= 1:
@@ -356,10 +358,10 @@ class _Network:
     def solution(self) -> Solution:
         keys = [one.key for one in self._queues], [one.key for one in self._logs]
         stays = {
-            (key, name): float(table[row, place])
+            (key, name): stay
             for table, of_each in zip((self._at_queue, self._at_log), keys, strict=True)
-            for place, key in enumerate(of_each)
-            for row, name in enumerate(self._names)
+            for key, column in zip(of_each, table.T.tolist(), strict=True)
+            for name, stay in zip(self._names, column, strict=True)
         }
         used = (self._per_s[:, None] * self._demand / self._servers).sum(axis=0)
         return Solution(
