@@ -88,12 +88,18 @@ AZURE: Mapping[str, CloudMetric] = {
     "cpu_percent": CloudMetric("cpu.busy_ratio", 0.01),
     "log_write_percent": CloudMetric("disk.used_bytes_ratio", 0.01, "log"),
     "physical_data_read_percent": CloudMetric("disk.used_iops_ratio", 0.01, "data"),
+    "memory_percent": CloudMetric("mem.available_ratio", -0.01, offset=1.0),
+    "disk_iops_consumed_percentage": CloudMetric("disk.used_iops_ratio", 0.01, "storage"),
+    "disk_bandwidth_consumed_percentage": CloudMetric("disk.used_bytes_ratio", 0.01, "storage"),
+    "io_consumption_percent": CloudMetric("disk.used_iops_ratio", 0.01, "storage"),
+    "disk_queue_depth": CloudMetric("disk.outstanding", 1.0, "storage"),
     "workers_percent": CloudMetric("db.workers_ratio", 0.01),
     "sessions_percent": CloudMetric("db.connections_ratio", 0.01),
 }
-"""Metrics of Azure virtual machines and Azure SQL databases."""
+"""Metrics of Azure virtual machines, Azure SQL databases, and servers of MySQL and PostgreSQL."""
 AWS: Mapping[str, CloudMetric] = {
     "CPUUtilization": CloudMetric("cpu.busy_ratio", 0.01),
+    "EngineCPUUtilization": CloudMetric("cpu.busy_ratio", 0.01, "thread:engine"),
     "CPUCreditBalance": CloudMetric("cpu.used_burst_ratio", -1.0, offset=1.0),
     "FreeableMemory": CloudMetric("mem.available_bytes"),
     "DatabaseConnections": CloudMetric("db.connections"),

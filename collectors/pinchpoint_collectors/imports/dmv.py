@@ -37,6 +37,7 @@ _NOT_NOW = re.compile(
 )
 """Columns with a time of something else than the snapshot."""
 _DRIVE = re.compile(r"[A-Za-z]:")
+_WAIT_INFO = re.compile(r"\)([A-Z_]+)")
 _RECORD = "record the view every 15 s, with SYSUTCDATETIME() AS sample_time as a column"
 _READS, _WRITES = ("num_of_reads", "io_stall_read_ms"), ("num_of_writes", "io_stall_write_ms")
 _PATHS = ("physical_name", "file_name", "logical_name", "name")
@@ -201,15 +202,18 @@ def _place(wait: str) -> tuple[str, str]:
 def _requests(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:  # noqa: ARG001 -- they do not count
     blocked = sum(row["blocking_session_id"].strip() not in _NONE for row in after.rows)
     yield "db.sessions_blocked", "", float(blocked), None
-    every = {
-        _place(name)
-        for one in (before, after)
-        for row in one.rows
-        if (name := named(row["wait_type"].strip()))
-    }
-    now = Counter(_place(name) for row in after.rows if (name := named(row["wait_type"].strip())))
+    every = {_place(name) for one in (before, after) for row in one.rows if (name := named(_wait_of(row)))}
+    now = Counter(_place(name) for row in after.rows if (name := named(_wait_of(row))))
     for metric, instance in sorted(every):
         yield metric, instance, float(now[metric, instance]), None
+
+
+def _wait_of(row: Row) -> str:
+    """What a request waits for; sp_WhoIsActive puts how long in front of it."""
+    if "wait_type" in row:
+        return row["wait_type"].strip()
+    wait = _WAIT_INFO.search(row["wait_info"])
+    return wait[1] if wait else ""
 
 
 def _sessions(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:  # noqa: ARG001 -- they do not count
@@ -282,6 +286,7 @@ _READERS: Sequence[tuple[set[str], Reader]] = (
     ({*_READS, *_WRITES}, _files),
     ({"session_id", "granted_memory_kb"}, _grants),
     ({"wait_type", "blocking_session_id"}, _requests),
+    ({"wait_info", "blocking_session_id"}, _requests),
     *(({"wait_type", column}, _waits) for column in _WAITED_MS),
     ({"state", "wait_event_type", "wait_event"}, _sessions),
     ({"numbackends", "xact_commit"}, _figures),

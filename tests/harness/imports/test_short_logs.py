@@ -677,6 +677,26 @@ CLOUD: dict[str, tuple[Any, str, str]] = {
         "inconclusive",
         "disk vol-1 of db5",
     ),
+    "the only thread of ElastiCache": (
+        aws({"CPUUtilization": 26.0, "EngineCPUUtilization": 99.5}),
+        "inconclusive",
+        "thread engine of db5",
+    ),
+    "RDS with hardly any memory": (
+        aws({"CPUUtilization": 20.0, "FreeableMemory": 6e7}),
+        "inconclusive",
+        "memory of db5",
+    ),
+    "RDS with memory": (
+        aws({"CPUUtilization": 20.0, "FreeableMemory": 6e8}),
+        "inconclusive",
+        "no recorded resource was saturated",
+    ),
+    "the storage of an Azure PostgreSQL": (
+        {"value": [azure("disk_iops_consumed_percentage", 99.5), azure("memory_percent", 61)]},
+        "inconclusive",
+        "disk storage of vm1",
+    ),
     "a machine without CPU credits": (
         aws({"CPUUtilization": 9.8, "CPUCreditBalance": 0.0}),
         "inconclusive",
@@ -788,6 +808,15 @@ OF_SERVER: dict[str, tuple[str, str, str]] = {
     ),
     "sessions are blocked": (
         views("session_id,wait_type,blocking_session_id", [f"{at},LCK_M_U,50" for at in range(9)], [0] * 9),
+        "inconclusive",
+        "locks of the database on db5",
+    ),
+    "sessions are blocked, by sp_WhoIsActive": (
+        views(
+            "session_id,wait_info,blocking_session_id",
+            [f"{at},(1x: {at + 90}ms)LCK_M_X,50" for at in range(9)],
+            [0] * 9,
+        ).replace("sample_time", "collection_time"),
         "inconclusive",
         "locks of the database on db5",
     ),

@@ -47,6 +47,7 @@ PAGE_LIFE, COMMITTED = "db.page_life_s", "mem.committed_ratio"
 SHORT_LIFE = Threshold(300.0, "PAL", "Page life expectancy: pages stay for less than 300 seconds")
 COMMITTED_LIMIT = Threshold(0.95, "design", "95 % of what can be committed is in use: allocations fail soon")
 _PAGE_BYTES = 4096.0
+FEW = Threshold(100.0 * 1024**2, "MS", "Available Mbytes: less than 100 MB, whatever the memory's size")
 SMALL = Threshold(2.0 * 1024**3, "design", "less than 2 GiB: below a tenth of what most servers have")
 _COLLECTING = Threshold(0.5, "MS", "% Time in GC: with more than half, look at what is allocated")
 _LACKING = (
@@ -159,18 +160,8 @@ def _of_host(inputs: Inputs, host: Host) -> Resource:
                 "whether the host was paging was not recorded",
                 f"record the paging of {host.name}",
             )
-    elif paging is not None:
-        is_known, small = figure(inputs, host.name, LEFT_BYTES) is not None, _least(inputs, host.name)
-        if paging.at_limit and small:
-            measures, room = [paging], None
-            doubt = f"{small} was available at least; the size of its memory was not recorded"
-            remedy = f"say how much memory {host.name} has (--memory {host.name}=SIZE), and import again"
-        elif paging.at_limit and not is_known:
-            measures, room = [paging], None
-            doubt = "pages are read in for files as well, and the available memory was not recorded"
-            remedy = f"record the available memory of {host.name}"
-        else:
-            room = True
+    else:
+        measures, room, doubt, remedy = _without_size(inputs, host.name, paging)
     if waited is not None:
         measures.append(waited)
         room = False if waited.at_limit else room
@@ -195,6 +186,22 @@ def _of_host(inputs: Inputs, host: Host) -> Resource:
         remedy=remedy or (f"record available memory and paging of {host.name}" if missing else ""),
         context=contexts(inputs, host.name, CONTEXT),
     )
+
+
+def _without_size(
+    inputs: Inputs, host: str, paging: Measure | None
+) -> tuple[list[Measure], bool | None, str, str]:
+    """(measures, has room, doubt, remedy) of a memory of which no share that is available was recorded."""
+    size = f"say how much memory {host} has (--memory {host}=SIZE), and import again"
+    if paging is not None and paging.at_limit and (small := _least(inputs, host)):
+        doubt = f"{small} was available at least; the size of its memory was not recorded"
+        return [paging], None, doubt, size
+    if paging is not None and paging.at_limit and figure(inputs, host, LEFT_BYTES) is None:
+        doubt = "pages are read in for files as well, and the available memory was not recorded"
+        return [paging], None, doubt, f"record the available memory of {host}"
+    if few := _few(inputs, host):
+        return [few], None, "the size of its memory was not recorded", size
+    return [], None if paging is None else True, "", ""
 
 
 _USED_LIMIT = Threshold(1 - MEMORY_LOW.value, MEMORY_LOW.source, MEMORY_LOW.says)
@@ -242,6 +249,17 @@ def _faults(inputs: Inputs, host: str) -> Rows | None:
     """Bytes that were paged in at least: a page of 4 KiB for each major fault."""
     faults = figure(inputs, host, "mem.major_faults_per_s")
     return faults and replace(faults, values=_PAGE_BYTES * faults.values, metric=PAGED)
+
+
+def _few(inputs: Inputs, host: str) -> Measure | None:
+    """The memory that was available, in bytes, where that is hardly any whatever the size of the memory."""
+    left = figure(inputs, host, LEFT_BYTES)
+    if left is None:
+        return None
+    turned = replace(left, values=FEW.value / np.maximum(left.values, 1.0))
+    one = measure(inputs, turned, Threshold(1.0, FEW.source, FEW.says), "saturation", "", above=True)
+    words = f"{units.bytes_(left.mean)} was available on average"
+    return replace(one, value=left.mean, limit=FEW, words=words) if one and one.at_limit else None
 
 
 def _least(inputs: Inputs, host: str) -> str:
