@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.model.applied import known_in
-from pinchpoint.analysis.model.parts import Cores
+from pinchpoint.analysis.model.parts import CoresPart
 from pinchpoint.analysis.model.prediction import ModelledRun, predict_change
 from pinchpoint.analysis.model.settings import read_settings
 from pinchpoint.analysis.output import others, reach
@@ -87,7 +87,7 @@ class AdviceInputs:
 
     def cpu_target(self, keys: Set[str]) -> str | None:
         """Pools of cores as ``what-if`` calls them; None if it cannot change these alone."""
-        pools = [part for part in self.modelled.measured.parts if isinstance(part, Cores)]
+        pools = [part for part in self.modelled.measured.parts if isinstance(part, CoresPart)]
         allowed = {tier for part in pools if part.allowance for tier in part.tiers}
         first, _ = owner(self.first.resource, self.first.found)
         for tier in sorted(self.first.resource.tiers, key=lambda one: one != first):

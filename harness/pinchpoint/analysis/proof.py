@@ -62,7 +62,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class PredictedEffect:
     """The effect of a change that the model predicts.
 
     Attributes:
@@ -107,7 +107,7 @@ def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effec
 
 def predicted(
     suspicion: Suspicion | None, kind: Kind, change: Mapping[str, Any], working: float = 1.0
-) -> Model:
+) -> PredictedEffect:
     """The throughput that the model predicts when the named resource is slower.
 
     What operations wait for takes 1 ÷ ratio as long: X' ÷ X = 1 ÷ (1 + w (1 ÷ ratio - 1)), where w is the
@@ -128,10 +128,10 @@ def predicted(
             if suspicion
             else waits_for(None, working)
         )
-        return Model(1 / (1 + share * (1 / ratio - 1)), words)
+        return PredictedEffect(1 / (1 + share * (1 / ratio - 1)), words)
     used = 1.0 if change.get("of") == "use" else _used(suspicion)
     words = "all of it is used" if used >= 1 else f"{units.percent(used)} of it is used"
-    return Model(min(1.0, ratio / used), words)
+    return PredictedEffect(min(1.0, ratio / used), words)
 
 
 def _used(suspicion: Suspicion | None) -> float:
@@ -143,7 +143,7 @@ def _used(suspicion: Suspicion | None) -> float:
 
 
 def answer(
-    effect: Effect | None, model: Model, also: str | None = None, what: str = "throughput"
+    effect: Effect | None, model: PredictedEffect, also: str | None = None, what: str = "throughput"
 ) -> tuple[Literal["agrees", "contradicts", "undecided"], str]:
     """Whether what was measured is what the model says, with a sentence that says why.
 
@@ -180,7 +180,7 @@ NAMED = ("kind", *_WHERE)
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class EffectFigure:
     """The figure that is compared in every window, and must be lower in a slower one.
 
     Attributes:
@@ -278,7 +278,7 @@ def _judged(
 # ---- what was measured -------------------------------------------------------------------------------
 
 
-def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Bottleneck) -> Figure | None:
+def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Bottleneck) -> EffectFigure | None:
     """The scenario that waits most at the suspect's tier, and the figure of it that must respond."""
     flows = [flow for flow in flows if flow.ok]
     named = (suspicion.disk.waiting if suspicion.disk else suspicion.resource.scenario) if suspicion else None
@@ -289,11 +289,11 @@ def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Bottlene
     first = max(pressed, key=lambda flow: (flow.going_on(target.tier or ""), flow.ok))
     keeps_up = first.load.scheduled and (first.started_ratio or 1.0) >= STARTED.value
     if keeps_up and LIMIT_MODES[target.kind] == "time":
-        return Figure(first.load.scenario, "operations_per_busy_s")
-    return Figure(first.load.scenario, "throughput_per_s")
+        return EffectFigure(first.load.scenario, "operations_per_busy_s")
+    return EffectFigure(first.load.scenario, "throughput_per_s")
 
 
-def _working(case: Case, figure: Figure) -> float:
+def _working(case: Case, figure: EffectFigure) -> float:
     """The share of its users' time in which an operation is going on: thinking takes as long as before."""
     flow = next(flow for flow in case.flows if flow.load.scenario == figure.scenario)
     if figure.name != "throughput_per_s" or flow.service is None or not flow.think_s:
@@ -301,7 +301,9 @@ def _working(case: Case, figure: Figure) -> float:
     return flow.service.mean_s / (flow.service.mean_s + flow.think_s)
 
 
-def _values(run: StoredRun, figure: Figure, windows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
+def _values(
+    run: StoredRun, figure: EffectFigure, windows: Iterable[Mapping[str, Any]]
+) -> Iterable[dict[str, Any]]:
     everything = Traffic(run.operations)
     for given in windows:
         begin_s, end_s = round(seconds_of(given["from"])), round(seconds_of(given["to"]))
@@ -332,7 +334,9 @@ def _measured(effect: Effect | None, ratio: float) -> dict[str, Any]:
     }
 
 
-def _control(given: Mapping[str, Any] | None, effect: Effect | None, figure: Figure) -> dict[str, Any] | None:
+def _control(
+    given: Mapping[str, Any] | None, effect: Effect | None, figure: EffectFigure
+) -> dict[str, Any] | None:
     """A resource with room was slower as well: nothing must have changed."""
     if given is None:
         return None
@@ -359,9 +363,9 @@ def _control(given: Mapping[str, Any] | None, effect: Effect | None, figure: Fig
 
 def _fact(
     change: Mapping[str, Any],
-    figure: Figure,
+    figure: EffectFigure,
     effect: Effect | None,
-    model: Model,
+    model: PredictedEffect,
     windows: list[dict[str, Any]],
 ) -> Fact:
     values: dict[str, list[float]] = defaultdict(list)
@@ -382,7 +386,7 @@ def _fact(
 
 
 def _amended(
-    verdict: Verdict, fact: Fact, proof: Mapping[str, Any], effect: Effect | None, model: Model
+    verdict: Verdict, fact: Fact, proof: Mapping[str, Any], effect: Effect | None, model: PredictedEffect
 ) -> Verdict:
     """The verdict with this evidence added, and without what the test contradicts."""
     result, why = proof["result"], proof["why"]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from pinchpoint.analysis.model.applied import known_in
 from pinchpoint.analysis.model.measured import Measured
-from pinchpoint.analysis.model.parts import Bound, Cores, Disk
+from pinchpoint.analysis.model.parts import Bound, CoresPart, DiskPart
 from pinchpoint.analysis.model.prediction import ModelledRun, Prediction, predict_change
 from pinchpoint.analysis.model.settings import Setting, What
 from pinchpoint.base import units
@@ -115,20 +115,20 @@ def _disks(ours: Measured, theirs: Measured) -> _Settings:
 
 
 def _targets(measured: Measured) -> list[str]:
-    return [part.target for part in measured.parts if isinstance(part, Disk)]
+    return [part.target for part in measured.parts if isinstance(part, DiskPart)]
 
 
-def _disks_of(measured: Measured, target: str) -> dict[str, Disk]:
+def _disks_of(measured: Measured, target: str) -> dict[str, DiskPart]:
     """Host -> its disk."""
-    disks = (part for part in measured.parts if isinstance(part, Disk))
+    disks = (part for part in measured.parts if isinstance(part, DiskPart))
     return {disk.host: disk for disk in disks if disk.target == target}
 
 
-def _waited_for(disk: Disk) -> bool:
+def _waited_for(disk: DiskPart) -> bool:
     return bool(disk.waits or disk.commits)
 
 
-def _of_disks(target: str, here: Mapping[str, Disk], there: Mapping[str, Disk]) -> _Settings:
+def _of_disks(target: str, here: Mapping[str, DiskPart], there: Mapping[str, DiskPart]) -> _Settings:
     """The limits of every disk, and the latency of each disk that operations wait for."""
     pairs = _paired(here, there)
     caps = [tuple(_caps(*pair)) for pair in pairs]
@@ -139,7 +139,7 @@ def _of_disks(target: str, here: Mapping[str, Disk], there: Mapping[str, Disk]) 
         yield _unlike(target, here, there)
 
 
-def _caps(here: Disk, there: Disk) -> Iterator[Setting]:
+def _caps(here: DiskPart, there: DiskPart) -> Iterator[Setting]:
     """As they are known there."""
     figures: tuple[tuple[str, What, float | None, float | None, Callable[[float], str]], ...] = (
         ("iops", "iops", here.caps.iops, there.caps.iops, units.iops),
@@ -152,14 +152,14 @@ def _caps(here: Disk, there: Disk) -> Iterator[Setting]:
             yield Setting(f"{here.target}.{name}", here.target, what, math.inf, "no limit found")
 
 
-def _latency(here: Disk, there: Disk) -> Iterator[Setting]:
+def _latency(here: DiskPart, there: DiskPart) -> Iterator[Setting]:
     """As it was measured there, unless it was that of a queue."""
     if there.each_s is not None and _shows(here, there) and _differ(here.each_s, there.each_s):
         text = units.seconds(there.each_s)
         yield Setting(f"{here.target}.latency", here.target, "latency_s", there.each_s, text)
 
 
-def _shows(here: Disk, there: Disk) -> bool:
+def _shows(here: DiskPart, there: DiskPart) -> bool:
     """Whether its latency is known there: at its limit only that it is less than that of its queue."""
     return not there.at_limit or (here.each_s or 0.0) > (there.seen_s or 0.0)
 
@@ -208,13 +208,13 @@ def _cores(ours: Measured, theirs: Measured) -> _Settings:
             yield from result
 
 
-def _cores_of(measured: Measured, tier: str) -> dict[str, Cores]:
+def _cores_of(measured: Measured, tier: str) -> dict[str, CoresPart]:
     """The first host that has them -> what the tier is allowed of them; where it has no allowance, pools."""
-    result = [part for part in measured.parts if isinstance(part, Cores) and tier in part.tiers]
+    result = [part for part in measured.parts if isinstance(part, CoresPart) and tier in part.tiers]
     return {part.host: part for part in [part for part in result if part.allowance] or result}
 
 
-def _allowed_there_alone(here: Mapping[str, Cores], there: Mapping[str, Cores]) -> bool:
+def _allowed_there_alone(here: Mapping[str, CoresPart], there: Mapping[str, CoresPart]) -> bool:
     """Whether what is a tier's own there would here be set of a pool that is of others, too."""
     shared = any(not part.allowance and len(part.tiers) > 1 for part in here.values())
     return shared and any(part.allowance for part in there.values())

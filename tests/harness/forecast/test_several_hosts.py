@@ -9,15 +9,15 @@ from harness.analysis.disks import Distant, commits
 from harness.forecast.farms import LENGTH_S, log
 
 from pinchpoint.analysis.model.measured import Measured
-from pinchpoint.analysis.model.parts import Bound, Cores, Disk, Part
+from pinchpoint.analysis.model.parts import Bound, CoresPart, DiskPart, Part
 from pinchpoint.data.inputs import Limits
 from pinchpoint.forecast.other_side import between, predict_beside
 
 
-def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = False) -> Disk:
+def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = False) -> DiskPart:
     """A host's log disk, which operations wait for unless it is idle."""
     waits = {} if idle else {"orders": 1.0}
-    return Disk(
+    return DiskPart(
         key=f"disk:{host}",
         name="the log disk of sql",
         target="sql.log",
@@ -36,10 +36,12 @@ def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = Fa
     )
 
 
-def cores(host: str, count: float, *tiers: str, allowance: bool = False) -> Cores:
+def cores(host: str, count: float, *tiers: str, allowance: bool = False) -> CoresPart:
     """What tiers have of a host's CPU."""
     key = f"{'allowance' if allowance else 'cpu'}:{host}"
-    return Cores(key, f"the CPU of {host}", tiers or ("search",), host, count, {}, {}, allowance=allowance)
+    return CoresPart(
+        key, f"the CPU of {host}", tiers or ("search",), host, count, {}, {}, allowance=allowance
+    )
 
 
 def machine(host: str, name: str, cap: str = "uncached") -> Bound:

@@ -7,10 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from pinchpoint.analysis.proof import CONTROL, SLOWER, Effect, Model, answer, find_effects, predicted
+from pinchpoint.analysis.proof import (
+    CONTROL,
+    SLOWER,
+    Effect,
+    PredictedEffect,
+    answer,
+    find_effects,
+    predicted,
+)
 from pinchpoint.run.prove import ORDER, ORDER_WITH_CONTROL
 
-SAYS = Model(0.75, "all of it is used")
+SAYS = PredictedEffect(0.75, "all of it is used")
 
 
 def windows(
@@ -80,7 +88,7 @@ def test_too_few_windows_have_an_effect_and_no_interval() -> None:
 )
 def test_what_is_said_of_an_effect(effect: Effect, model: float, result: str, words: str) -> None:
     """By the share of the model's effect that was measured: half of it, beyond chance, is an answer."""
-    found, why = answer(effect, Model(model, "all of it is used"))
+    found, why = answer(effect, PredictedEffect(model, "all of it is used"))
     assert found == result
     assert words in why
 

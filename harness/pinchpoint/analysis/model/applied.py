@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.model.measured import Measured
 from pinchpoint.analysis.model.network import OPEN_USERS, Users, is_open
-from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, Cores, Disk, Part, Wait
+from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, CoresPart, DiskPart, Part, Wait
 from pinchpoint.analysis.model.probed import DiskMix, Exchanged, Swap, swapped
 from pinchpoint.analysis.model.settings import LIMITS, Known, Setting, What
 from pinchpoint.analysis.resources.disk.types import caps_words, limits_words, profile
@@ -58,8 +58,8 @@ def uncertain(
     set_: dict[str, set[What]] = {}
     for one in settings:
         set_.setdefault(one.target, set()).add(one.what)
-    disks = [part for part in after if isinstance(part, Disk) and part.target in set_]
-    types = {part.key: part.profile for part in before if isinstance(part, Disk)}
+    disks = [part for part in after if isinstance(part, DiskPart) and part.target in set_]
+    types = {part.key: part.profile for part in before if isinstance(part, DiskPart)}
     undeclared = [disk for disk in disks if "latency_s" not in set_[disk.target]]
     assumed = [disk for disk in disks if disk.assumed]
     queued = [disk for disk in undeclared if _perhaps_a_queue(disk, set_[disk.target])]
@@ -77,7 +77,7 @@ def uncertain(
     texts += [(LOG_STRIPES, disk, None) for disk in logs]
     words = [text.format(target=disk.target, seconds=units.seconds(each_s)) for text, disk, each_s in texts]
     words += [INDEX_COMMITS.format(target=target) for target in set_ if target.endswith(".index")]
-    ends: tuple[tuple[list[Disk], Callable[[Disk], Disk]], ...] = (
+    ends: tuple[tuple[list[DiskPart], Callable[[DiskPart], DiskPart]], ...] = (
         (assumed, lambda disk: replace(disk, each_s=0.0)),
         (assumed, lambda disk: replace(disk, each_s=min(2 * (disk.each_s or 0.0), disk.seen_s or math.inf))),
         (queued, _unqueued),
@@ -85,28 +85,28 @@ def uncertain(
         (logs, _spread_evenly),
     )
     return words, [
-        tuple(end(part) if isinstance(part, Disk) and part in group else part for part in after)
+        tuple(end(part) if isinstance(part, DiskPart) and part in group else part for part in after)
         for group, end in ends
         if group
     ]
 
 
-def _unqueued(disk: Disk) -> Disk:
+def _unqueued(disk: DiskPart) -> DiskPart:
     """An I/O of it as if none waited before it."""
     return replace(disk, each_s=min(disk.seen_s or 0.0, UNQUEUED_S))
 
 
-def _perhaps_a_queue(disk: Disk, changed: set[What]) -> bool:
+def _perhaps_a_queue(disk: DiskPart, changed: set[What]) -> bool:
     """Whether it is to let more through, and what was seen of its latency is not surely its own."""
     return bool(changed & {"profile", "iops", "bytes_per_s"}) and disk.queued and bool(disk.waits)
 
 
-def one_after_another(disk: Disk) -> bool:
+def one_after_another(disk: DiskPart) -> bool:
     """Whether its small writes follow each other, so that they fall on one disk of a stripe for a while."""
     return bool(disk.commits) and disk.small
 
 
-def _spread_evenly(log: Disk) -> Disk:
+def _spread_evenly(log: DiskPart) -> DiskPart:
     """A striped log as if each of its disks took its share of the I/Os."""
     return replace(log, caps=replace(log.caps, iops=log.caps.iops and log.caps.iops * log.stripes))
 
@@ -149,9 +149,9 @@ class Applied:
 
 def known_in(measured: Measured) -> Known:
     """The settings that a run allows: measured resources; those not measured are refused with a reason."""
-    disks = [part.target for part in measured.parts if isinstance(part, Disk)]
+    disks = [part.target for part in measured.parts if isinstance(part, DiskPart)]
     unmeasured = [name for name in measured.unmeasured if not name.endswith(".cpu")]
-    cpus = [tier for part in measured.parts if isinstance(part, Cores) for tier in part.tiers]
+    cpus = [tier for part in measured.parts if isinstance(part, CoresPart) for tier in part.tiers]
     cpus += [name.removesuffix(".cpu") for name in measured.unmeasured if name.endswith(".cpu")]
     machines = [
         tier for part in measured.parts if isinstance(part, Bound) and part.machine for tier in part.tiers
@@ -253,15 +253,15 @@ def _change(
         raise InputError(f"{_key(setting)} is not in the model: {measured.unmeasured[_key(setting)]}")
     changeds: list[Changed] = []
     for place, part in _meant(parts, setting):
-        if isinstance(part, Disk) and not isinstance(setting.value, str | float | int):
+        if isinstance(part, DiskPart) and not isinstance(setting.value, str | float | int):
             swaps[place] = swapped(part, setting.value, mix[setting.target])
             parts[place] = swaps[place].part
             seen = f"{units.seconds(part.seen_s)} an I/O" if part.seen_s is not None else None
             changeds.append(Changed(setting.name, seen, swaps[place].after))
             continue
-        if isinstance(part, Disk):
+        if isinstance(part, DiskPart):
             parts[place] = DISK_CHANGES[setting.what](part, setting)
-        elif isinstance(part, Cores):
+        elif isinstance(part, CoresPart):
             parts[place] = replace(part, cores=setting.number)
         elif isinstance(part, Wait):
             parts[place] = replace(part, each_s=setting.number)
@@ -283,25 +283,25 @@ def _meant(parts: Sequence[Part], setting: Setting) -> list[tuple[int, Part]]:
 
     def means(part: Part) -> bool:
         if setting.what == "cores":
-            return isinstance(part, Cores) and setting.target in part.tiers
+            return isinstance(part, CoresPart) and setting.target in part.tiers
         if setting.what == "machine":
             return isinstance(part, Bound) and bool(part.machine) and setting.target in part.tiers
         if setting.what in LIMITS:
             return isinstance(part, Bound | Wait) and part.target == setting.name
-        return isinstance(part, Disk) and part.target == setting.target
+        return isinstance(part, DiskPart) and part.target == setting.target
 
     result = [(at, part) for at, part in enumerate(parts) if means(part)]
-    return [(at, part) for at, part in result if isinstance(part, Cores) and part.allowance] or result
+    return [(at, part) for at, part in result if isinstance(part, CoresPart) and part.allowance] or result
 
 
-def _profile(disk: Disk, setting: Setting) -> Disk:
+def _profile(disk: DiskPart, setting: Setting) -> DiskPart:
     """One disk of that type; the number of stripes is a setting of its own."""
     entry = profile(str(setting.value))
     caps = Limits(entry.iops, entry.bytes_per_s, entry.io_unit_bytes)
     return replace(disk, profile=entry.name, stripes=1, caps=caps)
 
 
-def _striped(disk: Disk, setting: Setting) -> Disk:
+def _striped(disk: DiskPart, setting: Setting) -> DiskPart:
     if not disk.caps.known:
         raise InputError(
             f"the limits of {disk.target} are unknown, so those of {setting.text} disks are as well; declare "
@@ -314,17 +314,17 @@ def _striped(disk: Disk, setting: Setting) -> Disk:
     return replace(disk, stripes=int(setting.number), caps=caps)
 
 
-def _latency(disk: Disk, setting: Setting) -> Disk:
+def _latency(disk: DiskPart, setting: Setting) -> DiskPart:
     return replace(disk, each_s=setting.number, curve=None, assumed=False)
 
 
-def _capped(disk: Disk, setting: Setting) -> Disk:
+def _capped(disk: DiskPart, setting: Setting) -> DiskPart:
     """The disk with that limit of I/Os or bytes; observed limits do not apply to another disk."""
     caps = Limits() if disk.seen else disk.caps
     return replace(disk, profile=None, caps=replace(caps, **{setting.what: setting.number}), seen=False)
 
 
-DISK_CHANGES: Mapping[str, Callable[[Disk, Setting], Disk]] = {
+DISK_CHANGES: Mapping[str, Callable[[DiskPart, Setting], DiskPart]] = {
     "profile": _profile,
     "stripes": _striped,
     "latency_s": _latency,
@@ -346,7 +346,7 @@ def _machine(bound: Bound, setting: Setting) -> Bound:
 
 def _was(part: Part, setting: Setting) -> str | None:
     """The present value of what a setting changes."""
-    if isinstance(part, Cores):
+    if isinstance(part, CoresPart):
         return f"{part.cores:g}"
     if isinstance(part, Wait):
         return units.seconds(part.each_s)
@@ -364,7 +364,7 @@ def _sized_words(bound: Bound, what: What) -> str:
 
 
 def _is(part: Part, setting: Setting) -> str:
-    if isinstance(part, Disk) and setting.what == "profile":
+    if isinstance(part, DiskPart) and setting.what == "profile":
         entry = profile(str(setting.value))
         times = f"{part.stripes} x " if part.stripes > 1 else ""
         return f"{times}{entry.name} ({caps_words(entry, part.stripes)})"
@@ -373,7 +373,7 @@ def _is(part: Part, setting: Setting) -> str:
     return setting.text
 
 
-def _disk_words(disk: Disk) -> str | None:
+def _disk_words(disk: DiskPart) -> str | None:
     caps = limits_words(disk.caps.iops, disk.caps.bytes_per_s)
     if disk.profile:
         times = f"{disk.stripes} x " if disk.stripes > 1 else ""

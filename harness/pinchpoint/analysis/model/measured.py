@@ -16,7 +16,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.model.commit import Sessions, flush_of
 from pinchpoint.analysis.model.network import OPEN_USERS, Model, Users, fitted
-from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, Cores, Disk, Part, Wait
+from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, CoresPart, DiskPart, Part, Wait
 from pinchpoint.analysis.resources.base import (
     GENERATOR,
     ChangeableLimit,
@@ -108,7 +108,7 @@ def measured_disk(
     seen: Sequence[ScenarioRun],
     shares: Shares,
     beside: DiskContext,
-) -> Disk | str:
+) -> DiskPart | str:
     """The disk as a part of the model; a sentence where it cannot be one.
 
     Args:
@@ -193,7 +193,7 @@ def _commits(run: ScenarioRun) -> float:
     return min(1.0, flow.commits.count / flow.finished) if flow.load.use != "full-crawl" else 1.0
 
 
-def _log(disk: _Seen, seen: Sequence[ScenarioRun], shares: Shares, beside: DiskContext) -> Disk:
+def _log(disk: _Seen, seen: Sequence[ScenarioRun], shares: Shares, beside: DiskContext) -> DiskPart:
     """A flush takes as long as the database says, or is found from how long it says that commits wait.
 
     If that is unknown, a flush is assumed to be one write.
@@ -241,7 +241,7 @@ def _sessions(
     return Sessions(*zip(*columns, strict=True))
 
 
-def _without_others(part: Disk, disk: _Seen, rows: Rows, shares: Shares) -> Disk:
+def _without_others(part: DiskPart, disk: _Seen, rows: Rows, shares: Shares) -> DiskPart:
     """Where nothing is changed, writes come by themselves (pages changed before), at the same rate."""
     columns = {name: mean(disk.resource.columns[name][rows]) for name in ("reads", "read_bytes")}
     reads, read_bytes = columns["reads"], columns["read_bytes"]
@@ -257,7 +257,7 @@ def _without_others(part: Disk, disk: _Seen, rows: Rows, shares: Shares) -> Disk
     )
 
 
-def _part(disk: _Seen, shares: Shares) -> Disk:
+def _part(disk: _Seen, shares: Shares) -> DiskPart:
     resource, result, role = disk.resource, disk.found, disk.resource.roles[0]
     each_s, at_once = disk.each_s, role.role == "index"
     probed_s = expected_s(role.curve, 1) if role.curve else None
@@ -267,7 +267,7 @@ def _part(disk: _Seen, shares: Shares) -> Disk:
     waited_each_s = each_s
     if at_once and alone_s is not None and result.io:
         waited_each_s = max(alone_s, disk.caps.share(1.0, (result.bytes or 0.0) / result.io))
-    return Disk(
+    return DiskPart(
         key=resource.key,
         name=limit_words(resource, result),
         target=f"{role.tier}.{role.role}",
@@ -414,7 +414,7 @@ def _rested(measured: Measured) -> Measured:
         fitted(near, {name: each * factor for name, each in measured.per_s.items()}, measured.time_s).loads
         for factor in (1 + KNOWN, 1 - KNOWN)
     )
-    logs = [part for part in measured.parts if isinstance(part, Disk) and part.commits]
+    logs = [part for part in measured.parts if isinstance(part, DiskPart) and part.commits]
     loads = []
     for seen, guess, one, low, high in zip(
         measured.seen, measured.loads, result, fastest, slowest, strict=True
@@ -486,7 +486,7 @@ def _with_rest(seen: ScenarioRun, parts: Sequence[Part]) -> Users:
     """A first guess of what no part explains: the solver finds the rest that fits."""
     spent = 0.0
     for part in parts:
-        if not isinstance(part, Cores):
+        if not isinstance(part, CoresPart):
             spent += part.waited_s.get(seen.name, 0.0)
         else:
             spent += part.cpu_s.get(seen.name, 0.0) * part.waited.get(seen.name, 1.0)
@@ -523,9 +523,9 @@ def _parts(
             result = measured_disk(
                 resource, rows, case.flows, _beside_held(held_sizes, resource, seen), shares, beside
             )
-            if isinstance(result, Disk):
+            if isinstance(result, DiskPart):
                 yield result
-            reason = result.unseen if isinstance(result, Disk) else result
+            reason = result.unseen if isinstance(result, DiskPart) else result
             if reason:
                 unmeasured[target] = reason
         else:
@@ -537,7 +537,7 @@ def _parts(
         yield from _wait(one.resource, rows, case.flows, seen)
 
 
-def _use(part: Cores, seen: Sequence[ScenarioRun]) -> float:
+def _use(part: CoresPart, seen: Sequence[ScenarioRun]) -> float:
     """The share of these cores that the load takes."""
     return sum(one.per_s * part.cpu_s[one.name] for one in seen) / part.cores
 
@@ -561,21 +561,21 @@ def _flushes(case: Case, resource: Resource, rows: Rows) -> Flushes | None:
     return None
 
 
-def _allowances(case: Case, rows: Rows, shares: Shares) -> Iterator[Cores]:
+def _allowances(case: Case, rows: Rows, shares: Shares) -> Iterator[CoresPart]:
     """CPU limits of single tiers that are below the cores of their machine."""
     for resource in (one for one in case.resources if one.type == "allowance"):
         result, cores = measure_cpu(resource, rows), mean(resource.columns["allowed"][rows])
         if result.quota and result.busy is not None and cores:
             each = shares.each(result.busy * cores, resource.tiers)
             name = limit_words(resource, result)
-            yield Cores(
+            yield CoresPart(
                 resource.key, name, resource.tiers, resource.hosts[0], cores, each, waited={}, allowance=True
             )
 
 
 def _pool(
     resource: Resource, rows: Rows, shares: Shares, limited: set[str], unmeasured: dict[str, str]
-) -> Iterator[Cores]:
+) -> Iterator[CoresPart]:
     """A pool of cores: CPU time of its tiers per operation; the use by other processes is constant."""
     result, cores = measure_cpu(resource, rows), resource.cores
     if result.busy is None or cores is None:
@@ -594,7 +594,7 @@ def _pool(
         for name, each in shares.each(amount, [tier] if tier else resource.tiers).items():
             cpu_s[name] = cpu_s.get(name, 0.0) + each
             free_s[name] = free_s.get(name, 0.0) + (0.0 if tier in limited else each)
-    yield Cores(
+    yield CoresPart(
         key=resource.key,
         name=limit_words(resource, result),
         tiers=resource.tiers,

@@ -25,7 +25,7 @@ ByScenario = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class DiskPart:
     """A disk that operations wait for, or may come to wait for.
 
     Attributes:
@@ -125,7 +125,7 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Cores:
+class CoresPart:
     """Cores that one or several tiers use, or what one tier is allowed of them.
 
     Attributes:
@@ -234,4 +234,4 @@ class Wait:
         yield Queue(self.key, {}, delay_s=self.waited_s)
 
 
-Part = Disk | Cores | Bound | Wait
+Part = DiskPart | CoresPart | Bound | Wait

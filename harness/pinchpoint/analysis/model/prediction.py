@@ -18,7 +18,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.model.applied import Applied, Changed, apply
 from pinchpoint.analysis.model.measured import Measured, model_of, take
 from pinchpoint.analysis.model.network import CLOSE, OPEN_USERS, Solution, Users, is_open, solve
-from pinchpoint.analysis.model.parts import Cores, Disk, Part, Wait
+from pinchpoint.analysis.model.parts import CoresPart, DiskPart, Part, Wait
 from pinchpoint.analysis.model.probed import DiskMix, Exchanged, mix_of
 from pinchpoint.analysis.model.settings import Setting
 from pinchpoint.analysis.resources.gain import SAME
@@ -315,7 +315,7 @@ def _of_other_work(applied: Applied, now: Solution, then: Solution) -> Solution:
         factors = {name: (each / now.per_s[name]) ** (AMORTISED - 1) for name, each in then.per_s.items()}
         parts = (
             replace(part, cpu_s={name: each * factors[name] for name, each in part.cpu_s.items()})
-            if isinstance(part, Cores)
+            if isinstance(part, CoresPart)
             else part
             for part in applied.parts
         )
@@ -411,7 +411,7 @@ def _uses(before: Sequence[Part], after: Sequence[Part], now: Solution, then: So
 
 
 def _is_capped(part: Part) -> bool:
-    return part.caps.known if isinstance(part, Disk) else not isinstance(part, Wait)
+    return part.caps.known if isinstance(part, DiskPart) else not isinstance(part, Wait)
 
 
 def _same(parts: Sequence[Part], part: Part) -> Part:
@@ -428,7 +428,7 @@ def _warnings(measured: Measured, now: Solution) -> Iterator[str]:
                 "this run; changes are relative to the model's value"
             )
     for part in measured.parts:
-        if isinstance(part, Cores) and part.others_ratio > OTHER_PROCESSES.value:
+        if isinstance(part, CoresPart) and part.others_ratio > OTHER_PROCESSES.value:
             yield (
                 f"{units.percent(part.others_ratio)} of {part.name} is used by other processes: half of "
                 "that is assumed to be available to the farm"

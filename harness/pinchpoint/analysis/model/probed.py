@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pinchpoint.analysis.model.parts import UNQUEUED_S, Disk
+from pinchpoint.analysis.model.parts import UNQUEUED_S, DiskPart
 from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.resources.disk.measures import measure_disk, write_and_flush_s
 from pinchpoint.analysis.resources.disk.types import limits_words
@@ -182,14 +182,14 @@ class Swap:
         assumes: what had to be assumed, in sentences.
     """
 
-    part: Disk
-    others: tuple[Disk, ...]
+    part: DiskPart
+    others: tuple[DiskPart, ...]
     after: str
     exchanged: Exchanged
     assumes: tuple[str, ...]
 
 
-def swapped(part: Disk, disk: ProbedDisk, mix: DiskMix) -> Swap:
+def swapped(part: DiskPart, disk: ProbedDisk, mix: DiskMix) -> Swap:
     """Put a probed disk in the place of a run's. Raises InputError where the probe does not report enough."""
     limits = disk.limits_of(mix.reads_ratio)
     caps = limits or Limits()
@@ -217,11 +217,11 @@ def swapped(part: Disk, disk: ProbedDisk, mix: DiskMix) -> Swap:
     return Swap(result, others, after, exchanged, assumes)
 
 
-_Put = tuple[Disk, tuple[Disk, ...], str, tuple[str, ...]]
+_Put = tuple[DiskPart, tuple[DiskPart, ...], str, tuple[str, ...]]
 """The disk, what else it may be, the arithmetic, what is assumed."""
 
 
-def _log(bare: Disk, written: Written, mix: DiskMix) -> _Put:
+def _log(bare: DiskPart, written: Written, mix: DiskMix) -> _Put:
     hidden = written.each_s is None
     each_s = min(UNQUEUED_S, written.spacing_s or UNQUEUED_S) if written.each_s is None else written.each_s
     part = replace(bare, each_s=each_s, bursts=written.bursts, assumed=hidden)
@@ -240,7 +240,7 @@ def _log(bare: Disk, written: Written, mix: DiskMix) -> _Put:
     return part, tuple(replace(part, each_s=end) for end in ends), arithmetic, tuple(assumes)
 
 
-def _answering(bare: Disk, answered: Answered, mix: DiskMix) -> _Put:
+def _answering(bare: DiskPart, answered: Answered, mix: DiskMix) -> _Put:
     curve = answered.curve
     each_s = curve.latency_s(1.0) if curve else UNQUEUED_S
     part = replace(bare, each_s=each_s, curve=curve, assumed=curve is None)

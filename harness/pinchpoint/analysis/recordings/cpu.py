@@ -9,7 +9,7 @@ import numpy as np
 
 from pinchpoint.analysis.recordings.measures import (
     Measure,
-    Resource,
+    RecordedResource,
     Rows,
     What,
     contexts,
@@ -40,7 +40,7 @@ _ALL, _IDLE = f"{_PROCESS}_Total", f"{_PROCESS}Idle"
 SPENT = Threshold(0.99, "AWS", "its CPU credits are spent: it gets its baseline, whatever is demanded")
 
 
-def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def cpus(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """The host's CPU; its busiest core where that was saturated and the cores together were not."""
     whole = _whole(inputs, host.name)
     pressure = figure(inputs, host.name, "pressure.cpu_ratio")
@@ -68,7 +68,7 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
     doubt = "how many cores it has was not recorded" if is_guess else ""
     if saturated == [spent]:
         doubt = "a machine with unlimited credits goes on without them"
-    yield Resource(
+    yield RecordedResource(
         kind="cpu",
         tier=host.tier,
         host=host.name,
@@ -107,7 +107,7 @@ def _stolen(inputs: Inputs, host: Host, cores: int) -> Measure | None:
     return measure(inputs, rows, STOLEN, "saturation", noun)
 
 
-def _virtual_machines(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def _virtual_machines(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """Virtual machines of a host that waited for a CPU a fifth of the time or more."""
     for key in inputs.samples.keys(STOLEN_CORES):
         waited = figure(inputs, *key) if key.host == host.name and key.instance else None
@@ -118,7 +118,7 @@ def _virtual_machines(inputs: Inputs, host: Host) -> Iterator[Resource]:
         noun = "cores that it waited for:"
         one = measure(inputs, waited, STOLEN, "saturation", noun, only=often)
         if one is not None and one.at_limit:
-            yield Resource(
+            yield RecordedResource(
                 kind="cpu",
                 tier=host.tier,
                 host=host.name,
@@ -184,7 +184,7 @@ def _cores(inputs: Inputs, host: str) -> list[str]:
     return [name for name in named if name and not name.startswith(_OF_PARTS)]
 
 
-def _busiest(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def _busiest(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """The thread, virtual processor or core that was at its limit for longest: others cannot help it."""
     parts = [name for kind in _PARTS for name in _parts(inputs, host.name, kind)]
     cores = _cores(inputs, host.name)
@@ -198,7 +198,7 @@ def _busiest(inputs: Inputs, host: Host) -> Iterator[Resource]:
         if is_core
         else f"whether work waited for that {noun}"
     )
-    yield Resource(
+    yield RecordedResource(
         kind="cpu_thread",
         tier=host.tier,
         host=host.name,

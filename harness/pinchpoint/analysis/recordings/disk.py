@@ -14,7 +14,7 @@ import numpy as np
 
 from pinchpoint.analysis.recordings.measures import (
     Measure,
-    Resource,
+    RecordedResource,
     Rows,
     Steps,
     contexts,
@@ -65,7 +65,7 @@ LOG_CONTEXT = (
 """Metrics that are shown beside a disk that commits wait for."""
 
 
-def disks(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def disks(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """Each disk of a host; one for all of them where none was recorded, or none explains that work waited."""
     waits = _waits(inputs, host.name)
     own = [_disk(inputs, disk, waits) for disk in inputs.disks if disk.host == host.name]
@@ -73,7 +73,7 @@ def disks(inputs: Inputs, host: Host) -> Iterator[Resource]:
     slow = [one for one in waits if one.at_limit]
     if own and (not slow or any(overlap_s(one.stretches, slow[0].stretches) for one in own)):
         return
-    yield Resource(
+    yield RecordedResource(
         kind="disk",
         tier=host.tier,
         host=host.name,
@@ -97,7 +97,7 @@ class _Seen:
     queue: Measure | None
 
 
-def _disk(inputs: Inputs, disk: DiskRole, waits: Sequence[Measure]) -> Resource:
+def _disk(inputs: Inputs, disk: DiskRole, waits: Sequence[Measure]) -> RecordedResource:
     device = disk.device or ""
     name = f"{disk.role} disk of {disk.tier} ({disk.host}{f', {device}' if device else ''})"
     if disk.role == disk.device:
@@ -128,7 +128,7 @@ def _disk(inputs: Inputs, disk: DiskRole, waits: Sequence[Measure]) -> Resource:
     elif not seen.latencies and capped is None:
         missing = f"the latency of the {name} was not recorded"
     of_log = contexts(inputs, disk.host, LOG_CONTEXT) if disk.role in COMMIT_ROLES else ()
-    return Resource(
+    return RecordedResource(
         kind="disk_cap" if capped in slow else "disk",
         tier=disk.tier,
         host=disk.host,

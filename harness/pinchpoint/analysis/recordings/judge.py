@@ -12,7 +12,7 @@ from pinchpoint.analysis.knee import no_knee
 from pinchpoint.analysis.recordings.cpu import cpus
 from pinchpoint.analysis.recordings.crawls import crawl_findings, crawl_rows
 from pinchpoint.analysis.recordings.disk import disks
-from pinchpoint.analysis.recordings.measures import Resource
+from pinchpoint.analysis.recordings.measures import RecordedResource
 from pinchpoint.analysis.recordings.memory import memories
 from pinchpoint.analysis.recordings.network import interfaces
 from pinchpoint.analysis.recordings.outcome import NO_OPERATIONS, RecordingConclusion, conclude_recording
@@ -105,14 +105,14 @@ def judge_recording(inputs: Inputs) -> Verdict:
     )
 
 
-def _recorded_s(inputs: Inputs, resources: Sequence[Resource]) -> float:
+def _recorded_s(inputs: Inputs, resources: Sequence[RecordedResource]) -> float:
     """How long the recording is: 60 readings of a second are a minute, though 59 s lie between them."""
     measured = [one.measured_s for each in resources for one in each.measures]
     return max([float(inputs.window.seconds), *measured])
 
 
 def _suspect(
-    resource: Resource, case: Case, confidence: Confidence | None, limits: Sequence[str] = ()
+    resource: RecordedResource, case: Case, confidence: Confidence | None, limits: Sequence[str] = ()
 ) -> Bottleneck:
     first = resource.stretches[0] if resource.stretches else None
     window = case.inputs.window
@@ -131,7 +131,7 @@ def _suspect(
     )
 
 
-def _explained(resources: Sequence[Resource], result: RecordingConclusion, case: Case) -> Explanation:
+def _explained(resources: Sequence[RecordedResource], result: RecordingConclusion, case: Case) -> Explanation:
     considered = tuple(_considered(one, result, case) for one in resources)
     offset_s = case.inputs.utc_offset_s
     named = [one for one in resources if one.saturated or one.missing]
@@ -146,7 +146,7 @@ def _explained(resources: Sequence[Resource], result: RecordingConclusion, case:
     )
 
 
-def _considered(resource: Resource, result: RecordingConclusion, case: Case) -> Considered:
+def _considered(resource: RecordedResource, result: RecordingConclusion, case: Case) -> Considered:
     facts = [counted(fact, case) for fact in resource.facts()]
     agree = next((fact for fact in facts if fact.evidence == "E4"), None)
     unknown = Fact("only operations at several levels of load can show it", "", None, resource.host)
@@ -176,7 +176,7 @@ def _considered(resource: Resource, result: RecordingConclusion, case: Case) -> 
     )
 
 
-def _timeline(resources: Sequence[Resource]) -> tuple[dict[str, Any], ...]:
+def _timeline(resources: Sequence[RecordedResource]) -> tuple[dict[str, Any], ...]:
     """The longest times in which a resource was saturated, in their order."""
     periods = [
         (stretch, one) for one in resources for stretch in one.stretches if stretch.seconds >= SUSTAINED.value
@@ -216,7 +216,7 @@ def _disk_row(inputs: Inputs, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _warnings(inputs: Inputs, resources: Sequence[Resource]) -> Iterator[str]:
+def _warnings(inputs: Inputs, resources: Sequence[RecordedResource]) -> Iterator[str]:
     yield from inputs.warnings
     yield NO_OPERATIONS
     for host in dict.fromkeys(host.name for host in inputs.hosts):

@@ -155,7 +155,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class RecordedResource:
     """One resource of one host, with all that a recording says about it.
 
     Attributes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pinchpoint.analysis.recordings.measures import (
     Measure,
-    Resource,
+    RecordedResource,
     Rows,
     Steps,
     common,
@@ -66,7 +66,7 @@ _LACKING = (
 GRANTS_PENDING = Threshold(1.0, "MS", "Memory Grants Pending: 0 is healthy; queries wait from 1 on")
 
 
-def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def memories(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """The host's memory, and those of its database servers: grants that queries wait for, and buffers."""
     yield _of_host(inputs, host)
     yield from _of_parts(inputs, host)
@@ -75,7 +75,7 @@ def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
         noun = "queries that waited for a memory grant:"
         waiting = measure(inputs, grants, GRANTS_PENDING, "saturation", noun)
         if waiting is not None:
-            yield Resource(
+            yield RecordedResource(
                 kind="memory",
                 tier=host.tier,
                 host=host.name,
@@ -89,7 +89,7 @@ def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
         yield from _buffer(inputs, host, server)
 
 
-def _of_parts(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def _of_parts(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """Memory that virtual machines or processes lack: they demand more, had to give some back, or tidy up."""
     for metric, limit, noun in _LACKING:
         for key in inputs.samples.keys(metric):
@@ -98,7 +98,7 @@ def _of_parts(inputs: Inputs, host: Host) -> Iterator[Resource]:
             if one is not None and one.at_limit:
                 kind = "process" if limit is _COLLECTING else "virtual machine"
                 of = f"the {kind} {key.instance}" if key.instance else f"{kind}s"
-                yield Resource(
+                yield RecordedResource(
                     kind="memory",
                     tier=host.tier,
                     host=host.name,
@@ -112,7 +112,7 @@ def _of_parts(inputs: Inputs, host: Host) -> Iterator[Resource]:
                 )
 
 
-def _buffer(inputs: Inputs, host: Host, server: str) -> Iterator[Resource]:
+def _buffer(inputs: Inputs, host: Host, server: str) -> Iterator[RecordedResource]:
     """The buffer of a database server, by how long a page stays in it."""
     life = figure(inputs, host.name, PAGE_LIFE, server)
     if life is None:
@@ -122,7 +122,7 @@ def _buffer(inputs: Inputs, host: Host, server: str) -> Iterator[Resource]:
     assert one is not None  # noqa: S101 -- it was measured
     least = units.seconds(float(np.nanmin(life.values)))
     words = f"a page stayed in the buffer for {units.seconds(life.mean)} on average, {least} at least"
-    yield Resource(
+    yield RecordedResource(
         kind="memory",
         tier=host.tier,
         host=host.name,
@@ -136,7 +136,7 @@ def _buffer(inputs: Inputs, host: Host, server: str) -> Iterator[Resource]:
     )
 
 
-def _of_host(inputs: Inputs, host: Host) -> Resource:
+def _of_host(inputs: Inputs, host: Host) -> RecordedResource:
     """Little available while paging: without paging little available is no limit (docs/other-rules.md)."""
     left = figure(inputs, host.name, LEFT)
     paged = figure(inputs, host.name, PAGED) or figure(inputs, host.name, BOTH_WAYS)
@@ -173,7 +173,7 @@ def _of_host(inputs: Inputs, host: Host) -> Resource:
         measures.append(committed)
         room = False
     missing = "" if measures or room is not None else f"the memory of {host.name} was not measured"
-    return Resource(
+    return RecordedResource(
         kind="memory",
         tier=host.tier,
         host=host.name,
@@ -228,7 +228,7 @@ def _available(free: Measure, left: Rows, paging: Measure | None) -> Measure:
     )
 
 
-def pages_to(inputs: Inputs, memory: Resource, disk: Resource) -> bool:
+def pages_to(inputs: Inputs, memory: RecordedResource, disk: RecordedResource) -> bool:
     """Whether half or more of what a disk moved, while both were saturated, was paged in or out."""
     if disk.resource != "disk" or disk.host != memory.host:
         return False

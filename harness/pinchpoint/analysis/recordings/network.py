@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pinchpoint.analysis.recordings.measures import Measure, Resource, Rows, contexts, figure, measure
+from pinchpoint.analysis.recordings.measures import Measure, RecordedResource, Rows, contexts, figure, measure
 from pinchpoint.analysis.thresholds import NETWORK, Threshold
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
@@ -23,7 +23,7 @@ RESENT = Threshold(DROPPED.value, "design", "segments are sent again all the tim
 WAITING = Threshold(2.0, "PAL", "Output Queue Length: critical when more than 2 packets wait")
 
 
-def interfaces(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def interfaces(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """Each interface with traffic; one for all where none was recorded, or where TCP sent much again."""
     keys = [key for metric in (RECEIVED, BOTH, USED, QUEUE, DROPS) for key in inputs.samples.keys(metric)]
     keys += [key for metric in SHARES_DROPPED for key in inputs.samples.keys(metric) if _loses(inputs, key)]
@@ -32,7 +32,7 @@ def interfaces(inputs: Inputs, host: Host) -> Iterator[Resource]:
         yield _interface(inputs, host, name)
     resent = _resent(inputs, host)
     if resent or not names:
-        yield Resource(
+        yield RecordedResource(
             kind="network",
             tier=host.tier,
             host=host.name,
@@ -67,7 +67,7 @@ def _resent(inputs: Inputs, host: Host) -> Measure | None:
     return one if one and one.at_limit else None
 
 
-def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
+def _interface(inputs: Inputs, host: Host, name: str) -> RecordedResource:
     samples = inputs.samples
     speed = samples.mean(host.name, SPEED, name)
     ways = [samples.steps(host.name, f"net.{way}_bytes_per_s", name) for way in ("received", "sent")]
@@ -97,7 +97,7 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
     elif queued and not used.at_limit:
         doubt = "packets waited, or were dropped, though it used less than 90 % of its speed"
         remedy = f"look at the driver, the switch and the errors of interface {name} of {host.name}"
-    return Resource(
+    return RecordedResource(
         kind="network",
         tier=host.tier,
         host=host.name,

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pinchpoint.analysis.recordings.measures import Resource, overlap_s
+from pinchpoint.analysis.recordings.measures import RecordedResource, overlap_s
 from pinchpoint.analysis.recordings.memory import pages_to
 from pinchpoint.analysis.recordings.symptoms import symptoms_during
 from pinchpoint.analysis.verdict import Confidence, Outcome
@@ -55,17 +55,17 @@ class RecordingConclusion:
     """
 
     outcome: Outcome
-    named: Resource | None = None
-    others: tuple[Resource, ...] = ()
+    named: RecordedResource | None = None
+    others: tuple[RecordedResource, ...] = ()
     confidence: Confidence | None = None
     limits: tuple[str, ...] = ()
     symptoms: tuple[str, ...] = ()
-    missing: tuple[Resource, ...] = ()
+    missing: tuple[RecordedResource, ...] = ()
     too_short: float | None = None
 
 
 def conclude_recording(
-    inputs: Inputs, resources: Sequence[Resource], recorded_s: float
+    inputs: Inputs, resources: Sequence[RecordedResource], recorded_s: float
 ) -> RecordingConclusion:
     """The outcome of a recording."""
     missing = tuple(one for one in resources if one.missing)
@@ -96,7 +96,9 @@ def conclude_recording(
     return RecordingConclusion("inconclusive", others=tuple(unknown[:_MOST_CANDIDATES]), missing=missing)
 
 
-def _causes(inputs: Inputs, saturated: Sequence[Resource], resources: Sequence[Resource]) -> list[Resource]:
+def _causes(
+    inputs: Inputs, saturated: Sequence[RecordedResource], resources: Sequence[RecordedResource]
+) -> list[RecordedResource]:
     """Without the victims: what waits for locks, pools or others while hardware below is saturated.
 
     A disk whose I/O is mostly paging is a victim of the memory. At times without saturated hardware locks,
@@ -113,12 +115,12 @@ def _causes(inputs: Inputs, saturated: Sequence[Resource], resources: Sequence[R
     return sorted((*hardware, *causes), key=lambda one: -one.over_s)
 
 
-def _explains(resource: Resource, collapse: Resource) -> bool:
+def _explains(resource: RecordedResource, collapse: RecordedResource) -> bool:
     """Whether work that collapsed waited for what is known to have been waited for at that time."""
     return resource.host == collapse.host and overlap_s(resource.stretches, collapse.stretches) > 0
 
 
-def _is_waited_for(resource: Resource, collapses: Sequence[Resource]) -> bool:
+def _is_waited_for(resource: RecordedResource, collapses: Sequence[RecordedResource]) -> bool:
     """Whether work collapsed while sessions waited for it, and hardly at other times: then it is no guess."""
     if resource.resource not in ("dependency", "lock") or not resource.recorded:
         return False
@@ -129,7 +131,7 @@ def _is_waited_for(resource: Resource, collapses: Sequence[Resource]) -> bool:
     )
 
 
-def _deeper_has_room(resource: Resource, resources: Sequence[Resource]) -> bool:
+def _deeper_has_room(resource: RecordedResource, resources: Sequence[RecordedResource]) -> bool:
     deeper = [
         other for other in resources if other.host == resource.host and other.resource in ("cpu", "disk")
     ]
@@ -137,13 +139,16 @@ def _deeper_has_room(resource: Resource, resources: Sequence[Resource]) -> bool:
     return {other.resource for other in deeper} == {"cpu", "disk"} and had_room
 
 
-def _take_turns(resource: Resource, other: Resource) -> bool:
+def _take_turns(resource: RecordedResource, other: RecordedResource) -> bool:
     shorter = min(sum(each.seconds for each in which.stretches) for which in (resource, other))
     return overlap_s(resource.stretches, other.stretches) < _TURNS * shorter
 
 
 def _confidence(
-    named: Resource, others: Sequence[Resource], resources: Sequence[Resource], symptoms: Sequence[str]
+    named: RecordedResource,
+    others: Sequence[RecordedResource],
+    resources: Sequence[RecordedResource],
+    symptoms: Sequence[str],
 ) -> tuple[Confidence, tuple[str, ...]]:
     """See the module's table."""
     agree = {one.what for one in named.saturated} | ({"symptom"} if symptoms else set())
@@ -160,16 +165,16 @@ def _confidence(
     return ("low" if limits else "medium"), (*dict.fromkeys(limits), NO_OPERATIONS)
 
 
-def _is_near(resource: Resource) -> bool:
+def _is_near(resource: RecordedResource) -> bool:
     used = [each for each in resource.measures if each.what == "utilisation"]
     return any(each.limit.value <= 1 and not each.has_room for each in used) and not resource.has_room
 
 
-def _highest(resource: Resource) -> float:
+def _highest(resource: RecordedResource) -> float:
     return resource.measures[0].highest
 
 
-def _all_had_room(inputs: Inputs, resources: Sequence[Resource]) -> bool:
+def _all_had_room(inputs: Inputs, resources: Sequence[RecordedResource]) -> bool:
     hosts = {host.name for host in inputs.hosts}
     measured = {(one.host, one.resource) for one in resources}
     return (

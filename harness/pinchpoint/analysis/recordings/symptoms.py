@@ -9,7 +9,7 @@ import numpy as np
 
 from pinchpoint.analysis.recordings.measures import (
     Measure,
-    Resource,
+    RecordedResource,
     Rows,
     Steps,
     Stretch,
@@ -76,7 +76,7 @@ def symptoms_during(inputs: Inputs, stretches: Sequence[Stretch]) -> Iterator[Sy
             yield Symptom(ratio, f"{_name(key)} rose to {units.times(ratio)} its usual value")
 
 
-def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def collapses(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """Finished work that collapsed for a part of the recording: what it waited for was not measured.
 
     Less load looks the same. Work waited if latency rose, or if the usual number of sessions stayed active.
@@ -87,7 +87,7 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
         if result is None:
             continue
         one, witness = result
-        yield Resource(
+        yield RecordedResource(
             kind="external",
             tier=host.tier,
             host=host.name,
@@ -104,11 +104,11 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
         return
 
 
-def work(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def work(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """The missing measurements where nothing shows whether work waited."""
     if host != inputs.hosts[0] or any(True for _ in _series(inputs, (*_FINISHED, *_TIMED, *_AT_WORK))):
         return
-    yield Resource(
+    yield RecordedResource(
         kind="external",
         tier=host.tier,
         host=host.name,

@@ -9,7 +9,7 @@ import numpy as np
 
 from pinchpoint.analysis.recordings.measures import (
     Measure,
-    Resource,
+    RecordedResource,
     Rows,
     What,
     contexts,
@@ -86,7 +86,7 @@ DEADLOCKS = (("db.deadlocks_per_s", "deadlocks"),)
 CRAWL = (("search.waiting", "documents that waited to be crawled"),)
 
 
-def locks(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def locks(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """The locks of each database server, where sessions that wait for one were recorded."""
     read = [metric for metric, _ in _LOCKS]
     for server in servers(inputs, host.name, *read, _LOCK_REQUESTS, _SESSIONS):
@@ -119,7 +119,7 @@ def _saturation(inputs: Inputs, host: Host, metric: str, noun: str, server: str)
     return measure(inputs, figure(inputs, host.name, metric, server), BLOCKED, "saturation", noun)
 
 
-def sessions(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def sessions(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """Waits of each database server's sessions other than for disks, locks, memory and workers."""
     for server in servers(inputs, host.name, _SESSIONS, "db.latch_waits_per_s"):
         where = database(server, host.name)
@@ -139,7 +139,7 @@ def sessions(inputs: Inputs, host: Host) -> Iterator[Resource]:
                 yield replace(result, doubt=doubt if one.at_limit else "", remedy=remedy)
 
 
-def replicas(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def replicas(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """Secondary replicas of a database that lag behind."""
     for metric, noun in _QUEUES:
         for key in inputs.samples.keys(metric):
@@ -155,7 +155,7 @@ def replicas(inputs: Inputs, host: Host) -> Iterator[Resource]:
                 )
 
 
-def file_servers(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def file_servers(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """The NFS servers a host calls, by the calls that it had to repeat."""
     calls = figure(inputs, host.name, "net.nfs_retransmits_per_s")
     one = measure(inputs, calls, RESENT_CALLS, "saturation", "NFS calls that were sent again:")
@@ -167,7 +167,7 @@ def file_servers(inputs: Inputs, host: Host) -> Iterator[Resource]:
         )
 
 
-def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def pools(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """Connections and threads of the host's servers; of one pool several figures may be there."""
     pools_: dict[tuple[str, str], list[Measure]] = {}
     for metric, limit, what, noun, held in _POOLS:
@@ -185,7 +185,7 @@ def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
         yield _waited_for(host, "pool", instance, name, ordered)
 
 
-def dependencies(inputs: Inputs, host: Host) -> Iterator[Resource]:
+def dependencies(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     """The content sources of a crawler, by the share of its threads that access the network."""
     samples = inputs.samples
     for key in samples.keys("search.threads_on_network"):
@@ -201,10 +201,12 @@ def dependencies(inputs: Inputs, host: Host) -> Iterator[Resource]:
             yield replace(waited, context=contexts(inputs, host.name, CRAWL))
 
 
-def _waited_for(host: Host, kind: Kind, instance: str, name: str, measures: tuple[Measure, ...]) -> Resource:
+def _waited_for(
+    host: Host, kind: Kind, instance: str, name: str, measures: tuple[Measure, ...]
+) -> RecordedResource:
     busy = [one for one in measures if one.what == "utilisation"]
     has_room = not any(one.at_limit for one in measures) and all(one.has_room for one in busy)
-    return Resource(
+    return RecordedResource(
         kind=kind,
         tier=host.tier,
         host=host.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pinchpoint.analysis.recordings.measures import Resource
+from pinchpoint.analysis.recordings.measures import RecordedResource
 from pinchpoint.analysis.recordings.outcome import LEAST_S, RecordingConclusion
 from pinchpoint.base import units
 from pinchpoint.base.wording import Summary, capitalised, listed
@@ -23,7 +23,7 @@ _NEARLY_ALL = 0.995
 
 
 def summary(
-    conclusion: RecordingConclusion, resources: Sequence[Resource], crawl: str, offset_s: int
+    conclusion: RecordingConclusion, resources: Sequence[RecordedResource], crawl: str, offset_s: int
 ) -> Summary:
     """The outcome, and the figures behind it; ``crawl``: at which source a crawl's requests are, or ""."""
     if conclusion.too_short is not None:
@@ -44,7 +44,7 @@ def summary(
 _INCONCLUSIVE = "Inconclusive"
 
 
-def _bottleneck(conclusion: RecordingConclusion, resource: Resource, offset_s: int) -> Summary:
+def _bottleneck(conclusion: RecordingConclusion, resource: RecordedResource, offset_s: int) -> Summary:
     others = (
         f"At other times {each.name} was {saturated_words(each, offset_s)}." for each in conclusion.others
     )
@@ -65,7 +65,7 @@ def _nothing_measured(crawl: str) -> Summary:
     )
 
 
-def _over_limit(resources: Sequence[Resource], offset_s: int) -> Summary:
+def _over_limit(resources: Sequence[RecordedResource], offset_s: int) -> Summary:
     """Several resources at their limits, or one that no work need have waited for: each with its figures."""
     names = listed([one.name for one in resources])
     if len(resources) == 1:
@@ -79,7 +79,7 @@ def _over_limit(resources: Sequence[Resource], offset_s: int) -> Summary:
     return Summary(text).then(*each, f"{rest} is not known without response times or waits.")
 
 
-def _not_reached(resources: Sequence[Resource]) -> Summary:
+def _not_reached(resources: Sequence[RecordedResource]) -> Summary:
     result = Summary(
         "CPU, memory, disks and network of every host were recorded and below their limits.",
         label="No limit reached",
@@ -108,7 +108,7 @@ def _inconclusive(conclusion: RecordingConclusion) -> Summary:
     return Summary("no recorded resource was saturated.", label=_INCONCLUSIVE)
 
 
-def saturated_words(resource: Resource, offset_s: int) -> str:
+def saturated_words(resource: RecordedResource, offset_s: int) -> str:
     """In what state it was, for how long, when for longest (so far ahead of UTC), and its mean."""
     if not resource.saturated:
         return "not measured" if not resource.measures else "never saturated"
@@ -151,7 +151,7 @@ def experiment(conclusion: RecordingConclusion) -> str | None:
     return capitalised(load)
 
 
-def _state(resource: Resource) -> str:
+def _state(resource: RecordedResource) -> str:
     first = resource.saturated[0]
     limit = first.limit.value
     if resource.kind in _STATES and first.what == "utilisation":
@@ -163,7 +163,7 @@ def _state(resource: Resource) -> str:
     return f"saturated ({first.words})"
 
 
-def _with_doubt(resource: Resource, offset_s: int) -> str:
+def _with_doubt(resource: RecordedResource, offset_s: int) -> str:
     doubt = f"; but {resource.doubt}" if resource.doubt else ""
     return f"{saturated_words(resource, offset_s)}{doubt}"
 
