@@ -41,6 +41,9 @@ def caveats(case: Case) -> Iterator[str]:
     if any(stage.cut_steps for stage in case.stages):
         cut = units.seconds(float(max(stage.cut_steps for stage in case.stages) * inputs.window.step_s))
         yield f"the first {cut} of the measured window were left out: the load was not steady yet"
+    if fewer := max((stage.fewer_users_steps for stage in case.stages), default=0):
+        left = units.seconds(float(fewer * inputs.window.step_s))
+        yield f"{left} of the measured window were left out: sources had ended, and the load was lower"
     yield from (f"{flow.load.scenario}: {text}" for flow in case.flows for text in _lost(inputs, flow))
     yield from credits_of(case)
     if case.stage is not None:

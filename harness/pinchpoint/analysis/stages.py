@@ -1,19 +1,22 @@
 """Step 1: the load levels of a run, and which part of each is steady.
 
-MSER-5 proposes how much of the start to cut; the cut is made only where a change-point test agrees that the
-level changed, as MSER alone also cuts noise.
+A crawl's load falls when its sources end, as the users find less work: the level at which most of the
+documents were crawled is judged. MSER-5 proposes how much of the start to cut; the cut is made only where a
+change-point test agrees that the level changed, as MSER alone also cuts noise.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from pinchpoint.analysis.thresholds import LEVEL_SHIFT, MIN_SAMPLES, MIN_SECONDS
+from pinchpoint.base.clock import seconds_of
 from pinchpoint.data.changes import find_shift, mser5
-from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.series import Floats, added
 
 Rows = npt.NDArray[np.int64]
@@ -29,6 +32,7 @@ class Stage:
         cut_steps: how many steps were cut as transient.
         steady: whether the level held; None if there are too few samples.
         unsteady: the scenarios whose throughput still changed.
+        fewer_users_steps: how many steps were left out because fewer users of a crawl had work.
     """
 
     name: str
@@ -36,6 +40,7 @@ class Stage:
     cut_steps: int
     steady: bool | None
     unsteady: tuple[str, ...]
+    fewer_users_steps: int
 
 
 def find_stages(inputs: Inputs) -> tuple[Stage, ...]:
@@ -43,13 +48,17 @@ def find_stages(inputs: Inputs) -> tuple[Stage, ...]:
     steps = inputs.window.steps
     if steps == 0:
         return ()
-    cut, steady, unsteady = _transient(inputs)
-    rows = np.arange(cut, steps)
-    peak = peak_steps(inputs)[cut:]
-    if peak.sum() * inputs.window.step_s < MIN_SECONDS.value:
-        return (Stage("measure", rows, cut, steady, unsteady),)
-    parts = {"base": rows[~peak], "peak": rows[peak]}
-    return tuple(Stage(name, part, cut, steady, unsteady) for name, part in parts.items() if len(part))
+    judged = np.flatnonzero(_at_main_level(inputs))
+    cut, steady, unsteady = _transient(inputs, judged)
+    rows = judged[cut:]
+    peak = peak_steps(inputs)[rows]
+    bursts = peak.sum() * inputs.window.step_s >= MIN_SECONDS.value
+    parts = {"base": rows[~peak], "peak": rows[peak]} if bursts else {"measure": rows}
+    return tuple(
+        Stage(name, part, cut, steady, unsteady, steps - len(judged))
+        for name, part in parts.items()
+        if len(part)
+    )
 
 
 def peak_steps(inputs: Inputs, scenario: str | None = None) -> npt.NDArray[np.bool_]:
@@ -72,16 +81,51 @@ def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
     return added(inputs.samples.steps(*key) for key in keys)
 
 
-def _transient(inputs: Inputs) -> tuple[int, bool | None, tuple[str, ...]]:
+def _at_main_level(inputs: Inputs) -> npt.NDArray[np.bool_]:
+    """The steps in which crawls kept as many users busy as when most of their documents were crawled."""
+    window = inputs.window
+    inside = np.ones(window.steps, dtype=bool)
+    for load in inputs.loads:
+        busy = _users_at_work(inputs, load)
+        if busy is None:
+            continue
+        done = inputs.traffic.of(load.scenario).whole().per_step(window)
+        levels = np.unique(busy)
+        main = levels[np.argmax([done[busy == level].sum() for level in levels])]
+        inside &= busy == main
+    return inside if inside.sum() * window.step_s >= MIN_SECONDS.value else np.ones_like(inside)
+
+
+def _users_at_work(inputs: Inputs, load: Load) -> Floats | None:
+    """How many users a crawl's sources could keep busy in each step; None where that is not known.
+
+    A source that limits its workers keeps no more users busy than those, any other one all of them.
+    """
+    window = inputs.window
+    seconds = window.first_s + np.arange(window.steps) * window.step_s
+    work = np.zeros(window.steps)
+    for event in inputs.events:
+        if event.get("event") != "crawl_ended" or event.get("scenario", load.scenario) != load.scenario:
+            continue
+        for source in event.get("sources") or ():
+            if "started" not in source or "ended" not in source:
+                return None
+            there = seconds_of(source["started"]) < seconds + window.step_s
+            there &= seconds < seconds_of(source["ended"])
+            work += np.where(there, source.get("workers") or math.inf, 0)
+    return np.minimum(work, load.users or math.inf) if work.any() else None
+
+
+def _transient(inputs: Inputs, judged: Rows) -> tuple[int, bool | None, tuple[str, ...]]:
     """Steps to cut, whether the rest is steady, and who is not.
 
     Bursts are unsteady on purpose, and so is a load of which several levels are looked at: left out.
     """
     window = inputs.window
-    if window.steps < MIN_SAMPLES.value:
+    if len(judged) < MIN_SAMPLES.value:
         return 0, None, ()
     flows = {
-        load.scenario: inputs.traffic.of(load.scenario).whole().per_step(window)
+        load.scenario: inputs.traffic.of(load.scenario).whole().per_step(window)[judged]
         for load in inputs.loads
         if load.model != "burst" and not load.several
     }

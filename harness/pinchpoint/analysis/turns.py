@@ -27,7 +27,8 @@ def taking_turns(case: Case) -> list[tuple[Resource, float]]:
 
     A turn begins and ends within a step: of one in which none is at its limit each has the share that is used
     of it. Each is often at its limit while the others are not, and together they leave hardly any time: what
-    works on one after the other takes the sum of both.
+    works on one after the other takes the sum of both. So they are at their limits at once less than half as
+    often as two that have nothing to do with each other would be.
     """
     if case.stage is None:
         return []
@@ -36,8 +37,11 @@ def taking_turns(case: Case) -> list[tuple[Resource, float]]:
     full.sort(key=lambda item: (-item[1].mean(), item[0].type != KINDS[item[0].type].kind, item[0].key))
     turns: list[tuple[Resource, Steps]] = []
     for one, steps in full:
-        alone = float((steps & ~_any(turns, steps)).mean())
-        if alone >= OFTEN.value and not any(_of_the_same_cores(one, other) for other, _ in turns):
+        others = _any(turns, steps)
+        alone, together = float((steps & ~others).mean()), float((steps & others).mean())
+        if alone < OFTEN.value or together > float(steps.mean() * others.mean()) / 2:
+            continue
+        if not any(_of_the_same_cores(one, other) for other, _ in turns):
             turns.append((one, steps))
     if len(turns) < 2:
         return []

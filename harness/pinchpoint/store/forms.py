@@ -475,7 +475,10 @@ class StoredSource(Form):
     count: Count
     failures: Count
     skipped: Count
+    started: Time | None = None
+    ended: Time | None = None
     duration_s: Seconds
+    workers: Count | None = None
     rate_active_per_s: NotBelow0 | None = None
     repository_latency_s: NotBelow0 | None = None
     failures_by_kind: dict[str, Count] | None = None

@@ -239,6 +239,16 @@ def test_what_alternates_is_named_with_its_shares_of_the_time(
     assert found == pytest.approx(expected, abs=0.06), found
 
 
+def test_a_disk_that_is_busy_whatever_the_cpu_does_takes_no_turns() -> None:
+    """Writes of a checkpoint, one after the other: both are full at once as often as by chance."""
+    build = alternating(9.0, 0.5)
+    build.samples = [row for row in build.samples if row[3] != "disk.busy_ratio"]
+    build.metric("search1", "disk.busy_ratio", np.where(np.arange(build.seconds) % 7 < 5, 1.0, 0.1), "sdb", 0)
+    case = judged_case(build.run())
+    assert case is not None
+    assert in_turn(case) == []
+
+
 @pytest.mark.parametrize(
     ("period_s", "share", "together"), [(9.0, 0.5, 0.7), (0.9, 0.5, 1.0), (9.0, 1.0, 1.0)]
 )
