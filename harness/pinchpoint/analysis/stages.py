@@ -20,6 +20,7 @@ from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.series import Floats, added
 
 Rows = npt.NDArray[np.int64]
+_TIMES = {"started", "ended"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,11 @@ def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
 
 
 def _at_main_level(inputs: Inputs) -> npt.NDArray[np.bool_]:
-    """The steps in which crawls kept as many users busy as when most of their documents were crawled."""
+    """The steps at the load (users with work) at which most documents were crawled; else all."""
     window = inputs.window
     inside = np.ones(window.steps, dtype=bool)
     for load in inputs.loads:
         busy = _users_at_work(inputs, load)
-        if busy is None:
-            continue
         done = inputs.traffic.of(load.scenario).whole().per_step(window)
         levels = np.unique(busy)
         main = levels[np.argmax([done[busy == level].sum() for level in levels])]
@@ -96,24 +95,29 @@ def _at_main_level(inputs: Inputs) -> npt.NDArray[np.bool_]:
     return inside if inside.sum() * window.step_s >= MIN_SECONDS.value else np.ones_like(inside)
 
 
-def _users_at_work(inputs: Inputs, load: Load) -> Floats | None:
-    """How many users a crawl's sources could keep busy in each step; None where that is not known.
+def _users_at_work(inputs: Inputs, load: Load) -> Floats:
+    """How many users a crawl's sources could keep busy in each step; infinite where that is not known.
 
-    A source that limits its workers keeps no more users busy than those, any other one all of them.
+    A source that limits its workers keeps no more users busy than those, any other one all of them. When
+    sources ended is known once their crawl has ended.
     """
     window = inputs.window
-    seconds = window.first_s + np.arange(window.steps) * window.step_s
-    work = np.zeros(window.steps)
+    begins = window.first_s + np.arange(window.steps) * window.step_s
+    busy = np.full(window.steps, math.inf)
     for event in inputs.events:
+        sources = event.get("sources") or ()
         if event.get("event") != "crawl_ended" or event.get("scenario", load.scenario) != load.scenario:
             continue
-        for source in event.get("sources") or ():
-            if "started" not in source or "ended" not in source:
-                return None
-            there = seconds_of(source["started"]) < seconds + window.step_s
-            there &= seconds < seconds_of(source["ended"])
-            work += np.where(there, source.get("workers") or math.inf, 0)
-    return np.minimum(work, load.users or math.inf) if work.any() else None
+        if not all(_TIMES.issubset(source) for source in sources):
+            continue
+        work = np.zeros(window.steps)
+        for source in sources:
+            at_work = begins + window.step_s > seconds_of(source["started"])
+            at_work &= begins < seconds_of(source["ended"])
+            work += np.where(at_work, source.get("workers") or math.inf, 0)
+        busy = np.where(work > 0, work, busy)
+    least: Floats = np.minimum(busy, load.users or math.inf)
+    return least
 
 
 def _transient(inputs: Inputs, judged: Rows) -> tuple[int, bool | None, tuple[str, ...]]:

@@ -241,12 +241,12 @@ def test_what_alternates_is_named_with_its_shares_of_the_time(
 
 def test_a_disk_that_is_busy_whatever_the_cpu_does_takes_no_turns() -> None:
     """Writes of a checkpoint, one after the other: both are full at once as often as by chance."""
-    build = alternating(9.0, 0.5)
+    build = alternating(9.0, 0.75)
     build.samples = [row for row in build.samples if row[3] != "disk.busy_ratio"]
     build.metric("search1", "disk.busy_ratio", np.where(np.arange(build.seconds) % 7 < 5, 1.0, 0.1), "sdb", 0)
     case = judged_case(build.run())
     assert case is not None
-    assert in_turn(case) == []
+    assert taking_turns(case) == []
 
 
 @pytest.mark.parametrize(
