@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 _UNIT = re.compile(r"(\d) (%|[mµ]?s\b|min\b|h\b|[kMGT]i?B\b|B\b|IOPS\b|cores?\b)")
 """A figure and its unit stay on one line."""
@@ -30,6 +30,12 @@ def wrapped(text: str, bullet: str = "") -> str:
         whole, width(), initial_indent=bullet, subsequent_indent=indent, break_on_hyphens=False
     )
     return lines.replace("\u00a0", " ")
+
+
+def titled(title: str, texts: Iterable[str], bullet: str = "  - ") -> str:
+    """A title and the texts below it, each behind its bullet; "" without any."""
+    lines = [wrapped(text, bullet) for text in texts]
+    return "\n".join([title, *lines]) if lines else ""
 
 
 def one_line(text: str) -> str:

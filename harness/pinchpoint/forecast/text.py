@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pinchpoint.analysis.model.prediction import Binding, PartUse, Prediction, Throughput
 from pinchpoint.analysis.model.probed import DiskMix
 from pinchpoint.base import units, wording
-from pinchpoint.base.text import fitted, wrapped
+from pinchpoint.base.text import fitted, titled, wrapped
 
 
 def prediction_text(prediction: Prediction) -> str:
@@ -16,15 +16,13 @@ def prediction_text(prediction: Prediction) -> str:
     blocks = [_changed(prediction)]
     if prediction.exchanged:
         lines = [line for one in prediction.exchanged for line in (one.arithmetic, _mix_words(one.mix))]
-        blocks.append("\n".join(["With the probed disk:", *(wrapped(line, "  - ") for line in lines)]))
+        blocks.append(titled("With the probed disk:", lines))
     blocks.append("\n".join(_throughput(one, as_is=as_is) for one in prediction.scenarios))
     binds = [("Now", prediction.binds_now), *([] if as_is else [("Then", prediction.binds_then)])]
     blocks.append("\n".join(wrapped(binds_words(*one)) for one in binds))
     blocks.append("\n".join(_table(prediction.parts, as_is=as_is)))
-    blocks.append("\n".join(["Assumed:", *(wrapped(one, "  - ") for one in prediction.assumes)]))
-    if prediction.warnings:
-        blocks.append("\n".join(["Warnings:", *(wrapped(one, "  ! ") for one in prediction.warnings)]))
-    return "\n\n".join(blocks)
+    blocks += [titled("Assumed:", prediction.assumes), titled("Warnings:", prediction.warnings, "  ! ")]
+    return "\n\n".join(filter(None, blocks))
 
 
 def _changed(prediction: Prediction) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pinchpoint.analysis.published_means import Published, Suspected
 from pinchpoint.base import units
-from pinchpoint.base.text import one_line, wrapped
+from pinchpoint.base.text import one_line, titled, wrapped
 from pinchpoint.published.judge import PublishedAnswer, PublishedFindings
 
 OUTCOMES = {
@@ -23,14 +23,12 @@ def published_text(findings: PublishedFindings) -> str:
     blocks += ["\n".join(_farm(name, one)) for name, one in findings.farms.items()]
     if findings.sources:
         blocks.append("\n".join(_table(findings)))
-    for title, texts in (
-        ("What in these figures disagrees:", findings.doubts),
-        ("What else differs:", findings.differ),
-    ):
-        if texts:
-            blocks.append("\n".join([title, *(wrapped(text, "  - ") for text in texts)]))
-    blocks += [_answer(one) for one in findings.conclusions]
-    return "\n\n".join(blocks)
+    blocks += [
+        titled("What in these figures disagrees:", findings.doubts),
+        titled("What else differs:", findings.differ),
+        *map(_answer, findings.conclusions),
+    ]
+    return "\n\n".join(filter(None, blocks))
 
 
 def _farm(name: str, published: Published) -> Iterator[str]:

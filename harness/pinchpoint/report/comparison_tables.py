@@ -130,62 +130,6 @@ def work(content: Row) -> Table:
     )
 
 
-def sources(content: Row) -> Table:
-    """Crawl sources."""
-    return _beside(
-        "sources",
-        "Crawl sources",
-        content,
-        "source",
-        columns("source"),
-        {
-            "count": "documents",
-            "failures": "failures",
-            "duration_s": "duration",
-            "rate_per_s": "rate",
-            "repository_latency_s": "repository latency",
-        },
-        note="Rate = documents ÷ duration. Repository latency: from request to last byte.",
-        empty="No crawl on either side.",
-    )
-
-
-def disks(content: Row) -> Table:
-    """Disks with their roles; several roles on one device have the same figures, and share a row."""
-    return _beside(
-        "disks",
-        "Disks",
-        content,
-        "disk",
-        columns("tier", "host", "role"),
-        {
-            "write_latency_mean_s": "write latency, mean",
-            "write_latency_max_s": "max",
-            "read_latency_mean_s": "read latency",
-            "iops_mean": "IOPS, mean",
-            "iops_max": "max",
-            "io_per_operation": "I/O per operation",
-        },
-        note="Over the measure phase, latency weighted by the number of operations. I/O per operation is "
-        "given for plans with one scenario only.",
-        empty="No disk with a role was measured.",
-    )
-
-
-def cpus(content: Row) -> Table:
-    """CPU by tier."""
-    return _beside(
-        "cpus",
-        "CPU",
-        content,
-        "cpu",
-        columns("tier", "host"),
-        {"busy_mean_ratio": "busy, mean", "busy_max_ratio": "max"},
-        note="Of the cores the tier may use, where its processes were watched; else of the whole machine.",
-        empty="No CPU was measured.",
-    )
-
-
 def judged(content: Row) -> Table:
     """The figures that were declared, and what may be said of each."""
     by_name = {row["name"]: row for row in content["changes"]}
@@ -225,26 +169,6 @@ def _within(margin: float) -> str:
     return units.interval((1 / margin, margin))
 
 
-def bursts(content: Row) -> Table:
-    """Bursts: the median burst of each run."""
-    return _beside(
-        "bursts",
-        "Bursts",
-        content,
-        "burst",
-        columns("scenario"),
-        {
-            "done": "done in a burst",
-            "p50_s": "p50",
-            "p99_s": "p99",
-            "backlog": "waiting at its end",
-            "recovery_s": "time to recover",
-        },
-        note="Of each run the median burst; medians over the runs.",
-        empty="",
-    )
-
-
 def capacity(content: Row) -> Table:
     """The capacity of each side, apart from how it serves the offered load."""
     rows = [
@@ -279,61 +203,110 @@ def capacity(content: Row) -> Table:
     )
 
 
-def scenarios(content: Row) -> Table:
-    """Scenarios: throughput and latency."""
-    kinds = {
-        row["scenario"]: row["metric"].partition("_")[0]
-        for row in content["changes"]
-        if row["about"] == "scenario" and row["metric"].endswith("_p95_s")
-    }
-    plain = [
-        {**row, "metric": row["metric"].removeprefix("response_").removeprefix("service_"), "time": kind}
-        for row in content["changes"]
-        if row["about"] == "scenario"
-        for kind in [kinds[row["scenario"]]]
-    ]
-    return _beside(
+_BESIDE: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str], str, str, str]] = {
+    "source": (
+        "sources",
+        ("source",),
+        {
+            "count": "documents",
+            "failures": "failures",
+            "duration_s": "duration",
+            "rate_per_s": "rate",
+            "repository_latency_s": "repository latency",
+        },
+        "Crawl sources",
+        "Rate = documents ÷ duration. Repository latency: from request to last byte.",
+        "No crawl on either side.",
+    ),
+    "disk": (
+        "disks",
+        ("tier", "host", "role"),
+        {
+            "write_latency_mean_s": "write latency, mean",
+            "write_latency_max_s": "max",
+            "read_latency_mean_s": "read latency",
+            "iops_mean": "IOPS, mean",
+            "iops_max": "max",
+            "io_per_operation": "I/O per operation",
+        },
+        "Disks",
+        (
+            "Over the measure phase, latency weighted by the number of operations. I/O per operation is "
+            "given for plans with one scenario only."
+        ),
+        "No disk with a role was measured.",
+    ),
+    "cpu": (
+        "cpus",
+        ("tier", "host"),
+        {"busy_mean_ratio": "busy, mean", "busy_max_ratio": "max"},
+        "CPU",
+        "Of the cores the tier may use, where its processes were watched; else of the whole machine.",
+        "No CPU was measured.",
+    ),
+    "scenario": (
         "scenarios",
-        "Scenarios",
-        {**content, "changes": plain},
-        "scenario",
-        columns("scenario", "time: latency is"),
+        ("scenario", "time: latency is"),
         {"throughput_per_s": "throughput", "p50_s": "p50", "p95_s": "p95"},
-        note="Over the measure phase. Response time counts from the intended start, service time from the "
-        "actual one; response time is shown where both sides have it.",
-        empty="No scenario was run.",
-    )
+        "Scenarios",
+        (
+            "Over the measure phase. Response time counts from the intended start, service time from the "
+            "actual one; response time is shown where both sides have it."
+        ),
+        "No scenario was run.",
+    ),
+    "burst": (
+        "bursts",
+        ("scenario",),
+        {
+            "done": "done in a burst",
+            "p50_s": "p50",
+            "p99_s": "p99",
+            "backlog": "waiting at its end",
+            "recovery_s": "time to recover",
+        },
+        "Bursts",
+        "Of each run the median burst; medians over the runs.",
+        "",
+    ),
+}
+"""Kind of change -> its table: name, what distinguishes one thing from another, figures with their titles,
+heading, note, and the sentence without rows."""
 
 
-def _beside(
-    name: str,
-    title: str,
-    content: Row,
-    about: str,
-    keys: Sequence[Column],
-    metrics: Mapping[str, str],
-    *,
-    note: str,
-    empty: str,
-) -> Table:
-    """Three rows a thing: base, other, their ratio.
-
-    ``content`` is comparison.json's, ``about`` says which of its changes; ``keys`` distinguish one thing from
-    another, ``metrics`` are figures with what people read above them.
-    """
-    rows = [row for row in content["changes"] if row["about"] == about]
+def beside(content: Row) -> Iterator[Table]:
+    """The figures of both sides beside each other, three rows a thing: base, other, their ratio."""
     labels = content["base"]["label"], content["other"]["label"]
-    shown = columns(*keys, SIDE, *(_figure(metric, words_) for metric, words_ in metrics.items()))
-    reasons = _reasons(rows, metrics)
-    answer = f"{note} Where there is no ratio: {'; '.join(reasons)}." if reasons else note
-    return Table(
-        name,
-        title,
-        shown,
-        list(_triples(rows, [column.key for column in keys], labels)),
-        note=answer,
-        empty=empty,
-    )
+    for about, (name, keys, metrics, title, note, empty) in _BESIDE.items():
+        rows = [row for row in content["changes"] if row["about"] == about]
+        if about == "scenario":
+            rows = _timed(rows)
+        things = columns(*keys)
+        reasons = _reasons(rows, metrics)
+        answer = f"{note} Where there is no ratio: {'; '.join(reasons)}." if reasons else note
+        yield Table(
+            name,
+            title,
+            columns(*things, SIDE, *(_figure(metric, words) for metric, words in metrics.items())),
+            list(_triples(rows, [column.key for column in things], labels)),
+            note=answer,
+            empty=empty,
+        )
+
+
+def _timed(rows: Sequence[Row]) -> list[Row]:
+    """Scenarios, their latencies under one name, each with the kind of time that it is."""
+    kinds = {
+        row["scenario"]: row["metric"].partition("_")[0] for row in rows if row["metric"].endswith("_p95_s")
+    }
+    return [
+        {
+            **row,
+            "metric": row["metric"].removeprefix("response_").removeprefix("service_"),
+            "time": kinds[row["scenario"]],
+        }
+        for row in rows
+    ]
 
 
 def _triples(rows: Iterable[Row], names: Sequence[str], labels: tuple[str, str]) -> Iterator[Row]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from itertools import zip_longest
 from typing import Any
 
 from pinchpoint.base import units
-from pinchpoint.base.text import aligned, wrapped
+from pinchpoint.base.text import aligned, titled, wrapped
 from pinchpoint.base.wording import listed
 from pinchpoint.probe import words
 from pinchpoint.probe.caps import rate as rate_words
@@ -310,7 +310,7 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
         blocks.append(wrapped(text))
     blocks.append(_drawn(workloads(verdict, probe.options.line_s), _WORKLOADS))
     why = [*_each_once(verdict), *(cap.why for _, cap in verdict.caps)]
-    blocks += _listed("How each limit was found, at the highest queue depth:", why)
+    blocks.append(titled("How each limit was found, at the highest queue depth:", why))
     if verdict.behaves_like:
         names = ", ".join(
             one.type + (" on credits" if one.at == "burst" else "") for one in verdict.behaves_like
@@ -320,7 +320,8 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
     if distance:
         blocks.append(wrapped(distance))
     notes = [f"{cell.name}: {why}" for cell, one in result.items() for why in one.failed]
-    return "\n\n".join([*blocks, *_listed("Warnings:", [*words.notes(probe, verdict), *notes], "  ! ")])
+    blocks.append(titled("Warnings:", [*words.notes(probe, verdict), *notes], "  ! "))
+    return "\n\n".join(filter(None, blocks))
 
 
 def _each_once(verdict: ProbeVerdict) -> list[str]:
@@ -344,15 +345,11 @@ def comparison_text(comparison: ProbeComparison) -> str:
     blocks = [
         wrapped(str(comparison.answer)),
         _drawn(changes(comparison)),
-        *_listed("Another kind of limit on each side:", moved),
-        *_listed("Other differences:", comparison.confounders),
-        *_listed("Warnings:", comparison.warnings, "  ! "),
+        titled("Another kind of limit on each side:", moved),
+        titled("Other differences:", comparison.confounders),
+        titled("Warnings:", comparison.warnings, "  ! "),
     ]
-    return "\n\n".join(blocks)
-
-
-def _listed(title: str, lines: Sequence[str], bullet: str = "  - ") -> list[str]:
-    return ["\n".join([title, *(wrapped(line, bullet) for line in lines)])] if lines else []
+    return "\n\n".join(filter(None, blocks))
 
 
 def _drawn(table: Table, keys: Collection[str] = ()) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pinchpoint.base import units, wording
-from pinchpoint.base.text import wrapped
+from pinchpoint.base.text import titled, wrapped
 from pinchpoint.comparison.costs import UNIT_OF_COST
 from pinchpoint.comparison.several_sides import SidesComparison, SidesFigure, WorkloadLimit, too_few
 from pinchpoint.data.timeline import Axis
@@ -80,8 +80,8 @@ def text(comparison: SidesComparison) -> str:
         blocks.append(
             "\n".join(grid(_limits(comparison), less=("load_class", "most", "within", "crossed_at")))
         )
-    notes = [wrapped(one, "  ! ") for one in comparison.warnings]
-    return "\n\n".join([*blocks, *(["\n".join(["Warnings:", *notes])] if notes else [])])
+    blocks.append(titled("Warnings:", comparison.warnings, "  ! "))
+    return "\n\n".join(filter(None, blocks))
 
 
 def _answers(comparison: SidesComparison) -> Iterator[Answer]:

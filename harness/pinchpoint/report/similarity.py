@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.data.machines import tiers
@@ -17,9 +17,6 @@ from pinchpoint.plan.production import FIGURES
 from pinchpoint.report.tables import Table, columns, text
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import show
-
-if TYPE_CHECKING:
-    import duckdb
 
 _COUNTS = """SELECT scenario, operation, sum(count) FROM operations
     WHERE outcome = 'ok' AND NOT contains(operation, '/') AND time_s >= $1 AND time_s < $2
@@ -71,77 +68,46 @@ def similarity(run: StoredRun, clock: TimeAxis) -> Table:
 
 
 def _replayed(run: StoredRun, clock: TimeAxis) -> dict[str, float]:
-    """The figures of a run, as far as they were measured."""
+    """The figures of a run, as far as they were measured: of its sql-mix scenarios, and of nosql-burst."""
     if clock.window is None:
         return {}
+    window, length_s = clock.window, clock.window[1] - clock.window[0]
+    scenarios = (run.manifest.get("plan") or {}).get("scenarios") or {}
+    kinds: dict[str, dict[str, Mapping[str, Any]]] = {of_sql.USE: {}, of_stores.RECORDS_USE: {}}
+    for name, planned in scenarios.items():
+        kinds.setdefault(str(planned.get("use")), {})[name] = planned.get("params") or {}
+    on_sql, on_stores = kinds[of_sql.USE], kinds[of_stores.RECORDS_USE]
+    result: dict[str, float] = {}
     with over_operations(run) as connection:
         show(run.samples, connection)
-        measured = _Measured(run, clock.window, connection)
-        return measured.on_sql() | measured.on_stores()
-
-
-class _Measured:
-    """The content of a run's measure phase.
-
-    Args:
-        run: the run.
-        window: the measure phase, UTC seconds.
-        connection: shows the run's operations and samples.
-    """
-
-    def __init__(
-        self, run: StoredRun, window: tuple[float, float], connection: duckdb.DuckDBPyConnection
-    ) -> None:
-        self._run = run
-        self._window = window
-        self._connection = connection
-        self._scenarios: Mapping[str, Any] = (run.manifest.get("plan") or {}).get("scenarios") or {}
-        self._counts: dict[str, dict[str, int]] = {}
+        counts: dict[str, dict[str, int]] = {}
         for scenario, operation, count in connection.execute(_COUNTS, [*window]).fetchall():
-            self._counts.setdefault(scenario, {})[operation] = count
+            counts.setdefault(scenario, {})[operation] = count
 
-    def on_sql(self) -> dict[str, float]:
-        """The figures of its sql-mix scenarios, all together."""
-        names = self._using(of_sql.USE)
-        if not names:
-            return {}
-        together: Counter[str] = Counter()
-        for name in names:
-            together.update(self._counts.get(name, {}))
-        return of_sql.replayed(together, self._params(names[0]), self._length_s, self._means("sql"))
+        def means(tier: str) -> of_sql.Means:
+            """The measured figures of a tier, added up over its hosts."""
+            hosts = [host for name, host in tiers(run) if name == tier]
+            between = [round(edge_s * 1e9) for edge_s in window]
+            rows = connection.execute(_MEANS, [*between, hosts]).fetchall()
+            return {(metric, instance): mean for metric, instance, mean in rows}
 
-    def on_stores(self) -> dict[str, float]:
-        """The figures of its nosql-burst scenarios, all together."""
-        names = self._using(of_stores.RECORDS_USE)
-        if not names:
-            return {}
-        answer = self._run.manifest.get("endpoints") or {}
-        done = [
-            of_stores.ScenarioDone(
-                self._counts.get(name, {}), self._params(name), (answer.get(name) or {}).get("nosql") or {}
-            )
-            for name in names
-        ]
-        rows = self._connection.execute(_SECONDS, [*self._window, names]).fetchall()
-        seconds = list(_seconds({at: (interval_s, count) for at, interval_s, count in rows}, self._window))
-        return of_stores.replayed_records(done, self._length_s, self._means("nosql"), seconds)
-
-    @property
-    def _length_s(self) -> float:
-        return self._window[1] - self._window[0]
-
-    def _using(self, use: str) -> list[str]:
-        return [name for name, planned in self._scenarios.items() if planned.get("use") == use]
-
-    def _params(self, scenario: str) -> Mapping[str, Any]:
-        return self._scenarios[scenario].get("params") or {}
-
-    def _means(self, tier: str) -> of_sql.Means:
-        """The measured figures of a tier, added up over its hosts."""
-        hosts = [host for name, host in tiers(self._run) if name == tier]
-        between = [round(edge_s * 1e9) for edge_s in self._window]
-        rows = self._connection.execute(_MEANS, [*between, hosts]).fetchall()
-        return {(metric, instance): mean for metric, instance, mean in rows}
+        if on_sql:
+            together: Counter[str] = Counter()
+            for name in on_sql:
+                together.update(counts.get(name, {}))
+            result |= of_sql.replayed(together, next(iter(on_sql.values())), length_s, means("sql"))
+        if on_stores:
+            reported = run.manifest.get("endpoints") or {}
+            done = [
+                of_stores.ScenarioDone(
+                    counts.get(name, {}), params, (reported.get(name) or {}).get("nosql") or {}
+                )
+                for name, params in on_stores.items()
+            ]
+            rows = connection.execute(_SECONDS, [*window, [*on_stores]]).fetchall()
+            seconds = list(_seconds({at: (interval_s, count) for at, interval_s, count in rows}, window))
+            result |= of_stores.replayed_records(done, length_s, means("nosql"), seconds)
+    return result
 
 
 def _seconds(rows: Mapping[float, tuple[float, int]], window: tuple[float, float]) -> Iterator[Rate]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pinchpoint.base import units
-from pinchpoint.base.text import wrapped
+from pinchpoint.base.text import titled
 from pinchpoint.base.wording import capitalised
 from pinchpoint.report.tables import Table, columns
 from pinchpoint.store.read import StoredRun
@@ -44,16 +44,11 @@ def statements_text(run: StoredRun) -> str:
     """The same as lines, for the terminal; "" where no database was asked."""
     table = top_statements(run)
     lines = [
-        wrapped(
-            f"{units.seconds(row['time_s'])} ({units.percent(row['ratio'])}), {row['calls']:,.0f} calls of "
-            f"{units.seconds(row['mean_s'])} on {row['host']}: {row['text']}",
-            "  - ",
-        )
+        f"{units.seconds(row['time_s'])} ({units.percent(row['ratio'])}), {row['calls']:,.0f} calls of "
+        f"{units.seconds(row['mean_s'])} on {row['host']}: {row['text']}"
         for row in table.rows
     ]
-    notes = list(_missing(run.manifest.get("statements") or ()))
-    lines += [wrapped(text, "  - ") for text in notes]
-    return "\n".join([f"{table.title}:", *lines]) if lines else ""
+    return titled(f"{table.title}:", [*lines, *_missing(run.manifest.get("statements") or ())])
 
 
 def _rows(server: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

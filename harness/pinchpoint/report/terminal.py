@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pinchpoint.base import units, wording
-from pinchpoint.base.text import one_line, width, wrapped
+from pinchpoint.base.text import one_line, titled, width, wrapped
 from pinchpoint.comparison.work import work_differences
 from pinchpoint.report import run_tables, verdict_tables
 from pinchpoint.report.comparison import ComparisonReport, gather
@@ -47,7 +47,7 @@ def verdict_text(verdict: Mapping[str, Any], manifest: Mapping[str, Any], direct
 
 def details_text(verdict: Mapping[str, Any]) -> str:
     """The details below the first screen: evidence, all advice, levels, the crawl, further warnings."""
-    blocks = [_facts(verdict), *(_titled(*one) for one in _lists(verdict))]
+    blocks = [_facts(verdict), *(titled(*one) for one in _lists(verdict))]
     blocks += [
         "\n".join(block) for block in (_levels(verdict), _objectives(verdict), _crawl(verdict)) if block
     ]
@@ -184,8 +184,8 @@ def comparison_text(content: Mapping[str, Any]) -> str:
     blocks += ["\n".join(result)] if result else []
     unlike = work_differences((row["name"], row["unlike"]) for row in report.tables["work"].rows)
     if unlike:
-        lines = [wrapped(f"{wording.listed(names)}: {why}", "  - ") for why, names in unlike.items()]
-        blocks.append("\n".join(["These runs did different work:", *lines]))
+        texts = (f"{wording.listed(names)}: {why}" for why, names in unlike.items())
+        blocks.append(titled("These runs did different work:", texts))
     confounders = [row for row in report.tables["confounders"].rows if row["matters"]]
     if confounders and unlike:
         blocks.append(
@@ -253,11 +253,6 @@ def _lists(verdict: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str], str
     yield "Outlook:", filter(None, outlook), "  - "
     yield "What to do:", verdict_tables.advice_words(verdict), "  - "
     yield "More warnings:", _remaining_warnings(verdict)[_MOST_WARNINGS:], "  ! "
-
-
-def _titled(title: str, texts: Iterable[str], bullet: str) -> str:
-    lines = [wrapped(text, bullet) for text in texts]
-    return "\n".join([title, *lines]) if lines else ""
 
 
 def _objectives(verdict: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pinchpoint.base import units
-from pinchpoint.base.text import fitted, wrapped
+from pinchpoint.base.text import fitted, titled
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.trend.history import Entry, FigureKey
 from pinchpoint.trend.trend import FigureTrend, LevelChange, Trend
@@ -19,20 +19,16 @@ LONGEST = 40
 def trend_text(trend: Trend) -> str:
     """Everything that was found."""
     blocks = [f"{trend.plan}:", "\n".join(_table(trend.lines)) if trend.lines else NOTHING]
-    lines = [wrapped(each, "  - ") for line in trend.lines for each in _sentences(line)]
-    if lines:
-        blocks.append("\n".join(["Changes of level:", *lines]))
-    elif any(line.why_not is None for line in trend.lines):
-        blocks.append("No change of level was found.")
-    rest = (
-        ("Outliers:", [*lone_words(trend)]),
-        ("Not counted:", trend.left_out),
-        ("Warnings:", trend.warnings),
-    )
-    for title, texts in rest:
-        if texts:
-            blocks.append("\n".join([title, *(wrapped(text, "  ! ") for text in texts)]))
-    return "\n\n".join(blocks)
+    changed = titled("Changes of level:", (each for line in trend.lines for each in _sentences(line)))
+    if not changed and any(line.why_not is None for line in trend.lines):
+        changed = "No change of level was found."
+    blocks += [
+        changed,
+        titled("Outliers:", lone_words(trend), "  ! "),
+        titled("Not counted:", trend.left_out, "  ! "),
+        titled("Warnings:", trend.warnings, "  ! "),
+    ]
+    return "\n\n".join(filter(None, blocks))
 
 
 def sparkline(values: Sequence[float]) -> str:
