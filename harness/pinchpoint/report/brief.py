@@ -15,7 +15,7 @@ from pinchpoint.data.timeline import Axis, Panel
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.comparison_tables import figure_name
-from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, TestCase
+from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, TestCase, plot_lines
 from pinchpoint.report.report import SECTIONS, Report
 from pinchpoint.report.run_tables import offered_words
 from pinchpoint.report.tables import Section, Table, run_header
@@ -289,27 +289,22 @@ def _run_plots(report: Report) -> Iterator[Plot]:
     for panel in report.panels:
         if panel.series:
             yield _panel_plot(panel, report.clock.start_s)
+    yield from level_plots(report)
+
+
+def level_plots(report: Report) -> Iterator[Plot]:
+    """Throughput and p95 over a load in steps, a line a scenario."""
     levels: Sequence[Mapping[str, Any]] = report.verdict.get("levels") or ()
     by: tuple[tuple[str, str, str, Axis], ...] = (
         ("throughput", "Throughput by load", "throughput_per_s", "rate"),
         ("p95", "p95 by load", "p95_s", "latency"),
     )
-    rows = report.tables["levels"].rows
+    rows = [*zip(levels, report.tables["levels"].rows, strict=True)]
     for name, title, key, axis in by:
-        lines = [
-            PlotLine(
-                scenario,
-                tuple(
-                    (float(level["level"]), float(row[key]))
-                    for level, row in zip(levels, rows, strict=True)
-                    if level["scenario"] == scenario and row[key] is not None
-                ),
-            )
-            for scenario in dict.fromkeys(str(level["scenario"]) for level in levels)
-        ]
+        lines = plot_lines((row["scenario"], level["level"], row[key]) for level, row in rows)
         if any(len(line.points) > 1 for line in lines):
             unit = "users" if levels[0]["unit"] == "users" else "offered per second"
-            yield Plot(f"levels-{name}", title, axis, unit, tuple(lines))
+            yield Plot(f"levels-{name}", title, axis, unit, lines)
 
 
 def _panel_plot(panel: Panel, start_s: float) -> Plot:
@@ -480,14 +475,13 @@ _LONG, _MOST_ROWS = 60, 12
 
 def _compared_plots(report: ComparisonReport) -> Iterator[Plot]:
     content, sides = report.content, report.sides
-    bars = [
-        PlotLine(figure_name(row), ((float(place), float(row["ratio"])),))
+    bars = plot_lines(
+        (figure_name(row), place, row["ratio"] or None)
         for place, row in enumerate(report.tables["judged"].rows)
-        if row["ratio"]
-    ]
+    )
     if bars:
         title = f"{sides[1].label} as a multiple of {sides[0].label}"
-        yield Plot("ratios", title, "ratio", "", tuple(bars), bars=True)
+        yield Plot("ratios", title, "ratio", "", bars, bars=True)
     for panel in ((content.get("timelines") or {}).get("base") or {}).get("panels") or ():
         lines = tuple(
             line

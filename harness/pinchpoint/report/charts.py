@@ -417,43 +417,22 @@ def _rows(
     return rows
 
 
-def level_charts(levels: Sequence[Mapping[str, Any]], knee: float | None) -> list[Chart]:
-    """Throughput and p95 over a load in steps, a line per scenario; the knee as a red line."""
-    scenarios = list(dict.fromkeys(str(level["scenario"]) for level in levels))
-    rows = [
-        {
-            "name": level["scenario"],
-            "load": level["level"],
-            "throughput": level["throughput_per_s"],
-            "p95": level["response_p95_s"] if level["response_p95_s"] is not None else level["service_p95_s"],
-            "shown": units.load_level(level["level"], level["unit"]),
-        }
-        for level in levels
-    ]
-    if len({row["load"] for row in rows}) < 2:
-        return []
-    unit = "users" if levels[0]["unit"] == "users" else "offered per second"
-    result: tuple[tuple[str, str, Axis], ...] = (
-        ("throughput", "Throughput by load", "rate"),
-        ("p95", "p95 by load", "latency"),
-    )
-    return [
-        _level_chart(scenarios, [row for row in rows if row[key]], key, title, axis, unit, knee)
-        for key, title, axis in result
-        if any(row[key] for row in rows)
-    ]
-
-
-def _level_chart(
-    scenarios: Sequence[str], rows: Rows, key: str, title: str, axis: Axis, unit: str, knee: float | None
+def level_chart(
+    name: str,
+    title: str,
+    axis: Axis,
+    unit: str,
+    lines: Mapping[str, Sequence[tuple[float, float]]],
+    knee: float | None,
 ) -> Chart:
-    data = Datasets()
+    """A figure over a load in steps, a line per scenario; the knee as a red line."""
+    data, key = Datasets(), name.rpartition("-")[2]  # which screen readers read, too
     ticks: Spec = {"tickCount": 4}
     scale: Spec = {"zero": True}
     if axis == "latency":
-        low, *_, high = ticks["values"] = decades([row[key] for row in rows])
+        low, *_, high = ticks["values"] = decades([y for points in lines.values() for _, y in points])
         scale = {"type": "log", "domain": [low, high], "nice": False}
-    colours = dict(zip(scenarios, PALETTE * len(scenarios), strict=False))
+    colours = dict(zip(lines, PALETTE * len(lines), strict=False))
     y_axis = {"title": None, "labelExpr": LABELS[axis], "minExtent": 46, "maxExtent": 46, **ticks}
     encoding = {
         "x": field("load:Q", axis={"title": unit, "tickCount": 5}, scale={"zero": True}),
@@ -461,14 +440,26 @@ def _level_chart(
         "color": coloured("name", [*colours], [*colours.values()], legend=None),
     }
     tips = [field("shown:N", title="load"), field("value:N", title=title)]
-    named = data.named([{**row, "value": SHOW[axis](row[key])} for row in rows])
+    rows = data.named(
+        [
+            {
+                "name": scenario,
+                "load": load,
+                key: figure,
+                "shown": units.load_level(load, "users" if unit == "users" else "per_s"),
+                "value": SHOW[axis](figure),
+            }
+            for scenario, points in lines.items()
+            for load, figure in points
+        ]
+    )
     layers = [
-        layer(named, "line", encoding, strokeWidth=1.8),
-        layer(named, "point", {**encoding, "tooltip": tips}, filled=True, size=40),
+        layer(rows, "line", encoding, strokeWidth=1.8),
+        layer(rows, "point", {**encoding, "tooltip": tips}, filled=True, size=40),
     ]
-    legend = [LegendEntry(name, colour) for name, colour in colours.items()]
+    legend = [LegendEntry(scenario, colour) for scenario, colour in colours.items()]
     if knee is not None:
         at_knee = data.named([{"load": knee}])
         layers.insert(0, layer(at_knee, "rule", {"x": field("load:Q")}, color=LIMIT, strokeDash=[6, 4]))
         legend.append(LegendEntry("throughput stops following the load", LIMIT, "limit"))
-    return drawn(f"levels-{key}", title, layered(layers, 310, 130), data, legend)
+    return drawn(name, title, layered(layers, 310, 130), data, legend)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -59,6 +59,15 @@ class PlotLine:
 
     name: str
     points: tuple[tuple[float, float], ...]
+
+
+def plot_lines(points: Iterable[tuple[str, float | None, float | None]]) -> tuple[PlotLine, ...]:
+    """The lines of (name, x, y), in the order of their first point; what was not measured is left out."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for name, x, y in points:
+        if x is not None and y is not None:
+            lines.setdefault(name, []).append((float(x), float(y)))
+    return tuple(PlotLine(name, tuple(each)) for name, each in lines.items())
 
 
 @dataclass(frozen=True, slots=True)

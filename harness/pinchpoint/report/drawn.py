@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pinchpoint.data.latency import Distribution
-from pinchpoint.report.brief import Gathered
-from pinchpoint.report.charts import Chart, burst_chart, distribution_chart, level_charts
+from pinchpoint.report.brief import Gathered, level_plots
+from pinchpoint.report.charts import Chart, burst_chart, distribution_chart, level_chart
 from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.comparison_tables import figure_name
 from pinchpoint.report.ratio_chart import ratio_chart
@@ -50,8 +50,13 @@ def panel_charts(report: Report) -> dict[str, Chart]:
 
 def step_charts(report: Report) -> list[Chart]:
     """Throughput and p95 by load, where the load had levels."""
-    verdict = report.verdict
-    return level_charts(verdict.get("levels") or (), (verdict.get("knee") or {}).get("level"))
+    knee = (report.verdict.get("knee") or {}).get("level")
+    return [
+        level_chart(
+            one.name, one.title, one.axis, one.x, {line.name: line.points for line in one.lines}, knee
+        )
+        for one in level_plots(report)
+    ]
 
 
 def latency_charts(report: Report) -> list[tuple[Chart, list[Distribution]]]:

@@ -31,7 +31,7 @@ from pinchpoint.report.charts import (
     layered,
     over_depth,
 )
-from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
+from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase, plot_lines
 from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint.report.tables import Table
 from pinchpoint_scenarios.storage_probe import Cell
@@ -122,14 +122,11 @@ def _plots(found: FiguresByCell) -> Iterator[Plot]:
         ("mean_s", "Mean latency by queue depth", "latency"),
     )
     for key, title, axis in kinds:
-        lines: dict[str, list[tuple[float, float]]] = {}
-        for cell, one in found.items():
-            value = (one.iops.mean if one.iops else None) if key == "iops" else one.mean_s
-            if value is not None and cell.outstanding is not None:
-                lines.setdefault(cell.workload, []).append((float(cell.outstanding), value))
-        drawn = tuple(PlotLine(name, tuple(sorted(points))) for name, points in lines.items())
-        if drawn:
-            yield Plot(key, title, axis, "queue depth", drawn)
+        points = [_point(cell.workload, cell, one) for cell, one in found.items()]
+        lines = plot_lines((point["name"], point["outstanding"], point[key]) for point in points)
+        if lines:
+            ordered = tuple(PlotLine(line.name, tuple(sorted(line.points))) for line in lines)
+            yield Plot(key, title, axis, "queue depth", ordered)
 
 
 def compared_document(comparison: ProbeComparison) -> PlainReport:

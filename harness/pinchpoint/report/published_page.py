@@ -26,7 +26,7 @@ from pinchpoint.report.charts import (
     layer,
     layered,
 )
-from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart
+from pinchpoint.report.document import Answer, PlainReport, Plot, ReportPart, plot_lines
 from pinchpoint.report.tables import Table, columns
 
 _MOST_DOUBTS = 3
@@ -59,9 +59,7 @@ def document(report: PublishedReport) -> PlainReport:
     for key, title, axis in _FIGURES:
         if rows := [row for row in sources if row[key] is not None]:
             charts.append(_bars(f"sources-{key}", title, axis, key, rows, names))
-            bars = tuple(
-                PlotLine(f"{row['source']}, {row['farm']}", ((0.0, float(row[key])),)) for row in rows
-            )
+            bars = plot_lines((f"{row['source']}, {row['farm']}", 0, row[key]) for row in rows)
             plots.append(Plot(f"sources-{key}", title, axis, "", bars, bars=True))
     return PlainReport(
         title=(report.title, "", ""),

@@ -25,7 +25,7 @@ from pinchpoint.report.charts import (
     layer,
     layered,
 )
-from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
+from pinchpoint.report.document import Answer, PlainReport, Plot, ReportPart, TestCase, plot_lines
 from pinchpoint.report.tables import Column, Table, columns
 from pinchpoint.run.run_set import RunSet
 from pinchpoint_collectors.common.counts import counted
@@ -240,21 +240,14 @@ def _compared(compared: Sequence[Row]) -> Table:
 
 def _plots(figures: Sequence[Row]) -> Iterator[Plot]:
     for scenario in dict.fromkeys(row["scenario"] for row in figures):
-        lines = [
-            PlotLine(
-                folder,
-                tuple(
-                    (float(row["round"]), float(row["throughput_per_s"]))
-                    for row in figures
-                    if (row["folder"], row["scenario"]) == (folder, scenario)
-                    and row["throughput_per_s"] is not None
-                ),
-            )
-            for folder in dict.fromkeys(row["folder"] for row in figures)
-        ]
-        if result := tuple(line for line in lines if line.points):
+        lines = plot_lines(
+            (row["folder"], row["round"], row["throughput_per_s"])
+            for row in figures
+            if row["scenario"] == scenario
+        )
+        if lines:
             yield Plot(
-                f"rounds-{scenario}", f"Throughput of {scenario} in each round", "rate", "round", result
+                f"rounds-{scenario}", f"Throughput of {scenario} in each round", "rate", "round", lines
             )
 
 

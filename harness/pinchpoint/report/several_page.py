@@ -34,7 +34,7 @@ from pinchpoint.report.charts import (
     over_depth,
 )
 from pinchpoint.report.comparison_tables import fact_value, fact_words, figure_name
-from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart
+from pinchpoint.report.document import Answer, PlainReport, Plot, ReportPart, plot_lines
 from pinchpoint.report.tables import Column, Table, columns, grid, number
 
 Row = Mapping[str, Any]
@@ -593,10 +593,8 @@ def _plots(comparison: SidesComparison) -> Iterator[Plot]:
     """The same as figures, for documents that draw their own."""
     if comparison.of == "runs":
         for at, one in enumerate(each for each in comparison.figures if each.judged):
-            bars = tuple(
-                PlotLine(label, ((0.0, value),))
-                for label, value in zip(comparison.labels, one.medians, strict=True)
-                if value is not None
+            bars = plot_lines(
+                (label, 0, value) for label, value in zip(comparison.labels, one.medians, strict=True)
             )
             if bars and _labels(one.metric) in LABELS.values():
                 yield Plot(
@@ -616,16 +614,10 @@ def _plots(comparison: SidesComparison) -> Iterator[Plot]:
         for at, (workload, cells) in enumerate(
             list(_by_workload(comparison, metric).items())[:_MOST_CURVES], 1
         ):
-            lines = tuple(
-                PlotLine(label, points)
+            lines = plot_lines(
+                (label, one.outstanding, one.medians[place] or None)
                 for place, label in enumerate(comparison.labels)
-                if (
-                    points := tuple(
-                        (float(one.outstanding or 0), float(one.medians[place] or 0))
-                        for one in sorted(cells, key=lambda one: one.outstanding or 0)
-                        if one.medians[place]
-                    )
-                )
+                for one in sorted(cells, key=lambda one: one.outstanding or 0)
             )
             if lines:
                 yield Plot(f"{metric}-{at}", f"{workload}: {title}", axis, "queue depth", lines)

@@ -9,7 +9,7 @@ from harness.report.example import screen
 
 from pinchpoint.analysis import analyse
 from pinchpoint.report import markdown
-from pinchpoint.report.charts import level_charts
+from pinchpoint.report.drawn import step_charts
 from pinchpoint.report.report import Report, gather
 from pinchpoint.report.run_tables import load_words
 from pinchpoint.report.tables import run_header
@@ -43,9 +43,7 @@ def test_levels_are_a_table_with_what_they_came_to() -> None:
     [objective] = report.tables["objectives"].cells()
     assert objective[-1] == "met up to 40/s"
     assert "The objectives of orders were met up to 40/s." in report.summary.lead
-    assert [
-        (chart.name, chart.title) for chart in level_charts(analyse(climb().run()).to_json()["levels"], 40)
-    ] == [
+    assert [(chart.name, chart.title) for chart in step_charts(report)] == [
         ("levels-throughput", "Throughput by load"),
         ("levels-p95", "p95 by load"),
     ]
