@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any, Literal
 
 from pinchpoint.base import wording
+from pinchpoint.base.groups import by_key
 from pinchpoint.comparison.differences import Difference
 from pinchpoint.comparison.sides import ComparedRun, HostPair, HostPairs, Side, Sides
 from pinchpoint.comparison.statistics import pair
@@ -376,12 +377,12 @@ def claim(
 def _invalid(sides: Sides) -> Iterator[str]:
     """The runs that are no evidence, those with the same reason together; figures of a reason may differ."""
     runs = [run for side in sides for run in side.runs]
-    reasons: dict[tuple[str, ...], list[ComparedRun]] = {}
-    for run in runs:
-        if not run.is_evidence:
-            blame = run.verdict["bottleneck"]
-            reason = (str(blame["kind"]), *(str(each["metric"]) for each in blame["evidence"]))
-            reasons.setdefault(reason, []).append(run)
+    reasons = by_key(
+        ((blame["kind"], *(str(each["metric"]) for each in blame["evidence"])), run)
+        for run in runs
+        if not run.is_evidence
+        for blame in (run.verdict["bottleneck"],)
+    )
     for those in reasons.values():
         why = wording.why_invalid(those[0].verdict["bottleneck"])
         if len(those) == 1:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pinchpoint.base import units
+from pinchpoint.base.groups import by_key
 from pinchpoint.comparison.sides import HostPair, HostPairs, tiers_of
 
 Area = Literal[
@@ -339,11 +340,20 @@ def _merged(value: Sequence[Difference]) -> list[Difference]:
 
     It then is no longer one tier's, unless all of them are of that tier.
     """
-    groups: dict[tuple[Any, ...], list[Difference]] = {}
-    for one in value:
-        key = (one.area, one.what, one.role, one.base, one.other)
-        alone = (one.tier,) if one.role or not one.places else ()
-        groups.setdefault((*key, *alone), []).append(one)
+    groups = by_key(
+        (
+            (
+                one.area,
+                one.what,
+                one.role,
+                one.base,
+                one.other,
+                one.tier if one.role or not one.places else "",
+            ),
+            one,
+        )
+        for one in value
+    )
     merged = []
     for group in groups.values():
         first = group[0]

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.figures import MOST_METRICS
+from pinchpoint.base.groups import by_key
 from pinchpoint.comparison.changes import Change, Judgement
 from pinchpoint.comparison.changes import of as first_of
 from pinchpoint.comparison.differences import Difference
@@ -120,11 +121,11 @@ _OPTIONS = {"metrics": "--metric", "margin_ratio": "--margin", "bound": "--bound
 
 def _planned(sides: Sides, key: str) -> Any:
     """The value that the runs' plans declare; None if none does. Raises InputError if they disagree."""
-    answer: dict[Any, list[str]] = {}
-    for run in _runs(sides):
-        value = _compare(run).get(key)
-        if value not in (None, []):
-            answer.setdefault(tuple(sorted(value)) if key == "metrics" else value, []).append(run.directory)
+    answer = by_key(
+        (tuple(sorted(value)) if key == "metrics" else value, run.directory)
+        for run in _runs(sides)
+        if (value := _compare(run).get(key)) not in (None, [])
+    )
     if len(answer) > 1:
         each = "; ".join(f"{', '.join(runs)}: {_plain(value)}" for value, runs in answer.items())
         name = key.removesuffix("_ratio")

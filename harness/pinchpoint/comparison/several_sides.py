@@ -19,6 +19,7 @@ from pydantic_core import from_json
 from pinchpoint.base import units, wording
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.figures import MOST_METRICS, Better
+from pinchpoint.base.groups import by_key
 from pinchpoint.comparison.changes import Change, changes
 from pinchpoint.comparison.comparison import Comparison, compare, plain
 from pinchpoint.comparison.costs import costs_of
@@ -467,9 +468,7 @@ def _warnings(sides: Sequence[Side], with_first: Mapping[int, Comparison]) -> It
 
 
 def _sentences(comparison: SidesComparison) -> Iterator[str]:
-    limits: dict[str, list[str]] = {}
-    for side in comparison.sides:
-        limits.setdefault(side.found, []).append(side.label)
+    limits = by_key((side.found, side.label) for side in comparison.sides)
     every = f"all {len(comparison.sides)} sides"
     by_limit = [(every if len(limits) == 1 else wording.listed(who), what) for what, who in limits.items()]
     if comparison.of == "probes":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pinchpoint.base import units
+from pinchpoint.base.groups import by_key
 from pinchpoint.comparison.sides import ComparedRun, Side, Sides
 from pinchpoint.comparison.statistics import Pair, middle, pair
 from pinchpoint.data.operations import NO_ERRORS
@@ -132,11 +133,7 @@ def _each(about: Literal["source", "scenario"], sides: Sides) -> Iterator[Compar
 
 def work_differences(value: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
     """In what work differs -> the names of that work, each reason once."""
-    names: dict[str, list[str]] = {}
-    for name, unlike in value:
-        if unlike:
-            names.setdefault(unlike, []).append(name)
-    return names
+    return by_key((unlike, name) for name, unlike in value if unlike)
 
 
 def _source(rows: Sequence[Mapping[str, Any]]) -> WorkDone:

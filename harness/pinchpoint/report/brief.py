@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.groups import by_key
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.data.timeline import Axis, Panel
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
@@ -503,11 +504,11 @@ def _timeline(
         if panel["name"] != wanted["name"]:
             continue
         for line in panel["lines"]:
-            result: dict[float, list[float]] = {}
-            for place, value in enumerate(line["values"]):
-                if value is not None:
-                    at = round((kept["first_s"] + place * kept["step_s"]) / step) * step
-                    result.setdefault(at, []).append(float(value))
+            result = by_key(
+                (round((kept["first_s"] + place * kept["step_s"]) / step) * step, float(value))
+                for place, value in enumerate(line["values"])
+                if value is not None
+            )
             yield PlotLine(
                 f"{label} {line['name']}", tuple((at, mean(values)) for at, values in result.items())
             )

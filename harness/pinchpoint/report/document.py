@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pinchpoint.base.groups import by_key
 from pinchpoint.base.wording import Summary
 from pinchpoint.data.timeline import Axis
 from pinchpoint.report.charts import Chart
@@ -63,10 +64,7 @@ class PlotLine:
 
 def plot_lines(points: Iterable[tuple[str, float | None, float | None]]) -> tuple[PlotLine, ...]:
     """The lines of (name, x, y), in the order of their first point; what was not measured is left out."""
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for name, x, y in points:
-        if x is not None and y is not None:
-            lines.setdefault(name, []).append((float(x), float(y)))
+    lines = by_key((name, (float(x), float(y))) for name, x, y in points if x is not None and y is not None)
     return tuple(PlotLine(name, tuple(each)) for name, each in lines.items())
 
 

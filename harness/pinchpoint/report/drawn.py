@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pinchpoint.base.groups import by_key
 from pinchpoint.data.latency import Distribution
 from pinchpoint.report.brief import Gathered, level_plots
 from pinchpoint.report.charts import Chart, burst_chart, distribution_chart, level_chart
@@ -61,9 +62,7 @@ def step_charts(report: Report) -> list[Chart]:
 
 def latency_charts(report: Report) -> list[tuple[Chart, list[Distribution]]]:
     """One chart per scenario, with the distributions drawn in it."""
-    by_scenario: dict[str, list[Distribution]] = {}
-    for each in report.distributions:
-        by_scenario.setdefault(each.scenario, []).append(each)
+    by_scenario = by_key((each.scenario, each) for each in report.distributions)
     return [(distribution_chart(scenario, kinds), kinds) for scenario, kinds in by_scenario.items()]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pinchpoint.base import units, wording
+from pinchpoint.base.groups import by_key
 from pinchpoint.base.text import wrapped
 from pinchpoint.data.timeaxis import zone_words
 from pinchpoint.report import evidence, verdict_tables
@@ -101,10 +102,11 @@ def _checks(checks: list[Mapping[str, Any]], left_out: Collection[tuple[str, str
 
 def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, str]:
     """Why -> the kinds of evidence that are missing for that reason."""
-    result: dict[str, list[str]] = {}
-    for check in checks:
-        if check["holds"] is None:
-            result.setdefault(str(check["fact"]["fact"]), []).append(wording.PROVES[check["evidence"]])
+    result = by_key(
+        (str(check["fact"]["fact"]), wording.PROVES[check["evidence"]])
+        for check in checks
+        if check["holds"] is None
+    )
     return {why: " and ".join(kinds) for why, kinds in result.items()}
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, UTILISATION, latency_limit
 from pinchpoint.base import units
+from pinchpoint.base.groups import by_key
 from pinchpoint.base.wording import listed
 from pinchpoint.data.machines import farm_cores, machine_name, machines, tiers
 from pinchpoint.data.queries import WindowMeans
@@ -140,10 +141,11 @@ def _disks(
     disks: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> tuple[list[ResourceBox], dict[tuple[str, str], list[ResourceBox]]]:
     """Each disk of a machine once: those that several tiers use, and those of one tier."""
-    users: dict[str, list[tuple[str, str, str]]] = {}
-    for tier, host in placed:
-        for role, result in run.manifest["hosts"][host].get("roles", {}).items():
-            users.setdefault(result.get("device") or f"{host} {role}", []).append((tier, host, role))
+    users = by_key(
+        (result.get("device") or f"{host} {role}", (tier, host, role))
+        for tier, host in placed
+        for role, result in run.manifest["hosts"][host].get("roles", {}).items()
+    )
     shared: list[ResourceBox] = []
     own: dict[tuple[str, str], list[ResourceBox]] = {}
     for device, uses in users.items():

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from typing import Any
 
 from pinchpoint.base import units
+from pinchpoint.base.groups import by_key
 from pinchpoint.base.text import aligned, titled, wrapped
 from pinchpoint.base.wording import listed
 from pinchpoint.probe import words
@@ -326,9 +327,7 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
 
 def _each_once(verdict: ProbeVerdict) -> list[str]:
     """How the limit of each workload was found; the same reason is given once for several."""
-    of: dict[str, list[str]] = {}
-    for one in verdict.workloads:
-        of.setdefault(one.cells[-1].why, []).append(one.workload)
+    of = by_key((one.cells[-1].why, one.workload) for one in verdict.workloads)
     return [
         f"{listed(names) if len(names) <= _NAMED else f'{len(names)} workloads'}: {why}"
         for why, names in of.items()

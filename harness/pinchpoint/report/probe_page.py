@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pinchpoint.base import units
+from pinchpoint.base.groups import by_key
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.data.timeline import Axis
 from pinchpoint.probe import compare, words
@@ -206,10 +207,11 @@ def throughput(value: FiguresByCell) -> Chart | None:
 
 def over_outstanding(value: FiguresByCell, line_s: float) -> list[Chart]:
     """I/Os per second and mean latency over outstanding I/Os, eight workloads to a chart."""
-    workloads: dict[str, list[Cell]] = {}
-    for cell, one in value.items():
-        if cell.outstanding and one.iops and one.iops.mean and one.mean_s:
-            workloads.setdefault(cell.workload, []).append(cell)
+    workloads = by_key(
+        (cell.workload, cell)
+        for cell, one in value.items()
+        if cell.outstanding and one.iops and one.iops.mean and one.mean_s
+    )
     several = [name for name, cells in workloads.items() if len(cells) > 1]
     groups = [several[at : at + len(PALETTE)] for at in range(0, len(several), len(PALETTE))]
     return [

@@ -9,6 +9,7 @@ from typing import Any
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.groups import by_key
 from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import operation_percentiles
 from pinchpoint.data.machines import machine_id, name_of_machine
@@ -116,11 +117,14 @@ def scenarios(manifest: Row, verdict: Row, words: Callable[[Row], str | None] = 
 
 def _goals(verdict: Row) -> dict[str, str]:
     """Scenario -> its objectives and their results: ``p95 at most 5 ms: missed``."""
-    value: dict[str, list[str]] = {}
-    for row in objectives(verdict).rows:
-        result = row["result"] if row["met"] is not None else units.NOT_MEASURED
-        value.setdefault(row["scenario"], []).append(f"{row['objective']}: {result}")
-    return {name: "; ".join(said) for name, said in value.items()}
+    goals = by_key(
+        (
+            row["scenario"],
+            f"{row['objective']}: {units.NOT_MEASURED if row['met'] is None else row['result']}",
+        )
+        for row in objectives(verdict).rows
+    )
+    return {name: "; ".join(each) for name, each in goals.items()}
 
 
 def _scenario_notes(rows: Sequence[Row]) -> Iterable[str]:
@@ -154,10 +158,10 @@ def _warm_up_words(row: Row | None) -> str:
 def disks(manifest: Row, verdict: Row) -> Table:
     """Each disk once, with its roles and the latency limit of each."""
     hosts = manifest.get("hosts") or {}
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in verdict.get("disks") or ():
-        unknown = "" if row.get("device") else row["role"]
-        groups.setdefault((machine_id(hosts, row["host"]), row.get("device"), unknown), []).append(row)
+    groups = by_key(
+        ((machine_id(hosts, row["host"]), row.get("device"), "" if row.get("device") else row["role"]), row)
+        for row in verdict.get("disks") or ()
+    )
     rows = [
         {
             **same[0],
@@ -197,11 +201,11 @@ def disks(manifest: Row, verdict: Row) -> Table:
 
 def _latency_limits(rows: Sequence[Row]) -> str | None:
     """``5 ms (log; SP), 20 ms (data, index; SP)``."""
-    roles: dict[tuple[float, str], list[str]] = {}
-    for row in rows:
-        if row.get("latency_limit_s") is not None:
-            key = row["latency_limit_s"], str(row["latency_limit_source"])
-            roles.setdefault(key, []).append(str(row["role"]))
+    roles = by_key(
+        ((row["latency_limit_s"], row["latency_limit_source"]), row["role"])
+        for row in rows
+        if row.get("latency_limit_s") is not None
+    )
     words = (
         f"{units.seconds(limit)} ({', '.join(dict.fromkeys(held))}; {source})"
         for (limit, source), held in sorted(roles.items())
@@ -212,9 +216,7 @@ def _latency_limits(rows: Sequence[Row]) -> str | None:
 def cpus(manifest: Row, verdict: Row) -> Table:
     """A row for each machine, and below it one for each tier's own processes."""
     hosts = manifest.get("hosts") or {}
-    machines: dict[str, list[Row]] = {}
-    for row in verdict.get("cpus") or ():
-        machines.setdefault(machine_id(hosts, row["host"]), []).append(row)
+    machines = by_key((machine_id(hosts, row["host"]), row) for row in verdict.get("cpus") or ())
     rows: list[dict[str, Any]] = []
     for there in machines.values():
         whole = next((row for row in there if row["machine_busy_mean_ratio"] is not None), there[0])
@@ -525,14 +527,15 @@ def _flat(value: Any) -> str:
 
 def not_measured(run: StoredRun) -> Table:
     """Missing measurements, with reason and remedy; the same on several hosts is one row."""
-    result: dict[tuple[str, ...], list[str]] = {}
-    for host, facts in run.manifest.get("hosts", {}).items():
-        for row in facts.get("not_measured") or ():
-            keys = ("metric", "instance", "why", "remedy")
-            result.setdefault(tuple(str(row.get(key) or "") for key in keys), []).append(host)
+    keys = "metric", "instance", "why", "remedy"
+    result = by_key(
+        (tuple(str(row.get(key) or "") for key in keys), host)
+        for host, facts in run.manifest.get("hosts", {}).items()
+        for row in facts.get("not_measured") or ()
+    )
     rows = [
-        {"metric": m, "instance": i, "hosts": hosts, "why": why, "remedy": remedy}
-        for (m, i, why, remedy), hosts in result.items()
+        {"metric": metric, "instance": instance, "hosts": hosts, "why": why, "remedy": remedy}
+        for (metric, instance, why, remedy), hosts in result.items()
     ]
     return Table(
         "not_measured",

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pinchpoint.base import units, wording
+from pinchpoint.base.groups import by_key
 from pinchpoint.base.text import titled, wrapped
 from pinchpoint.comparison.costs import UNIT_OF_COST
 from pinchpoint.comparison.several_sides import SidesComparison, SidesFigure, WorkloadLimit, too_few
@@ -552,10 +553,11 @@ _RATES_OF = ("iops", "bytes_per_s")
 
 
 def _by_workload(comparison: SidesComparison, *metrics: str) -> dict[str, list[SidesFigure]]:
-    figures: dict[str, list[SidesFigure]] = {}
-    for one in comparison.figures:
-        if one.metric in metrics and one.workload and one.outstanding and any(one.medians):
-            figures.setdefault(one.workload, []).append(one)
+    figures = by_key(
+        (one.workload, one)
+        for one in comparison.figures
+        if one.metric in metrics and one.workload and one.outstanding and any(one.medians)
+    )
     return {name: cells for name, cells in figures.items() if len(cells) > 1}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pinchpoint.analysis.thresholds import UTILISATION
 from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.groups import by_key
 from pinchpoint.data.inputs import disk_roles
 from pinchpoint.data.queries import SamplePoint
 from pinchpoint.data.timeaxis import Phase, TimeAxis
@@ -104,10 +105,11 @@ def marks_of(manifest: Mapping[str, Any], verdict: Mapping[str, Any], clock: Tim
 
 def _latency_limits(verdict: Mapping[str, Any], measured: str) -> list[Limit]:
     """One line per distinct limit, with its roles."""
-    roles: dict[float, list[str]] = {}
-    for row in verdict.get("disks") or ():
-        if row.get(measured) is not None and row.get("latency_limit_s"):
-            roles.setdefault(row["latency_limit_s"], []).append(str(row["role"]))
+    roles = by_key(
+        (row["latency_limit_s"], row["role"])
+        for row in verdict.get("disks") or ()
+        if row.get(measured) is not None and row.get("latency_limit_s")
+    )
     return [
         Limit(value, f"limit {units.seconds(value)} ({', '.join(dict.fromkeys(roles[value]))})")
         for value in sorted(roles)
@@ -115,10 +117,11 @@ def _latency_limits(verdict: Mapping[str, Any], measured: str) -> list[Limit]:
 
 
 def _declared(manifest: Mapping[str, Any]) -> list[Limit]:
-    result: dict[float, list[str]] = {}
-    for disk in disk_roles(manifest):
-        if disk.limits and disk.limits.iops:
-            result.setdefault(disk.limits.iops, []).append(f"{disk.tier} {disk.role}")
+    result = by_key(
+        (disk.limits.iops, f"{disk.tier} {disk.role}")
+        for disk in disk_roles(manifest)
+        if disk.limits and disk.limits.iops
+    )
     return [
         Limit(value, f"declared {units.iops(value)} ({', '.join(dict.fromkeys(result[value]))})")
         for value in sorted(result)
@@ -290,11 +293,12 @@ def _legend(lines: Sequence[TimelineSeries]) -> dict[str, LegendEntry]:
 def _grouped(panel: Panel, legend: Mapping[str, LegendEntry]) -> Panel:
     """The panel with one line for all that have no colour of their own: a page of 20 hosts stays small."""
     own = tuple(line for line in panel.series if legend[line.name].name == line.name)
-    points: dict[float, list[SamplePoint]] = {}
-    for line in panel.series:
-        if legend[line.name].name != line.name:
-            for point in line.points:
-                points.setdefault(point.t_s, []).append(point)
+    points = by_key(
+        (point.t_s, point)
+        for line in panel.series
+        if legend[line.name].name != line.name
+        for point in line.points
+    )
     if not points:
         return replace(panel, series=own)
     rest = tuple(
