@@ -119,15 +119,16 @@ def _sha256(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def environment() -> Environment:
-    """Jinja with the filters every page uses."""
+def environment(*, page: bool = True) -> Environment:
+    """Jinja with the filters every format uses; of another format than a page the text stays as it is."""
     made = Environment(
         loader=PackageLoader("pinchpoint.report", _TEMPLATES),
-        autoescape=True,
+        autoescape=page,  # noqa: S701 -- other formats escape by filters of their own
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        keep_trailing_newline=not page,
+        finalize=_shown if page else None,
     )
     made.filters |= {
         "percent": units.percent,

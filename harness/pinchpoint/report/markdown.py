@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from pinchpoint.base import units
 from pinchpoint.base.text import escaped_bytes, one_line
-from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import Gathered, brief_of
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.cover import PLAIN, Cover
+from pinchpoint.report.html import environment
 from pinchpoint.report.report import SECTIONS, Report
 from pinchpoint.report.tables import Section, Table
 
@@ -32,21 +28,9 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
             sections = _filled(COMPARED_SECTIONS, rest)  # what is judged stands above
         case _:
             brief = replace(brief, main=None)  # its tables follow at once, with all their columns
-    environment = Environment(  # noqa: S701 -- the filter "line" escapes what acts as Markdown or HTML
-        loader=PackageLoader("pinchpoint.report", "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {
-        "line": escaped,
-        "block": _block,
-        "per_second": units.per_second,
-        "day_and_time": day_and_time,
-        "pretty": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
-    }
-    template = environment.get_template("report.md.j2")
+    made = environment(page=False)
+    made.filters |= {"line": escaped, "block": _block}
+    template = made.get_template("report.md.j2")
     title, kind = cover.title or brief.title, type(report).__name__
     return template.render(report=report, brief=brief, title=title, kind=kind, sections=sections)
 
