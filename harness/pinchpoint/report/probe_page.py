@@ -151,44 +151,49 @@ def _facts(probe: Probe) -> tuple[tuple[str, Any], ...]:
     where, options = probe.where, probe.options
     missing = _NOT_REPORTED if probe.imports else None
     each = units.seconds(options.time_per_cell_s) if options.time_per_cell_s else None
-    return (
+    facts = (
         ("Folder", where.folder),
         ("Machine", where.host),
         ("Device", where.device or missing or "none: memory or a network share"),
         ("File system", where.file_system or missing or "not known"),
         ("Model", where.model or missing or "not known"),
-        *((("Emulated", where.emulated),) if where.emulated else ()),
+        ("Emulated", where.emulated),
         ("Declared", probe.declared.words or "nothing"),
-        *((("Machine type", where.machine),) if where.machine else ()),
-        *((("Price", probe.declared.price.words),) if probe.declared.price else ()),
-        *((("Read-ahead", units.bytes_(where.read_ahead_bytes)),) if where.read_ahead_bytes else ()),
-        *((("Threads", options.threads),) if options.threads > 1 else ()),
+        ("Machine type", where.machine),
+        ("Price", probe.declared.price and probe.declared.price.words),
+        ("Read-ahead", where.read_ahead_bytes and units.bytes_(where.read_ahead_bytes)),
+        ("Threads", options.threads if options.threads > 1 else None),
         ("Repetitions", options.repeat),
         ("Time per cell", each or missing or "until its work is done"),
         ("File", _NOT_REPORTED if options.size_bytes is None else units.bytes_(options.size_bytes)),
         *(("Imported from", one["file"]) for one in probe.imports),
         ("Started", day_and_time(probe.started)),
         ("Ended", day_and_time(probe.ended) or "not yet"),
-        *probe.versions.items(),
     )
+    return (*((name, value) for name, value in facts if value), *probe.versions.items())
 
 
 def throughput(value: FiguresByCell) -> Chart | None:
     """Bytes per second of every cell; of many cells the best of each workload. Whiskers: all repetitions."""
-    cells = [cell for cell, one in value.items() if one.bytes_per_s and one.bytes_per_s.mean]
+    means = {cell: one.bytes_per_s for cell, one in value.items() if one.bytes_per_s and one.bytes_per_s.mean}
+    cells = list(means)
     if len(cells) > _MOST_BARS:
-        best: dict[str, Cell] = {}
-        for cell in cells:
-            other = best.get(cell.workload)
-            if other is None or _bytes(value, cell) > _bytes(value, other):
-                best[cell.workload] = cell
-        cells = list(best.values())
+        workloads = by_key((cell.workload, cell) for cell in cells)
+        cells = [max(each, key=lambda cell: means[cell].mean) for each in workloads.values()]
     if not cells:
         return None
-    rows = [_whiskers(cell.name, value[cell]) for cell in cells]
+    rows = [
+        {
+            "name": cell.name,
+            "mean": means[cell].mean,
+            "low": means[cell].low,
+            "high": means[cell].high,
+            "shown": units.of_metric("_bytes_per_s", means[cell].mean),
+        }
+        for cell in cells
+    ]
     data = Datasets()
-    named, names = data.named(rows), [cell.name for cell in cells]
-    y = beside_names("name", names)
+    named, y = data.named(rows), beside_names("name", [cell.name for cell in cells])
     mean = field("mean:Q", axis={"title": "bytes per second", "format": "~s", "tickCount": 6})
     layers = [
         layer(named, "bar", {"x": mean, "y": y}, color=PALETTE[0]),
@@ -222,12 +227,8 @@ def over_outstanding(value: FiguresByCell, line_s: float) -> list[Chart]:
 
 def repetitions(probe: Probe) -> Chart | None:
     """How each workload's deepest cell went: by repetitions, or by the seconds of a single one."""
-    deepest: dict[str, Cell] = {}
-    for cell in probe.cells:
-        if cell.workload not in deepest or (cell.outstanding or 0) > (
-            deepest[cell.workload].outstanding or 0
-        ):
-            deepest[cell.workload] = cell
+    workloads = by_key((cell.workload, cell) for cell in probe.cells)
+    deepest = {name: max(cells, key=lambda cell: cell.outstanding or 0) for name, cells in workloads.items()}
     single = probe.options.repeat == 1
     rows = [
         row
@@ -299,19 +300,6 @@ def _point(name: str, cell: Cell, one: Figures) -> dict[str, Any]:
         "iops": one.iops.mean if one.iops else None,
         "mean_s": one.mean_s,
     }
-
-
-def _whiskers(name: str, one: Figures) -> dict[str, Any]:
-    mean = one.bytes_per_s
-    if mean is None:
-        raise ValueError(f"{name} has no bytes per second to draw")
-    reported = units.of_metric("_bytes_per_s", mean.mean)
-    return {"name": name, "mean": mean.mean, "low": mean.low, "high": mean.high, "shown": reported}
-
-
-def _bytes(value: FiguresByCell, cell: Cell) -> float:
-    mean = value[cell].bytes_per_s
-    return mean.mean if mean else 0.0
 
 
 def _drawn(name: str, title: str, chart: Spec, data: Datasets) -> Chart:
