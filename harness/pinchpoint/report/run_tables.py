@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
@@ -18,6 +18,9 @@ from pinchpoint.data.timeaxis import TimeAxis, day_and_time, shown_offset_s
 from pinchpoint.report.tables import Column, Row, Table, columns, text
 from pinchpoint.report.verdict_tables import objectives, of_load, whole_phase
 from pinchpoint.store.read import StoredRun
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 def load_words(load: Row) -> str:
@@ -279,21 +282,19 @@ def errors(run: StoredRun, clock: TimeAxis) -> Table:
     low, high = clock.window or (0.0, 0.0)
     rows: list[dict[str, Any]] = []
     if run.operations.num_rows:
-        connection = over_operations(run)
-        result = connection.execute(
+        result = over_operations(run).execute(
             """
             WITH counted AS (
                 SELECT *, count + coalesce(dropped, 0) AS n, time_s >= $low AND time_s < $high AS inside
                 FROM operations WHERE outcome NOT IN ('ok', 'sent'))
-            SELECT scenario, operation, outcome, sum(n)::BIGINT AS whole,
-                   coalesce(sum(n) FILTER (inside), 0)::BIGINT
-            FROM counted GROUP BY scenario, operation, outcome HAVING whole > 0
-            ORDER BY whole DESC, scenario, operation, outcome
+            SELECT scenario, operation, outcome, sum(n)::BIGINT AS "count",
+                   coalesce(sum(n) FILTER (inside), 0)::BIGINT AS count_in_measure
+            FROM counted GROUP BY scenario, operation, outcome HAVING sum(n) > 0
+            ORDER BY "count" DESC, scenario, operation, outcome
             """,
             {"low": low, "high": high},
-        ).fetchall()
-        keys = ("scenario", "operation", "outcome", "count", "count_in_measure")
-        rows = [dict(zip(keys, row, strict=True)) for row in result]
+        )
+        rows = _named(result)
     return Table(
         "errors",
         "Errors, skipped and dropped operations",
@@ -307,6 +308,12 @@ def errors(run: StoredRun, clock: TimeAxis) -> Table:
         rows,
         empty="Every operation succeeded." if run.operations.num_rows else "No operation was recorded.",
     )
+
+
+def _named(result: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """The rows of a query, by the names of its columns."""
+    names = [column[0] for column in result.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
 _REPLAYED = "replayed"
@@ -345,41 +352,26 @@ def replayed(run: StoredRun) -> Table:
 
 def generators(run: StoredRun, clock: TimeAxis) -> Table:
     """Whether the load generators themselves kept up."""
-    rows: list[dict[str, Any]] = []
     loads = [plan["load"]["model"] for plan in run.manifest.get("plan", {}).get("scenarios", {}).values()]
     unscheduled = "closed load" if set(loads) == {"closed"} else units.NOT_MEASURED
-    connection = over_samples(run)
     low, high = clock.window or (0.0, 1e12)
-    result = connection.execute(
+    result = over_samples(run).execute(
         """
-        SELECT host,
-               avg(value) FILTER (metric = 'generator.cpu_ratio'),
-               max(value) FILTER (metric = 'generator.cpu_ratio'),
-               max(value) FILTER (metric = 'generator.loop_lag_s'),
-               max(value) FILTER (metric = 'generator.send_lag_s'),
-               sum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'),
-               sum(value * interval_s) FILTER (metric = 'generator.started_per_s')
+        SELECT host AS generator,
+               avg(value) FILTER (metric = 'generator.cpu_ratio') AS cpu_mean,
+               max(value) FILTER (metric = 'generator.cpu_ratio') AS cpu_max,
+               max(value) FILTER (metric = 'generator.loop_lag_s') AS loop_lag_max_s,
+               max(value) FILTER (metric = 'generator.send_lag_s') AS send_lag_max_s,
+               sum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s') AS scheduled,
+               sum(value * interval_s) FILTER (metric = 'generator.started_per_s') AS started,
+               started / nullif(scheduled, 0) AS started_ratio
         FROM samples
         WHERE starts_with(metric, 'generator.')
           AND time_ns / 1e9 - interval_s / 2 >= $low AND time_ns / 1e9 - interval_s / 2 < $high
         GROUP BY host ORDER BY host
         """,
         {"low": low, "high": high},
-    ).fetchall()
-    keys = (
-        "generator",
-        "cpu_mean",
-        "cpu_max",
-        "loop_lag_max_s",
-        "send_lag_max_s",
-        "scheduled",
-        "started",
     )
-    rows = [dict(zip(keys, row, strict=True)) for row in result]
-    for row in rows:
-        row["started_ratio"] = (
-            None if row["started"] is None or not row["scheduled"] else row["started"] / row["scheduled"]
-        )
     return Table(
         "generators",
         "Load generators",
@@ -391,7 +383,7 @@ def generators(run: StoredRun, clock: TimeAxis) -> Table:
             f"send_lag_max_s: late start p99, worst second | {unscheduled}",
             f"started_ratio: started of scheduled | {unscheduled}",
         ),
-        rows,
+        _named(result),
         empty="The load generators were not measured.",
     )
 
