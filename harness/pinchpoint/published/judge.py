@@ -250,9 +250,9 @@ def _answer(conclusion: PublishedConclusion, figures: FarmFigures, published: Pu
     if not same:
         why.append("its figures do not point there")
     why += [
-        f"{each.why} speaks as much for {_name(each)}"
+        f"{each.why} speaks as much for {named(each)}"
         if each.measured
-        else f"{_name(each)} may limit it as well ({each.why})"
+        else f"{named(each)} may limit it as well ({each.why})"
         for each in others
     ]
     return PublishedAnswer(
@@ -269,7 +269,7 @@ def _needs(conclusion: PublishedConclusion, unknown: Sequence[str], others: Sequ
     wanted += (
         [f"the CPU of {', '.join(unknown) or conclusion.tier}"] if unknown or conclusion.of == "cpu" else []
     )
-    wanted += [_name(each) for each in others]
+    wanted += [named(each) for each in others]
     return (
         f"the use of {' and '.join(wanted)} over time, at several load levels: what rises with the load, "
         "and ends, limits it"
@@ -280,6 +280,11 @@ def _is(each: Suspected, conclusion: PublishedConclusion) -> bool:
     return (each.of, each.tier) == (conclusion.of, conclusion.tier) and conclusion.role in {None, each.role}
 
 
-def _name(each: Suspected) -> str:
-    what = f"the {each.role} disks" if each.of == "disk" else "the CPU"
-    return f"{what} of {each.tier} ({', '.join(each.hosts)})"
+def resource(each: Suspected) -> str:
+    """``the log disks of sql``."""
+    return f"{f'the {each.role} disks' if each.of == 'disk' else 'the CPU'} of {each.tier}"
+
+
+def named(each: Suspected) -> str:
+    """``the log disks of sql (sql1, sql2)``."""
+    return f"{resource(each)} ({', '.join(each.hosts)})"

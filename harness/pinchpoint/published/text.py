@@ -8,7 +8,7 @@ from typing import Any
 from pinchpoint.analysis.published_means import Published, Suspected
 from pinchpoint.base import units
 from pinchpoint.base.text import one_line, titled, wrapped
-from pinchpoint.published.judge import PublishedAnswer, PublishedFindings
+from pinchpoint.published.judge import PublishedAnswer, PublishedFindings, named
 
 OUTCOMES = {
     "bottleneck": "these means name a bottleneck",
@@ -47,9 +47,8 @@ def _farm(name: str, published: Published) -> Iterator[str]:
 
 
 def _suspected(suspected: Suspected) -> str:
-    what = f"the {suspected.role} disks" if suspected.of == "disk" else "the CPU"
     measured = "" if suspected.measured else ", of which not all is known"
-    return f"suspected: {what} of {suspected.tier} ({', '.join(suspected.hosts)}){measured}: {suspected.why}"
+    return f"suspected: {named(suspected)}{measured}: {suspected.why}"
 
 
 def _table(findings: PublishedFindings) -> Iterator[str]:

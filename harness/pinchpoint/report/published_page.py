@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pinchpoint.analysis.published_means import Published, Suspected
+from pinchpoint.analysis.published_means import Published
 from pinchpoint.base import wording
 from pinchpoint.data.timeline import Axis
-from pinchpoint.published.judge import PublishedFindings, judge_report
+from pinchpoint.published.judge import PublishedFindings, judge_report, resource
 from pinchpoint.published.record import PublishedReport
 from pinchpoint.published.text import OUTCOMES
 from pinchpoint.report.brief import BOTTLENECK, DECIDED, DO, NOT_SHOWN, TESTED
@@ -106,18 +106,13 @@ def _answers(findings: PublishedFindings) -> Iterator[Answer]:
 
 def _farm_words(published: Published) -> str:
     sure = f" (confidence: {published.confidence})" if published.confidence else ""
-    named = wording.listed([_resource(each) for each in published.candidates])
+    named = wording.listed([resource(each) for each in published.candidates])
     return f"{OUTCOMES[published.outcome]}{sure}" + (f", suspected: {named}" if named else "")
-
-
-def _resource(suspected: Suspected) -> str:
-    what = f"the {suspected.role} disks" if suspected.of == "disk" else "the CPU"
-    return f"{what} of {suspected.tier}"
 
 
 def _farms(findings: PublishedFindings) -> Table:
     rows = [
-        {**asdict(each), "farm": name, "what": _resource(each)}
+        {**asdict(each), "farm": name, "what": resource(each)}
         for name, one in findings.farms.items()
         for each in one.candidates
     ]

@@ -14,7 +14,7 @@ from pinchpoint.plan.compare import NO_WORK
 from pinchpoint.plan.problems import listed
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST
-from pinchpoint_collectors.common.names import nearest_name
+from pinchpoint_collectors.common.names import nearest
 
 FOLLOWED: tuple[tuple[str, Better], ...] = (
     ("throughput_per_s", "higher"),
@@ -107,11 +107,9 @@ def read_histories(directory: Path, plan: str) -> Histories:
         if name == plan:
             result.append((str(manifest["started"]), place, manifest))
     if not result:
-        near = nearest_name(plan, names)
-        hint = f"; nearest: {near}" if near else ""
         raise InputError(
             f"--trend {plan}: {directory} contains no run of this plan; it contains runs of: "
-            f"{listed(sorted(names))}{hint}"
+            f"{listed(sorted(names))}{nearest(plan, names)}"
         )
     result.sort(key=lambda one: (one[0], str(one[1])))
     return _gathered(plan, [(place, manifest) for _, place, manifest in result], left_out)

@@ -138,7 +138,7 @@ def _line(key: FigureKey, entries: tuple[Entry, ...], zero_since: Entry | None) 
     cuts = find_levels(levels, least=LEAST_RUNS, smallest=MATTERS, edge=LEAST_SIDE)
     ends = [0, *cuts, len(values)]
     changes = tuple(
-        _change(key, entries, levels, begin, cut, end)
+        _between(key, entries, levels, (begin, cut), (cut, end))
         for begin, cut, end in zip(ends, cuts, ends[2:], strict=False)
     )
     few = len(values) < LEAST_RUNS
@@ -169,12 +169,6 @@ def _lone(values: Floats) -> tuple[npt.NDArray[np.bool_], Floats]:
     same_way = away[0] * away[1] > 0
     lone = same_way & (np.minimum(*map(np.abs, away)) > max(FAR * usual, math.log1p(2 * MATTERS)))
     return lone, np.where(lone, np.exp((before + after) / 2), values)
-
-
-def _change(
-    key: FigureKey, entries: Sequence[Entry], values: Floats, begin: int, cut: int, end: int
-) -> LevelChange:
-    return _between(key, entries, values, (begin, cut), (cut, end))
 
 
 def _drift(
