@@ -296,6 +296,8 @@ def _run_plots(report: Report) -> Iterator[Plot]:
 def level_plots(report: Report) -> Iterator[Plot]:
     """Throughput and p95 over a load in steps, a line a scenario."""
     levels: Sequence[Mapping[str, Any]] = report.verdict.get("levels") or ()
+    if not levels:  # most loads are not in steps
+        return
     by: tuple[tuple[str, str, str, Axis], ...] = (
         ("throughput", "Throughput by load", "throughput_per_s", "rate"),
         ("p95", "p95 by load", "p95_s", "latency"),
