@@ -1,4 +1,4 @@
-"""What the exporters of database servers report: mysqld_exporter, postgres_exporter, redis_exporter. Pure.
+"""What exporters of servers report: mysqld_exporter, postgres_exporter, redis_exporter, cAdvisor. Pure.
 
 One figure may be the sum of several series: of each database, of each state of a session.
 """
@@ -21,7 +21,7 @@ class ServerSeries:
         metric: ours.
         instance: likewise.
         scale: of a counter, into what its rate is in base units; 0: it is no counter.
-        of: the series of its limit, of which it becomes the share; "": it stays as it is.
+        of: the series of its limit, of which it becomes the share, a counter as it is one; "": it stays.
         label: which of its series count, as (label, value).
     """
 
@@ -57,6 +57,9 @@ SERVERS: Mapping[str, Sequence[ServerSeries]] = {
         ServerSeries("db.sessions_active", label=("state", "active")),
         ServerSeries("db.lock_waiters", label=("wait_event_type", "Lock")),
     ],
+    "container_cpu_cfs_throttled_periods_total": [
+        ServerSeries("cpu.throttled_ratio", scale=1.0, of="container_cpu_cfs_periods_total")
+    ],
     "redis_cpu_user_main_thread_seconds_total": [ServerSeries("cpu.busy_ratio", "thread:redis main", 1.0)],
     "redis_cpu_sys_main_thread_seconds_total": [ServerSeries("cpu.busy_ratio", "thread:redis main", 1.0)],
     "redis_cpu_user_seconds_total": [ServerSeries("cpu.busy_ratio", "thread:redis", 1.0)],
@@ -84,7 +87,8 @@ def samples(host: str, series: Sequence[Series]) -> Iterator[Sample]:
     for (metric, instance), added in figures.items():
         total: dict[float, tuple[float, float | None]] = {}
         for means, points in added:
-            limit = _sum(points_ for labels, points_ in series if labels.get(NAME) == means.of)
+            limits = [points_ for labels, points_ in series if labels.get(NAME) == means.of]
+            limit = _rates(limits) if means.scale else _sum(limits)
             for at, step_s, more in increases([points]):
                 value = (
                     points[at] if not means.scale else None if more is None else more * means.scale / step_s
@@ -95,6 +99,13 @@ def samples(host: str, series: Sequence[Series]) -> Iterator[Sample]:
                 total[at] = step_s, None if None in (value, before) else (value or 0.0) + (before or 0.0)
         for at, (step_s, value) in total.items():
             yield Sample(round(at * 1e9), step_s, host, metric, instance, value, None)
+
+
+def _rates(series: Iterable[Points]) -> Points:
+    return _sum(
+        {at: more / step_s for at, step_s, more in increases([points]) if more is not None}
+        for points in series
+    )
 
 
 def _sum(series: Iterable[Points]) -> Points:

@@ -22,6 +22,8 @@ from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.times import ReadingTimes
 from pinchpoint_collectors.record import Sample
 
+_CONTAINER, _SUMS = "container_", frozenset({"", "POD"})
+"""cAdvisor's series of a pod as a whole name no container, or the one that only keeps its network."""
 _BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"status\"\s*:\s*\"")
 
 
@@ -48,6 +50,8 @@ class NodeExporter:
             name, unit = present(older)
             if name not in known:
                 unused[older or "a series without __name__ (the result of an expression)"] = None
+                continue
+            if labels.get("pod") and labels.get("container", "") in _SUMS and name.startswith(_CONTAINER):
                 continue
             values = points if unit == 1 else {at: value * unit for at, value in points.items()}
             by_host.setdefault(_host(labels), []).append(({**labels, NAME: name}, values))
@@ -87,5 +91,8 @@ def _note_gaps(host: str, series: Iterable[Sequence[Points]], facts: FileFacts) 
 
 
 def _host(labels: Labels) -> str:
-    """The scraped address without its port."""
+    """The scraped address without its port; of a container its pod and its own name."""
+    if labels.get(NAME, "").startswith(_CONTAINER):
+        named = labels.get("container") or labels.get("name") or ""
+        return "/".join(filter(None, (labels.get("pod"), named)))
     return labels.get("nodename") or re.sub(r":\d+$", "", labels.get("instance", ""))

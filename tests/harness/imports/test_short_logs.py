@@ -1089,6 +1089,22 @@ SERVERS: dict[str, tuple[dict[tuple[str, ...], tuple[float, float]], str | None]
         "lock",
     ),
     "PostgreSQL, reads": ({("pg_stat_database_blk_read_time", "datname=shop"): (9e6, 14_000)}, "disk"),
+    "a container whose quota is spent": (
+        {
+            ("container_cpu_cfs_throttled_periods_total", "pod=api-0", "container=api"): (900, 8.1),
+            ("container_cpu_cfs_periods_total", "pod=api-0", "container=api"): (1000, 10),
+            ("container_cpu_cfs_throttled_periods_total", "pod=api-0"): (900, 8.1),
+            ("container_cpu_cfs_periods_total", "pod=api-0"): (1000, 10),
+        },
+        "cpu",
+    ),
+    "a container with quota to spare": (
+        {
+            ("container_cpu_cfs_throttled_periods_total", "name=api"): (900, 0.4),
+            ("container_cpu_cfs_periods_total", "name=api"): (1000, 10),
+        },
+        None,
+    ),
     "Redis, its thread": (
         {("redis_cpu_user_seconds_total",): (900, 0.7), ("redis_cpu_sys_seconds_total",): (300, 0.29)},
         "thread",
@@ -1102,7 +1118,7 @@ SERVERS: dict[str, tuple[dict[tuple[str, ...], tuple[float, float]], str | None]
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_series_of_database_servers_are_judged(name: str, tmp_path: Path) -> None:
-    """By the exporters of MySQL, PostgreSQL and Redis, without one of the machine."""
+    """By the exporters of MySQL, PostgreSQL and Redis, or by cAdvisor, without one of the machine."""
     series, resource = SERVERS[name]
     result = [
         {
@@ -1117,9 +1133,12 @@ def test_series_of_database_servers_are_judged(name: str, tmp_path: Path) -> Non
     ]
     answer = {"status": "success", "data": {"resultType": "matrix", "result": result}}
     verdict = judged(tmp_path, json.dumps(answer), places(), "range.json")
-    assert verdict["outcome"] == "inconclusive"
-    assert ("1 resource was over its limit" in verdict["summary"]) is (resource is not None)
-    assert resource is None or verdict["candidates"][0]["resource"] == resource
+    assert verdict["outcome"] == ("bottleneck" if resource == "cpu" else "inconclusive")
+    named = verdict["bottleneck"] or (
+        verdict["candidates"][0] if "over its limit" in verdict["summary"] else {}
+    )
+    assert named.get("resource") == resource
+    assert "2 resources" not in verdict["summary"]
 
 
 def test_dates_of_britain_with_a_clock_of_twelve_hours(tmp_path: Path) -> None:
