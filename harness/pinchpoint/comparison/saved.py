@@ -30,7 +30,7 @@ Text = str | None
 Ratio = Annotated[float, Field(gt=0)]
 
 
-class KeptRun(Form):
+class RunForm(Form):
     """A run, in short."""
 
     directory: str
@@ -47,14 +47,14 @@ class KeptRun(Form):
     summary: str
 
 
-class KeptSide(Form):
+class SideForm(Form):
     """The runs of a side."""
 
     label: str
-    runs: Annotated[list[KeptRun], Field(min_length=1)]
+    runs: Annotated[list[RunForm], Field(min_length=1)]
 
 
-class StoredBlamed(Form):
+class BlamedForm(Form):
     """A resource that a verdict blames."""
 
     kind: str
@@ -63,7 +63,7 @@ class StoredBlamed(Form):
     role: Text
 
 
-class KeptDifference(Form):
+class DifferenceForm(Form):
     """A difference between both sides' manifests."""
 
     area: str
@@ -75,14 +75,14 @@ class KeptDifference(Form):
     other: Any
 
 
-class KeptConfounder(KeptDifference):
+class ConfounderForm(DifferenceForm):
     """A difference that is not studied."""
 
     matters: bool
-    touches: list[StoredBlamed]
+    touches: list[BlamedForm]
 
 
-class KeptPair(Form):
+class PairForm(Form):
     """See ``statistics.Pair``."""
 
     base: float | None
@@ -93,7 +93,7 @@ class KeptPair(Form):
     why: Text
 
 
-class KeptChange(KeptPair):
+class ChangeForm(PairForm):
     """A figure of both sides, and what may be said of it (``changes.Judgement``)."""
 
     name: str
@@ -117,7 +117,7 @@ class KeptChange(KeptPair):
     confidence: Literal["high", "medium"] | None
 
 
-class KeptCapacity(KeptPair):
+class CapacityForm(PairForm):
     """The capacity of each side."""
 
     scenario: str
@@ -126,7 +126,7 @@ class KeptCapacity(KeptPair):
     kept_up: tuple[bool | None, bool | None]
 
 
-class KeptCosts(Form):
+class CostsForm(Form):
     """The cost of both farms."""
 
     base: Cost | None
@@ -137,7 +137,7 @@ class KeptCosts(Form):
     unit_of_cost: Ratio
 
 
-class StoredMovement(Form):
+class MovementForm(Form):
     """Whether the bottleneck moved."""
 
     base: BottleneckForm | None
@@ -148,7 +148,7 @@ class StoredMovement(Form):
     second_step: ForeseenGain | None
 
 
-class KeptPredicted(Form):
+class PredictedForm(Form):
     """A scenario as the base's model has it."""
 
     scenario: str
@@ -159,10 +159,10 @@ class KeptPredicted(Form):
     error_ratio: float | None
 
 
-class KeptWhatIf(Form):
+class WhatIfForm(Form):
     """The other side predicted from the base."""
 
-    rows: list[KeptPredicted]
+    rows: list[PredictedForm]
     notes: list[str]
     why_none: Text
     prediction: dict[str, Any] | None
@@ -171,26 +171,26 @@ class KeptWhatIf(Form):
 class SavedComparison(Form):
     """comparison.json."""
 
-    base: KeptSide
-    other: KeptSide
+    base: SideForm
+    other: SideForm
     factors: list[str]
-    studied: list[KeptDifference]
-    confounders: list[KeptConfounder]
+    studied: list[DifferenceForm]
+    confounders: list[ConfounderForm]
     work: list[ComparedWork]
     metrics: list[str]
     metrics_by: By
     margin_ratio: Ratio
     bound_ratio: Ratio
-    changes: list[KeptChange]
-    capacity: list[KeptCapacity]
-    cost: KeptCosts
-    bottleneck: StoredMovement
+    changes: list[ChangeForm]
+    capacity: list[CapacityForm]
+    cost: CostsForm
+    bottleneck: MovementForm
     lines: Lines | None = None
     gains: list[str] | None = None
     main_changes: list[str]
     claim: Literal["caused_by", "associated_with"] | None
     claim_because: list[str]
-    what_if: KeptWhatIf | None
+    what_if: WhatIfForm | None
     summary: str
     warnings: list[str]
     timelines: dict[Literal["base", "other"], RunTimeline | None]

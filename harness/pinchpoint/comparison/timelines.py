@@ -21,7 +21,7 @@ _DEVICE = re.compile(r" \([^()]*\)")
 
 
 @dataclass(frozen=True, slots=True)
-class KeptLine:
+class TimelineLine:
     """One line.
 
     Attributes:
@@ -36,14 +36,14 @@ class KeptLine:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptPanel:
+class TimelinePanel:
     """Lines of one quantity; see ``data.timeline.Panel``."""
 
     name: str
     title: str
     axis: Axis
     logarithmic: bool
-    lines: tuple[KeptLine, ...]
+    lines: tuple[TimelineLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class RunTimeline:
     step_s: int
     points: int
     phases: tuple[tuple[str, float, float], ...]
-    panels: tuple[KeptPanel, ...]
+    panels: tuple[TimelinePanel, ...]
 
 
 def timeline_of(run: StoredRun) -> RunTimeline:
@@ -87,16 +87,16 @@ def _coarser(clock: TimeAxis) -> TimeAxis:
     return replace(clock, bucket_s=clock.bucket_s * each)
 
 
-def _panels(run: StoredRun, clock: TimeAxis, points: int) -> Iterator[KeptPanel]:
+def _panels(run: StoredRun, clock: TimeAxis, points: int) -> Iterator[TimelinePanel]:
     for panel in recorded.panels(run, clock):
         if panel.name in SHOWN and panel.series:
             lines = tuple(
                 _line(series, clock, points, disk=panel.name.startswith("disk")) for series in panel.series
             )
-            yield KeptPanel(panel.name, panel.title, panel.axis, panel.logarithmic, lines)
+            yield TimelinePanel(panel.name, panel.title, panel.axis, panel.logarithmic, lines)
 
 
-def _line(series: recorded.TimelineSeries, clock: TimeAxis, points: int, *, disk: bool) -> KeptLine:
+def _line(series: recorded.TimelineSeries, clock: TimeAxis, points: int, *, disk: bool) -> TimelineLine:
     values: list[float | None] = [None] * points
     for point in series.points:
         at = int(point.t_s // clock.bucket_s)
@@ -104,4 +104,4 @@ def _line(series: recorded.TimelineSeries, clock: TimeAxis, points: int, *, disk
             values[at] = float(f"{point.mean:.4g}")
     # Devices have other names on the other side; roles are the same.
     name = _DEVICE.sub("", series.name, count=1) if disk else series.name
-    return KeptLine(name, series.style, tuple(values))
+    return TimelineLine(name, series.style, tuple(values))

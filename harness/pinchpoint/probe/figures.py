@@ -100,10 +100,10 @@ class Figures:
 
 def figures(probe: Probe) -> Mapping[Cell, Figures]:
     """Every cell's."""
-    return {cell: of(trials) for cell, trials in probe.cells.items()}
+    return {cell: trial_figures(trials) for cell, trials in probe.cells.items()}
 
 
-def of(trials: Sequence[Trial]) -> Figures:
+def trial_figures(trials: Sequence[Trial]) -> Figures:
     """The figures of one cell."""
     done = [trial for trial in trials if trial.failed is None]
     p50_s, p95_s, p99_s, p999_s = tool_histogram.quantiles(

@@ -18,7 +18,7 @@ from pinchpoint.analysis.thresholds import CAP_MATCH, IRREGULAR
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe import over_time, words
 from pinchpoint.probe.caps import MeasuredCaps, counted_ratio, find_caps, queued, types_with
-from pinchpoint.probe.figures import Figures, TrialMean, figures, of
+from pinchpoint.probe.figures import Figures, TrialMean, figures, trial_figures
 from pinchpoint.probe.over_time import Fall, RateChange, between, settled
 from pinchpoint.probe.record import DeclaredDisk, Probe
 from pinchpoint.probe.verdict import CellVerdict, ProbeVerdict, WorkloadVerdict
@@ -215,7 +215,7 @@ def judge(probe: Probe) -> ProbeVerdict:
     remembered = reads_of_memory(reads, writes, [one for cell, one in result.items() if cell.read_ratio == 0])
     fall = between(probe.cells)
     later = {cell: settled(probe.cells[cell], writes, fall) for cell in result}
-    judged = {cell: of(trials) if trials else result[cell] for cell, trials in later.items()}
+    judged = {cell: trial_figures(trials) if trials else result[cell] for cell, trials in later.items()}
     doubtful = bool(above or remembered)
     trusted = {
         cell: judged[cell]

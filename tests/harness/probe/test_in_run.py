@@ -20,7 +20,7 @@ from support import PINCHPOINT, disk_folder, require, run_cli, until
 
 from pinchpoint.analysis import analyse
 from pinchpoint.cli.report import report as report_command
-from pinchpoint.probe.figures import of
+from pinchpoint.probe.figures import trial_figures
 from pinchpoint.probe.in_run import probes_of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import DeclaredDisk
@@ -83,7 +83,7 @@ def test_its_percentiles_are_of_all_repetitions(tmp_path: Path) -> None:
     """1 % of each repetition took 10, then 20 times as long: p99.9 of both together is 20 times, no mean."""
     [(_, probe)] = probes_of(run_with_a_probe(tmp_path))
     cell = next(cell for cell in probe.cells if cell.name == "RND4K write, 32 outstanding")
-    one = of(probe.cells[cell])
+    one = trial_figures(probe.cells[cell])
     each_s = 32 / 500
     assert one.p50_s == pytest.approx(each_s, rel=0.002)
     assert one.p99_s == pytest.approx(each_s, rel=0.002)
@@ -113,7 +113,7 @@ def test_a_cell_that_failed_has_its_reason(tmp_path: Path) -> None:
     failed = {**{key: first[key] for key in kept}, "event": "probe_failed", "trial": 3, "why": "fio: no"}
     run = replace(run, events=[*run.events, failed])
     [(_, probe)] = probes_of(run)
-    one = of(probe.cells[next(cell for cell in probe.cells if cell.name == first["name"])])
+    one = trial_figures(probe.cells[next(cell for cell in probe.cells if cell.name == first["name"])])
     assert (one.trials, one.failed) == (2, ("fio: no",))
     [row] = [row for row in probes(run).rows if row["cell"] == first["name"]]
     assert (row["trials"], row["failed"]) == (2, "fio: no")

@@ -10,7 +10,7 @@ import pytest
 from harness.probe.build import Disk, declared, probe_of
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.probe.figures import TrialMean, of
+from pinchpoint.probe.figures import TrialMean, trial_figures
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial, load, save
 from pinchpoint.probe.suite_run import resumed
@@ -71,7 +71,7 @@ def test_percentiles_are_of_all_repetitions_together() -> None:
         0.05,
     )
     second = Trial(2, start, 1.0, 300.0, 0.0, 0.0, 0.0, tool_histogram.histogram({10**6: 100}), 0.001, 0.001)
-    found = of([first, second])
+    found = trial_figures([first, second])
     assert found.p50_s == pytest.approx(0.001, rel=0.001)
     assert found.p99_s == pytest.approx(0.001, rel=0.001)
     assert found.p999_s == pytest.approx(0.05, rel=0.001)
@@ -94,7 +94,7 @@ def test_a_repetition_that_was_disturbed_is_in_the_mean_and_not_in_the_middle() 
 
 def test_what_a_tool_does_not_tell_is_not_0() -> None:
     """The tool dd knows no latency, bonnie++ no duration: None stays None."""
-    found = of([Trial(1, "2026-01-01T00:00:00.000Z", None, write_bytes_per_s=60e6)])
+    found = trial_figures([Trial(1, "2026-01-01T00:00:00.000Z", None, write_bytes_per_s=60e6)])
     assert (found.iops, found.mean_s, found.p99_s, found.max_s, found.seconds) == (
         None,
         None,
@@ -103,7 +103,7 @@ def test_what_a_tool_does_not_tell_is_not_0() -> None:
         None,
     )
     assert found.bytes_per_s is not None
-    assert of([Trial(1, "2026-01-01T00:00:00.000Z", failed="no disk")]).failed == ("no disk",)
+    assert trial_figures([Trial(1, "2026-01-01T00:00:00.000Z", failed="no disk")]).failed == ("no disk",)
 
 
 def test_histograms_of_any_latency_keep_three_digits() -> None:
