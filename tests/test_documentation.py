@@ -19,6 +19,7 @@ from support import PINCHPOINT, run_cli
 from pinchpoint import cli
 
 ROOT = Path(__file__).resolve().parents[1]
+CODE = ("scenarios", "collectors", "infra", "harness", "tests")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KEPT = ROOT / "tests" / "golden_runs"
 NAMED = {
@@ -82,6 +83,28 @@ def test_commands_of_a_page_run(page: Path, workplace: Path) -> None:
             assert Path(program).name == "pinchpoint", f"{page.name}: {words}: not a command of ours"
             ended = run_cli(*arguments)
             assert ended.returncode == 0, f"{page.name}: {words}: {ended.stdout}{ended.stderr}"
+
+
+READERS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(path for path in PAGES if path.parent.name == "docs"),
+    *sorted((ROOT / "docs" / "decisions").glob("*.md")),
+    *sorted(path for folder in CODE for path in (ROOT / folder).rglob("README.md")),
+]
+EXAMPLES = frozenset({"csvfile.py"})
+"""A file that a page has its reader write."""
+
+
+@pytest.mark.parametrize("page", READERS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_each_file_of_the_code_that_a_page_names_is_there(page: Path) -> None:
+    """A module that was moved or renamed is so on every page."""
+    ours = {
+        f"/{path.relative_to(ROOT).as_posix()}" for folder in CODE for path in (ROOT / folder).rglob("*.py")
+    }
+    named = re.findall(r"`((?!\./)[\w./]+\.py)`", page.read_text(encoding="utf-8"))
+    wanted = {name.removeprefix("../") for name in named} - EXAMPLES
+    assert {name for name in wanted if not any(path.endswith(f"/{name}") for path in ours)} == set()
 
 
 @pytest.mark.farm
