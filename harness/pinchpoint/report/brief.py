@@ -181,16 +181,16 @@ def _guards(report: Report) -> Iterator[TestCase]:
     broken = [event for event in report.run.events if event.get("event") == "guard"]
     warned = [event for event in report.run.events if event.get("event") == "warning"]
     rules: Sequence[Mapping[str, Any]] = (report.run.manifest.get("plan") or {}).get("stop_when") or ()
+    unnamed = any(event.get("stop_rule") is None for event in broken)  # of an older version
     for number, rule in enumerate(rules):
-        name = _rule_name(rule)
-        if ended := next((event for event in broken if event.get("stop_rule") == number), None):
-            yield TestCase("stop rules", name, "failed", str(ended["why"]))
-        elif missing := next((event for event in warned if event.get("stop_rule") == number), None):
-            yield TestCase("stop rules", name, "skipped", str(missing["sentence"]))
-        elif any(event.get("stop_rule") is None for event in broken):  # of an older version
-            yield TestCase("stop rules", name, "skipped", "the run does not record which rule ended it")
-        else:
-            yield TestCase("stop rules", name, "passed")
+        ended, missing = (
+            [str(event[key]) for event in events if event.get("stop_rule") == number]
+            for events, key in ((broken, "why"), (warned, "sentence"))
+        )
+        if unnamed and not missing:
+            missing = ["the run does not record which rule ended it"]
+        state: Any = "failed" if ended else "skipped" if missing else "passed"
+        yield TestCase("stop rules", _rule_name(rule), state, [*ended, *missing, ""][0])
     for event in broken:
         if event.get("stop_rule") not in range(len(rules)):  # the plan as it is kept does not have it
             yield TestCase("stop rules", "no stop rule ended the run", "failed", str(event["why"]))

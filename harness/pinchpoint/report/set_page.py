@@ -114,10 +114,8 @@ def _answers(run_set: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> I
     rooms = [
         row["verdict"]["headroom_ratio"] for row in runs if row["verdict"].get("headroom_ratio") is not None
     ]
-    if rooms:
-        yield Answer(HEADROOM, f"{units.percent(min(rooms))} to {units.percent(max(rooms))}")
-    else:
-        yield Answer(HEADROOM, "not known")
+    span = f"{units.percent(min(rooms))} to {units.percent(max(rooms))}" if rooms else "not known"
+    yield Answer(HEADROOM, span)
     advice = Counter(str(one["what"]) for row in runs for one in (row["verdict"].get("advice") or ())[:1])
     yield Answer(DO, _most_common(advice), " ".join(str(one["summary"]) for one in compared))
     following = Counter(

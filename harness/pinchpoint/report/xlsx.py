@@ -190,16 +190,16 @@ class _Sheets:
         if plot.bars:
             self._bars(sheet, plot, kind)
             return
-        times = plot.start_s is not None
-        xs = sorted({x for line in plot.lines for x, _ in line.points})
-        self._write(sheet, 2, 0, "time (UTC)" if times else plot.x, self._head)
+        times, start_s = plot.start_s is not None, plot.start_s or 0.0
+        name, form = ("time (UTC)", "yyyy-mm-dd hh:mm:ss") if times else (plot.x, "General")
+        xs = {
+            x: _EPOCH + (start_s + x) / _DAY_S if times else x
+            for x in sorted({x for line in plot.lines for x, _ in line.points})
+        }
+        self._write(sheet, 2, 0, name, self._head)
         sheet.set_column(0, len(plot.lines), 20)
-        for at, x in enumerate(xs, 3):
-            if times:
-                day = _EPOCH + ((plot.start_s or 0) + x) / _DAY_S
-                sheet.write_number(at, 0, day, self._number("yyyy-mm-dd hh:mm:ss"))
-            else:
-                sheet.write_number(at, 0, x, self._number("General"))
+        for at, shown in enumerate(xs.values(), 3):
+            sheet.write_number(at, 0, shown, self._number(form))
         places = {x: at for at, x in enumerate(xs, 3)}
         chart = self._book.add_chart({"type": "scatter", "subtype": "straight"})
         for number, line in enumerate(plot.lines, 1):
@@ -207,22 +207,17 @@ class _Sheets:
             for x, y in line.points:
                 sheet.write_number(places[x], number, y, self._number(kind))
             if xs:
-                colour = {"color": PALETTE[(number - 1) % len(PALETTE)], "width": 1.5}
                 chart.add_series(
                     {
                         "name": [sheet.get_name(), 2, number],
-                        "categories": [sheet.get_name(), 3, 0, 2 + len(xs), 0],
-                        "values": [sheet.get_name(), 3, number, 2 + len(xs), number],
-                        "line": colour,
+                        "categories": _cells(sheet, 0, len(xs)),
+                        "values": _cells(sheet, number, len(xs)),
+                        "line": {"color": PALETTE[(number - 1) % len(PALETTE)], "width": 1.5},
                     }
                 )
-        axis: dict[str, Any] = {
-            "name": "time (UTC)" if times else plot.x,
-            "num_format": "hh:mm:ss" if times else "General",
-        }
-        if xs and times:
-            ends = [_EPOCH + ((plot.start_s or 0) + x) / _DAY_S for x in (xs[0], xs[-1])]
-            axis |= {"min": ends[0], "max": ends[1]} if ends[0] < ends[1] else {}
+        axis: dict[str, Any] = {"name": name, "num_format": "hh:mm:ss" if times else "General"}
+        if times and len(xs) > 1:
+            axis |= {"min": min(xs.values()), "max": max(xs.values())}
         self._place(sheet, chart, plot, {**axis, "major_gridlines": {"visible": False}}, unit, kind)
 
     def _bars(self, sheet: Any, plot: Plot, kind: str) -> None:
@@ -231,14 +226,8 @@ class _Sheets:
             self._write(sheet, at, 0, line.name, self._text)
             sheet.write_number(at, 1, line.points[0][1], self._number(kind))
         chart = self._book.add_chart({"type": "bar"})
-        last = 2 + len(plot.lines)
-        chart.add_series(
-            {
-                "categories": [sheet.get_name(), 3, 0, last, 0],
-                "values": [sheet.get_name(), 3, 1, last, 1],
-                "fill": {"color": PALETTE[0]},
-            }
-        )
+        names, values = (_cells(sheet, column, len(plot.lines)) for column in (0, 1))
+        chart.add_series({"categories": names, "values": values, "fill": {"color": PALETTE[0]}})
         chart.set_legend({"none": True})
         self._place(sheet, chart, plot, {"name": plot.x or "multiple", "min": 0}, "", "General")
 
@@ -260,6 +249,11 @@ class _Sheets:
     def _write(sheet: Any, row: int, column: int, text: str, form: Any) -> None:
         """Text as text: what looks like a formula, an address or a number stays what it is."""
         sheet.write_string(row, column, one_line(text)[:_MOST_LETTERS], form)
+
+
+def _cells(sheet: Any, column: int, count: int) -> list[Any]:
+    """The figures of a column, as a chart refers to them."""
+    return [sheet.get_name(), 3, column, 2 + count, column]
 
 
 class _Rows:
