@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +27,7 @@ from pinchpoint.comparison.judged_figures import CommandFigures, DeclaredFigures
 from pinchpoint.comparison.sides import ComparedRun, HostPairs, Side, Sides, pair_hosts
 from pinchpoint.comparison.work import Capacity, ComparedWork, capacities, not_kept_up, work_done
 from pinchpoint.plan.prices import Prices
+from pinchpoint_collectors.common.names import allowed
 
 __all__ = ["SCHEMA", "Comparison", "check_factor", "compare", "exit_status"]
 
@@ -189,11 +189,7 @@ def _again(again: Sides | None, prices: Prices | None) -> tuple[Change, ...]:
 def check_factor(name: str) -> None:
     """Raises InputError that lists every area, if there is none of that name."""
     if name not in AREAS:
-        near = difflib.get_close_matches(name, AREAS, n=1)
-        hint = f"; nearest: {near[0]}" if near else ""
-        raise InputError(
-            f"--factor: {name!r} is nothing runs can differ in; allowed: {', '.join(AREAS)}{hint}"
-        )
+        raise InputError(f"--factor: {name!r} is nothing runs can differ in; {allowed(name, AREAS)}")
 
 
 def exit_status(comparison: Comparison, *, fail_on_worse: bool = False) -> ExitStatus:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +11,7 @@ from pinchpoint.report import html, jsonfile, junit, markdown, pdf, pptx, xlsx
 from pinchpoint.report.brief import Gathered
 from pinchpoint.report.cover import PLAIN, Cover
 from pinchpoint.store.write import writable, write_file
+from pinchpoint_collectors.common.names import allowed
 
 
 class Writer(Protocol):
@@ -38,10 +38,7 @@ def check_formats(names: Iterable[str]) -> None:
     """Raises ``InputError`` that lists all formats where one of these is none."""
     for name in names:
         if name not in FORMATS:
-            near = difflib.get_close_matches(name, FORMATS, n=1)
-            hint = f"; nearest: {near[0]}" if near else ""
-            allowed = ", ".join(FORMATS)
-            raise InputError(f"--format: {name!r} is not a report format; allowed: {allowed}{hint}")
+            raise InputError(f"--format: {name!r} is not a report format; {allowed(name, FORMATS)}")
 
 
 def write_reports(report: Gathered, formats: Iterable[str], out: Path, cover: Cover = PLAIN) -> list[Path]:
