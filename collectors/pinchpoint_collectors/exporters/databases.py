@@ -101,6 +101,25 @@ def samples(host: str, series: Sequence[Series]) -> Iterator[Sample]:
             yield Sample(round(at * 1e9), step_s, host, metric, instance, value, None)
 
 
+def figures(
+    old: Mapping[str, float], new: Mapping[str, float], interval_s: float
+) -> Iterator[tuple[str, str, float]]:
+    """(metric, instance, value) of two readings of such series, each of which is there once.
+
+    Args:
+        old: series -> its value.
+        new: likewise, later.
+        interval_s: seconds between them.
+    """
+    for name, value in new.items():
+        for means in SERVERS.get(name, ()):
+            more = value - old.get(name, value)
+            if means.scale and more >= 0 and means.label is None:
+                yield means.metric, means.instance, more * means.scale / interval_s
+            elif not means.scale and not means.of:
+                yield means.metric, means.instance, value
+
+
 def _rates(series: Iterable[Points]) -> Points:
     return _sum(
         {at: more / step_s for at, step_s, more in increases([points]) if more is not None}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pinchpoint_collectors.common.legible import ForeignFileError
-from pinchpoint_collectors.exporters.databases import SERVERS
+from pinchpoint_collectors.exporters.databases import SERVERS, figures
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.text import (
     ALLOWED_POWERSHELL_DATES,
@@ -236,14 +236,8 @@ def _active(snapshot: Snapshot) -> Iterator[Row]:
 
 def _figures(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:
     """Those of PostgreSQL's databases together, or of MySQL's status: as of their exporters."""
-    old, new = _by_series(before), _by_series(after)
-    for name, value in new.items():
-        for means in SERVERS[name]:
-            more = value - old.get(name, value)
-            if means.scale and more >= 0:
-                yield means.metric, means.instance, more * means.scale / interval_s, None
-            elif not means.scale and not means.of:
-                yield means.metric, means.instance, value, None
+    for metric, instance, value in figures(_by_series(before), _by_series(after), interval_s):
+        yield metric, instance, value, None
 
 
 def _by_series(snapshot: Snapshot) -> dict[str, float]:

@@ -14,6 +14,7 @@ from pinchpoint_collectors.imports.get_counter import GetCounter
 from pinchpoint_collectors.imports.iostat import Iostat
 from pinchpoint_collectors.imports.jmeter import JMeter
 from pinchpoint_collectors.imports.mapped_csv import MappedCsv
+from pinchpoint_collectors.imports.mysql_status import MysqlStatus
 from pinchpoint_collectors.imports.nmon import Nmon
 from pinchpoint_collectors.imports.node_exporter import NodeExporter
 from pinchpoint_collectors.imports.perfmon import Perfmon
@@ -82,5 +83,6 @@ register(NodeExporter())
 register(AzureMonitorJson())
 register(CloudWatchJson())
 register(Dmv())
+register(MysqlStatus())
 register(CrawlLog())
 register(MappedCsv())

@@ -1141,6 +1141,24 @@ def test_series_of_database_servers_are_judged(name: str, tmp_path: Path) -> Non
     assert "2 resources" not in verdict["summary"]
 
 
+@pytest.mark.parametrize("waits", [38, 0])
+@pytest.mark.parametrize("is_relative", [True, False])
+def test_the_status_of_mysql_table_by_table(is_relative: bool, waits: int, tmp_path: Path) -> None:
+    """``mysqladmin extended-status``, with ``-r`` and without; its Uptime gives the intervals."""
+    line = "+-------------------------------+----------+\n"
+    text = ""
+    for at in range(20):
+        is_more = is_relative and at > 0
+        count = 1 if is_more else 1000 + at
+        waiting = 0 if is_more else waits
+        text += f"{line}| Variable_name                 | Value    |\n{line}"
+        text += f"| Innodb_row_lock_current_waits | {waiting:<8} |\n| Questions | {700 * count} |\n"
+        text += f"| Rpl_status | AUTH_MASTER |\n| Uptime | {10 * count} |\n{line}\n"
+    verdict = judged(tmp_path, text, places(host="db5"), "status.txt")
+    first = verdict["candidates"][0]["resource"] if "over its limit" in verdict["summary"] else None
+    assert first == ("lock" if waits else None)
+
+
 def test_dates_of_britain_with_a_clock_of_twelve_hours(tmp_path: Path) -> None:
     """``18/11/26`` and ``09:00:01 AM``, as sysstat writes them where the locale is mixed."""
     text = "Linux 2.6.32 (db1) \t18/11/26 \t_x86_64_\t(4 CPU)\n\n"

@@ -1,0 +1,89 @@
+"""What ``mysqladmin extended-status -i 10`` prints (also with ``-r``), or ``SHOW GLOBAL STATUS`` repeatedly.
+
+It has no times: the server's ``Uptime`` gives the intervals. With ``-r`` all tables but the first have
+differences, of ``Uptime``, too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from pinchpoint_collectors.common import numerals
+from pinchpoint_collectors.common.counts import counted
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.exporters.databases import figures
+from pinchpoint_collectors.imports.record import FileFacts, Settings
+from pinchpoint_collectors.imports.text import LastLine
+from pinchpoint_collectors.record import Sample
+
+_FIRST = re.compile(r"[\ufeff\s+-]*\|?\s*Variable_name\s*[|\t]\s*Value\b")
+_ROW = re.compile(r"\|?\s*(?P<name>\w+)\s*[|\t]\s*(?P<value>\S*)\s*\|?\s*")
+_HEADER, _UPTIME = "variable_name", "uptime"
+_COUNTED = (_UPTIME, "questions", "bytes_sent")
+"""What only rises, but as a difference."""
+_NO_DAY = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class MysqlStatus:
+    """Format ``mysql-status``."""
+
+    name = "mysql-status"
+    says = "MySQL's status, table by table (mysqladmin extended-status -i 10, or SHOW GLOBAL STATUS)"
+
+    def recognises(self, head: str) -> bool:
+        """By the names of its two columns."""
+        return _FIRST.match(head) is not None
+
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
+        """One sample per figure and table but the first, which begins; see ``Format.read``."""
+        tables = _tables(lines, facts)
+        if len(tables) < 2:
+            found = counted(len(tables), "table")
+            raise ForeignFileError(
+                f"it has {found} with Uptime, and they count since the start of the server; "
+                "print it every few seconds: mysqladmin extended-status -i 10"
+            )
+        if any(tables[1].get(name, 0.0) < tables[0].get(name, 0.0) for name in _COUNTED):
+            tables = list(itertools.accumulate(tables, _added))
+        begin_s = settings.start_s
+        if begin_s is None:
+            facts.note(
+                "it has no date: 1 January 2000 was assumed; give the time of its first table with --start"
+            )
+            begin_s = _NO_DAY.timestamp()
+        facts.facts("")
+        for before, after in itertools.pairwise(tables):
+            interval_s = after[_UPTIME] - before[_UPTIME]
+            time_ns = round((begin_s + after[_UPTIME] - tables[0][_UPTIME]) * 1e9)
+            if interval_s <= 0:
+                raise ForeignFileError(
+                    "its Uptime goes back; split the file where the server was started again"
+                )
+            old, new = ({f"mysql_global_status_{name}": its[name] for name in its} for its in (before, after))
+            for metric, instance, value in figures(old, new, interval_s):
+                yield Sample(time_ns, interval_s, "", metric, instance, value, None)
+
+
+def _tables(lines: Iterable[str], facts: FileFacts) -> list[dict[str, float]]:
+    """The numbers of each table that has the server's uptime; the last one may be cut off before it."""
+    tables: list[dict[str, float]] = []
+    for _, text in LastLine(facts).lines(lines):
+        row = _ROW.fullmatch(text.strip("\ufeff\r\n"))
+        if row is None:
+            continue
+        name = row["name"].casefold()
+        if name == _HEADER:
+            tables.append({})
+        elif tables:
+            try:
+                tables[-1][name] = numerals.strict(row["value"])
+            except ValueError:
+                continue  # one that is a text
+    return [table for table in tables if _UPTIME in table]
+
+
+def _added(before: dict[str, float], more: dict[str, float]) -> dict[str, float]:
+    return {name: before.get(name, 0.0) + value for name, value in more.items()}
