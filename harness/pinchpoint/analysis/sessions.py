@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Inputs
-from pinchpoint.data.series import Floats, added
+from pinchpoint.data.series import Floats, added, measured_or_zero
 
 LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite", "Log:")
 """A session writes or flushes the log, or waits for the one that does: group commit."""
@@ -57,7 +57,7 @@ def sessions_at_work(inputs: Inputs, hosts: Iterable[str]) -> Floats:
 
     def of(host: str) -> Floats:
         held, hidden = (
-            np.nan_to_num(inputs.samples.steps(host, f"db.sessions_{name}"))
+            measured_or_zero(inputs.samples.steps(host, f"db.sessions_{name}"))
             for name in ("idle_in_transaction", "hidden")
         )
         return active_sessions(inputs, host) + held + hidden
@@ -68,7 +68,7 @@ def sessions_at_work(inputs: Inputs, hosts: Iterable[str]) -> Floats:
 def active_sessions(inputs: Inputs, host: str) -> Floats:
     """Sessions whose statement runs or waits; NaN if not measured, or if more were hidden than visible."""
     active = inputs.samples.steps(host, "db.sessions_active")
-    hidden = np.nan_to_num(inputs.samples.steps(host, "db.sessions_hidden"))
+    hidden = measured_or_zero(inputs.samples.steps(host, "db.sessions_hidden"))
     return np.where(hidden > active, np.nan, active)
 
 
@@ -88,7 +88,7 @@ def held_for_disks(inputs: Inputs, host: str) -> Floats:
     Holders of locks are included.
     """
     waits = _sessions(inputs, host, (*LOG_WAITS, *DATA_WAITS, *TEMPORARY_WAITS))
-    locked = np.nan_to_num(inputs.samples.steps(host, "db.lock_waiters"))
+    locked = measured_or_zero(inputs.samples.steps(host, "db.lock_waiters"))
     rest = sessions_at_work(inputs, [host]) - locked
     known = np.isfinite(rest) & (rest > 0)
     return np.minimum(1.0, np.divide(waits, rest, out=np.full_like(rest, np.nan), where=known))
@@ -105,7 +105,7 @@ def waiting_sessions(inputs: Inputs, roles: Iterable[DiskRole]) -> Floats:
         active, prefixes = active_sessions(inputs, role.host), _prefixes(inputs, role)
         if prefixes and np.isfinite(active).any():
             waits = _sessions(inputs, role.host, prefixes)
-            total = np.where(np.isfinite(active), np.nan_to_num(total) + waits, total)
+            total = np.where(np.isfinite(active), measured_or_zero(total) + waits, total)
     return total
 
 
@@ -122,5 +122,5 @@ def _sessions(inputs: Inputs, host: str, prefixes: tuple[str, ...]) -> Floats:
     total = np.zeros(inputs.window.steps)
     for key in inputs.samples.keys("db.sessions_waiting"):
         if key.host == host and prefixes and key.instance.startswith(prefixes):
-            total += np.nan_to_num(inputs.samples.steps(*key))
+            total += measured_or_zero(inputs.samples.steps(*key))
     return total

@@ -303,6 +303,11 @@ class Samples:
         return _held(series, self.window.step_s)
 
 
+def measured_or_zero(values: Floats) -> Floats:
+    """0 in place of what was not measured; ``nan_to_num`` takes four times as long."""
+    return np.where(np.isnan(values), 0.0, values)
+
+
 def _kept(values: Floats) -> Floats:
     """An answer that is given again whenever it is asked for: it must not be changed."""
     values.flags.writeable = False
