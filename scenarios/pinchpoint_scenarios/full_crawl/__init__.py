@@ -19,13 +19,13 @@ from .destinations.contract import Service
 from .dialects import TABLES
 from .failures import Failure, LoginFailed
 from .frontier import Frontier, Queued
+from .item_worker import ItemWorker
 from .native.drive import NativeCrawl
 from .native.session import NativeSession
+from .next_source import SourceShare, SourceTurns
 from .params import ENDPOINT_OF, FullCrawlParams, NativeParams, SourceParams
 from .session import CrawlSession
 from .sources import KINDS, Repository, repository
-from .turns import SourceShare, Turns
-from .work import Work
 
 _CAUSES = {
     "unreachable": (
@@ -183,7 +183,7 @@ class DrivenCrawl:
         shares = {
             name: SourceShare(workers[name], shared.pause_s) for name, shared in self._repositories.items()
         }
-        turns = Turns(frontier, database.name, shares, number)
+        turns = SourceTurns(frontier, database.name, shares, number)
         places_lost.append(turns.forget)
         return CrawlSession(
             connection,
@@ -197,7 +197,7 @@ class DrivenCrawl:
                 event=self._context.event,
             ),
             turns,
-            Work(
+            ItemWorker(
                 frontier,
                 sources,
                 self._service.connect(),

@@ -24,7 +24,6 @@ import orjson
 
 from ..databases.contract import DatabaseFailure, SqlConnection
 from .dialects import CrawlSql
-from .memo import Memo
 from .records import (
     CHANGES,
     REMOVAL,
@@ -40,6 +39,7 @@ from .records import (
     key_of,
     plain,
 )
+from .result_cache import ResultCache
 from .sources import Item, ItemKind
 
 _SOURCES, _ADDRESSES = 32, 2**15
@@ -112,19 +112,19 @@ def _line(done: Done, now_ns: int) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=_SOURCES)
-def _keys(source: str) -> Memo[str, str]:
-    return Memo(lambda url: key_of(source, url), _ADDRESSES)
+def _keys(source: str) -> ResultCache[str, str]:
+    return ResultCache(lambda url: key_of(source, url), _ADDRESSES)
 
 
 @lru_cache(maxsize=_SOURCES)
-def _targets(source: str) -> Memo[str, orjson.Fragment]:
+def _targets(source: str) -> ResultCache[str, orjson.Fragment]:
     keys = _keys(source)
 
     def target(url: str) -> orjson.Fragment:
         # As text: what orjson gives keeps the kilobyte it was written in.
         return orjson.Fragment(orjson.dumps({"target": keys[url], "url": url}).decode())
 
-    return Memo(target, _ADDRESSES)
+    return ResultCache(target, _ADDRESSES)
 
 
 def _storable(text: str) -> str:

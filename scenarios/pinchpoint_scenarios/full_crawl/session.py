@@ -11,9 +11,9 @@ from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, FailureReport, SqlConnection
 from .cycle import Cycles
 from .frontier import PASSING, Frontier
+from .item_worker import CRAWL, SKIPPED, ItemWorker, LeaseLostError
+from .next_source import SourceTurns
 from .records import REMOVAL, Done, FailedRequest, ItemResult, LeasedItem, plain
-from .turns import Turns
-from .work import CRAWL, SKIPPED, LeaseLostError, Work
 
 LEASE_LOST = "lease_lost"
 
@@ -42,8 +42,8 @@ class CrawlSession:
         connection: SqlConnection,
         frontier: Frontier,
         cycles: Cycles,
-        turns: Turns,
-        work: Work,
+        turns: SourceTurns,
+        work: ItemWorker,
         *,
         batch: int,
         report: FailureReport,

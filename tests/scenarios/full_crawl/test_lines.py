@@ -11,8 +11,8 @@ import psycopg
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl.frontier import done_lines, found_lines
-from pinchpoint_scenarios.full_crawl.memo import Memo
 from pinchpoint_scenarios.full_crawl.records import Done, FailedRequest, ItemResult, LeasedItem, key_of
+from pinchpoint_scenarios.full_crawl.result_cache import ResultCache
 from pinchpoint_scenarios.full_crawl.sources import Grant, Item
 
 NAMES = ("plain", "größe ☃", "nul\0inside", "half \ud800 a pair", "a \N{GRINNING FACE}", 'quote " \\ \n')
@@ -73,7 +73,7 @@ def test_a_memo_asks_once_and_holds_so_many() -> None:
             raise ValueError(number)
         return -number
 
-    memo = Memo(ask, 3)
+    memo = ResultCache(ask, 3)
     assert [memo[each] for each in (1, 2, 3, 1, 2)] == [-1, -2, -3, -1, -2]
     assert asked == [1, 2, 3]
     assert memo[4] == -4

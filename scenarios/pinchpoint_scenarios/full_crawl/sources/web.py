@@ -24,9 +24,9 @@ from ...errors import ScenarioError
 from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES, Http, HttpAnswer, UnpackError, refusal, unpacked
 from ..login import header_login
-from ..memo import Memo
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import NO_WAIT, RequestLimits
+from ..result_cache import ResultCache
 from .contract import Changes, Fetched, Item
 
 # Addresses of web pages: one address for one page, and where a link leads.
@@ -97,7 +97,7 @@ class Page:
         return result
 
 
-class _Links(Memo[str, "str | None"]):
+class _Links(ResultCache[str, "str | None"]):
     """Targets of links from any page of a folder, computed once: a page's links are looked up in one pass.
 
     Args:
@@ -592,9 +592,9 @@ class WebRepository:
         self.source = source
         self.timeout_s = params.timeout_s
         self.login = header_login(endpoint)
-        self.linked = Memo(self._linked, _REMEMBERED)
+        self.linked = ResultCache(self._linked, _REMEMBERED)
         """``linked[url, depth]``: a page that is linked to, as an item; None if it may not be crawled."""
-        self._judged = Memo(self._judge, _REMEMBERED)
+        self._judged = ResultCache(self._judge, _REMEMBERED)
         self._robots: dict[str, Robots] = {}
         self._elsewhere: dict[str, str] = {}
         self._lock = threading.Lock()

@@ -40,8 +40,8 @@ class _Attempts:
     failed: list[FailedRequest] = field(default_factory=list)
 
 
-class Work:
-    """One session's hands.
+class ItemWorker:
+    """Fetches the items of one session, passes them on, and tries again what failed.
 
     Args:
         frontier: the session's.

@@ -37,8 +37,8 @@ class SourceShare:
     pause_s: Callable[[], float]
 
 
-class Turns:
-    """One session's choice.
+class SourceTurns:
+    """Chooses the items that one session works on next.
 
     Args:
         frontier: the session's.

@@ -9,7 +9,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Memo(dict[K, V]):
+class ResultCache(dict[K, V]):
     """``memo[key]`` is ``function(key)``, computed once.
 
     A dictionary and no ``lru_cache``, because a page is a dozen links and each is looked up several times: in
