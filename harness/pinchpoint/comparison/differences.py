@@ -52,11 +52,7 @@ class Subject:
 Facts = dict[Subject, Any]
 """Subject -> value; what is not recorded is not in it."""
 
-_FOUND: tuple[tuple[Area, tuple[str, ...]], ...] = (
-    ("cpu", ("cpu_model", "cores")),
-    ("memory", ("memory_bytes", "swap_bytes")),
-    ("machine", ("machine_id", "kernel", "os", "virtualisation", "clock_source")),
-)
+_MACHINE = ("machine_id", "kernel", "os", "virtualisation", "clock_source")
 _DEVICE = ("size_bytes", "model", "rotational", "scheduler", "write_cache")
 _ENDPOINT_TIER = {"sharepoint": "web"}
 _BUILT: Mapping[str, tuple[Area, str]] = {
@@ -116,21 +112,26 @@ def _hosts(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Subjec
     for tier, hosts in tiers_of(manifest).items():
         for host in hosts:
             place, facts = places.of(tier, host, side), inventory.get(host) or {}
-            # A host that was not measured may differ in anything.
-            yield Subject("machine", "inventory", tier, place), "recorded" if facts else None
-            for area, names in _FOUND:
-                for name in names:
-                    yield Subject(area, name, tier, place), facts.get(name)
-            for name, value in _where(manifest, tier, host).items():
-                yield Subject("machine", name, tier, place), value
+            machine = {
+                # A host that was not measured may differ in anything.
+                "inventory": "recorded" if facts else None,
+                **_picked(facts, *_MACHINE),
+                **_where(manifest, tier, host),
+                "shares_with": _neighbours(inventory, host, tier),
+            }
             # Which cores is chance; how many is not.
-            yield Subject("cpu", "tier_cores", tier, place), len(facts.get("tier_cores") or ()) or None
-            yield Subject("machine", "shares_with", tier, place), _neighbours(inventory, host, tier)
+            cores = {"tier_cores": len(facts.get("tier_cores") or ()) or None}
+            yield from _each("cpu", {**_picked(facts, "cpu_model", "cores"), **cores}, tier, place)
+            yield from _each("memory", _picked(facts, "memory_bytes", "swap_bytes"), tier, place)
+            yield from _each("machine", machine, tier, place)
             for role, disk in (facts.get("roles") or {}).items():
                 device = (facts.get("disks") or {}).get(disk.get("device")) or {}
-                for name in _DEVICE:
-                    yield Subject("disks", name, tier, place, role), device.get(name)
-                yield Subject("disks", "file_system", tier, place, role), disk.get("file_system")
+                own = {**_picked(device, *_DEVICE), **_picked(disk, "file_system")}
+                yield from _each("disks", own, tier, place, role)
+
+
+def _picked(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: facts.get(name) for name in names}
 
 
 def _where(manifest: Mapping[str, Any], tier: str, host: str) -> dict[str, str | None]:
@@ -160,11 +161,13 @@ def _declared_limits(manifest: Mapping[str, Any], side: str, places: HostPairs) 
             yield Subject("machine", "machine", tier, place), (entry or {}).get("machine")
             for role, disk in ((entry or {}).get("disks") or {}).items():
                 answer = disk or {}
-                yield Subject("disks", "declared.profile", tier, place, role), answer.get("profile")
-                if answer.get("attached") != NETWORK:
-                    yield Subject("disks", "declared.attached", tier, place, role), answer.get("attached")
-                for name, value in flat(answer.get("resolved_limits") or {}):
-                    yield Subject("disks", f"declared.{name}", tier, place, role), _limit(value)
+                declared = {
+                    **_picked(
+                        answer, "profile", *(["attached"] if answer.get("attached") != NETWORK else [])
+                    ),
+                    **{name: _limit(value) for name, value in flat(answer.get("resolved_limits") or {})},
+                }
+                yield from _each("disks", declared, tier, place, role, prefix="declared")
 
 
 def _built(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
@@ -205,8 +208,7 @@ def _databases(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Su
             tier = _ENDPOINT_TIER.get(endpoint, endpoint)
             if tier in seen or not isinstance(answer, Mapping) or "server" not in answer:
                 continue
-            reported = {key: answer.get(key) for key in ("server", "version", "settings")}
-            yield from _each("database", reported, tier)
+            yield from _each("database", _picked(answer, "server", "version", "settings"), tier)
 
 
 def _whole_run(manifest: Mapping[str, Any]) -> _SubjectFacts:

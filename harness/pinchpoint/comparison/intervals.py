@@ -235,16 +235,18 @@ def _within_tolerance(value: float, figure: float | None) -> bool:
 
 def _figures(verdict: Mapping[str, Any]) -> Iterator[tuple[Key, Any]]:
     """Every figure of the verdict's tables."""
-    for name, row in (verdict.get("scenarios") or {}).items():
-        yield from ((("scenario", name, None, None, metric), value) for metric, value in row.items())
-    for row in verdict.get("crawl") or ():
-        yield from ((("source", row["source"], None, None, metric), value) for metric, value in row.items())
-    for row in verdict.get("disks") or ():
-        yield from (
-            (("disk", row["tier"], row["host"], row["role"], metric), value) for metric, value in row.items()
+    tables = ((("scenario", name, None, None), row) for name, row in (verdict.get("scenarios") or {}).items())
+    others = (
+        ((about, row[whose], row.get("host"), row.get("role")), row)
+        for table, about, whose in (
+            ("crawl", "source", "source"),
+            ("disks", "disk", "tier"),
+            ("cpus", "cpu", "tier"),
         )
-    for row in verdict.get("cpus") or ():
-        yield from ((("cpu", row["tier"], row["host"], None, metric), value) for metric, value in row.items())
+        for row in verdict.get(table) or ()
+    )
+    for key, row in (*tables, *others):
+        yield from (((*key, metric), value) for metric, value in row.items())
 
 
 def _scenarios(run: StoredRun, inputs: Inputs) -> _Courses:
