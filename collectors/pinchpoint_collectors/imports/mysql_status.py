@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 
 from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.common.counts import counted
@@ -17,6 +16,7 @@ from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.exporters.databases import figures
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.text import LastLine
+from pinchpoint_collectors.imports.times import begin_of
 from pinchpoint_collectors.record import Sample
 
 _FIRST = re.compile(r"[\ufeff\s+-]*\|?\s*Variable_name\s*[|\t]\s*Value\b")
@@ -24,7 +24,6 @@ _ROW = re.compile(r"\|?\s*(?P<name>\w+)\s*[|\t]\s*(?P<value>\S*)\s*\|?\s*")
 _HEADER, _UPTIME = "variable_name", "uptime"
 _COUNTED = (_UPTIME, "questions", "bytes_sent")
 """What only rises, but as a difference."""
-_NO_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class MysqlStatus:
@@ -48,12 +47,7 @@ class MysqlStatus:
             )
         if any(tables[1].get(name, 0.0) < tables[0].get(name, 0.0) for name in _COUNTED):
             tables = list(itertools.accumulate(tables, _added))
-        begin_s = settings.start_s
-        if begin_s is None:
-            facts.note(
-                "it has no date: 1 January 2000 was assumed; give the time of its first table with --start"
-            )
-            begin_s = _NO_DAY.timestamp()
+        begin_s = begin_of(settings, facts).timestamp()
         facts.facts("")
         for before, after in itertools.pairwise(tables):
             interval_s = after[_UPTIME] - before[_UPTIME]

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from statistics import median_low
 
 from pinchpoint_collectors.common.legible import ForeignFileError
-from pinchpoint_collectors.imports.record import FileFacts
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 
 GAP = 2.5
 """Readings further apart than this many usual intervals have a gap between them."""
@@ -62,6 +62,14 @@ class ReadingTimes:
         begin, end = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}" for at in (begin_s, end_s))
         times = "once" if len(self._gaps) == 1 else f"{len(self._gaps)} times, for longest"
         facts.note(f"nothing was recorded{whose and f' of {whose}'} {times} from {begin} to {end} UTC")
+
+
+def begin_of(settings: Settings, facts: FileFacts) -> datetime:
+    """When a recording without a date begins: as ``--start`` says, else on 1 January 2000, which is noted."""
+    if settings.start_s is None:
+        facts.note("it has no date: 1 January 2000 was assumed; give its beginning with --start")
+        return datetime(2000, 1, 1, tzinfo=UTC)
+    return datetime.fromtimestamp(settings.start_s, settings.zone or UTC)
 
 
 HOUR_S = 3600.0

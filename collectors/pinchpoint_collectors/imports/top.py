@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import KIB, Reported, available_of, cpu_values, scaled, total
 from pinchpoint_collectors.imports.text import DayClock, LastLine, cells, number
-from pinchpoint_collectors.imports.times import ReadingTimes
+from pinchpoint_collectors.imports.times import ReadingTimes, begin_of
 from pinchpoint_collectors.record import Sample
 
 _TOP = re.compile(r"[\ufeff\s]*top - (?P<clock>\d\d:\d\d:\d\d) up ")
@@ -25,7 +24,6 @@ _FIGURE = re.compile(r"(?P<value>-?[\d.]+)(?: |%|(?P<unit>[kmg]) )(?P<name>[A-Za
 _TASKS = re.compile(r"(?P<kind>Tasks|Threads): .*?(?P<running>\d+) running")
 _CPU_NAMES = {"us": "user", "sy": "system", "ni": "nice", "id": "idle", "wa": "iowait", "st": "steal"}
 _UNITS = {"": KIB, "k": KIB, "K": KIB, "M": KIB**2, "m": KIB**2, "G": KIB**3, "g": KIB**3, "T": KIB**4}
-_NO_DAY = "2000-01-01"
 
 
 @dataclass(slots=True)
@@ -67,7 +65,8 @@ class Top:
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         facts.facts("").update(os="Linux")
-        clock, pace = _clock(settings, facts), ReadingTimes()
+        day = f"{begin_of(settings, facts):%Y-%m-%d}"
+        clock, pace = DayClock(day, settings, facts), ReadingTimes()
         last_s: float | None = None
         for screen in _screens(lines, facts):
             time_s = clock.utc_s(screen.clock, screen.line)
@@ -78,14 +77,6 @@ class Top:
             last_s = time_s
         pace.report(facts)
         facts.note("the first screen covers the time since boot and was ignored")
-
-
-def _clock(settings: Settings, facts: FileFacts) -> DayClock:
-    if settings.start_s is None:
-        facts.note("its screens have no date: 1 January 2000 was assumed; give its day with --start")
-        return DayClock(_NO_DAY, settings, facts)
-    begin = datetime.fromtimestamp(settings.start_s, settings.zone or UTC)
-    return DayClock(f"{begin:%Y-%m-%d}", settings, facts)
 
 
 def _screens(lines: Iterable[str], facts: FileFacts) -> Iterator[_Screen]:
