@@ -23,8 +23,9 @@ from pinchpoint.analysis.resources.cpu import others_share
 from pinchpoint.analysis.resources.gain import SAME
 from pinchpoint.analysis.resources.kinds import KINDS, measure, owner
 from pinchpoint.analysis.stages import Rows
+from pinchpoint.base import units
 
-ONE_LEVEL = f"{SAME}; by one load level: use in proportion to throughput, the same for all scenarios"
+ONE_LEVEL = f"{SAME}; use in proportion to throughput in all scenarios, as only one load level was measured"
 SEVERAL = f"{SAME}; the other scenarios stay as they are"
 
 MOVES = 0.02
@@ -46,6 +47,7 @@ class Demand:
         levels: how many load levels this is measured over.
         assumes: what must stay as it is for that to hold. By one load level it is an estimate, no bound: what
             is used at rest, and by loads that do not grow, is taken to grow with the rest.
+        others: the part of the use that other processes on the host are known to have; 0 if none is.
     """
 
     resource: Resource
@@ -57,6 +59,7 @@ class Demand:
     ceilings_per_s: Mapping[str, float]
     levels: int
     assumes: str
+    others: float = 0.0
 
 
 def loads_of(resource: Resource, flows: Sequence[Flow]) -> frozenset[str]:
@@ -126,8 +129,16 @@ def _of_one_level(resource: Resource, measured: Measures, use: float, served: Ma
         ceiling_ratio=times,
         ceilings_per_s={name: rate * times for name, rate in served.items()},
         levels=1,
-        assumes=_assumed(ONE_LEVEL, resource, "the use by other processes stays" if others else ""),
+        assumes=_assumed(ONE_LEVEL, resource, _of_others(others)),
+        others=others,
     )
+
+
+def _of_others(ratio: float) -> str:
+    """What is assumed of the use by other processes; "" if none is known."""
+    if ratio > MOST_OF_OTHERS:
+        return f"other processes, which use {units.percent(ratio)} of the CPU, leave half of it to the farm"
+    return f"other processes go on using {units.percent(ratio)} of the CPU" if ratio else ""
 
 
 def _unmoved(resource: Resource, climb: SteppedLevels) -> bool:

@@ -10,7 +10,7 @@ from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Trust, trust
 from pinchpoint.analysis.failing import failures, said_of
-from pinchpoint.analysis.flows import pressed_words
+from pinchpoint.analysis.flows import only_probes, pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
 from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.resources.cpu import used_by_generator
@@ -26,6 +26,8 @@ from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.analysis.verdict import Bottleneck, Outcome
 from pinchpoint.base import units
 from pinchpoint.base.wording import Summary
+
+ONLY_PROBES = "the plan has storage probes only: they measure a disk, and no application was measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,8 @@ def _nothing_saturated(case: Case, stage: Stage) -> Conclusion:
     first = f"{pressed}, yet" if pressed else "the offered load was served, and"
     full = any(used >= UTILISATION.value for used, _ in near)
     rest = "no wait for a resource was seen" if full else "no measured resource was saturated"
-    why = "; ".join((f"{first} {rest}", *(one.why for one in result)))
+    what = ONLY_PROBES if only_probes(case.flows) else f"{first} {rest}"
+    why = "; ".join((what, *(one.why for one in result)))
     return Conclusion(
         "inconclusive",
         summary.inconclusive_words(why, candidates),

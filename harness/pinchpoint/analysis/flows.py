@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -211,6 +211,11 @@ def going_on(inputs: Inputs, flows: tuple[Flow, ...], tier: str) -> Floats:
     """
     total = sum(flow.going_on(tier) for flow in flows)
     return np.full(inputs.window.steps, total)
+
+
+def only_probes(flows: Sequence[Flow]) -> bool:
+    """Whether the plan has storage probes and nothing else: then no application was measured."""
+    return all(flow.load.use == "storage-probe" for flow in flows)
 
 
 def pressed_words(flows: Iterable[Flow]) -> str:

@@ -150,4 +150,5 @@ def _next(demand: Demand, now: float) -> Next:
         gain_ratio=max(0.0, demand.ceiling_ratio / now - 1),
         assumes=demand.assumes,
         at_most=demand.levels > 1,
+        others_ratio=demand.others or None,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pinchpoint.analysis.capacity import Demand
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flow, only_probes
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.resources.cpu import other_processes, unwatched
@@ -56,6 +56,12 @@ def experiment(flows: Sequence[Flow], suspicions: Sequence[Suspicion]) -> str:
     """The one experiment that would decide most."""
     if suspicions:
         return _of_suspects(suspicions)
+    if only_probes(flows):
+        folders = listed([f"probe-{flow.load.scenario}" for flow in flows])
+        return (
+            f"Read what the probes measured (`pinchpoint report` of {folders} in the run's folder). To find "
+            "the farm's bottleneck, add a scenario of the application to the plan."
+        )
     native = next((flow for flow in flows if flow.load.native), None)
     if native is not None:
         return (

@@ -163,6 +163,7 @@ class Next:
         utilisation_ratio: how much of it is used now.
         assumes: what must stay as it is for that to hold.
         at_most: whether it is a bound: by one load level it is an estimate.
+        others_ratio: the part of the utilisation that other processes use; None if none is known.
     """
 
     kind: Kind
@@ -175,6 +176,7 @@ class Next:
     gain_ratio: float
     assumes: str
     at_most: bool = False
+    others_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

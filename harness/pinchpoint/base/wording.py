@@ -45,10 +45,13 @@ PROVES: Mapping[str, str] = {
 }
 """Kind of evidence -> what it shows of a resource that is named."""
 
+ASKED: Mapping[str, str] = {**PROVES, "E4": "work waited, by a second source"}
+"""Kind of evidence -> what is asked of every resource, of those that are not the bottleneck as well."""
+
 SOURCES: Mapping[str, str] = {
     "SP": "Microsoft SharePoint guidance",
     "PAL": "PAL",
-    "design": "our own value",
+    "design": "Pinchpoint's rule",
 }
 """Source of a threshold, as findings cite it -> its name."""
 
@@ -72,7 +75,13 @@ STATE: Mapping[str, str] = {
 
 def bottleneck_name(blame: Mapping[str, Any]) -> str:
     """A resource without its host and device: ``the log disk of sql``."""
-    return place({**blame, "host": None, "instance": ""})
+    return without_device({**blame, "host": None})
+
+
+def without_device(blame: Mapping[str, Any]) -> str:
+    """A resource without its device: ``the log disk of sql (host sql1)``; a dependency keeps its name."""
+    named = blame.get("kind") == "external"
+    return place(blame if named else {**blame, "instance": ""})
 
 
 def limited_by(verdict: Mapping[str, Any]) -> str:
@@ -267,7 +276,15 @@ def following(verdict: Mapping[str, Any]) -> str:
     else:
         sentence = f"Nearest to its limit: {place(blame)}"
         sentence += f", after {more} more load" if more else ""
-    return f"{sentence} (assuming {blame['assumes']})." if blame.get("assumes") else f"{sentence}."
+    return f"{sentence}."
+
+
+def used_now(blame: Mapping[str, Any]) -> str:
+    """The utilisation of the next bottleneck, and the part of it that other processes have; "" if unknown."""
+    used, others = blame.get("utilisation_ratio"), blame.get("others_ratio")
+    if used is None:
+        return ""
+    return units.percent(used) + (f" ({units.percent(others)} by other processes)" if others else "")
 
 
 def of_servers(objective: Mapping[str, Any]) -> str:

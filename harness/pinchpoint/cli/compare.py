@@ -69,15 +69,15 @@ def spread(args: list[str]) -> list[str]:
 @click.option(
     "--with",
     "other",
-    metavar="OTHER...",
+    metavar="RUN...",
     multiple=True,
     type=_DIRECTORY,
-    help="The runs of the other side: run folders, or folders of repeated runs. A set of two farms"
+    help="The runs to compare BASE with: run folders, or folders of repeated runs. A set of two farms"
     " needs none.",
 )
 @click.option(
     "--aa",
-    metavar="AGAIN...",
+    metavar="RUN...",
     multiple=True,
     type=_DIRECTORY,
     help="More runs of BASE's farm. The difference between a farm and itself then counts as noise.",
@@ -148,12 +148,12 @@ def compare(  # noqa: PLR0913 - one for each option
     fail_on: str | None,
     as_json: bool,
 ) -> int:
-    """Compare the runs of BASE and OTHER: what changed, how sure that is, whether the bottleneck moved.
+    """Compare the runs BASE with the runs after --with: what changed, how sure, has the bottleneck moved?
 
-    BASE and OTHER are run directories, or directories of repeats; or one probe each. Or BASE alone is a set
-    of runs of several farms (run --farm A --farm B), and has all of it. The last line is the directory made.
+    Each side is one run, several repeats of it, or one probe. A set of runs of several farms (run --farm A
+    --farm B) has all its sides in it and is given alone. The last line printed is the new folder.
 
-    `compare A B C` (2 to 12, without --with) puts each on one page as a side of its own.
+    `compare A B C` (2 to 12 folders, without --with) shows each as a side of its own on one page.
     """
     if not other and len(base) == 2:
         base, other = base[:1], base[1:]

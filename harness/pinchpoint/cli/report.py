@@ -9,6 +9,7 @@ import click
 from pinchpoint.cli.arguments import REPORTED
 from pinchpoint.report.cover import cover_of
 from pinchpoint.report.files import write_saved
+from pinchpoint.report.registry import FORMATS
 
 
 @click.command()
@@ -18,7 +19,7 @@ from pinchpoint.report.files import write_saved
     "formats",
     default="html",
     show_default=True,
-    help="html, pdf, pptx, xlsx, md, json or junit, or several with commas.",
+    help=f"{', '.join(FORMATS)}, or several with commas.",
 )
 @click.option("--title", default=None, help="The title of the report. [default: what was tested]")
 @click.option(

@@ -242,8 +242,8 @@ def _outlook(report: Report) -> Iterator[Answer]:
         nothing = "Nothing at this load." if verdict["outcome"] == "not_reached" else "not known"
         yield Answer(DO, _sentence(verdict.get("experiment")) or nothing)
     if following := verdict.get("next"):
-        used = following.get("utilisation_ratio")
-        result = "" if used is None else f"{units.percent(used)} used now."
+        used = wording.used_now(following)
+        result = f"Now at {used}." if used else ""
         first = "" if verdict.get("bottleneck") else "It is the first to reach its limit."
         yield Answer(
             NEXT,

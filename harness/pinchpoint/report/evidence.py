@@ -192,7 +192,7 @@ def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any], span: tuple[str
 def _threshold(metric: str, fact: Mapping[str, Any]) -> str:
     """The rule and its source, or the value and its source, or the bare value."""
     value, source = fact.get("threshold"), str(fact.get("source") or "")
-    authority = "our own value" if source == "design" else source
+    authority = wording.SOURCES.get(source, source)
     # A declared limit is a figure of the user's; its rule is how near it counts as met.
     if fact.get("rule") and source != "declared":
         return f"{authority}: {fact['rule']}"

@@ -21,6 +21,16 @@ DISKS: Mapping[str, str] = {
     "disk_concurrency": "limited by the queue depth",
     "disk_latency": "limited by latency",
 }
+STAGES: Mapping[str, str] = {
+    "measure": "the measure phase",
+    "peak": "in the bursts",
+    "base": "between the bursts",
+}
+
+BRACKETS = (
+    "How this was judged. In brackets: the rule and the number of measured values. A rule without a source "
+    "is Pinchpoint's own (docs/rules.md)."
+)
 
 
 def explanation_text(verdict: Mapping[str, Any], offset_s: int = 0) -> str:
@@ -40,7 +50,7 @@ def explanation_text(verdict: Mapping[str, Any], offset_s: int = 0) -> str:
         ["7. What would change it", *(wrapped(str(each), "  - ") for each in result["would_change"])],
         ["8. Queries on the run directory", *_queries(verdict)],
     ]
-    return "\n\n".join("\n".join(block) for block in blocks if len(block) > 1)
+    return "\n\n".join([wrapped(BRACKETS), *("\n".join(block) for block in blocks if len(block) > 1)])
 
 
 def _gates(gates: list[Mapping[str, Any]]) -> Iterator[str]:
@@ -57,13 +67,14 @@ def _stages(verdict: Mapping[str, Any], offset_s: int) -> Iterator[str]:
         cut = f", its first {units.seconds(float(stage['cut_s']))} left out" if stage["cut_s"] else ""
         [(begin, end)] = verdict_tables.spans([stage], offset_s)
         span = f"{begin} to {end} {zone_words(offset_s)}"
-        yield wrapped(f"{stage['name']}: {span}, {steady[stage['steady']]}{cut}", "  - ")
+        name = STAGES.get(stage["name"], stage["name"])
+        yield wrapped(f"{name}: {span}, {steady[stage['steady']]}{cut}", "  - ")
 
 
 def _timeline(verdict: Mapping[str, Any], offset_s: int) -> Iterator[str]:
     rows = verdict["timeline"]
     for row, (begin, end) in zip(rows, verdict_tables.spans(rows, offset_s), strict=True):
-        what = wording.place({**row, "instance": ""}) if row["kind"] else "nothing saturated"
+        what = wording.without_device(row) if row["kind"] else "nothing saturated"
         level = f" ({row['level']})" if row["level"] else ""
         yield wrapped(f"{begin} to {end}{level}: {what}", "  - ")
 
@@ -93,7 +104,7 @@ def _checks(checks: list[Mapping[str, Any]], left_out: Collection[tuple[str, str
     for check in checks:
         if check["holds"] is not None:
             fact = check["fact"]
-            asked = f"{wording.PROVES[check['evidence']]}: {HELD[check['holds']]}."
+            asked = f"{wording.ASKED[check['evidence']]}: {HELD[check['holds']]}."
             yield wrapped(f"{asked} {wording.capitalised(str(fact['fact']))}{_basis(fact)}", "      ")
     for why, kinds in _unknown(checks).items():
         if (why, kinds) not in left_out:
@@ -103,7 +114,7 @@ def _checks(checks: list[Mapping[str, Any]], left_out: Collection[tuple[str, str
 def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, str]:
     """Why -> the kinds of evidence that are missing for that reason."""
     result = by_key(
-        (str(check["fact"]["fact"]), wording.PROVES[check["evidence"]])
+        (str(check["fact"]["fact"]), wording.ASKED[check["evidence"]])
         for check in checks
         if check["holds"] is None
     )
@@ -116,10 +127,10 @@ def _basis(fact: Mapping[str, Any]) -> str:
     declared = fact.get("source") == "declared"
     if fact.get("threshold") is not None and (declared or not fact.get("rule")):
         parts.append(f"limit {units.of_metric(fact['metric'], float(fact['threshold']))}, {fact['source']}")
-    if fact.get("rule"):  # the distance that counts as "at the limit" is our own value
+    if fact.get("rule"):  # the distance that counts as "at the limit" is a rule of Pinchpoint's, too
         own = declared or fact["source"] == "design"
-        source = wording.SOURCES["design"] if own else wording.SOURCES.get(fact["source"], fact["source"])
-        parts.append(f"{fact['rule']}; {source}")
+        source = "" if own else f", by {wording.SOURCES.get(fact['source'], fact['source'])}"
+        parts.append(f"{fact['rule']}{source}")
     if fact.get("samples") is not None:
         of_operations = "." not in fact["metric"] or fact["metric"].startswith("operations.")
         parts.append(counted(fact["samples"], "operation" if of_operations else "sample"))

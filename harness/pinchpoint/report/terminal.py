@@ -137,8 +137,8 @@ def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
         yield _labelled("PROOF", proof)
     following = verdict.get("next")
     if following and verdict.get("bottleneck"):
-        used = following.get("utilisation_ratio")
-        at = "" if used is None else f", now at {units.percent(used)}"
+        used = wording.used_now(following)
+        at = f", now at {used}" if used else ""
         yield _labelled("NEXT", f"{wording.bare(wording.place(following))}{at}.")
 
 
@@ -252,6 +252,7 @@ def _lists(verdict: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str], str
         outlook.append(f"What would decide it: {verdict['experiment']}")
     yield "Outlook:", filter(None, outlook), "  - "
     yield "What to do:", verdict_tables.advice_words(verdict), "  - "
+    yield "These figures assume:", verdict_tables.assumed(verdict), "  - "
     yield "More warnings:", _remaining_warnings(verdict)[_MOST_WARNINGS:], "  ! "
 
 

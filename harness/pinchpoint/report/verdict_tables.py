@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pinchpoint.analysis.crawls import STAGES
@@ -414,7 +414,7 @@ def advice(verdict: Row) -> Table:
             "source: source | -",
         ),
         rows,
-        note=" ".join(_outlook(verdict)),
+        note=" ".join(filter(None, _outlook(verdict))),
         empty="",  # nothing to lift where nothing gave way
     )
 
@@ -442,24 +442,32 @@ def demand(verdict: Row) -> Table:
             "each_s: per operation",
             "ceilings: saturated at",
             "levels number: load levels",
-            "assumes: assuming",
         ),
         rows,
         note="Use = use without the load + demand per operation x throughput; one load level cannot separate "
-        "the two. A disk's capacity is its declared limit; a disk without one is not listed.",
+        "the two. A disk's capacity is its declared limit; a disk without one is not listed."
+        + _assumed_words(_each_once(row["assumes"] for row in rows)),
         empty="",
     )
 
 
 def advice_words(verdict: Row) -> Iterator[str]:
     """Each piece of advice as its sentence; ``assumed`` has what the gains assume."""
-    answer = ""
-    for row in verdict.get("advice") or ():
-        text = str(row["text"])
-        if row["gain_ratio"]:
-            again = "the same" if row["assumes"] == answer else row["assumes"]
-            text, answer = f"{text.removesuffix('.')} (assuming {again}).", row["assumes"]
-        yield text
+    return (str(row["text"]) for row in verdict.get("advice") or ())
+
+
+def assumed(verdict: Row) -> list[str]:
+    """What headroom, the gains of advice and the next bottleneck assume: each assumption once."""
+    rows = [verdict.get("headroom"), verdict.get("next"), *(verdict.get("advice") or ())]
+    of_figures = [
+        row for row in rows if row and (row.get("ratio") is not None or row.get("gain_ratio") is not None)
+    ]
+    return _each_once(row.get("assumes") for row in of_figures)
+
+
+def _each_once(texts: Iterable[str | None]) -> list[str]:
+    """The assumptions of several texts (``a; b``), in their order."""
+    return list(dict.fromkeys(part for text in texts if text for part in text.split("; ")))
 
 
 def whole_phase(figures: Row) -> float | None:
@@ -497,12 +505,18 @@ def headroom_words(verdict: Row) -> str:
         return ""
     if result["ratio"] is None:
         return f"Headroom: unknown, because {result['why']}."
-    given = f", assuming {result['assumes']}" if result["assumes"] else ""
-    return f"Headroom: {wording.room(result['ratio'])}, {result['why']}{given}."
+    return f"Headroom: {wording.room(result['ratio'])}, {result['why']}."
 
 
 def _outlook(verdict: Row) -> Iterator[str]:
     yield from (text for text in (headroom_words(verdict), then_words(verdict)) if text)
+    in_rows = _each_once(row.get("assumes") for row in verdict.get("advice") or ())
+    yield _assumed_words([one for one in assumed(verdict) if one not in in_rows]).strip()
+
+
+def _assumed_words(texts: Sequence[str]) -> str:
+    """Below a table; "" where nothing is assumed."""
+    return f" Assumed: {'; '.join(texts)}." if texts else ""
 
 
 def _cited(source: Mapping[str, Any] | None) -> str | None:
@@ -530,12 +544,12 @@ def considered(verdict: Row) -> Table:
         columns(
             "name: resource",
             "used_ratio: used",
-            *(f"{kind}: {title}" for kind, title in wording.PROVES.items()),
+            *(f"{kind}: {title}" for kind, title in wording.ASKED.items()),
             "why: why it is, or is not, the answer",
         ),
         rows,
         note='"Calculated maximum fits": the throughput at which the resource would be saturated is that '
-        'which was measured. "Second source agrees": an independent measure shows the same. "?": not known. '
+        'which was measured. "Second source": an independent measure. "?": not known. '
         "`pinchpoint analyse --explain` has the figures.",
         empty="",  # a run without a measured window
     )
@@ -577,7 +591,7 @@ def owner(row: Row) -> str:
 
 
 def _period(row: Row, begin: str, end: str) -> dict[str, Any]:
-    what = wording.place({**row, "instance": ""}) if row["kind"] else "nothing"
+    what = wording.without_device(row) if row["kind"] else "nothing"
     return {"from": begin, "to": end, "level": row["level"], "what": what}
 
 

@@ -180,7 +180,7 @@ def test_one_level_takes_all_use_for_the_operations_own() -> None:
     assert row["base_ratio"] is None
     assert row["ceilings_per_s"]["orders"] == pytest.approx(500, rel=0.06)
     assert row["ceilings_per_s"]["crawl"] == pytest.approx(25, rel=0.08)
-    assert "by one load level" in row["assumes"]
+    assert "as only one load level was measured" in row["assumes"]
 
 
 def test_where_no_cap_is_known_there_is_no_use() -> None:

@@ -55,8 +55,8 @@ def test_every_format_says_what_to_do(report: Report) -> None:
     flat = " ".join(text.split())
     assert "What to do:\n  - Make sql1 an azure/ds14" in text
     assert (
-        "is the bottleneck (what-if --set sql.machine=azure/ds14) (assuming the same mix of operations"
-        in flat
+        "is the bottleneck (what-if --set sql.machine=azure/ds14). "
+        "These figures assume: - the same mix of operations" in flat
     )
     assert max(len(line) for line in text.splitlines()) <= 88
     rows = json.loads(jsonfile.write(report))["tables"]["advice"]

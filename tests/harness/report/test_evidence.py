@@ -117,7 +117,7 @@ def test_a_finding_cites_its_rule_and_its_neighbours() -> None:
     """The threshold is said in its source's words; a shared resource says with whom."""
     finding = findings(verdict())[0]
     assert finding.title == "Bottleneck"
-    assert finding.evidence[0].threshold == "our own value: saturation begins at 90 % of capacity"
+    assert finding.evidence[0].threshold == "Pinchpoint's rule: saturation begins at 90 % of capacity"
     assert finding.meaning.endswith("It is shared with web, sql and nosql.")
 
 
@@ -132,10 +132,10 @@ def test_a_fact_about_the_operations_points_at_the_operations() -> None:
     ("threshold", "source", "rule", "words"),
     [
         (0.9, "PAL", "CPU: critical from 80 % on", "PAL: CPU: critical from 80 % on"),
-        (0.9, "design", "full from 90 % on", "our own value: full from 90 % on"),
+        (0.9, "design", "full from 90 % on", "Pinchpoint's rule: full from 90 % on"),
         (0.002, "declared", "at its cap: within 3 % of it", "2 ms (declared)"),
-        (0.002, "design", None, "2 ms (our own value)"),
-        (0.005, "SP", None, "5 ms (SP)"),
+        (0.002, "design", None, "2 ms (Pinchpoint's rule)"),
+        (0.005, "SP", None, "5 ms (Microsoft SharePoint guidance)"),
         (0.005, None, None, "5 ms"),
         (None, None, None, ""),
     ],

@@ -306,7 +306,7 @@ def _concurrency(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk)
         why = f"the limits of {held.target} are not known"
         yield advise("disk_concurrency", held.target, what, Gain(None, None, why))
     else:
-        gain = basis.until(own, whose, f"{SAME}; its latency stays as it is")
+        gain = basis.until(own, whose, f"{SAME}; the disk's latency stays as it is")
         yield advise("disk_concurrency", held.target, what, gain)
 
 

@@ -64,7 +64,7 @@ def room_fact(resource: Resource, measures: DiskMeasures) -> Fact:
         fact = _fact(resource, text, rate_metric(measures), measures.mean, "context", UTILISATION)
         return replace(fact, threshold=declared(resource, measures), source="declared")
     flat = "" if measures.spread is None else f", spread {units.percent(measures.spread)}"
-    text = f"no limit is declared and none was found: {units.per_second(measures.io)}{flat}"
+    text = f"{units.per_second(measures.io)} I/Os{flat}: not constant, so no cap shows; no limit is declared"
     return _fact(resource, text, rate_metric(measures), measures.level, "context", REGULATOR_FLAT)
 
 
@@ -240,7 +240,7 @@ def disk_witnesses(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fac
         yield replace(fact, host="", instance=state.waiting)
     yield from _reported(suspicion, measures)
     if measures.pressure is not None:
-        text = f"processes waited for I/O {units.percent(measures.pressure)} of the time"
+        text = f"processes waited for I/O, of any disk, {units.percent(measures.pressure)} of the time"
         kind = "E4" if measures.pressure >= PRESSURE.value else "context"
         yield _fact(resource, text, "pressure.io_ratio", measures.pressure, kind, PRESSURE, "")
     if measures.busy is not None:
