@@ -24,6 +24,7 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.verdict import Confidence, Kind
 from pinchpoint.base import units
+from pinchpoint.base.wording import SOURCES
 from pinchpoint.data.inputs import Limits
 
 
@@ -139,7 +140,8 @@ def judge_means(
     named = " and ".join(_name(one) for one in candidates[:2]) or "the CPU and the disks of every tier"
     what = "Relieve one of" if candidates and len(used_up) == len(candidates) else "Measure"
     experiment = (
-        f"{what} {named} over time, at several load levels: what rises with the load, and ends, decides."
+        f"{what} {named} over time, at several load levels: the bottleneck is the one whose utilisation "
+        "rises with the load until it is saturated."
     )
     return Published(
         "inconclusive", None, candidates[:2], candidates[2:], _outside(sources), slow, experiment
@@ -163,7 +165,8 @@ def _slow(disk: DiskMean, kind: Kind) -> Suspected:
         lines.append(f"{name} does {units.iops(disk.iops)} of {units.iops(disk.limits.iops)}")
     if disk.latency_s is not None and (disk.latency_s > limit.value or not lines):
         taken = units.seconds(disk.latency_s)
-        lines.append(f"an I/O of {name} takes {taken} ({limit.source}: {limit.says})")
+        source = SOURCES.get(limit.source, limit.source)
+        lines.append(f"an I/O of {name} takes {taken} ({limit.says}; {source})")
     why = "; ".join(lines)
     return Suspected(kind, "disk", disk.tier, (disk.host,), disk.role, None, measured=True, why=why)
 

@@ -33,7 +33,7 @@ MEANING: Mapping[str, str] = {
 WITHOUT_OPERATIONS: Mapping[str, str] = {
     "disk": "An I/O takes longer than recommended for the role of this disk. How long work waited for it "
     "is not known.",
-    "external": "The crawler waits for the content source.",
+    "external": "Work waits for the network or for another system.",
 }
 """Where no operation was recorded, what a kind means is less."""
 

@@ -165,7 +165,7 @@ def _claim_doubt(report: PublishedReport, claim: PublishedClaim) -> Iterator[str
     name = {"rate": "rate_per_s", "latency": "latency_s", "duration": "duration_s"}.get(claim.figure, "count")
     before, after = (getattr(one, name) for one in (base, other))
     if not before or not after:
-        yield f'"{claim.says}" ({claim.source}, {claim.figure}): a figure of it is not published'
+        yield f'"{claim.says}" ({claim.source}, {claim.figure}): one of the two figures is not published'
     elif abs(after / before / claim.ratio - 1) > SAME_RATIO:
         yield (
             f'"{claim.says}": the {claim.figure} of {claim.source} in {claim.other} is '
@@ -175,7 +175,7 @@ def _claim_doubt(report: PublishedReport, claim: PublishedClaim) -> Iterator[str
 
 def _rate_doubt(farm: str, source: SourceFigures) -> Iterator[str]:
     if source.failed:
-        yield f"{farm}: all of {source.name} failed: so its speed is not known"
+        yield f"{farm}: all of {source.name} failed, so its rate is not known"
         return
     counted = counted_per_s(source)
     if counted and source.rate_per_s and abs(source.rate_per_s / counted - 1) > SAME_RATE:
@@ -197,8 +197,8 @@ def _coupled(farm: str, sources: Sequence[SourceFigures]) -> Iterator[str]:
     if len(most) > 1:
         names = ", ".join(one.name for one in most)
         yield (
-            f"{farm}: {names}: their crawls ended within {units.seconds(TOGETHER_S)} of each other, so their "
-            "durations look coupled, and their rates are not each one's own"
+            f"{farm}: {names}: these crawls ended within {units.seconds(TOGETHER_S)} of each other, so their "
+            "durations look coupled, and their rates depend on each other"
         )
 
 
@@ -215,8 +215,8 @@ def _unlike(first: str, ours: FarmFigures, second: str, theirs: FarmFigures) -> 
             yield (
                 f"{one.name}: slower in {second} ({units.per_second(one.rate_per_s)}, then "
                 f"{units.per_second(same.rate_per_s)}) though its latency fell from "
-                f"{units.seconds(one.latency_s)} to {units.seconds(same.latency_s)}: its latency is not what "
-                "limits it"
+                f"{units.seconds(one.latency_s)} to {units.seconds(same.latency_s)}: latency does not limit "
+                "this source"
             )
 
 
@@ -246,11 +246,11 @@ def _answer(conclusion: PublishedConclusion, figures: FarmFigures, published: Pu
         for cpu in figures.cpus
         if cpu.busy_ratio is None and (conclusion.of == "disk" or cpu.tier == conclusion.tier)
     ]
-    why = [f"how busy the CPU of {', '.join(unknown)} was is not published"] if unknown else []
+    why = [f"the utilisation of the CPU of {', '.join(unknown)} is not published"] if unknown else []
     if not same:
-        why.append("its figures do not point there")
+        why.append("its figures show no limit there")
     why += [
-        f"{each.why} speaks as much for {named(each)}"
+        f"{named(each)} is as likely: {each.why}"
         if each.measured
         else f"{named(each)} may limit it as well ({each.why})"
         for each in others
@@ -271,8 +271,8 @@ def _needs(conclusion: PublishedConclusion, unknown: Sequence[str], others: Sequ
     )
     wanted += [named(each) for each in others]
     return (
-        f"the use of {' and '.join(wanted)} over time, at several load levels: what rises with the load, "
-        "and ends, limits it"
+        f"the utilisation of {' and '.join(wanted)} over time, at several load levels: the bottleneck is "
+        "the resource whose utilisation rises with the load until it is saturated."
     )
 
 

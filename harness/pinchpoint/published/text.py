@@ -11,10 +11,17 @@ from pinchpoint.base.text import one_line, titled, wrapped
 from pinchpoint.published.judge import PublishedAnswer, PublishedFindings, named
 
 OUTCOMES = {
-    "bottleneck": "these means name a bottleneck",
-    "not_reached": "nothing in these means is near its limit",
-    "inconclusive": "inconclusive: these means do not decide what limits it",
+    "bottleneck": "the published means show a bottleneck",
+    "not_reached": "by the published means no resource is near its limit",
+    "inconclusive": "inconclusive: the published means do not show one bottleneck",
 }
+KINDS = {
+    "disk_cap": "at its declared limit",
+    "disk_device": "slow for its role at this rate, so limited by the device",
+    "disk_latency": "slow for its role",
+    "disk_concurrency": "limited by too few outstanding I/Os",
+}
+"""Kind of a disk's limit -> what the means show of it."""
 
 
 def published_text(findings: PublishedFindings) -> str:
@@ -24,7 +31,7 @@ def published_text(findings: PublishedFindings) -> str:
     if findings.sources:
         blocks.append("\n".join(_table(findings)))
     blocks += [
-        titled("What in these figures disagrees:", findings.doubts),
+        titled("Figures that contradict each other:", findings.doubts),
         titled("What else differs:", findings.differ),
         *map(_answer, findings.conclusions),
     ]
@@ -41,14 +48,15 @@ def _farm(name: str, published: Published) -> Iterator[str]:
     for disk, kind in published.slow:
         means = [f"{units.seconds(disk.latency_s)} an I/O"] if disk.latency_s is not None else []
         means += [units.iops(disk.iops)] if disk.iops is not None else []
-        yield wrapped(f"{disk.tier}.{disk.role} of {disk.host}: {kind}: {' at '.join(means)}", "  - ")
+        limited = KINDS.get(kind, kind)
+        yield wrapped(f"{disk.tier}.{disk.role} of {disk.host}: {' at '.join(means)}: {limited}", "  - ")
     if published.experiment:
         yield wrapped(f"What would decide it: {published.experiment}")
 
 
 def _suspected(suspected: Suspected) -> str:
-    measured = "" if suspected.measured else ", of which not all is known"
-    return f"suspected: {named(suspected)}{measured}: {suspected.why}"
+    measured = "" if suspected.measured else ", not measured in full"
+    return f"candidate: {named(suspected)}{measured}: {suspected.why}"
 
 
 def _table(findings: PublishedFindings) -> Iterator[str]:
@@ -77,8 +85,8 @@ def _cells(one: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def _answer(answer: PublishedAnswer) -> str:
-    verb = "bear that out" if answer.supported else "do not bear that out"
+    verb = "support that" if answer.supported else "do not support that"
     text = f"The report concludes that {answer.says}. Its figures {verb}: {answer.because}."
     if answer.needs:
-        text += f" That conclusion would need {answer.needs}."
+        text += f" To support it, measure {answer.needs}"
     return wrapped(text)

@@ -525,7 +525,7 @@ def _of_document(doc: PlainReport) -> Brief:
     if decision == "go" and all(one.group in _VALIDITY for one in doc.checks):
         decision = "not decided"
     if not these or (decision == "not decided" and these[0].state == "passed"):
-        words = f"{doc.kind}: no objectives are set."
+        words = "No objectives are set."
     elif decision == "go":
         words = "Every check passed."
     else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint.base import units, wording
+from pinchpoint.base.groups import by_key
 from pinchpoint.report.tables import Column, Row, Table, columns, number, text
 
 RATIO = "ratio"
@@ -220,7 +221,7 @@ _BESIDE: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str], str, str, s
     ),
     "disk": (
         "disks",
-        ("tier", "host", "role"),
+        ("role: used for", "host"),
         {
             "write_latency_mean_s": "write latency, mean",
             "write_latency_max_s": "max",
@@ -281,6 +282,8 @@ def beside(content: Row) -> Iterator[Table]:
         rows = [row for row in content["changes"] if row["about"] == about]
         if about == "scenario":
             rows = _timed(rows)
+        if about == "disk":
+            rows = list(_by_device(rows))
         things = columns(*keys)
         reasons = _reasons(rows, metrics)
         answer = f"{note} Where there is no ratio: {'; '.join(reasons)}." if reasons else note
@@ -307,6 +310,20 @@ def _timed(rows: Sequence[Row]) -> list[Row]:
         }
         for row in rows
     ]
+
+
+def _by_device(changes: Iterable[Row]) -> Iterator[Row]:
+    """Changes of disks; roles with the same figures are on one device, and share its row."""
+    of_role = by_key(((row["host"], row["tier"], row["role"]), row) for row in changes)
+    same: dict[tuple[Any, ...], list[list[Row]]] = {}
+    for place, rows in of_role.items():
+        figures = tuple((row["metric"], row["base"], row["other"]) for row in rows)
+        measured = any(value is not None for _, *sides in figures for value in sides)
+        same.setdefault(figures if measured else place, []).append(rows)
+    for group in same.values():
+        roles = wording.listed([f"{rows[0]['tier']} {rows[0]['role']}" for rows in group])
+        hosts = ", ".join(dict.fromkeys(str(rows[0]["host"]) for rows in group))
+        yield from ({**row, "role": roles, "host": hosts} for row in group[0])
 
 
 def _triples(rows: Iterable[Row], names: Sequence[str], labels: tuple[str, str]) -> Iterator[Row]:

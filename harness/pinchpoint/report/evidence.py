@@ -165,6 +165,9 @@ def _finding(
 
 
 def _meaning(blame: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
+    facts = [fact for fact in blame.get("evidence") or () if fact.get("evidence") in wording.PROVES]
+    if facts and all(fact.get("value") is None for fact in facts):
+        return "It was not measured, so it may be the bottleneck."
     meaning = meanings.get(str(blame.get("kind")), "")
     others = [str(tier) for tier in blame.get("shared_with") or ()]
     return f"{meaning} It is shared with {wording.listed(others)}." if others else meaning
@@ -180,13 +183,20 @@ def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any], span: tuple[str
         query = operations_query(str(instance) if instance and not host else None, span)
     return Evidence(
         fact=str(fact["fact"]),
-        kind=_KINDS_OF_EVIDENCE.get(str(fact.get("evidence") or "context"), ""),
+        kind=_kind(fact),
         metric=metric,
         host=host,
         instance=str(instance or ""),
         threshold=_threshold(metric, fact),
         query=query,
     )
+
+
+def _kind(fact: Mapping[str, Any]) -> str:
+    """What a fact proves, in words."""
+    if fact.get("value") is None and fact.get("evidence") in wording.PROVES:
+        return units.NOT_MEASURED
+    return _KINDS_OF_EVIDENCE.get(str(fact.get("evidence") or "context"), "")
 
 
 def _threshold(metric: str, fact: Mapping[str, Any]) -> str:

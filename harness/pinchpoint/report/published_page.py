@@ -74,7 +74,6 @@ def document(report: PublishedReport) -> PlainReport:
             ReportPart("doubts", "Where the report contradicts itself", tables=(_doubts(result),)),
         ),
         content=result.to_json(),
-        notes=result.doubts,
         reasons=tuple(f"Also different: {one}." for one in result.differ),
         answers=tuple(_answers(result)),
         plots=tuple(plots),
@@ -86,17 +85,15 @@ def _answers(findings: PublishedFindings) -> Iterator[Answer]:
         TESTED, findings.title, f"Farms: {wording.listed(list(findings.farms))}. When is not published."
     )
     yield Answer(DECIDED, "Not decided", "Published figures have no objectives.")
-    named = [f"{name}: {_farm_words(one)}" for name, one in findings.farms.items()]
+    named = [f"{name}: {_candidates(one)}" for name, one in findings.farms.items()]
     lines = [
-        f"The report concludes: {one.says}; its figures {'' if one.supported else 'do not '}bear that out."
+        f"The report concludes: {one.says}; its figures {'' if one.supported else 'do not '}support that."
         for one in findings.conclusions
     ]
-    yield Answer(BOTTLENECK, "; ".join(named), " ".join(lines))
-    decide = [
-        f"{name}: {one.experiment.rstrip('.')}" for name, one in findings.farms.items() if one.experiment
-    ]
+    yield Answer(BOTTLENECK, " ".join(f"{each}." for each in named), " ".join(lines))
+    decide = [f"{name}: {one.experiment}" for name, one in findings.farms.items() if one.experiment]
     if decide:
-        yield Answer(DO, "; ".join(decide))
+        yield Answer(DO, "Measure the candidates over time, at several load levels.", " ".join(decide))
     yield Answer(
         NOT_SHOWN,
         "These are means: no sample, no interval, no change over time.",
@@ -107,7 +104,13 @@ def _answers(findings: PublishedFindings) -> Iterator[Answer]:
 def _farm_words(published: Published) -> str:
     sure = f" (confidence: {published.confidence})" if published.confidence else ""
     named = wording.listed([resource(each) for each in published.candidates])
-    return f"{OUTCOMES[published.outcome]}{sure}" + (f", suspected: {named}" if named else "")
+    return f"{OUTCOMES[published.outcome]}{sure}" + (f". Candidates: {named}" if named else "")
+
+
+def _candidates(published: Published) -> str:
+    """The candidates alone; the outcome where there are none."""
+    named = wording.listed([resource(each) for each in published.candidates])
+    return named if published.outcome == "bottleneck" else f"{named}?" if named else "none shown"
 
 
 def _farms(findings: PublishedFindings) -> Table:
@@ -118,7 +121,7 @@ def _farms(findings: PublishedFindings) -> Table:
     ]
     return Table(
         "candidates",
-        "Suspected resources",
+        "Candidates",
         columns(
             "farm",
             "what: resource",
@@ -138,9 +141,9 @@ def _conclusions(findings: PublishedFindings) -> Table:
         columns(
             "farm",
             "says: conclusion",
-            "supported: borne out",
+            "supported",
             "because",
-            "needs: what it would need | -",
+            "needs: what to measure | -",
         ),
         [asdict(one) for one in findings.conclusions],
         empty="The report concludes nothing.",
@@ -204,8 +207,8 @@ def _cpus(rows: Sequence[Mapping[str, Any]]) -> Table:
 def _doubts(findings: PublishedFindings) -> Table:
     return Table(
         "doubts",
-        "What its own figures do not bear out",
-        columns("number text: no.", "what"),
+        "Figures and statements that contradict each other",
+        columns("number text: no.", "what: contradiction"),
         [{"number": number, "what": one} for number, one in enumerate(findings.doubts, 1)],
         empty="Its figures agree with each other.",
     )

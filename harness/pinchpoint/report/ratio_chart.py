@@ -11,7 +11,6 @@ from pinchpoint.report.charts import (
     Chart,
     Datasets,
     Spec,
-    beside_names,
     coloured,
     drawn,
     end,
@@ -32,8 +31,9 @@ CALLS: Mapping[str, str] = {
 """The colour of each judgement; the shape shows it as well. The last two: figures not declared."""
 _SHAPES = ("triangle-up", "triangle-down", "diamond", "square", "circle", "diamond", "circle")
 _CLEAR = frozenset({"better", "worse", "changed", "higher or lower"})
-_ROW = 24
-_WIDTH = 620
+_ROW = 36
+_BAND = 14
+_WIDTH = 310  # a phone's
 _WIDEST = 1e3  # values further out are drawn at the edge
 
 
@@ -65,7 +65,7 @@ def _ratios(title: str, rows: Sequence[Mapping[str, Any]]) -> Chart:
     data = Datasets()
     ends = [row[key] for row in rows for key in ("low", "high", "same_low", "same_high")]
     domain = [min(*ends, 0.9) / 1.05, max(*ends, 1.1) * 1.05]
-    y = beside_names("name", [row["name"] for row in rows], ticks=False)
+    y = field("name:N", sort=[row["name"] for row in rows], axis=None)  # names stand above their lines
     scale = {"type": "log", "domain": domain, "nice": False}
     axis = {"title": "ratio (logarithmic)", "values": _ticks(*domain), "format": "~g", "grid": True}
 
@@ -74,17 +74,20 @@ def _ratios(title: str, rows: Sequence[Mapping[str, Any]]) -> Chart:
 
     calls = [call for call in CALLS if any(row["call"] == call for row in rows)]
     colours, shapes = [CALLS[call] for call in calls], [_SHAPES[list(CALLS).index(call)] for call in calls]
-    colour = coloured("call", calls, colours, legend={**ON_TOP, "symbolType": "square", "columnPadding": 36})
+    legend = {**ON_TOP, "symbolType": "square", "columns": 3, "columnPadding": 24}
+    colour = coloured("call", calls, colours, legend=legend)
     named = data.named(rows)
     same = {"x": x("same_low"), "x2": end("same_high"), "y": y}
     declared = {"transform": [{"filter": "datum.declared"}]}
     interval = {"x": x("low"), "x2": end("high"), "y": y, "color": colour}
+    above = {"x": {"value": 2}, "y": y, "text": field("name:N"), "color": {"value": "#444"}}
     point = {"x": x("ratio"), "y": y, "color": colour, "shape": coloured("call", calls, shapes, legend=None)}
     layers = [
-        {**layer(named, "bar", same, color="#e8e8e8", height=_ROW - 4), **declared},
+        {**layer(named, "bar", same, color="#e8e8e8", height=_BAND), **declared},
         layer(data.named([{"one": 1}]), "rule", {"x": x("one")}, color="#777"),
         layer(named, "rule", interval, strokeWidth=2),
         layer(named, "point", point, filled=True, size=70, opacity=1),
+        layer(named, "text", above, align="left", dy=-12, fontSize=11),
     ]
     return drawn("ratios", title, layered(layers, _WIDTH, _ROW * len(rows)), data)
 

@@ -48,7 +48,7 @@ def document(run_set: RunSet) -> PlainReport:
         summary=_headline(runs, run_set),
         parts=(
             ReportPart("runs", "Runs", tuple(_chart(plot) for plot in plots), (_runs(runs),)),
-            ReportPart("figures", "How far the runs differ", tables=(_spread(figures),)),
+            ReportPart("figures", "Spread of the runs", tables=(_spread(figures),)),
             *(
                 [ReportPart("compared", "Comparisons of the farms", tables=(_compared(compared),))]
                 if compared
@@ -98,10 +98,16 @@ def _headline(runs: Sequence[Row], run_set: RunSet) -> wording.Summary:
     """The bottleneck that most runs of each farm found."""
     lines = []
     for place in run_set.places:
-        result = Counter(wording.limited_by(row["verdict"]) for row in runs if row["folder"] == place.folder)
-        counted = [f"{name} ({count} of {result.total()} runs)" for name, count in result.most_common()]
-        lines.append(f"{place.folder}: {', '.join(counted) or 'no run'}.")
+        result = Counter(_named(row["verdict"]) for row in runs if row["folder"] == place.folder)
+        of = counted(result.total(), "run")
+        named = [f"{name} ({times} of {of})" for name, times in result.most_common()]
+        lines.append(f"{place.folder}: {', '.join(named) or 'no run'}.")
     return wording.Summary.of(lines)
+
+
+def _named(verdict: Row) -> str:
+    limited = wording.limited_by(verdict)
+    return f"{limited} is the bottleneck" if verdict["outcome"] == "bottleneck" else limited
 
 
 def _answers(run_set: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iterator[Answer]:
@@ -114,8 +120,8 @@ def _answers(run_set: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> I
     rooms = [
         row["verdict"]["headroom_ratio"] for row in runs if row["verdict"].get("headroom_ratio") is not None
     ]
-    span = f"{units.percent(min(rooms))} to {units.percent(max(rooms))}" if rooms else "not known"
-    yield Answer(HEADROOM, span)
+    ends = dict.fromkeys(units.percent(end) for end in (min(rooms), max(rooms))) if rooms else ["not known"]
+    yield Answer(HEADROOM, " to ".join(ends))
     advice = Counter(str(one["what"]) for row in runs for one in (row["verdict"].get("advice") or ())[:1])
     yield Answer(DO, _most_common(advice), " ".join(str(one["summary"]) for one in compared))
     following = Counter(
@@ -134,7 +140,7 @@ def _most_common(value: Counter[str]) -> str:
 
 def _missing(run_set: RunSet) -> str:
     if run_set.repeat < _ENOUGH:
-        return f"Fewer than {_ENOUGH} runs of each farm: how much runs vary is hardly known."
+        return f"Fewer than {_ENOUGH} runs of each farm: the variation between runs is not known well."
     return "How another plan, or another day, would differ."
 
 
@@ -229,7 +235,7 @@ def _compared(compared: Sequence[Row]) -> Table:
     return Table(
         "comparisons",
         "Comparisons",
-        columns("sides: farms", "summary: what was found"),
+        columns("sides: farms", "summary: result"),
         rows,
         note="Each has its own report: `pinchpoint report` its folder.",
         empty="",

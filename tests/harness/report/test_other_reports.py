@@ -45,7 +45,7 @@ def test_a_set_has_a_report_in_every_format(set_folder: Path, tmp_path: Path) ->
     assert ended.returncode == 0, ended.stderr
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "nightly on dev and prod, 2 of 4 planned runs" in text
-    assert "dev: the log disk of sql (1 of 1 runs)." in text
+    assert "dev: the log disk of sql is the bottleneck (1 of 1 run)." in text
     assert "| dev | 1 | one | the log disk of sql | high |" in text
     suite = Xml.parse(tmp_path / "report.xml").getroot()  # noqa: S314 -- our own
     assert suite.get("errors") == "1"
