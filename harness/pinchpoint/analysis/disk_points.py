@@ -142,7 +142,7 @@ def _judged(
     resource = _disk(role, held)
     result = _measures(points, at, resource)
     if len(points) == 1 and limits is None:
-        why = "one point, and no limit is known: latency = outstanding ÷ rate holds for every disk"
+        why = "one measurement without a known limit does not show how a disk limits"
         return Judged(point, None, None, None, exact=False, why=why)
     waits_for_each = role not in COMMIT_ROLES
     state = state_of(resource, result, wait_ratio, "", reading=waits_for_each)

@@ -80,9 +80,7 @@ def test_a_gain_assumes_room_where_nobody_can_tell() -> None:
     build.disk("sql1", "sdc", 100, 0.001, 0.02, busy=0.1, pressure=0.4)
     build.closed("crawl", "full-crawl", 16).operations("crawl", "document:site", 40, 0.4)
     verdict = judged(build.generator())
-    told = (
-        "room for it on the CPU of sql2 (not measured) and the log disk of sql1 (what it can do is not known)"
-    )
+    told = "room for it on the CPU of sql2 (not measured) and the log disk of sql1 (its limit is not known)"
     assert verdict.next is not None
     assert verdict.next.tier == "sql"
     assert verdict.next.assumes.endswith(told)

@@ -88,7 +88,7 @@ def test_a_wrong_declaration_is_to_be_corrected() -> None:
     """Held at 500 on a disk declared as a P30: the catalogue's entry is no ground for advice."""
     verdict = judged(log_on("azure/p30", 500))
     assert all("azure/p" not in one.what for one in verdict.advice)
-    assert any(one.what.startswith("Correct what farm.yaml declares of sql.log") for one in verdict.advice)
+    assert any(one.what.startswith("Correct the limit of sql.log in farm.yaml") for one in verdict.advice)
 
 
 def test_a_machine_at_its_cap_wants_the_next_machine() -> None:

@@ -48,7 +48,7 @@ def test_a_disk_at_its_burst_s_limit_is_at_a_limit_and_declared_rightly(stripes:
     assert (found.kind, found.role, found.confidence) == ("disk_cap", "data", "medium"), found.why_not_more
     assert "of its burst's limit" in verdict.summary
     assert "full credits last 30 min" in verdict.summary
-    assert not any("Correct what" in one.what for one in verdict.advice)
+    assert not any("Correct the limit" in one.what for one in verdict.advice)
     assert "azure/p" in verdict.advice[0].what
 
 

@@ -31,7 +31,7 @@ def test_consistency_alone_is_no_verdict(latency_s: float, outstanding: float) -
     assert point.consistency_ratio == pytest.approx(1, abs=0.002)
     [found] = judge_points([point])
     assert found.kind is None
-    assert "holds for every disk" in found.why
+    assert "does not show how a disk limits" in found.why
 
 
 @pytest.mark.parametrize("limits", [QOS, None], ids=["declared", "withheld"])

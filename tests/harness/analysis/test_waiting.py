@@ -47,7 +47,7 @@ def test_more_reads_than_operations_are_not_all_theirs() -> None:
     verdict = judged(build.generator())
     assert verdict.bottleneck is None or verdict.bottleneck.confidence == "low"
     if verdict.bottleneck:
-        assert "other reads, or read-ahead" in " ".join(verdict.bottleneck.why_not_more)
+        assert "other work or read-ahead reads" in " ".join(verdict.bottleneck.why_not_more)
 
 
 def ends_with_seconds(limits: dict[str, float] | None, seed: int) -> Build:

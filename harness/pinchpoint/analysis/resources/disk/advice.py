@@ -95,7 +95,7 @@ def _held(resource: Resource, measures: DiskMeasures) -> LimitedDisk:
 
 
 def _wrong(kind: Kind, measures: DiskMeasures, held: LimitedDisk) -> Advice:
-    what = f"Correct what {FARM} declares of {held.target}: {level_words(measures)}, and that is its limit"
+    what = f"Correct the limit of {held.target} in {FARM} (measured: {level_words(measures)})"
     gain = Gain(None, None, "a correction changes no throughput")
     return advise(kind, held.target, what, gain, text=f"{what}.")
 

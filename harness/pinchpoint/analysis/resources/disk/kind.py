@@ -219,7 +219,7 @@ class Disk(ResourceKind[DiskMeasures]):
         used = busy(resource, rows)
         if used is not None and used * times < DISK_OCCUPIED.value:
             return ""
-        why = units.NOT_MEASURED if used is None else "what it can do is not known"
+        why = units.NOT_MEASURED if used is None else "its limit is not known"
         return f"the {resource.role} disk of {resource.roles[0].host} ({why})"
 
     def caveats(self, resource: Resource, rows: Rows) -> Iterator[str]:
@@ -422,4 +422,4 @@ def _more_readers(first: Suspicion, measures: DiskMeasures, flows: tuple[Flow, .
     reads = (measures.io or 0.0) * (measures.reads_ratio or 0.0) * (measures.read_s or 0.0)
     there = sum(flow.going_on(tier) for flow in flows for tier in first.resource.tiers)
     if at_least(measures.reads_ratio, MOSTLY_READS) and there and reads > MOST * there:
-        yield f"{reads:.2g} reads but only {there:.2g} operations are in flight: other reads, or read-ahead"
+        yield f"{reads:.2g} reads, but only {there:.2g} operations, are in flight: other work or read-ahead reads"
