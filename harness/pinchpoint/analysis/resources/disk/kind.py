@@ -422,4 +422,7 @@ def _more_readers(first: Suspicion, measures: DiskMeasures, flows: tuple[Flow, .
     reads = (measures.io or 0.0) * (measures.reads_ratio or 0.0) * (measures.read_s or 0.0)
     there = sum(flow.going_on(tier) for flow in flows for tier in first.resource.tiers)
     if at_least(measures.reads_ratio, MOSTLY_READS) and there and reads > MOST * there:
-        yield f"{reads:.2g} reads, but only {there:.2g} operations, are in flight: other work or read-ahead reads"
+        yield (
+            f"{reads:.2g} reads, but only {there:.2g} operations, are in flight: other work or read-ahead "
+            "reads"
+        )
