@@ -221,7 +221,7 @@ _BESIDE: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str], str, str, s
     ),
     "disk": (
         "disks",
-        ("role: used for", "host"),
+        ("roles: used for", "host"),
         {
             "write_latency_mean_s": "write latency, mean",
             "write_latency_max_s": "max",
@@ -282,6 +282,7 @@ def beside(content: Row) -> Iterator[Table]:
         rows = [row for row in content["changes"] if row["about"] == about]
         if about == "scenario":
             rows = _timed(rows)
+        more = ["tier", "role"] if about == "disk" else []
         if about == "disk":
             rows = list(_by_device(rows))
         things = columns(*keys)
@@ -291,7 +292,7 @@ def beside(content: Row) -> Iterator[Table]:
             name,
             title,
             columns(*things, SIDE, *(_figure(metric, words) for metric, words in metrics.items())),
-            list(_triples(rows, [column.key for column in things], labels)),
+            list(_triples(rows, [*(column.key for column in things), *more], labels)),
             note=answer,
             empty=empty,
         )
@@ -323,7 +324,7 @@ def _by_device(changes: Iterable[Row]) -> Iterator[Row]:
     for group in same.values():
         roles = wording.listed([f"{rows[0]['tier']} {rows[0]['role']}" for rows in group])
         hosts = ", ".join(dict.fromkeys(str(rows[0]["host"]) for rows in group))
-        yield from ({**row, "role": roles, "host": hosts} for row in group[0])
+        yield from ({**row, "roles": roles, "host": hosts} for row in group[0])
 
 
 def _triples(rows: Iterable[Row], names: Sequence[str], labels: tuple[str, str]) -> Iterator[Row]:
