@@ -46,7 +46,7 @@ PROVES: Mapping[str, str] = {
 """Kind of evidence -> what it shows of a resource that is named."""
 
 ASKED: Mapping[str, str] = {**PROVES, "E4": "work waited, by a second source"}
-"""Kind of evidence -> what is asked of every resource, of those that are not the bottleneck as well."""
+"""Kind of evidence -> the question about every resource, also about those that are not the bottleneck."""
 
 SOURCES: Mapping[str, str] = {
     "SP": "Microsoft SharePoint guidance",
