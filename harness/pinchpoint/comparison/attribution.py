@@ -228,7 +228,7 @@ class ForeseenGain:
     came_ratio: float | None = None
 
 
-def movement(sides: Sides, places: HostPairs) -> BottleneckMove:
+def bottleneck_move(sides: Sides, places: HostPairs) -> BottleneckMove:
     """Compare what both sides' verdicts name: kind of resource, tier and role; not the kind of limit."""
     base, no_base = _named(sides.base, "base", places)
     other, no_other = _named(sides.other, "other", places)

@@ -314,6 +314,6 @@ def time_kind(response: Sequence[float | None]) -> str:
     return "response" if response and all(value is not None for value in response) else "service"
 
 
-def of(value: Sequence[Change], **wanted: Any) -> Change | None:
+def first_change(value: Sequence[Change], **wanted: Any) -> Change | None:
     """The first change with these attributes."""
     return next((one for one in value if all(getattr(one, k) == v for k, v in wanted.items())), None)

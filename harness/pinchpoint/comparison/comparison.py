@@ -16,14 +16,20 @@ from pinchpoint.comparison.attribution import (
     Confounder,
     all_name_bottleneck,
     blamed_of,
+    bottleneck_move,
     claim,
     confounders,
-    movement,
 )
 from pinchpoint.comparison.changes import Change, changes
 from pinchpoint.comparison.costs import UNIT_OF_COST, Costs, costs_of
 from pinchpoint.comparison.differences import AREAS, Difference, differences
-from pinchpoint.comparison.judged_figures import CommandFigures, DeclaredFigures, declared, judged, uncalled
+from pinchpoint.comparison.judged_figures import (
+    CommandFigures,
+    DeclaredFigures,
+    declared_figures,
+    judge_changes,
+    without_calls,
+)
 from pinchpoint.comparison.sides import ComparedRun, HostPairs, Side, Sides, pair_hosts
 from pinchpoint.comparison.work import Capacity, ComparedWork, capacities, not_kept_up, work_done
 from pinchpoint.plan.prices import Prices
@@ -146,8 +152,10 @@ def compare(
     studied, confounding = _studied_apart(sides, places, factors)
     work, costs = work_done(sides), costs_of(sides, prices)
     figures = changes(sides, places, costs)
-    judges = declared(figures, CommandFigures(tuple(metrics), margin, bound), sides, studied)
-    result = judged(figures, judges.metrics, sides, judges.bound, _again(again, prices), judges.margin_ratio)
+    judges = declared_figures(figures, CommandFigures(tuple(metrics), margin, bound), sides, studied)
+    result = judge_changes(
+        figures, judges.metrics, sides, judges.bound, _again(again, prices), judges.margin_ratio
+    )
     claimed = claim(sides, factors, studied, confounding, work)
     return Comparison(
         sides=sides,
@@ -157,9 +165,9 @@ def compare(
         work=work,
         declared=judges,
         costs=costs,
-        changes=result if claimed.kind else uncalled(result),
+        changes=result if claimed.kind else without_calls(result),
         capacity=tuple(capacities(sides)),
-        bottleneck=movement(sides, places),
+        bottleneck=bottleneck_move(sides, places),
         claim=claimed,
         what_if=what_if,
         again=again,

@@ -12,8 +12,7 @@ from typing import Any, Literal
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.figures import MOST_METRICS
 from pinchpoint.base.groups import by_key
-from pinchpoint.comparison.changes import Change, Judgement
-from pinchpoint.comparison.changes import of as first_of
+from pinchpoint.comparison.changes import Change, Judgement, first_change
 from pinchpoint.comparison.differences import Difference
 from pinchpoint.comparison.intervals import Key, widest
 from pinchpoint.comparison.sides import ComparedRun, Sides
@@ -60,7 +59,7 @@ class DeclaredFigures:
     notes: tuple[str, ...] = ()
 
 
-def declared(
+def declared_figures(
     changes: Sequence[Change], asked: CommandFigures, sides: Sides, studied: Sequence[Difference]
 ) -> DeclaredFigures:
     """The declared figures among all changes.
@@ -194,7 +193,7 @@ def _of_disks(changes: Sequence[Change], studied: Sequence[Difference]) -> Itera
     disks = dict.fromkeys((one.tier, one.role) for one in studied if one.area == "disks" and one.role)
     # Commits wait for a log; what is written to data files is rarely waited for.
     for tier, role in sorted(disks, key=lambda disk: disk[1] != "log"):
-        one = first_of(changes, about="disk", tier=tier, role=role, metric="write_latency_mean_s")
+        one = first_change(changes, about="disk", tier=tier, role=role, metric="write_latency_mean_s")
         if one:
             yield one
 
@@ -240,14 +239,14 @@ class EstimatedChange:
         )
 
 
-def estimated(
+def estimate_changes(
     changes: Sequence[Change],
     sides: Sides,
     bound: float = RUN_TO_RUN,
     again: Sequence[Change] = (),
     same: float = SAME,
 ) -> tuple[EstimatedChange, ...]:
-    """Every change with its interval and margin (the arguments: see ``judged``)."""
+    """Every change with its interval and margin (the arguments: see ``judge_changes``)."""
     same_farm = {_in_base(one): one for one in again}
     made = []
     for one in changes:
@@ -257,7 +256,7 @@ def estimated(
     return tuple(made)
 
 
-def judged(
+def judge_changes(
     changes: Sequence[Change],
     names: Sequence[str],
     sides: Sides,
@@ -276,13 +275,13 @@ def judged(
         again: the same figures of the base (as base) and of its A/A runs (as other); empty: none were made.
         same: within this much of each other two sides count as the same.
     """
-    each = {one.change.name: one for one in estimated(changes, sides, bound, again, same)}
+    each = {one.change.name: one for one in estimate_changes(changes, sides, bound, again, same)}
     asked = list(dict.fromkeys(names))  # also what has no interval: what is declared is a question
     p = dict(zip(asked, holm([each[name].p for name in asked]), strict=True))
     return tuple(one.called(p[name]) if name in p else one.change for name, one in each.items())
 
 
-def uncalled(changes: Sequence[Change]) -> tuple[Change, ...]:
+def without_calls(changes: Sequence[Change]) -> tuple[Change, ...]:
     """The same figures where a run is no valid evidence: shown with their intervals, and nothing is said."""
     return tuple(
         replace(one, judged=replace(one.judged, call="inconclusive", confidence=None))

@@ -23,7 +23,7 @@ from pinchpoint.base.groups import by_key
 from pinchpoint.comparison.changes import Change, changes
 from pinchpoint.comparison.comparison import Comparison, compare, plain
 from pinchpoint.comparison.costs import costs_of
-from pinchpoint.comparison.judged_figures import EstimatedChange, estimated
+from pinchpoint.comparison.judged_figures import EstimatedChange, estimate_changes
 from pinchpoint.comparison.sides import Side, Sides, pair_hosts
 from pinchpoint.comparison.statistics import ENOUGH, Call, holm, middle
 from pinchpoint.comparison.words import reported
@@ -339,7 +339,7 @@ def _estimates(
     """The figures of a pair by their names in it."""
     places = pair_hosts(sides.base.manifests[0], sides.other.manifests[0])
     result = changes(sides, places, costs_of(sides, prices))
-    return {one.change.name: one for one in estimated(result, sides, bound, same=margin_ratio)}
+    return {one.change.name: one for one in estimate_changes(result, sides, bound, same=margin_ratio)}
 
 
 def _names(pairs: _Estimates, count: int) -> list[dict[Any, str]]:
