@@ -24,7 +24,7 @@ from pinchpoint.fit.mix import fitted
 from pinchpoint.fit.planfile import database_section, plan_text, store_section
 from pinchpoint.fit.production import Production, production
 from pinchpoint.fit.rates import LoadCourse, Rate, course
-from pinchpoint.fit.snapshots import DATABASE, IO, STATEMENTS, WAL, Snapshot, changes, read_csv
+from pinchpoint.fit.snapshots import DATABASE, IO, STATEMENTS, WAL, CounterSnapshot, changes, read_csv
 from pinchpoint.fit.stores import record, valkey
 from pinchpoint.fit.stores import watched as watched_store
 from pinchpoint.fit.stores.fitted import records, span_s
@@ -346,7 +346,7 @@ def is_server(source: str) -> bool:
     return source.startswith(SCHEMES)
 
 
-def watched(url: str, over_s: float, say: Callable[[str], None]) -> list[Snapshot]:
+def watched(url: str, over_s: float, say: Callable[[str], None]) -> list[CounterSnapshot]:
     """The tables of a server, before and after ``over_s`` seconds of whatever load it has; reads only.
 
     Raises:
@@ -390,7 +390,7 @@ def _read_only(connection: psycopg.Connection[tuple[object, ...]]) -> Iterator[N
         yield
 
 
-def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) -> list[Snapshot]:
+def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) -> list[CounterSnapshot]:
     version = connection.info.server_version
     with _read_only(connection):
         place = connection.execute(_PLACE).fetchone()
@@ -406,7 +406,7 @@ def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) 
         if kind is STATEMENTS and not rows:  # our own would be in it
             raise InputError(f"{source}: {_EMPTY}")
         texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
-        snapshots.append(Snapshot(kind, source, texts))
+        snapshots.append(CounterSnapshot(kind, source, texts))
     return snapshots
 
 
@@ -434,7 +434,7 @@ class Sources:
         recordings: files of perfmon, sar and others.
     """
 
-    snapshots: list[Snapshot] = field(default_factory=list)
+    snapshots: list[CounterSnapshot] = field(default_factory=list)
     infos: list[Info] = field(default_factory=list)
     stores: list[ProductionStore] = field(default_factory=list)
     recordings: list[Path] = field(default_factory=list)

@@ -137,7 +137,7 @@ _SINCE = ("stats_since", "stats_reset")
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class CounterSnapshot:
     """One table at one time; of the Query Store, over one.
 
     Attributes:
@@ -185,7 +185,7 @@ class CounterChange:
         return self.ended_s - self.began_s
 
 
-def read_csv(path: Path) -> Snapshot | None:
+def read_csv(path: Path) -> CounterSnapshot | None:
     """The table a CSV file holds; None if it is none of ``KINDS``.
 
     Raises:
@@ -215,7 +215,7 @@ def read_csv(path: Path) -> Snapshot | None:
         ) from error
     if not rows:
         raise InputError(f"{path}: {kind.name} without a row; export it where there is load: {kind.export}")
-    return Snapshot(kind, path.name, rows, text.endswith(("\n", "\r")))
+    return CounterSnapshot(kind, path.name, rows, text.endswith(("\n", "\r")))
 
 
 def _decoded(content: bytes) -> str:
@@ -267,10 +267,10 @@ def _check_number(row: Row, name: str, place: str) -> None:
         ) from error
 
 
-def changes(snapshots: Iterable[Snapshot]) -> dict[TableKind, CounterChange]:
+def changes(snapshots: Iterable[CounterSnapshot]) -> dict[TableKind, CounterChange]:
     """The changes of each table from the first to the last snapshot. Raises ``InputError``."""
     result: dict[TableKind, CounterChange] = {}
-    by_kind: dict[str, list[Snapshot]] = {}
+    by_kind: dict[str, list[CounterSnapshot]] = {}
     for each in snapshots:
         by_kind.setdefault(each.kind.name, []).append(each)
     for several in by_kind.values():
@@ -288,7 +288,7 @@ def changes(snapshots: Iterable[Snapshot]) -> dict[TableKind, CounterChange]:
     return result
 
 
-def _added(snapshots: Sequence[Snapshot], names: str) -> CounterChange:
+def _added(snapshots: Sequence[CounterSnapshot], names: str) -> CounterChange:
     """The increase over all snapshots, step by step: a reset counter loses one step at most."""
     kind, first, last = snapshots[0].kind, snapshots[0], snapshots[-1]
     if last.at_s <= first.at_s:
@@ -325,7 +325,7 @@ def _added(snapshots: Sequence[Snapshot], names: str) -> CounterChange:
     return CounterChange(kind, first.at_s, last.at_s, rows, names, columns, notes)
 
 
-def _cut_off(snapshots: Iterable[Snapshot]) -> Iterator[str]:
+def _cut_off(snapshots: Iterable[CounterSnapshot]) -> Iterator[str]:
     for each in snapshots:
         if not each.whole:
             yield f"{each.source} ends within a line: its last figure may lack digits; export it again"
@@ -340,7 +340,7 @@ def _resets(names: str, reset: int, rows: int) -> Iterator[str]:
         )
 
 
-def _query_store(several: Sequence[Snapshot], names: str) -> CounterChange:
+def _query_store(several: Sequence[CounterSnapshot], names: str) -> CounterChange:
     rows = _once(several)
     spans = [_span(row, names) for row in rows]
     began_s, ended_s = min(start for start, _ in spans), max(end for _, end in spans)
@@ -353,7 +353,7 @@ def _query_store(several: Sequence[Snapshot], names: str) -> CounterChange:
     return CounterChange(QUERY_STORE, began_s, ended_s, rows, names, columns, tuple(notes))
 
 
-def _once(several: Sequence[Snapshot]) -> list[Row]:
+def _once(several: Sequence[CounterSnapshot]) -> list[Row]:
     """All rows; of the intervals that two exports of one database have, those of the later export.
 
     Exports have no name of their database: two that have a row in common, all of it, are of the same.
@@ -368,7 +368,7 @@ def _once(several: Sequence[Snapshot]) -> list[Row]:
     return result
 
 
-def _how_late(export: Snapshot) -> tuple[float, float]:
+def _how_late(export: CounterSnapshot) -> tuple[float, float]:
     """Its last interval, and how much had been executed by then: it may still have been going on."""
     ended_s = max(_span(row, export.source)[1] for row in export.rows)
     return ended_s, sum(number(row, "count_executions") for row in export.rows)
@@ -379,7 +379,7 @@ def _span(row: Row, source: str) -> tuple[float, float]:
     return seconds(row["start_time"], source), seconds(row["end_time"], source)
 
 
-def _by_key(snapshot: Snapshot) -> dict[Key, Counters]:
+def _by_key(snapshot: CounterSnapshot) -> dict[Key, Counters]:
     """Its rows by what names them; those that nothing distinguishes, as where texts are hidden, as one."""
     rows: dict[Key, Row] = {}
     for row in snapshot.rows:
