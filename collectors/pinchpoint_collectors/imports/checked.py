@@ -133,7 +133,7 @@ def _is_wait(metric: str) -> bool:
 
 
 def _guess(metric: str, middle: float) -> tuple[str, str | None]:
-    """What a column may be in that has this value in the middle, and the scale into ours; None: not known."""
+    """The unit of a column with this median value, and its scale to base units; None if it is not known."""
     if middle < 0:
         return "it is below 0: perhaps its sign or its offset is wrong", None
     units: tuple[tuple[str, float], ...] = ()

@@ -29,7 +29,7 @@ class Arrived(NamedTuple):
 
 
 class ScriptLink(Protocol):
-    """One session in which the script runs and says its lines. For one thread only."""
+    """One session that runs the script and returns the lines it prints."""
 
     @property
     def received_bytes(self) -> int:

@@ -71,7 +71,7 @@ def loads_of(resource: Resource, flows: Sequence[Flow]) -> frozenset[str]:
 
 
 def of_its_loads(first: Resource, demands: Sequence[Demand], flows: Sequence[Flow]) -> tuple[Demand, ...]:
-    """Without what carries other loads only: lifting the first limit changes nothing there."""
+    """The demands of resources that the same loads use: removing the first limit changes no other."""
     own = loads_of(first, flows)
     return tuple(one for one in demands if own & loads_of(one.resource, flows))
 
@@ -157,7 +157,7 @@ def _unmoved(resource: Resource, climb: SteppedLevels) -> bool:
 def _of_levels(
     resource: Resource, measured: Measures, use: float, served: Mapping[str, float], climb: SteppedLevels
 ) -> Demand | None:
-    """By the line through the levels; None if there are too few levels, or the line contradicts a level.
+    """The demand by the line through the levels; None with too few levels, or if a level contradicts it.
 
     It does if the resource still has room at a throughput at which the line says that it is saturated.
     """

@@ -176,7 +176,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 
 
 def _nothing_saturated(case: Case, stage: Stage) -> Conclusion:
-    """No limit reached if the schedule limited the load; if the farm did, something unmeasured limits it."""
+    """The conclusion without a saturated resource: no limit reached if the schedule limited the load."""
     pressed, unhealthy = pressed_words(case.flows), tuple(health_checks(case))
     near = tuple(near_limits(case, stage, served=not pressed))
     result = (*(why for _, why in near), *unhealthy)

@@ -25,7 +25,7 @@ from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Limits
 from pinchpoint.data.series import Floats
 
 NO_LIMIT = Limits(None, None, None)
-"""It is known that there is no cap; None means that it is not known."""
+"""A disk that is known to have no cap; None means that the cap is not known."""
 TENFOLD = 10.0
 DEVICE_QUEUE = 32
 """The rate of a device is also flat over outstanding I/Os once its own queue (SATA: 32) is full. A cap is

@@ -295,7 +295,7 @@ def _nearest(case: Case, considered: tuple[ConsideredResource, ...]) -> Iterator
 
 
 def _without(case: Case, stage: Stage, first: Suspicion) -> str:
-    """Who would be named if the winner were not there."""
+    """The resource that would be named without the first one."""
     rest = [one for one in case.resources if one.key != first.resource.key]
     result = by_all_levels(suspects(rest, stage.rows, case.flows), case.climb)
     following = next((one for one in result if not one.not_waited_for), None)

@@ -57,7 +57,7 @@ class SteppedLevels:
         return np.arange(max(0, first), min(self.window.steps, first + span.steps))
 
     def measured(self, resource: Resource) -> list[Measures]:
-        """Its figures at each level; empty if the levels do not cover this resource."""
+        """The figures of a resource at each level; empty if the levels do not cover it."""
         same = next((one for one in self.resources if one.key == resource.key), None)
         return [measure(same, self.rows(level)) for level in self.levels] if same else []
 
@@ -196,7 +196,7 @@ def _before(climb: SteppedLevels, level: Level) -> bool:
 
 
 def _use(measures: Measures, suspicion: Suspicion) -> float | None:
-    """Its utilisation; unknown for a disk whose cap is unknown or contradicted."""
+    """The utilisation of a suspect; unknown for a disk whose cap is unknown or contradicted."""
     return measures.use if KINDS[suspicion.resource.type].grows and not suspicion.contradicted else None
 
 

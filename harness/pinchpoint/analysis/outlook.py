@@ -80,7 +80,7 @@ def look_ahead(
 
 
 def _with_room(ahead: _Ahead, case: Case, first: Suspicion | None, now: float) -> _Ahead:
-    """Its gain also assumes room on resources that were not measured: the next limit may be one of them."""
+    """A prediction that also assumes room on resources that were not measured."""
     if ahead.gain_ratio is None:
         return ahead
     unknown = list(_unknown_room(case, first, (1 + ahead.gain_ratio) * now))
@@ -162,7 +162,7 @@ def _now(case: Case, scenario: str) -> float | None:
 
 
 def _of_levels(case: Case) -> Headroom | None:
-    """For a load in steps that missed its objectives: the last level that met them ÷ the judged level."""
+    """The headroom of a load in steps that missed its objectives: last level that met them ÷ judged level."""
     if case.climb is None:
         return None
     for scenario, result in highest_held(case.climb.rows_of_levels, case.inputs.objectives).items():

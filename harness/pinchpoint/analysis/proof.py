@@ -194,11 +194,11 @@ class EffectFigure:
 
     @property
     def words(self) -> str:
-        """It in words, before ``came to``."""
+        """The figure in words, before ``came to``."""
         return SPEED if self.name == "operations_per_busy_s" else "throughput"
 
     def of(self, traffic: Traffic, seconds: int) -> float | None:
-        """Its value over that many seconds; None for times if no operation finished."""
+        """The value of the figure over that many seconds; None for times if no operation finished."""
         done = traffic.of(self.scenario).whole().ok()
         if self.name == "throughput_per_s":
             return done.count / seconds

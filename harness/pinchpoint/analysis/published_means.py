@@ -70,7 +70,7 @@ class SourceMean:
 
 @dataclass(frozen=True, slots=True)
 class Suspected:
-    """Who may limit the farm, or one source of it.
+    """A resource that may limit the farm, or one source of it.
 
     Attributes:
         of: ``cpu``, ``disk`` or ``dependency``.
@@ -116,7 +116,7 @@ class Published:
 def judge_means(
     disks: Sequence[DiskMean], cpus: Sequence[CpuMean], sources: Sequence[SourceMean] = ()
 ) -> Published:
-    """Who may limit a farm by its published means, without a single invented sample.
+    """The resources that may limit a farm, from its published means alone.
 
     Args:
         disks: those of the farm, as far as they were published.

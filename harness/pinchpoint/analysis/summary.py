@@ -36,7 +36,7 @@ def invalid_words(gates: Sequence[Gate]) -> Summary:
 
 
 def not_reached_words(rates: Mapping[str, float], most_used: Demand | None) -> Summary:
-    """No limit was reached: what was served, and what was used most."""
+    """The first sentences if no limit was reached: the served rates, and the highest utilisation."""
     served = listed([f"{units.per_second(rate)} of {name}" for name, rate in rates.items()])
     higher = "Its limit is higher: raise the load until throughput no longer rises."
     summary = Summary(f"the farm served {served}.", higher, "No limit reached")

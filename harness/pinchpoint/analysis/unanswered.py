@@ -41,7 +41,7 @@ def sessions(inputs: Inputs, flow: Flow) -> float | None:
 
 
 def unanswered_words(inputs: Inputs, flows: tuple[Flow, ...]) -> str:
-    """Who got no answer any more at the window's end, for how long; "" where all did."""
+    """Sessions without an answer at the end of the window, and since when; "" if there are none."""
     return "; ".join(text for flow in flows for text in _held_up(inputs, flow))
 
 

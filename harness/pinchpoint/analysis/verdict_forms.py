@@ -26,7 +26,7 @@ class BottleneckForm(Bottleneck):
 
 
 class ScenarioForm(Form):
-    """What a scenario did."""
+    """The figures of a scenario."""
 
     throughput_per_s: Amount = None
     service_p95_s: Amount = None

@@ -160,7 +160,7 @@ class Summary:
         return f"{self.headline} {self.lead}".rstrip()
 
     def then(self, *sentences: str) -> Summary:
-        """With further sentences below it."""
+        """The summary with further sentences below it."""
         return replace(self, lead=" ".join(filter(None, (self.lead, *sentences))))
 
     @classmethod

@@ -362,7 +362,7 @@ def _web_ui_crew(
 
 
 def _check_web_ui(plan: Plan) -> None:
-    """Its page knows nothing but a number of users. Raises InputError."""
+    """Refuse a plan that Locust's page cannot control: it knows only a number of users. Raises InputError."""
     other = [name for name, planned in plan.scenarios.items() if not isinstance(planned.load, Closed)]
     if other or plan.phases.measure.until:
         what = f"the load of {', '.join(other)}" if other else "phases.measure.until: done"

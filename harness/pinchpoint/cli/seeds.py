@@ -40,7 +40,7 @@ class Asked:
 
 
 Step = Callable[[Asked], ExitStatus]
-"""It prints its page's path."""
+"""One step of an experiment; it prints the path of its page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ SEEDS: tuple[Seed, ...] = (
 
 
 def seed_named(name: str) -> Seed:
-    """By its letter or its name. Raises InputError that lists all."""
+    """The seed with that letter or name. Raises InputError that lists all."""
     for one in SEEDS:
         if name in (one.letter, one.name):
             return one

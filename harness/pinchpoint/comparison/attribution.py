@@ -262,7 +262,7 @@ def _gain(side: Side) -> ForeseenGain | None:
 
 
 def _with_came(gain: ForeseenGain | None, sides: Sides) -> ForeseenGain | None:
-    """With what came of it: the throughput of those who wait for the farm; a schedule's does not grow."""
+    """The predicted gain with the measured one: throughput of closed loads only, as a schedule is fixed."""
     planned = planned_scenarios(sides)
     waiting = [name for name in planned if is_closed(planned[name])]
     if gain is None or len(waiting) != 1:

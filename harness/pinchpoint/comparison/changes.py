@@ -77,7 +77,7 @@ class Change:
     judged: Judgement = Judgement()
 
     def key(self, side: str) -> Key:
-        """Whose figure it is in the runs of a side (``base`` or ``other``)."""
+        """The key of the figure in the runs of a side (``base`` or ``other``)."""
         if self.about == "cost":  # a farm costs the same all along
             return "scenario", self.scenario, None, None, "throughput_per_s"
         if self.about == "effort":
@@ -299,7 +299,7 @@ def _unrecovered(rows: _VerdictRows, scenario: str, metric: str) -> str | None:
 
 
 def _median_burst(bursts: Sequence[Row], metric: str) -> float | None:
-    """None if a burst lacks it: one that was not recovered from took longer than any that was.
+    """The median burst; None if a burst lacks the figure, as one without recovery does.
 
     Of one with which the measuring ended the duration is not known.
     """

@@ -181,7 +181,7 @@ class Costs:
 
 
 def costs_of(sides: Sides, prices: Prices | None = None) -> Costs:
-    """By given prices, else by those in each farm's own farm.yaml."""
+    """The costs by the given prices, else by those in each farm.yaml."""
     return Costs(*(_side(side, prices) for side in sides))
 
 

@@ -148,7 +148,7 @@ FIGURES: Mapping[str, str] = {
 
 
 def figure_words(change: Change) -> str:
-    """Whose figure, and which: ``crawl``, ``crawl p95``, ``a write to the log disk of sql``."""
+    """The name of a figure: ``crawl``, ``crawl p95``, ``a write to the log disk of sql``."""
     plain = change.metric.removeprefix("response_").removeprefix("service_").removesuffix("_s")
     figure = FIGURES.get(change.metric, plain.replace("_", " "))
     if change.about == "disk":

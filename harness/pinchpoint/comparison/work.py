@@ -52,7 +52,7 @@ def kept_up(run: ComparedRun, name: str) -> bool | None:
 SAME_COUNT = 0.01
 """Counts within 1 % of each other are the same work (design)."""
 SAME_SHARE = 0.01
-"""So are shares of failures within one percentage point (design)."""
+"""Shares of failures within one percentage point count as the same (design)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ class Traffic:
         return self._named("operation", [name for name in self.operation_names if name not in names])
 
     def whole(self) -> Traffic:
-        """Without the stages of operations."""
+        """The operations without their stages."""
         return self._where(~self._of(self._all.stage))
 
     def at(self, seconds: Iterable[int]) -> Traffic:

@@ -211,7 +211,7 @@ class Samples:
         return Readings(kept.middle_s[start:end], kept.value[start:end])
 
     def mean(self, host: str, metric: str, instance: str = "") -> float | None:
-        """Its mean over the window, None if nothing was measured."""
+        """The mean of a series over the window; None if nothing was measured."""
         series = self.series(host, metric, instance)
         return None if series is None else series.mean()
 

@@ -38,7 +38,7 @@ _FITS, _HOT = 0.5, 0.01
 _FEW_IMAGES = 0.1
 """Page images for an update: so few are there only where the same pages are written again and again."""
 _FOUND = 0.02
-"""So few pages are missed only where the data fit into the cache."""
+"""A share of missed pages this low shows that the data fit into the cache."""
 _BATCH_ROWS = 1.5
 _MIB = 2**20
 

@@ -226,7 +226,7 @@ class Production:
 
     @property
     def figures(self) -> Figures:
-        """Its figures, by name."""
+        """The figures of the server by name."""
         return self.collected.figures
 
     @property

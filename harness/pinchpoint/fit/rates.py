@@ -225,7 +225,7 @@ def _ramp_s(rates: Sequence[Rate], count: int, calm: Sequence[float], busy: Sequ
 
 
 def _jitter(starts: Sequence[float], readings_s: float, calm_s: float) -> float:
-    """By how much of the calm time bursts come earlier, where the load model draws that evenly.
+    """The part of the calm time by which bursts come earlier, for a load model that draws it evenly.
 
     Of two beginnings, each ``jitter x calm`` early at most, the distance varies by ``(jitter x calm)² / 6``;
     that they are seen to a reading adds ``readings² / 6``.

@@ -46,7 +46,7 @@ Means = Mapping[tuple[str, str], float]
 def replayed(
     counts: Mapping[str, int], params: Mapping[str, Any], length_s: float, means: Means
 ) -> dict[str, float]:
-    """Its figures.
+    """The figures of a run, as production's are calculated.
 
     Args:
         counts: operation -> how many were ok in the measure phase.
@@ -142,7 +142,7 @@ class ScenarioDone:
 def replayed_records(
     done: Sequence[ScenarioDone], length_s: float, means: Means, seconds: Iterable[Rate]
 ) -> dict[str, float]:
-    """Its figures.
+    """The figures of a run, as production's are calculated.
 
     Args:
         done: each scenario of nosql-burst.
@@ -175,7 +175,7 @@ def replayed_records(
 
 
 def _shape(seconds: Iterable[Rate]) -> dict[str, float]:
-    """Its bursts, found as production's are."""
+    """The bursts of a run, detected as production's are."""
     rates = list(seconds)
     length_s = sum(rate.interval_s for rate in rates)
     shape = bursts(rates)

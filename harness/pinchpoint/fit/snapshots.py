@@ -369,7 +369,7 @@ def _once(several: Sequence[CounterSnapshot]) -> list[Row]:
 
 
 def _how_late(export: CounterSnapshot) -> tuple[float, float]:
-    """Its last interval, and how much had been executed by then: it may still have been going on."""
+    """The end of an export's last interval, and the executions counted by then: it may be incomplete."""
     ended_s = max(_span(row, export.source)[1] for row in export.rows)
     return ended_s, sum(number(row, "count_executions") for row in export.rows)
 
@@ -380,7 +380,7 @@ def _span(row: Row, source: str) -> tuple[float, float]:
 
 
 def _by_key(snapshot: CounterSnapshot) -> dict[Key, Counters]:
-    """Its rows by what names them; those that nothing distinguishes, as where texts are hidden, as one."""
+    """The rows of a snapshot by their names; rows that nothing distinguishes are added up."""
     rows: dict[Key, Row] = {}
     for row in snapshot.rows:
         key = tuple(row.get(name, "") for name in snapshot.kind.key)

@@ -80,7 +80,7 @@ class StatementActivity:
 
     @property
     def word(self) -> str:
-        """Its first word, in lower case."""
+        """The first word of the statement, in lower case."""
         at = 0
         while noise := _NOISE.match(self.text, at):
             at = noise.end()

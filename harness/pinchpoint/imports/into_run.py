@@ -111,7 +111,7 @@ def _span_s(run: StoredRun) -> tuple[float, float]:
 
 
 def _of_run(run: StoredRun, places: HostPlaces) -> HostPlaces:
-    """With what the run's own farm says of tiers, addresses and disks, behind what the command line says."""
+    """The user's places, completed by tiers, addresses and disks of the run's own farm."""
     tiers, roles = dict(places.tiers), dict(places.roles)
     addresses: list[tuple[str, str]] = []
     for tier, its in ((run.manifest.get("farm") or {}).get("tiers") or {}).items():

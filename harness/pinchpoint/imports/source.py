@@ -76,7 +76,7 @@ class RecordingFile:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """Its lines, with their ends. Raises ForeignFileError: one would fill the memory."""
+    """The lines of a file, with their ends. Raises ForeignFileError if a line would fill the memory."""
     for number in itertools.count(1):
         line = file.readline(_MOST_BYTES + 1)
         if len(line) > _MOST_BYTES:
@@ -168,7 +168,7 @@ def _named(encoding: str) -> str:
 
 
 def _encoding(path: Path, head: bytes) -> str:
-    """By its mark, else UTF-8 where it is that, else the code page of western Windows."""
+    """The encoding of a file: by its mark, else UTF-8 if it is valid, else the western Windows code page."""
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return encoding

@@ -68,7 +68,7 @@ class LivePage:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """It says goodbye to who looks at it; after half a second it is ended."""
+        """End the page's process after half a second, in which open pages learn of the end."""
         self._ours.close()
         try:
             self._process.wait(_GOODBYE_S)

@@ -184,7 +184,7 @@ class Watcher:
     def _disk(
         self, host: str, device: str, roles: Sequence[tuple[str, str]]
     ) -> Iterator[tuple[str, str, float]]:
-        """Its declared limits; where none are known, the time in which it was busy."""
+        """The declared limits of a disk; without any, the time in which it was busy."""
         what = _roles_words(roles)
         given = [disk.resolved_limits for disk in self._declared(roles) if disk.resolved_limits]
         most_iops = max((one.iops for one in given if one.iops), default=None)

@@ -111,7 +111,7 @@ class WorkerHello(_Checked):
 
 
 class Waiting(_Checked):
-    """It is there and has no work yet."""
+    """A worker that is connected and has no work yet."""
 
     type: Literal["waiting"]
 
@@ -336,12 +336,12 @@ class Receiver:
 
     @classmethod
     def of_worker(cls) -> Receiver:
-        """For what a worker sends."""
+        """The receiver for messages of workers."""
         return cls(_FROM_WORKER)
 
     @classmethod
     def of_controller(cls) -> Receiver:
-        """For what a controller sends."""
+        """The receiver for messages of the controller."""
         return cls(_FROM_CONTROLLER)
 
     def taken(self, data: bytes) -> Any:

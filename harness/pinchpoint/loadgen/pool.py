@@ -252,7 +252,7 @@ class GeneratorPool:
     # ---- shares ----------------------------------------------------------------------------------
 
     def _reassign_slots_of(self, lost: GeneratorState) -> None:
-        """Its slots go to workers of the same scenarios; without any, the run has failed."""
+        """Give the slots of a lost worker to workers of the same scenarios; without any, the run fails."""
         lost.channel.close()
         why = lost.gone or ""
         mine = [name for name, owners in self._owners.items() if owners.get(lost.name)]

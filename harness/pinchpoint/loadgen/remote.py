@@ -50,7 +50,7 @@ _LOOK_S = 1.0  # whether who started it is still there
 
 
 class MasterLost(Exception):  # noqa: N818 -- what happened, not a fault
-    """No message of the controller came for ``MASTER_SILENT_S``."""
+    """The controller sent no message for ``MASTER_SILENT_S``."""
 
 
 class RemoteLink:

@@ -128,7 +128,7 @@ class ScenarioLoad:
         return len(gained)
 
     def stop(self) -> None:
-        """No further operation starts; what was due and has not started is dropped."""
+        """Start no further operation, and drop those that are due."""
         if self._stop.is_set():
             return
         gevent.killall(self._pacers)

@@ -66,7 +66,7 @@ class EndpointSpec(StrictRecord):
 
     @property
     def given(self) -> dict[str, str]:
-        """Its URL and its options, as ``expand`` takes them."""
+        """The URL and the options of the endpoint, as ``expand`` takes them."""
         return {name: str(value) for name, value in self.to_json().items()}
 
 

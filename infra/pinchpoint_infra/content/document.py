@@ -252,7 +252,7 @@ class Document:
 
 
 def identify(content: bytes) -> Document:
-    """Which document these bytes are; names and extensions have no say.
+    """The kind of document that these bytes are; name and extension are ignored.
 
     Nothing at all is an empty plain text.
 

@@ -211,7 +211,7 @@ class Knobs:
         self._groups[slower.name].cap_cpu(slower.cores * slower.ratio)
 
     def stop(self) -> None:
-        """End what serves as long as the tiers do."""
+        """Stop the servers that run as long as the tiers do."""
         for proxy in (self._proxy, *self._interfaces.values()):
             if proxy:
                 proxy.stop()

@@ -38,7 +38,7 @@ _AT_ONCE = 1e-9
 
 @dataclass(frozen=True)
 class Sessions:
-    """Who commits at one log: a value per load.
+    """The sessions that commit at one log: a value per load.
 
     It is asked with many flush times, so what stays is kept. Plain numbers: arrays of one to three values
     take four times as long.

@@ -361,17 +361,17 @@ class Measured:
 
     @property
     def per_s(self) -> dict[str, float]:
-        """By scenario, operations per second."""
+        """Operations per second by scenario."""
         return {one.name: one.per_s for one in self.seen}
 
     @property
     def time_s(self) -> dict[str, float]:
-        """By scenario, mean time of an operation."""
+        """The mean time of an operation by scenario."""
         return {one.name: one.time_s for one in self.seen}
 
     @property
     def model(self) -> Model:
-        """For the solver."""
+        """The model for the solver."""
         return model_of(self.loads, self.parts)
 
 
@@ -402,7 +402,7 @@ def take(case: Case, rows: Rows, rest: Sequence[Users] | None = None) -> Measure
 
 
 def _rested(measured: Measured) -> Measured:
-    """With the rests that make the model as fast as the run was.
+    """The model with a rest of time that makes it as fast as the measured run.
 
     A throughput is known within ``KNOWN`` only. Where all wait for one log a rest makes hardly any difference
     to it: of all rests that the run allows for it is then that which is nearest to what was measured (an
@@ -440,7 +440,7 @@ class Shares:
         self._seen = seen
 
     def of(self, tiers: Sequence[str]) -> dict[str, float]:
-        """By scenario, its share of what these tiers do; by operations in flight where that is unknown."""
+        """Each scenario's share of the work of these tiers; by operations in flight if that is unknown."""
         there = {one.name: sum(one.flow.going_on(tier) for tier in set(tiers)) for one in self._seen}
         if not sum(there.values()):
             there = {one.name: one.flow.in_flight for one in self._seen}
@@ -448,7 +448,7 @@ class Shares:
         return {name: one / total if total else 0.0 for name, one in there.items()}
 
     def each(self, amount: float, tiers: Sequence[str]) -> dict[str, float]:
-        """By scenario, what one operation takes of an amount per second."""
+        """The part of an amount per second that one operation of each scenario uses."""
         shares = self.of(tiers)
         return {one.name: amount * shares[one.name] / one.per_s for one in self._seen}
 
@@ -642,7 +642,7 @@ def _wait(
 
 
 def _waited_s(held: ChangeableLimit, seen: Sequence[ScenarioRun]) -> dict[str, float]:
-    """By scenario, how long an operation waits for it: no longer than it takes."""
+    """The time that an operation of each scenario waits for it: at most the time of the operation."""
     return {one.name: min(one.time_s, held.waiting.get(one.name, 0.0) / one.per_s) for one in seen}
 
 

@@ -335,7 +335,7 @@ class _Network:
             self._at_log[taken, place] += STEP * (commits * found_s - at_log)
 
     def _end_at_bounds(self) -> None:
-        """No load gets more of a station than there is; all lose in proportion."""
+        """Reduce all loads in proportion where they exceed the capacity of a station."""
         of_queues = self._demand / self._servers / self._free
         # Nothing gets more by what others lose, so those with room are never among them.
         near = np.flatnonzero(self._per_s @ of_queues > NEAR_BOUND)

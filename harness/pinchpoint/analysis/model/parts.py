@@ -192,7 +192,7 @@ class Bound:
     waited_s: ByScenario = field(default_factory=dict)
 
     def sized(self, size: float) -> Bound:
-        """With that much of it."""
+        """The same limit at another size."""
         less = (self.size or size) / size
         return replace(self, size=size, demand_s={name: each * less for name, each in self.demand_s.items()})
 
@@ -226,7 +226,7 @@ class Wait:
 
     @property
     def waited_s(self) -> ByScenario:
-        """By scenario, how long an operation waits for it."""
+        """The time that an operation of each scenario waits for it."""
         return {name: count * self.each_s for name, count in self.waits.items()}
 
     def stations(self) -> Iterator[Station]:

@@ -189,7 +189,7 @@ def _often(inputs: Inputs, disk: DiskRole, way: str) -> Steps:
 
 
 def _spread(inputs: Inputs, disk: DiskRole) -> Floats:
-    """For what share of each reading its I/Os came: less than 1 where they came in one lump.
+    """The share of each reading in which its I/Os came: less than 1 if they came together.
 
     A disk with this many outstanding is busy for 1 - exp(-outstanding) of the time if they come at random.
     """

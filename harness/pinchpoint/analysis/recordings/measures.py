@@ -55,7 +55,7 @@ class Stretch:
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """The length of the period."""
         return self.to_s - self.from_s
 
 

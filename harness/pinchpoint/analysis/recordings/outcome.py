@@ -99,7 +99,7 @@ def conclude_recording(
 def _causes(
     inputs: Inputs, saturated: Sequence[RecordedResource], resources: Sequence[RecordedResource]
 ) -> list[RecordedResource]:
-    """Without the victims: what waits for locks, pools or others while hardware below is saturated.
+    """The saturated resources, without waits for locks, pools or other systems that hardware below explains.
 
     A disk whose I/O is mostly paging is a victim of the memory. At times without saturated hardware locks,
     pools and others are causes only where all hardware of the host was seen to have room.

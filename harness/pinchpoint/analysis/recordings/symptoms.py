@@ -190,7 +190,7 @@ def _inside(window: Window, stretches: Sequence[Stretch]) -> Steps:
 
 
 def _against_rest(rows: Rows, during: Steps) -> float | None:
-    """Its median in these steps ÷ that in all others; None if one of them is shorter than 30 seconds.
+    """The median in these steps ÷ the median in all others; None if one part is shorter than 30 seconds.
 
     What is nothing else is infinitely more.
     """

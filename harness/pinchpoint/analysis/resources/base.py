@@ -300,7 +300,7 @@ class DiskMeasures:
 
     @property
     def uses(self) -> Mapping[str, float]:
-        """Who uses how much of it: that is not measured."""
+        """The use by each tier: empty, as it is not measured."""
         return {}
 
     @property
@@ -340,7 +340,7 @@ class ShareMeasures:
 
     @property
     def uses(self) -> Mapping[str, float]:
-        """Who uses how much of it: that is not measured."""
+        """The use by each tier: empty, as it is not measured."""
         return {}
 
     @property
@@ -427,7 +427,7 @@ class DiskState:
 
     @property
     def full(self) -> bool:
-        """It is at its maximum."""
+        """Whether the resource is at its maximum."""
         held = self.near_cap or self.regulated or self.device
         return (self.occupied and held) or self.fell or self.rose
 
@@ -565,7 +565,7 @@ class ResourceKind(ABC, Generic[M]):
 
     @abstractmethod
     def measure(self, resource: Resource, rows: Rows) -> M:
-        """Its figures over those rows of the window."""
+        """The figures of a resource over those rows of the window."""
 
     @abstractmethod
     def judge(self, resource: Resource, measures: M, flows: tuple[Flow, ...]) -> Suspicion | None:

@@ -110,7 +110,7 @@ class Cpu(ResourceKind[CpuMeasures]):
         return NOT_MEASURED_RANK if measures.use is None else measures.use
 
     def used_share(self, suspicion: Suspicion, measures: CpuMeasures) -> float | None:
-        """Its busy ratio."""
+        """The busy ratio of the CPU."""
         return measures.busy
 
     def witnessed(self, measures: CpuMeasures) -> bool:
@@ -125,7 +125,7 @@ class Cpu(ResourceKind[CpuMeasures]):
         return self._pressure(suspicion.resource, measures)
 
     def facts(self, suspicion: Suspicion, measures: CpuMeasures) -> Iterator[Fact]:
-        """Its busy ratio, the second source, and its users."""
+        """Facts about its busy ratio, the second source, and its users."""
         resource = suspicion.resource
         place = self.owner(resource, measures)[1] or "", resource.instance
         text = self.busy_words(resource, measures)
@@ -229,7 +229,7 @@ class Cores(Cpu):
         return super().short_name(resource, measures)
 
     def place(self, suspect: Bottleneck) -> str:
-        """With whether it was measured."""
+        """The place of the CPU, and whether it was measured."""
         seen = any(fact.value is not None for fact in suspect.evidence)
         return super().place(suspect) if seen else f"{super().place(suspect)} ({units.NOT_MEASURED})"
 
@@ -265,7 +265,7 @@ class Cores(Cpu):
         yield advise(first.kind, str(tier or host), what, gain)
 
     def _most(self, measures: CpuMeasures, tier: str | None) -> str:
-        """Who uses most of what tiers share."""
+        """The tier that uses most of a shared CPU."""
         share, own = measures.uses.get(tier or ""), measures.uses.get(GENERATOR, 0.0)
         if not share:
             return ""

@@ -132,7 +132,7 @@ class Dependency(Shared):
         )
 
     def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
-        """Its own scenario presses the farm.
+        """Whether its own scenario waits for the farm.
 
         For a tier that was not measured, its idle time is unknown.
         """
@@ -160,7 +160,7 @@ class Dependency(Shared):
         )
 
     def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
-        """Without that wait."""
+        """Advice to remove the wait, with its gain."""
         name, scenario = basis.first.resource.instance, basis.first.resource.scenario
         what = (
             f"Reduce the delay in front of {name}: {scenario} waits {units.seconds(measures.each_s)} per call"

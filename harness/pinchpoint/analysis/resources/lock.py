@@ -80,7 +80,7 @@ class Lock(Shared):
         return ChangeableLimit(f"{tier}.lock", None, None, waiting, "locks are held no longer than now")
 
     def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
-        """Without the wait for locks."""
+        """Advice to shorten the wait for locks, with its gain."""
         tier, kind = basis.first.resource.tiers[0], basis.first.resource.instance
         what = f"Shorten the transactions of {tier} that change the same rows, or spread them over more rows"
         what = f"{what} (they wait for {kind})" if kind else what

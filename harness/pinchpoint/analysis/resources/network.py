@@ -140,7 +140,7 @@ class Network(Shared):
         )
 
     def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
-        """It carries what it can, whoever waits."""
+        """Whether operations wait for it: always, as a full link delays all of them."""
         return True
 
 

@@ -98,7 +98,7 @@ class Shared(ResourceKind[ShareMeasures]):
         )
 
     def excused(self, measures: ShareMeasures) -> str:
-        """It has enough to do itself, or no one waits for it."""
+        """A reason why it is not the bottleneck: it is busy itself, or no operation waits for it."""
         if at_least(measures.own, OWN_USE):
             return f"the called tier is busy itself ({units.percent(measures.own)} used)"
         return "no scenario waited there for long"

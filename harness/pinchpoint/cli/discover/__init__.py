@@ -124,7 +124,7 @@ class DiscoveredHost:
 
     @property
     def host(self) -> str:
-        """Its name without the user."""
+        """The host's name without the user."""
         return str(self.options["address"]).rpartition("@")[2]
 
     @property

@@ -38,7 +38,7 @@ SLOW_START_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class CrawlState:
-    """What the farm says of one content source, at one moment.
+    """The state of one content source at one moment, as the farm reports it.
 
     Attributes:
         source: the content source's name.

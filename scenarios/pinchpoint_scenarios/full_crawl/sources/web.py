@@ -491,7 +491,7 @@ def is_page(content_type: str, body: bytes) -> bool:
 
 
 def reading(answer: HttpAnswer, content_type: str, url: str, user_agent: str) -> PageContent:
-    """What a page says to a crawler of that name; ``url`` is its canonical address."""
+    """The rules on a page for a crawler of that name; ``url`` is the page's canonical address."""
     said = _said(_utf8(answer.body[:_READ_BYTES], content_type))
     if answer.response.header(b"x-robots-tag"):
         said.words |= _header_words(answer, user_agent)

@@ -344,7 +344,7 @@ def _left(basis: AdviceInputs, latency_s: float, now_s: float | None) -> float |
 
 
 def _at_its_rate(basis: AdviceInputs, left: float | None) -> str:
-    """For a load that kept its schedule throughput stays; only its operations get faster."""
+    """A sentence for a load that kept its schedule: throughput stays, and only response times fall."""
     waiting = basis.first.disk.waiting if basis.first.disk else None
     flow = next((one for one in basis.case.flows if one.load.scenario == waiting), None)
     if left is None or flow is None or not flow.load.scheduled or (flow.started_ratio or 1) < STARTED.value:

@@ -232,7 +232,7 @@ def declared(resource: Resource, measures: DiskMeasures) -> float | None:
 
 
 def disk_witnesses(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
-    """Who waits for a disk, and how often it had anything to do."""
+    """Facts on the operations that wait for a disk, and on how often it was busy."""
     resource, state = suspicion.resource, suspicion.disk
     if state is not None and state.waited_for:
         text = f"{units.percent(state.wait_ratio)} of the time of {state.waiting} is spent waiting for it"

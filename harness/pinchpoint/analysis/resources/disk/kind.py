@@ -109,7 +109,7 @@ class Disk(ResourceKind[DiskMeasures]):
         yield from find_machine_disks(inputs, own)
 
     def clearly_unsuspected(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
-        """It kept its level, has nothing to do half of the time, and no one waits for it that long."""
+        """Whether the rate was steady, the disk idle half of the time, and no operation waited that long."""
         used = busy(resource, rows)
         often_idle = used is not None and used < WAIT_SHARE.value and resource.shift is None
         return often_idle and most_waited(resource, rows, flows) < WAIT_SHARE.value
@@ -119,7 +119,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return measure_disk(resource, rows)
 
     def judge(self, resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
-        """With the answers to what evidence and the kind of limit rest on."""
+        """The suspicion against a disk, with the facts for its evidence and for the kind of its limit."""
         return judge_disk(resource, measures, flows)
 
     def innocent(self, resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion:
@@ -133,11 +133,11 @@ class Disk(ResourceKind[DiskMeasures]):
         return disk_facts(suspicion, measures)
 
     def witnesses(self, suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
-        """Who waits for it."""
+        """Facts on the operations that wait for the disk."""
         return disk_witnesses(suspicion, measures)
 
     def load_use(self, resource: Resource, measures: DiskMeasures, *, in_steps: bool) -> float | None:
-        """None of one that reads what hardly a session waits for, as the database says."""
+        """The utilisation; None for a disk that hardly a session waits for, as the database reports."""
         return None if _read_by_others(measures) else measures.use
 
     def room(self, suspicion: Suspicion, measures: DiskMeasures) -> Fact:
@@ -145,7 +145,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return room_fact(suspicion.resource, measures)
 
     def nearness(self, resource: Resource, measures: DiskMeasures) -> float:
-        """By its declared limit; one that is slow stands before those known to have room.
+        """How near the disk is to its declared limit; a slow disk ranks before disks that have room.
 
         Pressure is that of all disks together; one that idles is not what is waited for.
         """
@@ -168,7 +168,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return None if suspicion.contradicted or measures.held else measures.utilisation
 
     def waited_share(self, suspicion: Suspicion, measures: DiskMeasures, working: float) -> tuple[float, str]:
-        """By the share of operations' time that is waiting for it."""
+        """The share of the operations' time that is waiting for the disk."""
         return waits_for(suspicion.disk.wait_ratio if suspicion.disk is not None else None, working)
 
     def explained(self, suspicion: Suspicion, suspicions: Iterable[Suspicion]) -> bool:
@@ -190,7 +190,7 @@ class Disk(ResourceKind[DiskMeasures]):
             yield from _shared_limit(first.resource, resource, context.rows)
 
     def advise(self, basis: AdviceInputs, measures: DiskMeasures) -> Iterator[Advice]:
-        """By the way in which it limits."""
+        """Advice by the kind of the disk's limit."""
         return about_disk(basis, measures)
 
     def advise_on(self, suspect: Bottleneck, inputs: Inputs) -> Iterator[Advice]:

@@ -60,7 +60,7 @@ def readings(resource: Resource, rows: Rows) -> int:
 
 
 def not_measured(resource: Resource, rows: Rows) -> tuple[str, ...]:
-    """Its figures that were not measured, in words."""
+    """The figures of the disk that were not measured, in words."""
     return tuple(COLUMN_WORDS[name] for name in _requested(resource) if mean_of(resource, name, rows) is None)
 
 

@@ -26,7 +26,7 @@ def waited(
 def shares_waited(
     resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...], wanted: Iterable[Flow]
 ) -> dict[str, float]:
-    """By scenario of the wanted flows, the share of its time in which its operations wait for the disk.
+    """The share of time that operations of each wanted flow wait for the disk, by scenario.
 
     The share of its time that a scenario spends at the disk's tier, times the share of that in which it
     waits for the disk: as the database says itself, or else as the disk's own figures let it be reckoned.
