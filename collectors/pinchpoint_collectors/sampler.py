@@ -148,7 +148,7 @@ class Sampler:
 
     @property
     def failing_s(self) -> float:
-        """For how long readings have failed; 0 if the last one worked."""
+        """Seconds for which readings have failed; 0 if the last one worked."""
         failing = self._failing
         return 0.0 if failing is None else (self._clock.monotonic_ns() - failing.since_ns) / _NS
 

@@ -28,7 +28,7 @@ _PLACEHOLDER = re.compile(r"(?<![\w$])\$(\d+)")
 
 
 def first_word(text: str) -> str:
-    """Its first word in lower case, after comments and parentheses; ``statement`` if it has none."""
+    """The first word of a statement in lower case, after comments; ``statement`` without one."""
     match = _FIRST_WORD.match(text)
     return match[1].lower() if match else "statement"
 

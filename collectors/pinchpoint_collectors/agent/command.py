@@ -170,7 +170,7 @@ class RingReader:
                     yield reading
 
     def _without_older(self, segments: list[Path]) -> list[Path]:
-        """Without those at the beginning that end before the requested time."""
+        """The segments without those that end before the requested time."""
         while len(segments) > 1 and (at := _first_ns(segments[1])) and at <= self._since_ns:
             segments = segments[1:]
         return segments

@@ -165,7 +165,7 @@ def _hits(before: Mapping[str, Rows], after: Mapping[str, Rows]) -> Iterator[Val
 
 
 class CassandraCollector(ServerCollector):
-    """Its virtual tables, at each reading."""
+    """Reads Cassandra's virtual tables at each reading."""
 
     KIND = "cassandra"
 

@@ -480,7 +480,7 @@ READING = "Data:read"
 
 
 class MariadbCollector(SamplingCollector):
-    """Its counters at each reading, its sessions ten times a second in between."""
+    """Reads the server's counters at each reading, and its sessions ten times a second in between."""
 
     KIND = "mariadb"
     SESSIONS = SESSIONS

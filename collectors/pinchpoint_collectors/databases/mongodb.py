@@ -204,7 +204,7 @@ def not_measured(status: Status) -> Iterator[NotMeasured]:
 
 
 class MongodbCollector(ServerCollector):
-    """Its ``serverStatus``, at each reading."""
+    """Reads ``serverStatus`` at each reading."""
 
     KIND = "mongodb"
 

@@ -302,7 +302,7 @@ _UNCOUNTED = (
 
 
 class PostgresCollector(SamplingCollector):
-    """Its counters at each reading, its sessions ten times a second in between."""
+    """Reads the server's counters at each reading, and its sessions ten times a second in between."""
 
     KIND = "postgres"
     SESSIONS = SESSIONS

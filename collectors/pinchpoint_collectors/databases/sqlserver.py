@@ -77,7 +77,7 @@ BLOCKERS = """SELECT s.login_name AS login, s.status AS status,
 
 CLERKS = """SELECT TOP (8) type AS type, SUM(pages_kb) AS pages_kb FROM sys.dm_os_memory_clerks
     GROUP BY type ORDER BY SUM(pages_kb) DESC"""
-"""Who has most of the server's memory."""
+"""The memory clerks that have most of the server's memory."""
 
 _WAITS = """SELECT wait_type AS wait_type, waiting_tasks_count AS waits, wait_time_ms AS wait_ms,
     signal_wait_time_ms AS signal_ms FROM sys.{view} WHERE waiting_tasks_count > 0"""
@@ -350,7 +350,7 @@ def not_measured(about: Row, value: Counters) -> Iterator[NotMeasured]:
 
 
 class SqlserverCollector(SamplingCollector):
-    """Its counters at each reading, its sessions ten times a second in between."""
+    """Reads the server's counters at each reading, and its sessions ten times a second in between."""
 
     KIND = "sqlserver"
     SESSIONS = SESSIONS

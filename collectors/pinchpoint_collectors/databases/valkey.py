@@ -276,7 +276,7 @@ def not_measured(
 
 
 class ValkeyCollector(ServerCollector):
-    """Its counters and the delays it noted, at each reading."""
+    """Reads the server's counters, and the delays that it recorded, at each reading."""
 
     KIND = "valkey"
 

@@ -92,7 +92,7 @@ def disks(
 
 
 def machine(found: Iterable[Labels]) -> dict[str, Any]:
-    """Its name, system and maker, as far as they are reported."""
+    """The name, system and maker of the machine, as far as they are reported."""
     facts: dict[str, Any] = {}
     for labels in found:
         name = labels.get(NAME)

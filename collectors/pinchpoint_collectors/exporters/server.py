@@ -91,7 +91,7 @@ class Server:
         return sent_ns, round(host_s * 1e9) + _HALF_MS, received_ns
 
     def targets(self) -> list[Mapping[str, Any]]:
-        """Its scrape targets, from its targets API; empty if the server has no such API."""
+        """The scrape targets of the server; empty if it has no targets API."""
         try:
             data = self._ask("targets", {"state": "active"}, data_of)
         except CollectorError:

@@ -142,7 +142,7 @@ class AzureMonitorJson:
     says = "Azure Monitor's metrics of a machine or a SQL database (az monitor metrics list -o json)"
 
     def recognises(self, head: str) -> bool:
-        """By the namespace of its metrics."""
+        """Recognised by the namespace of its metrics."""
         return _AZURE_BEGINS.match(head) is not None and "Microsoft.Insights/metrics" in head
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
@@ -157,7 +157,7 @@ class CloudWatchJson:
     says = "CloudWatch's metrics (aws cloudwatch get-metric-data or get-metric-statistics), JSON"
 
     def recognises(self, head: str) -> bool:
-        """By the names that its answers begin with."""
+        """Recognised by the first names of its answers."""
         return _AWS_BEGINS.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC

@@ -43,7 +43,7 @@ class CrawlLog:
     says = "SharePoint's crawl history or crawl log as CSV (GetCrawlHistory, GetCrawledUrls, Export-Csv)"
 
     def recognises(self, head: str) -> bool:
-        """By the columns of either."""
+        """Recognised by the columns of either shape."""
         first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
         return any(all(name in first for name in names) for names in (HISTORY, ITEMS))
 

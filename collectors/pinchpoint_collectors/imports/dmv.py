@@ -73,7 +73,7 @@ class Dmv:
     )
 
     def recognises(self, head: str) -> bool:
-        """By the names of a view's columns."""
+        """Recognised by the column names of a view."""
         lines = head.lstrip("\ufeff").splitlines()
         return bool(lines) and _reader(_names(lines[0])) is not None
 
@@ -175,7 +175,7 @@ def _counts(
 def _increases(
     before: Snapshot, after: Snapshot, key: Callable[[Row], str | None], columns: Sequence[str]
 ) -> Iterator[tuple[str, list[float]]]:
-    """By how much each thing rose; without those that were not counted before, or went back."""
+    """The increase of each thing between two snapshots; new or reset counters are left out."""
     earlier = _counts(before, key, columns)
     for name, values in _counts(after, key, columns).items():
         if name in earlier:

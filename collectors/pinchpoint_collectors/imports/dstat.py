@@ -29,7 +29,7 @@ _TIMES = ("%d-%m %H:%M:%S", "%b-%d %H:%M:%S")
 """The formats of times that dstat and dool write."""
 _ALL = "total"
 Column = tuple[str, str]
-"""Its group and its name."""
+"""The group and the name of a column."""
 Row = Mapping[Column, float | None]
 
 
@@ -40,7 +40,7 @@ class Dstat:
     says = "CSV of dstat, dool or pcp-dstat (dstat -tcmsgprdn -D sda -N eth0 --output FILE 5)"
 
     def recognises(self, head: str) -> bool:
-        """By its first line."""
+        """Recognised by the first line."""
         return _BEGINS.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:

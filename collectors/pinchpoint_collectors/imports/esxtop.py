@@ -75,7 +75,7 @@ class Esxtop:
     says = "esxtop's batch mode, CSV (esxtop -b -a -d 15 -n 240)"
 
     def recognises(self, head: str) -> bool:
-        """By the frame of perfmon's logs, and counters that only ESX has."""
+        """Recognised by the frame of perfmon's logs, and by counters that only ESX has."""
         return perfmon.Perfmon().recognises(head) and any(name in head.splitlines()[0] for name in _OWN)
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:

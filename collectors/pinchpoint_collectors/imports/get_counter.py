@@ -36,7 +36,7 @@ class GetCounter:
     says = "PowerShell's counters (Get-Counter ..., with Export-Csv or as it prints them)"
 
     def recognises(self, head: str) -> bool:
-        """By the columns of either shape."""
+        """Recognised by the columns of either shape."""
         first = next((line for line in head.splitlines() if _is_content(line)), "")
         header = set(re.split(r'[",;\t]+', first))
         return header >= _SETS or header >= _SINGLE or first.split() == _PRINTED

@@ -45,7 +45,7 @@ class Iostat:
     says = "iostat's text or JSON (S_TIME_FORMAT=ISO iostat -t -x 5 720)"
 
     def recognises(self, head: str) -> bool:
-        """By the frame, and what only iostat's reports have."""
+        """Recognised by the frame, and by keys that only iostat's reports have."""
         if TEXT.match(head):
             return any(_is_header(line.split()) for line in head.splitlines())
         return BEGINS.match(head) is not None and '"file-date"' not in head and _reports(head)

@@ -33,7 +33,7 @@ class MysqlStatus:
     says = "MySQL's status, table by table (mysqladmin extended-status -i 10, or SHOW GLOBAL STATUS)"
 
     def recognises(self, head: str) -> bool:
-        """By the names of its two columns."""
+        """Recognised by the names of its two columns."""
         return _FIRST.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:

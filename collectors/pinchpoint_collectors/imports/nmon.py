@@ -48,7 +48,7 @@ _NET = re.compile(r"(.+)-(read|write)-KB/s")
 _NET_MEANS = {"read": "net.received_bytes_per_s", "write": "net.sent_bytes_per_s"}
 _USED = frozenset({"MEM", "MEMNEW", "VM", "PAGE", "PROC", "NET"})
 Row = tuple[str, int, Fields]
-"""Its table, its line, its values."""
+"""A row: its table, its line, its values."""
 
 
 class Nmon:
@@ -58,7 +58,7 @@ class Nmon:
     says = "nmon's recording (nmon -f -s 5 -c 720)"
 
     def recognises(self, head: str) -> bool:
-        """By its first lines."""
+        """Recognised by the first lines."""
         return (
             _BEGINS.match(head) is not None and re.search(r"^AAA,progname,", head, re.MULTILINE) is not None
         )

@@ -37,7 +37,7 @@ class NodeExporter:
     )
 
     def recognises(self, head: str) -> bool:
-        """By the frame of the API's answers."""
+        """Recognised by the frame of the API's answers."""
         return _BEGINS.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC

@@ -99,7 +99,7 @@ class Perfmon:
     )
 
     def recognises(self, head: str) -> bool:
-        """By the first cell of the header."""
+        """Recognised by the first cell of the header."""
         return _BEGINS.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:

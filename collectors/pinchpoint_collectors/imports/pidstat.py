@@ -33,7 +33,7 @@ class Pidstat:
     says = "pidstat's text (pidstat -u 5 720, with -t of threads, or -d)"
 
     def recognises(self, head: str) -> bool:
-        """By sysstat's first line, and the column of commands."""
+        """Recognised by sysstat's first line, and the column of commands."""
         if not TEXT.match(head):
             return False
         rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))

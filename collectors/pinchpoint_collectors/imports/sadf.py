@@ -46,7 +46,7 @@ class Sadf:
     says = "sar's daily file as JSON (sadf -j FILE -- -A)"
 
     def recognises(self, head: str) -> bool:
-        """By the frame, and what only sadf's hosts have."""
+        """Recognised by the frame, and by keys that only sadf's hosts have."""
         return BEGINS.match(head) is not None and '"file-date"' in head
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:

@@ -28,7 +28,7 @@ class SadfCsv:
     says = "sar's daily file as tables with semicolons (sadf -d FILE -- -A)"
 
     def recognises(self, head: str) -> bool:
-        """By its first line."""
+        """Recognised by the first line."""
         return head.lstrip("\ufeff").startswith(_BEGINS)
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
@@ -61,7 +61,7 @@ def _samples(
 
 
 def _time_s(text: str, line: int, settings: Settings, facts: FileFacts) -> float:
-    """It is UTC, or local time (-T, -t), or seconds since 1970 (-U)."""
+    """The time of a row: UTC, local time (-T, -t), or seconds since 1970 (-U)."""
     plain = text.removesuffix(" UTC")
     if plain.isdigit():
         return float(plain)

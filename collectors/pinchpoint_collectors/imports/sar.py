@@ -61,7 +61,7 @@ class Sar:
     says = "sar's text (sar -A -f FILE, or sar -A 5 720)"
 
     def recognises(self, head: str) -> bool:
-        """By sysstat's first line, and rows that begin with their time and are of no task."""
+        """Recognised by sysstat's first line, and by rows that begin with a time and are of no task."""
         if not TEXT.match(head):
             return False
         rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))

@@ -59,7 +59,7 @@ class Top:
     says = "top's text in batch mode (top -b -d 5 -n 720)"
 
     def recognises(self, head: str) -> bool:
-        """By its first line."""
+        """Recognised by the first line."""
         return _TOP.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:

@@ -43,7 +43,7 @@ class Vmstat:
     says = "vmstat's text (vmstat -t 5 720)"
 
     def recognises(self, head: str) -> bool:
-        """By the line above its names."""
+        """Recognised by the line above its names."""
         return _FIRST.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:

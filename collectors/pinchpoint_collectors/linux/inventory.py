@@ -102,7 +102,7 @@ def _os_name(files: HostFiles) -> str:
 
 
 def _virtualisation(files: HostFiles) -> str | None:
-    """Who made the virtual machine, as its firmware says; None on real hardware."""
+    """The maker of the virtual machine, from its firmware; None on real hardware."""
     if " hypervisor" not in (files.fact("/proc/cpuinfo") or ""):
         return None
     names = [files.fact(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name")]

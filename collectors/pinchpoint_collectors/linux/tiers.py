@@ -71,13 +71,13 @@ class TierProcesses:
 
     @property
     def members(self) -> Mapping[int, Process]:
-        """Its processes at the last reading, by id."""
+        """The tier's processes at the last reading, by id."""
         return self._members.now
 
     def cpu(
         self, before: Mapping[int, Process] | None, interval_s: float, cores: float | None
     ) -> Iterator[Value]:
-        """Its CPU since the reading before, as a ratio of ``cores`` (None: it is not known how many)."""
+        """The tier's CPU since the last reading, as a ratio of ``cores`` (None: number not known)."""
         instance = f"tier:{self.name}"
         yield Value("cpu.cores", instance, cores or None)
         if before is None or interval_s <= 0:
@@ -97,7 +97,7 @@ class TierProcesses:
         interval_s: float,
         threads_s: float,
     ) -> Iterator[Value]:
-        """Its busiest threads since the last reading of threads.
+        """The tier's busiest threads since the last reading of threads.
 
         Args:
             members: its processes when the machine was asked for their threads.
@@ -211,7 +211,7 @@ class _Threads:
         interval_s: float,
         threads_s: float,
     ) -> dict[str, float]:
-        """By name, the largest share of a core any one thread of that name used; see ``threads``."""
+        """The largest share of a core that a thread of each name used; see ``threads``."""
         most: dict[str, float] = {}
         seen = {}
         for pid, process in members.items():

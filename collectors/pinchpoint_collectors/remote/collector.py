@@ -45,7 +45,7 @@ class RemoteCollector(ABC, Generic[S]):
 
     kind: str
     speaker: str
-    """Who answers there, for messages."""
+    """The name of the remote side, for messages."""
 
     def __init__(self, watches: Sequence[Watch], address: Address) -> None:
         self._watches = tuple(watches)

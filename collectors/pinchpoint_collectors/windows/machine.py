@@ -91,7 +91,7 @@ class WindowsMachine:
 
     @property
     def cores(self) -> int | None:
-        """Its logical processors; None if that is not known."""
+        """The number of logical processors; None if it is not known."""
         cores = self.said.get("cores")
         return int(cores) if cores else None
 

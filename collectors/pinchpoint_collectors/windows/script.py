@@ -158,7 +158,7 @@ _EPOCH_100NS = 116_444_736_000_000_000
 
 @cache
 def script() -> str:
-    """Its text."""
+    """The text of the script."""
     return (files(__package__) / SCRIPT).read_text("utf-8")
 
 

@@ -95,7 +95,7 @@ class WindowsTier:
         interval_s: float,
         cores: int | None,
     ) -> Iterator[Value]:
-        """Its CPU since the reading before.
+        """The tier's CPU since the last reading.
 
         Args:
             roots: whom it begins with.

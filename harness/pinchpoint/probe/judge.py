@@ -40,7 +40,7 @@ class ComparedLimits:
     which: str | None
 
     def lowered(self, caps: MeasuredCaps, reads_ratio: float | None) -> ComparedLimits:
-        """For I/O of which this much is reads: reads or writes may have less, and that was found."""
+        """The limits for I/O with this share of reads: reads or writes may have lower limits of their own."""
         limits = caps.lowered(self.limits, reads_ratio)
         return self if limits == self.limits else ComparedLimits(limits, None, "found")
 
@@ -393,7 +393,7 @@ def _judged(cells: Sequence[Cell], value: Mapping[Cell, Figures], held: Compared
 
 
 def _point(cell: Cell, one: Figures) -> Point | None:
-    """None if the tool does not report what was going on."""
+    """The point of a cell; None if the tool does not report the outstanding I/Os."""
     if one.iops is None or cell.outstanding is None or not one.iops.middle:
         return None
     really = _really(cell, one)

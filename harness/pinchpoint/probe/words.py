@@ -171,7 +171,7 @@ def contradiction(name: str, declared: float, value: float) -> str:
 
 
 def exceeded(name: str, declared: float, most: float) -> str:
-    """It does more than it is declared to be able to."""
+    """A sentence for a disk that exceeds its declared limit."""
     done = rate(name, most)
     return f"The declared limit is {rate(name, declared)}, but {done} was measured: the declaration is wrong."
 

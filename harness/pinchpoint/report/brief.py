@@ -260,12 +260,12 @@ def _named(summary: wording.Summary) -> str:
 
 
 def _closed(text: str) -> str:
-    """With a full stop; a name that it begins with stays as it is."""
+    """The text with a full stop."""
     return f"{text.rstrip('.')}."
 
 
 def _sentence(text: object) -> str:
-    """With a capital and a full stop; "" of nothing."""
+    """The text with a capital letter and a full stop; "" for an empty text."""
     result = str(text or "").rstrip(".")
     return f"{wording.capitalised(result)}." if result else ""
 

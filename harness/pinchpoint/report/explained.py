@@ -138,7 +138,7 @@ def _basis(fact: Mapping[str, Any]) -> str:
 
 
 def _queries(verdict: Mapping[str, Any]) -> Iterator[str]:
-    """Not wrapped: a query is to be pasted."""
+    """The queries, not wrapped, so that they can be pasted."""
     seen = set()
     for finding in evidence.findings(verdict):
         for each in finding.evidence:

@@ -48,7 +48,7 @@ _TITLE = 90
 _MOST_POINTS = 300
 _MOST_LINES = 8
 _FEW = 30
-"""With more points than that a line has no marks, and gaps where nothing was measured."""
+"""A line with more points has no marks, and gaps where nothing was measured."""
 _FORMAT = {"rate": "#,##0.##", "latency": "0.####", "ratio": "0%"}
 _UNIT = {"rate": "per second", "latency": "seconds", "ratio": "share"}
 

@@ -161,7 +161,7 @@ def _remaining_warnings(verdict: Mapping[str, Any]) -> list[str]:
 
 
 def _begun(warning: str) -> str:
-    """With a capital letter, unless it begins with a name (``orders: ...``, ``iostat.json: ...``)."""
+    """The warning with a capital letter, unless it begins with a name (``orders: ...``)."""
     return wording.capitalised(warning) if warning.partition(" ")[0].isalpha() else warning
 
 

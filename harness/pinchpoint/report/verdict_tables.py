@@ -222,7 +222,7 @@ _WAITS_FOR = {
     "the index": ("index",),
     "the crawl database": ("crawl_db",),
 }
-"""For what a document waits in which stages."""
+"""Resource that a document waits for -> the stages of that wait."""
 
 
 def crawl_stages(verdict: Row) -> Table:
@@ -585,7 +585,7 @@ def spans(rows: Sequence[Row], offset_s: int = 0) -> list[tuple[str, str]]:
 
 
 def owner(row: Row) -> str:
-    """Whose it is: tier and role, and the host, of which a tier may have several."""
+    """The owner of a row: tier and role, with the host."""
     place = ".".join(str(row[name]) for name in ("tier", "role") if row[name])
     return f"{place} ({row['host']})" if place and row["host"] else place or str(row["host"] or "")
 

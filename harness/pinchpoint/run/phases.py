@@ -23,11 +23,11 @@ from pinchpoint_collectors.common.times import utc
 _TICK_S = 0.2
 _COMPACT_EVERY_S = 30.0
 _BEGUN_S = 0.01
-"""So long after it a second has begun, however exactly two clocks agree."""
+"""This long after its begin a second has begun, in spite of clock differences."""
 HELD = (Closed, Open, Soak)
 """Load models with a constant load, on which a steady state can be detected; bursts and ramps change."""
 STRETCH_S = 5.0
-"""So long is compared with as long before (design value)."""
+"""The length of the two stretches that are compared (design value)."""
 SAME = 0.10
 """Levels within a tenth of each other are one level (design value, as in the analysis)."""
 TIMES_SAME = 0.25

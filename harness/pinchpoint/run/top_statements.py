@@ -21,7 +21,7 @@ from pinchpoint_collectors.errors import CollectorError
 MOST = 20
 """Statements that are kept of each database server."""
 _WAIT_S = 5.0
-"""So long the end of the measurement waits for all answers together."""
+"""The longest wait for all answers at the end of the measurement."""
 
 
 class _ServerCounters(threading.Thread):

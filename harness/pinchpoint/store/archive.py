@@ -317,7 +317,7 @@ def _signature(index: bytes, key: Path) -> bytes:
 
 
 def _check_signature(file: Path, archive: zipfile.ZipFile, index: bytes, signers: Path | None) -> str | None:
-    """Who signed it, as a sentence; None if it is not signed and need not be."""
+    """A sentence with the signer; None if the archive has no signature and needs none."""
     if SIGNATURE not in archive.namelist():
         if signers is not None:
             raise InputError(

@@ -53,7 +53,7 @@ def read(path: Path, schema: pa.Schema, remedy: str = AGAIN) -> pa.Table:
 
 
 def _groups(path: Path, file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Its groups of rows. Texts stay dictionaries until it is known how much memory they take without."""
+    """The groups of rows of a file. Texts stay dictionaries until their size in memory is known."""
     most, size = document.most_unpacked(path), 0
     for number in range(file.num_row_groups):
         group = file.read_row_group(number)

@@ -58,7 +58,7 @@ class Generated:
         return CorpusEntry(path, content, identify(content), _MODIFIED_S)
 
     def content(self, path: bytes) -> bytes:
-        """Its bytes."""
+        """The bytes of the document."""
         return self.entry(path).content
 
 

@@ -43,7 +43,7 @@ _LARGEST_TEXT = 64 * 2**20
 
 
 class UnreadableError(Exception):
-    """It is encrypted, damaged, or unpacks to too much."""
+    """A document is encrypted, damaged, or unpacks to too much."""
 
 
 def office_form(content: bytes) -> OfficeForm | None:

@@ -211,7 +211,7 @@ class Knobs:
         self._groups[slower.name].cap_cpu(slower.cores * slower.ratio)
 
     def stop(self) -> None:
-        """Stop the servers that run as long as the tiers do."""
+        """Stop the proxy and the network interfaces, which run as long as the tiers."""
         for proxy in (self._proxy, *self._interfaces.values()):
             if proxy:
                 proxy.stop()

@@ -90,7 +90,7 @@ class People:
         return entity(call, _user(await self._by_account(given)))
 
     async def me(self, call: Call) -> Response:
-        """Who asks: the first user."""
+        """The calling user: the first one."""
         return entity(call, _user(await self._found("id = %s", 1, "number 1")))
 
     async def ensure(self, call: Call) -> Response:
@@ -141,7 +141,7 @@ def made_up(user: int) -> Entity:
 
 
 def user_id(number: int, people: int) -> int:
-    """Whose work a document is: each user's turn comes."""
+    """The author of a document: users take turns."""
     return USER_IDS_FROM + number % max(1, people) + 1
 
 

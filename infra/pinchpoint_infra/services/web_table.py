@@ -73,18 +73,18 @@ async def group(call: Call) -> Response:
 
 
 async def site_access(call: Call) -> Response:
-    """Who may do what with the site."""
+    """The access list of the site."""
     return collection(call, [_assignment("Web", _group(each), each.role) for each in GROUPS])
 
 
 def list_access(title: str) -> list[Entity]:
-    """Who may do what with a list; every list grants the same."""
+    """The access list of a list; every list grants the same."""
     where = f"Web/Lists(guid'{list_id(title)}')"
     return [_assignment(where, _group(each), each.role) for each in GROUPS]
 
 
 def item_access(title: str, number: int) -> list[Entity]:
-    """Who may do what with a document that has its own access list: its owners and one person."""
+    """The own access list of a document: its owners and one person."""
     where, owners = item_link(title, number), GROUPS[0]
     person = made_up(USER_IDS_FROM + number % _PEOPLE_WITH_ACCESS + 1)
     return [_assignment(where, _group(owners), owners.role), _assignment(where, person, _CONTRIBUTE)]
@@ -186,7 +186,7 @@ class Lists:
         return entity(call, _library(call, title, documents))
 
     async def access(self, call: Call) -> Response:
-        """Who may do what with a list."""
+        """The access list of a list."""
         _, title, _ = await self._store.list_of(call)
         return collection(call, list_access(title))
 
@@ -221,7 +221,7 @@ class Lists:
         return entity(call, self.entity(call, title, *row))
 
     async def item_access(self, call: Call) -> Response:
-        """Who may do what with an item: its own access list, or its list's."""
+        """The access list of an item: its own, or its list's."""
         title, row = await self._found_item(call)
         return collection(call, self._access(title, row[0]))
 
@@ -231,7 +231,7 @@ class Lists:
         return entity(call, file_entity(*row))
 
     async def item_content(self, call: Call) -> Response:
-        """Its bytes."""
+        """The bytes of an item."""
         _, row = await self._found_item(call)
         return await self._files.content(row[1])
 

@@ -42,7 +42,7 @@ class Access(ABC):
 
     @property
     def place(self) -> str:
-        """Its place, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
+        """The server's place, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
         return place(self.endpoint)
 
     @property

@@ -206,7 +206,7 @@ class TextResult(Protocol):
     """What a statement of the user's own gave; valid until the connection's next statement."""
 
     def texts(self) -> Texts:
-        """Its columns and rows; of a text of several statements the last one's."""
+        """The columns and rows of a result; of several statements those of the last."""
         ...
 
     def every(self) -> Sequence[Texts]:

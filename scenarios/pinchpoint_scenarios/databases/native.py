@@ -473,7 +473,7 @@ class NativeLink:
 
 
 class NativeAccess(Access):
-    """By psycopg, and a session's statements by libpq itself."""
+    """Access to PostgreSQL by psycopg, and by libpq for a session's statements."""
 
     error = psycopg.Error
     native = True

@@ -46,7 +46,7 @@ class MissingAccess(Access):
         raise self._why
 
     def message(self, error: Any) -> str:
-        """Its words."""
+        """The error's message."""
         return str(error)
 
     def state(self, error: Any) -> str:  # noqa: ARG002 - the contract's

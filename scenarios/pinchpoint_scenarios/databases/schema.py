@@ -44,12 +44,12 @@ class OwnedSchema:
 
     @property
     def place(self) -> str:
-        """Its place, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
+        """The schema's place, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
         return self.access.place
 
     @property
     def quoted(self) -> str:
-        """Its name, quoted for its server."""
+        """The schema's name, quoted for its server."""
         return self.access.server.quoted(self.name)
 
     # ---- what is there ---------------------------------------------------------------------------

@@ -29,11 +29,11 @@ _MOST_MEMBERS = 20_000
 
 
 class UnpackError(Exception):
-    """It cannot be unpacked; the message says why."""
+    """An answer cannot be unpacked; the message gives the reason."""
 
 
 class TooMuchError(UnpackError):
-    """It unpacks to more than is allowed."""
+    """An answer unpacks to more than is allowed."""
 
 
 def unpacked(packed: bytes, largest_bytes: int) -> bytes:

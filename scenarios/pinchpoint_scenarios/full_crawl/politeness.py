@@ -50,7 +50,7 @@ class RequestLimits:
             self._host(host).slow_down(min(delay_s, LONGEST_HOLD_S))
 
     def pause_s(self) -> float:
-        """For how long ``turn`` would wait whatever the host; 0 if one of them may be asked now."""
+        """The shortest wait of ``turn`` over all hosts; 0 if one of them may be asked now."""
         hosts = list(self._hosts.values())
         return max(0.0, min((host.due_at for host in hosts), default=0.0) - time.monotonic())
 

@@ -51,7 +51,7 @@ def draw(distribution: str) -> Pick:
 
 
 def author(worker: int, opening: int) -> int:
-    """Who writes, as one number: a worker and which of the sessions it opened.
+    """The number of a writer: a worker, and which of its sessions.
 
     A session that moves to another worker, or comes back, begins anew: its writes are another author's.
     """
@@ -64,7 +64,7 @@ def stamp(author: int, number: int) -> int:
 
 
 def author_of(write: int) -> int:
-    """Whose write it was."""
+    """The number of the writer of a write."""
     return write >> _WRITE_BITS
 
 

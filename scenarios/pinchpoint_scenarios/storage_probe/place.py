@@ -29,7 +29,7 @@ class MachineFacts(Protocol):
 
     @property
     def memory_bytes(self) -> int:
-        """Its memory."""
+        """The memory of the machine in bytes."""
         ...
 
     @property

@@ -94,7 +94,7 @@ def note_slower(identity: Path, name: str, allowed: Allowed) -> None:
 
 
 def forget(identity: Path) -> None:
-    """It has been restored."""
+    """Remove the record of a change that was restored."""
     place = _place(identity)
     place.unlink(missing_ok=True)
     for folder in (place.parent, place.parent.parent):

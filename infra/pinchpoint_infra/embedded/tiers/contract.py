@@ -39,7 +39,7 @@ class EmbeddedTier(ABC):
 
     @property
     def log(self) -> Path:
-        """Its log file."""
+        """The tier's log file."""
         return self.directory / f"{self.name}.log"
 
     @abstractmethod
@@ -59,7 +59,7 @@ class EmbeddedTier(ABC):
 
     @abstractmethod
     def endpoint(self) -> dict[str, str]:
-        """Its entry of farm.yaml's ``endpoints``."""
+        """The tier's entry of farm.yaml's ``endpoints``."""
 
     @abstractmethod
     def disks(self) -> dict[str, Path]:
@@ -90,7 +90,7 @@ class ServiceTier(EmbeddedTier):
 
     @property
     def config(self) -> Path:
-        """Its configuration file."""
+        """The tier's configuration file."""
         return self.directory / "config.json"
 
     @property

@@ -64,7 +64,7 @@ class NoSql(EmbeddedTier):
             client.close()  # type: ignore[no-untyped-call]  # valkey leaves it untyped
 
     def endpoint(self) -> dict[str, str]:
-        """Its endpoints; ``monitor`` is where collectors ask: scenarios are not given it."""
+        """The tier's endpoints; ``monitor`` is for collectors, and scenarios do not get it."""
         return {
             "url": f"valkey://:{self._password}@127.0.0.1:{self.port}/0",
             "monitor": f"valkey://monitor:{self._monitor}@127.0.0.1:{self.port}",

@@ -116,7 +116,7 @@ class Sql(EmbeddedTier):
             )
 
     def endpoint(self) -> dict[str, str]:
-        """Its endpoints; ``monitor`` is where collectors ask: scenarios are not given it."""
+        """The tier's endpoints; ``monitor`` is for collectors, and scenarios do not get it."""
         return {
             "url": self._url("loader", self._loader, "loadtest"),
             "monitor": self._url("monitor", self._monitor, "postgres"),

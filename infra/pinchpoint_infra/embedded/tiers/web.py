@@ -35,7 +35,7 @@ class WebTier(ServiceTier):
         return {"url": self.url, "auth": "bearer", "token": self._token}
 
     def disks(self) -> dict[str, Path]:
-        """It stores nothing."""
+        """No disks: the tier stores nothing."""
         return {}
 
     def throttle(self, throttle: ThrottledEndpoint | None) -> None:

@@ -80,7 +80,7 @@ class CrawlState:
 
     @property
     def words(self) -> str:
-        """Its state in words; a state of a farm newer than this is named as it is."""
+        """The state in words; an unknown state of a newer farm keeps its own name."""
         return WORDS.get(self.state, f"is in the state {self.state}")
 
 

@@ -123,7 +123,7 @@ class Source(Protocol):
         ...
 
     def host(self, item: Item) -> str:
-        """Who is asked for ``item``, as ``turn`` distinguishes hosts; "" where there is one alone."""
+        """The host that is asked for ``item``, as ``turn`` names it; "" if there is only one."""
         ...
 
     def hold(self, host: str, seconds: float) -> None:

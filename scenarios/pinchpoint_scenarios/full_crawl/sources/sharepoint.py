@@ -180,7 +180,7 @@ class SharePointSource(PoliteSource):
             )
 
     def _access_list(self, of: str) -> tuple[Grant, ...] | None:
-        """Who may do what with a list or with an item of its own; a list's is asked for once."""
+        """The access list of a list, or of an item with its own; that of a list is read once."""
         if self._access is None:
             return None
         if of not in self._access:

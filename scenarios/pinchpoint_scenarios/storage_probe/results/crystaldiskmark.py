@@ -46,7 +46,7 @@ class CrystalDiskMark:
     suite = "crystaldiskmark"
 
     def recognises(self, head: str) -> bool:
-        """Its name with a version stands in its first lines, below a rule."""
+        """Recognised by its name and version in the first lines, below a rule."""
         return bool(re.search(r"^-{20,}\s+CrystalDiskMark \d", head, re.MULTILINE))
 
     def read(self, text: str) -> ResultFile:

@@ -28,7 +28,7 @@ class DiskSpdXml:
     suite = "diskspd"
 
     def recognises(self, head: str) -> bool:
-        """Its root and its first element; notes may stand before them."""
+        """Recognised by the root and the first element; notes may stand before them."""
         return bool(re.search(r"<Results>\s*<(System|Profile|TimeSpan)>", head))
 
     def read(self, text: str) -> ResultFile:

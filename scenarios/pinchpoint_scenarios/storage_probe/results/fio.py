@@ -42,7 +42,7 @@ class FioJson:
     suite = "fio"
 
     def recognises(self, head: str) -> bool:
-        """Its first key; notes may stand before the JSON."""
+        """Recognised by the first key; notes may stand before the JSON."""
         return bool(re.search(r'\{\s*"fio version"\s*:', head))
 
     def read(self, text: str) -> ResultFile:

@@ -82,7 +82,7 @@ class IometerCsv:
     suite = "iometer"
 
     def recognises(self, head: str) -> bool:
-        """Its first line."""
+        """Recognised by the first line."""
         return head.lstrip("\ufeff \r\n").startswith("'Test Type,Test Description")
 
     def read(self, text: str) -> ResultFile:
@@ -181,7 +181,7 @@ def _result(row: Mapping[str, str], spec: _Spec, started: datetime | None, at: i
 
 
 def _outstanding(row: Mapping[str, str], at: int) -> int | None:
-    """None where targets differ, which Iometer writes as a number below 0, or where it is not in the file."""
+    """The outstanding I/Os; None if targets differ (a number below 0), or if the file does not give them."""
     depth, disks = (row.get(name, "") for name in ("Queue Depth", "# Disks"))
     if not (depth.isdecimal() and disks.isdecimal()):
         return None

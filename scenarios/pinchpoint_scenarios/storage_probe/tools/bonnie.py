@@ -19,11 +19,11 @@ class Bonnie:
     name = program = package = "bonnie++"
 
     def version(self) -> Sequence[str]:
-        """Its help names it, whatever its exit status."""
+        """The command whose help names bonnie++, whatever its exit status."""
         return [self.program, "-h"]
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:  # noqa: ARG002 -- Tool's
-        """It makes its own."""
+        """No preparation: bonnie++ makes its own files."""
         return []
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
@@ -47,7 +47,7 @@ class Bonnie:
         return figures
 
     def why(self, stdout: str, stderr: str) -> str:
-        """Its last line."""
+        """The reason of a failure: the last line of the output."""
         return last_words(stderr, stdout)
 
 

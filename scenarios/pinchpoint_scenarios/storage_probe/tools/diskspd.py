@@ -23,7 +23,7 @@ class DiskSpd:
     package = "DiskSpd (github.com/microsoft/diskspd)"
 
     def version(self) -> Sequence[str]:
-        """Its help names it."""
+        """The command whose help names DiskSpd."""
         return [self.program, "-?"]
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:
@@ -59,7 +59,7 @@ class DiskSpd:
         return [[self.program, *options]]
 
     def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:  # noqa: ARG002 -- Tool's
-        """Its XML, as ``import`` reads it."""
+        """The figures in DiskSpd's XML, as ``import`` reads it."""
         try:
             [result] = DiskSpdXml().read(stdout).results
         except (ForeignFileError, ValueError) as error:
@@ -71,5 +71,5 @@ class DiskSpd:
         return {job.cell: result.measured}
 
     def why(self, stdout: str, stderr: str) -> str:
-        """Its last words."""
+        """The reason of a failure: the last line of the output."""
         return last_words(stderr, stdout)

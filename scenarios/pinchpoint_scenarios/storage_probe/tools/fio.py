@@ -76,7 +76,7 @@ class Fio:
         return [[*self._begin("cell", place), *how, *logs, "--per_job_logs=0"]]
 
     def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:
-        """Its JSON, and its two logs, which are removed."""
+        """The figures in fio's JSON and its two logs, which are removed."""
         step_s = _step_ms(job) / 1000
         logs = {name: _taken(place.folder / f"{_LOG}_{name}.log") for name in ("iops", "lat")}
         for name in ("slat", "clat"):
@@ -86,7 +86,7 @@ class Fio:
         return {job.cell: measured(stdout, stderr, job.cell.block_bytes or 0, series, asked_s)}
 
     def why(self, stdout: str, stderr: str) -> str:
-        """Its own words, and what they mean where the file system has no direct I/O."""
+        """The reason of a failure, with the remedy where the file system has no direct I/O."""
         words = last_words(stderr, stdout.partition("{")[0])
         if any(sign in words for sign in _NO_DIRECT):
             return (

@@ -22,7 +22,7 @@ class Hdparm:
         return [self.program, "-V"]
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:  # noqa: ARG002 -- Tool's
-        """It reads the device, no file."""
+        """No preparation: hdparm reads the device, not a file."""
         return []
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:  # noqa: ARG002 -- Tool's
@@ -40,7 +40,7 @@ class Hdparm:
         return {job.cell: CellFigures(seconds, read_bytes_per_s=rate, write_bytes_per_s=0.0)}
 
     def why(self, stdout: str, stderr: str) -> str:
-        """Its last line of errors, and the remedy where rights are missing."""
+        """The reason of a failure: the last line of errors, with the remedy if rights are missing."""
         words = last_words(stderr, stdout)
         return f"{words}; only root may read a device" if "Permission denied" in words else words
 
