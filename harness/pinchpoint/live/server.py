@@ -139,8 +139,8 @@ def _latency(state: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
 
 def _cpu(state: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
     for machine in state["machines"]:
-        yield machine["name"], machine["cpu"]
-        yield from ((tier["host"], tier["cpu"]) for tier in machine["tiers"])
+        yield f"machine {machine['name']}", machine["cpu"]
+        yield from ((tier["name"], tier["cpu"]) for tier in machine["tiers"])
 
 
 def _writes(state: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:

@@ -214,7 +214,10 @@ class Watcher:
             "name": machine.name,
             "cpu": self._first(hosts, "cpu.busy_ratio"),
             "tiers": [
-                {"host": host, "cpu": self._board.newest(host, "cpu.busy_ratio", instance)}
+                {
+                    "name": f"tier {machine.hosts.get(host, '')} ({host})",
+                    "cpu": self._board.newest(host, "cpu.busy_ratio", instance),
+                }
                 for host, instance in machine.tiers.items()
                 if instance
             ],

@@ -109,7 +109,7 @@ def _inconclusive(conclusion: RecordingConclusion) -> Summary:
 
 
 def saturated_words(resource: RecordedResource, offset_s: int) -> str:
-    """In what state it was, for how long, when for longest (so far ahead of UTC), and its mean."""
+    """The state of a resource, its duration, its longest period (in local time), and its mean."""
     if not resource.saturated:
         return "not measured" if not resource.measures else "never saturated"
     first = resource.saturated[0]

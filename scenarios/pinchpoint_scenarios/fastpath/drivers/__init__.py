@@ -25,7 +25,7 @@ class Driver(Protocol[Answer_co]):
     """One connection's answers, each of which was requested."""
 
     def receive(self, content: bytes) -> Answer_co | More:
-        """Take what came next.
+        """Errors after which a connection is of no use.
 
         Args:
             content: any number of bytes; none: the peer sends no more.
