@@ -189,9 +189,9 @@ def test_pressure_witnesses_for_a_quota() -> None:
 
 
 def test_a_declared_limit_is_told_with_its_figure() -> None:
-    """500/s are the user's, the 90 % ours: neither is taken for the other."""
+    """500/s are the user's, the 90 % Pinchpoint's own: neither is taken for the other."""
     text = " ".join(explanation_text(judged(log_disk({"iops": 500.0})).to_json()).split())
-    assert "[limit 500/s, declared; saturation begins at 90 % of capacity; our own" in text
+    assert "[limit 500/s, declared; saturation begins at 90 % of capacity; 60 samples]" in text
 
 
 def test_a_thousand_outstanding_are_written_out() -> None:
