@@ -43,7 +43,8 @@ def caveats(case: Case) -> Iterator[str]:
         yield f"the first {cut} of the measured window were left out: the load was not steady yet"
     if fewer := max((stage.fewer_users_steps for stage in case.stages), default=0):
         left = units.seconds(float(fewer * inputs.window.step_s))
-        yield f"{left} of the measured window were left out: sources had ended, and the load was lower"
+        why = "fewer users of the crawl had work, before its first document or after sources had ended"
+        yield f"{left} of the measured window were left out: {why}"
     yield from (f"{flow.load.scenario}: {text}" for flow in case.flows for text in _lost(inputs, flow))
     yield from credits_of(case)
     if case.stage is not None:

@@ -92,7 +92,18 @@ def _at_main_level(inputs: Inputs) -> npt.NDArray[np.bool_]:
         levels = np.unique(busy)
         main = levels[np.argmax([done[busy == level].sum() for level in levels])]
         inside &= busy == main
+        if load.use == "full-crawl":
+            inside &= _since_first_document(inputs, load)
     return inside if inside.sum() * window.step_s >= MIN_SECONDS.value else np.ones_like(inside)
+
+
+def _since_first_document(inputs: Inputs, load: Load) -> npt.NDArray[np.bool_]:
+    """The steps since a crawl's first document ended: until then it has found little work for its users."""
+    window = inputs.window
+    ended_s = inputs.whole.of(load.scenario).whole().seconds
+    first_s = ended_s[0] if len(ended_s) else -math.inf
+    inside: npt.NDArray[np.bool_] = window.first_s + np.arange(window.steps) * window.step_s >= first_s
+    return inside
 
 
 def _users_at_work(inputs: Inputs, load: Load) -> Floats:

@@ -106,13 +106,14 @@ def test_a_load_that_never_settles_is_said() -> None:
 
 @pytest.mark.parametrize(("together_s", "alone_s"), [(40, 240), (90, 60)])
 def test_a_crawl_is_judged_where_all_of_its_users_have_work(together_s: int, alone_s: int) -> None:
-    """A source with one worker that goes on alone, for however long, is a smaller load."""
-    end_s, full = 10 + together_s + alone_s, np.arange(10 + together_s + alone_s) < 10 + together_s
+    """A source with one worker that goes on alone, for however long, is a smaller load; so is the start."""
+    end_s, begin_s, seconds = 10 + together_s + alone_s, 14, np.arange(10 + together_s + alone_s)
+    full = (seconds >= begin_s) & (seconds < 10 + together_s)
     build = Build(measure_s=together_s + alone_s).host("app3", "search")
     build.cpu("app3", np.where(full, 0.97, 0.2), pressure=np.where(full, 0.9, 0.05))
     build.closed("crawl", "full-crawl", 8)
-    build.operations("crawl", "document:sites", 80, 0.08, seconds=range(10 + together_s))
-    build.operations("crawl", "document:share", 3, 0.3)
+    build.operations("crawl", "document:sites", 80, 0.08, seconds=range(begin_s, 10 + together_s))
+    build.operations("crawl", "document:share", 3, 0.3, seconds=range(begin_s, end_s))
     sources = [
         {"source": name, "count": 1, "failures": 0, "skipped": 0, "duration_s": ended, "workers": workers}
         | {"started": utc(START_S), "ended": utc(START_S + ended)}
@@ -121,8 +122,7 @@ def test_a_crawl_is_judged_where_all_of_its_users_have_work(together_s: int, alo
     build.event("crawl_ended", end_s, cycle=1, scenario="crawl", sources=sources)
     verdict = analyse(build.run())
     (stage,) = verdict.stages
-    assert stage["to"] == utc(START_S + 10 + together_s)
-    assert stage["samples"] == together_s
+    assert (stage["from"], stage["to"]) == (utc(START_S + begin_s), utc(START_S + 10 + together_s))
     assert any("sources had ended" in warning for warning in verdict.warnings)
     assert verdict.bottleneck is not None
     assert (verdict.bottleneck.kind, verdict.bottleneck.tier) == ("cpu", "search")
