@@ -293,20 +293,35 @@ def _uses(blamed: Blamed, tiers: frozenset[str]) -> bool:
 
 
 def _named(side: Side, name: str, places: HostPairs) -> tuple[Mapping[str, Any] | None, str | None]:
-    """The bottleneck that all runs of a side name, with the lowest confidence; else why there is none."""
-    blames = [run.verdict.get("bottleneck") for run in side.runs]
-    known = [blame for blame in blames if blame]
-    nobody = Counter(
-        _no_bottleneck(run, side.label) for run in side.runs if run.verdict["outcome"] != "bottleneck"
-    )
-    if nobody:
-        each = (f"{why}{_in_runs(count, len(side.runs))}" for why, count in nobody.items())
-        return (known[0] if known and len(known) == len(blames) else None), "; ".join(each)
-    first = Blamed.of(known[0], name, places)
-    if not all(same_resource(first, Blamed.of(blame, name, places)) for blame in known):
-        return None, f"the runs of {side.label} name different resources"
-    least = min((str(blame.get("confidence")) for blame in known), key=_SURE.index)
-    return {**known[0], "confidence": least}, None
+    """The bottleneck that the runs of a side name, with the lowest confidence; else why there is none.
+
+    A minority of inconclusive runs whose only candidate is that resource does not contradict the others: the
+    confidence is low then.
+    """
+    known = [blame for run in side.runs if (blame := run.verdict.get("bottleneck"))]
+    silent = [run for run in side.runs if run.verdict["outcome"] != "bottleneck"]
+    resources = [Blamed.of(blame, name, places) for blame in known]
+    if known and all(same_resource(resources[0], one) for one in resources):
+        if not silent:
+            least = min((str(blame.get("confidence")) for blame in known), key=_SURE.index)
+            return {**known[0], "confidence": least}, None
+        suspected = [_only_candidate(run, name, places) for run in silent]
+        agree = all(one is not None and same_resource(resources[0], one) for one in suspected)
+        if agree and len(silent) * 2 < len(side.runs):
+            return {**known[0], "confidence": _SURE[0]}, None
+    if silent:
+        reasons = Counter(_no_bottleneck(run, side.label) for run in silent)
+        each = (f"{why}{_in_runs(count, len(side.runs))}" for why, count in reasons.items())
+        return (known[0] if known and len(known) == len(side.runs) else None), "; ".join(each)
+    return None, f"the runs of {side.label} name different resources"
+
+
+def _only_candidate(run: ComparedRun, name: str, places: HostPairs) -> Blamed | None:
+    """The resource that an inconclusive run suspects; None if there is not exactly one."""
+    candidates = list(run.verdict.get("candidates") or ())
+    if run.verdict["outcome"] != "inconclusive" or len(candidates) != 1:
+        return None
+    return Blamed.of(candidates[0], name, places)
 
 
 def _in_runs(count: int, runs: int) -> str:

@@ -286,6 +286,24 @@ def test_one_run_of_five_that_could_not_tell_is_counted() -> None:
     assert done.bottleneck.why == "the verdict of prod is inconclusive in 1 of its 5 runs"
 
 
+def test_one_run_of_five_that_suspects_what_the_others_name_lowers_the_confidence() -> None:
+    """Its only candidate is their bottleneck; one that suspects another resource is counted as above."""
+    named = run("prod").verdict["bottleneck"]
+    for candidate, why in (
+        (named, None),
+        ({**named, "tier": "web"}, "the verdict of prod is inconclusive in 1 of its 5 runs"),
+    ):
+        unsure = run("prod", outcome="inconclusive", bottleneck=None, candidates=[candidate])
+        found = compare(sides_of([run("dev")] * 5, [*[run("prod")] * 4, unsure])).bottleneck
+        assert found.why == why
+        if why is None:
+            assert found.other is not None
+            assert (found.other["resource"], found.other["confidence"]) == (named["resource"], "low")
+    half = [run("dev", outcome="inconclusive", bottleneck=None, candidates=[LOG])] * 2
+    both = compare(sides_of([run("dev"), run("dev"), *half], [run("prod")])).bottleneck
+    assert both.why == "the verdict of dev is inconclusive in 2 of its 4 runs"
+
+
 def test_the_bursts_that_were_recovered_from_do_not_speak_for_the_others() -> None:
     """Four runs recovered in 2 s, one never did: 2 s is no figure of that side."""
     runs = {farm: [run(farm) for _ in range(5)] for farm in ("dev", "prod")}
