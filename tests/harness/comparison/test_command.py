@@ -264,7 +264,7 @@ def test_the_farms_of_the_crawl_differ_in_their_sql_disks_alone() -> None:
 def test_the_ground_truth_of_the_crawl_is_of_its_farms(name: str) -> None:
     """The labelled cases have the example's SQL disks and declare the same; they are measured for a minute.
 
-    Their search server has half a core, with which a minute of Dev is clear of its CPU.
+    In Dev the search server has half a core: so a minute is clear of its CPU.
     """
     case = EXAMPLES.parents[1] / "tests" / "ground_truth" / "cases" / f"seed-crawl-{name}" / "farm.yaml"
     ours, theirs = load_farm(EXAMPLES / "crawl-dev-vs-prod" / f"{name}.yaml"), load_farm(case)
