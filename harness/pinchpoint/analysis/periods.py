@@ -16,11 +16,7 @@ from pinchpoint.analysis.levels import Level
 from pinchpoint.analysis.resources.base import Resource, Suspicion
 from pinchpoint.analysis.resources.disk.devices import disk_reading_s
 from pinchpoint.analysis.resources.kinds import owner, resource_name
-from pinchpoint.analysis.thresholds import (
-    MIN_BLOCK,
-    MIN_BLOCKS,
-    MIN_SECONDS,
-)
+from pinchpoint.analysis.thresholds import MIN_BLOCK, MIN_BLOCKS, MIN_SECONDS
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Inputs, utc

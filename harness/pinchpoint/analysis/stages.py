@@ -83,47 +83,44 @@ def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
 
 
 def _at_main_level(inputs: Inputs) -> npt.NDArray[np.bool_]:
-    """The steps at the load (users with work) at which most documents were crawled; else all."""
+    """The steps at the load (users with work) at which most documents were crawled; else all.
+
+    A crawl's load begins with its first document: until then it has found little work for its users.
+    """
     window = inputs.window
+    begins = window.first_s + np.arange(window.steps) * window.step_s
     inside = np.ones(window.steps, dtype=bool)
-    for load in inputs.loads:
-        busy = _users_at_work(inputs, load)
+    for load in (one for one in inputs.loads if one.use == "full-crawl"):
+        busy = _users_at_work(inputs, load, begins)
         done = inputs.traffic.of(load.scenario).whole().per_step(window)
         levels = np.unique(busy)
         main = levels[np.argmax([done[busy == level].sum() for level in levels])]
-        inside &= busy == main
-        if load.use == "full-crawl":
-            inside &= _since_first_document(inputs, load)
+        first_s = next(iter(inputs.whole.of(load.scenario).whole().seconds), -math.inf)
+        inside &= (busy == main) & (begins >= first_s)
     return inside if inside.sum() * window.step_s >= MIN_SECONDS.value else np.ones_like(inside)
 
 
-def _since_first_document(inputs: Inputs, load: Load) -> npt.NDArray[np.bool_]:
-    """The steps since a crawl's first document ended: until then it has found little work for its users."""
-    window = inputs.window
-    ended_s = inputs.whole.of(load.scenario).whole().seconds
-    first_s = ended_s[0] if len(ended_s) else -math.inf
-    inside: npt.NDArray[np.bool_] = window.first_s + np.arange(window.steps) * window.step_s >= first_s
-    return inside
-
-
-def _users_at_work(inputs: Inputs, load: Load) -> Floats:
+def _users_at_work(inputs: Inputs, load: Load, begins: npt.NDArray[np.int64]) -> Floats:
     """How many users a crawl's sources could keep busy in each step; infinite where that is not known.
 
     A source that limits its workers keeps no more users busy than those, any other one all of them. When
     sources ended is known once their crawl has ended.
+
+    Args:
+        inputs: the run.
+        load: the crawl's.
+        begins: when each step begins, in UTC seconds.
     """
-    window = inputs.window
-    begins = window.first_s + np.arange(window.steps) * window.step_s
-    busy = np.full(window.steps, math.inf)
+    busy = np.full(len(begins), math.inf)
     for event in inputs.events:
         sources = event.get("sources") or ()
         if event.get("event") != "crawl_ended" or event.get("scenario", load.scenario) != load.scenario:
             continue
         if not all(_TIMES.issubset(source) for source in sources):
             continue
-        work = np.zeros(window.steps)
+        work = np.zeros(len(begins))
         for source in sources:
-            at_work = begins + window.step_s > seconds_of(source["started"])
+            at_work = begins + inputs.window.step_s > seconds_of(source["started"])
             at_work &= begins < seconds_of(source["ended"])
             work += np.where(at_work, source.get("workers") or math.inf, 0)
         busy = np.where(work > 0, work, busy)

@@ -11,10 +11,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.resources.kinds import KINDS, measure
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import (
-    OFTEN,
-    UTILISATION,
-)
+from pinchpoint.analysis.thresholds import OFTEN, UTILISATION
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.series import Floats

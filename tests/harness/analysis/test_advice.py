@@ -80,11 +80,11 @@ def test_a_gain_assumes_room_where_nobody_can_tell() -> None:
     build.disk("sql1", "sdc", 100, 0.001, 0.02, busy=0.1, pressure=0.4)
     build.closed("crawl", "full-crawl", 16).operations("crawl", "document:site", 40, 0.4)
     verdict = judged(build.generator())
-    told = "room for it on the CPU of sql2 (not measured) and the log disk of sql1 (its limit is not known)"
+    words = "room for it on the CPU of sql2 (not measured) and the log disk of sql1 (its limit is not known)"
     assert verdict.next is not None
     assert verdict.next.tier == "sql"
-    assert verdict.next.assumes.endswith(told)
-    assert first(verdict).assumes.endswith(told)
+    assert verdict.next.assumes.endswith(words)
+    assert first(verdict).assumes.endswith(words)
 
 
 # ---- waiting ------------------------------------------------------------------------------------
@@ -146,9 +146,9 @@ def test_a_load_that_keeps_its_schedule_is_told_how_its_times_fall() -> None:
     verdict = judged(build.generator(orders=(20.0, 20.0)))
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.kind == "disk_latency", verdict.summary
-    told = re.search(r"; at the rate of its schedule orders then takes (\d+) %", first(verdict).text)
-    assert told is not None, first(verdict).text
-    assert int(told[1]) / 100 == pytest.approx(5 / 42.2, abs=0.01)
+    longer = re.search(r"; at the rate of its schedule orders then takes (\d+) %", first(verdict).text)
+    assert longer is not None, first(verdict).text
+    assert int(longer[1]) / 100 == pytest.approx(5 / 42.2, abs=0.01)
     assert first(verdict).gain_ratio == pytest.approx(0.0, abs=0.001)
     assert "no change" in first(verdict).text
 

@@ -52,7 +52,7 @@ def test_users_of_a_share_that_grows_are_there_once(tmp_path: Path) -> None:
 
 
 @dataclass
-class Told:
+class RecordingGenerator:
     """A ``Channel`` that keeps what a generator was told."""
 
     messages: list[Mapping[str, Any]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Told:
 
 def test_whoever_is_left_takes_over_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three, two are lost, each in a moment of its own: what was due since each was heard is known."""
-    monkeypatch.setattr(pool_module, "LocalGenerator", lambda _: Told())
+    monkeypatch.setattr(pool_module, "LocalGenerator", lambda _: RecordingGenerator())
     one = Assignment(
         name="g0", worker=0, cores=[], beat_s=0.3, journal="", seed=1, endpoints={},
         scenarios={"s": {}}, slots={}, ranks={},
@@ -87,9 +87,9 @@ def test_whoever_is_left_takes_over_one_after_the_other(monkeypatch: pytest.Monk
     pool.start()
     pool.begin(["s"])
     first, second, last = (generator.channel for generator in pool.generators)
-    assert isinstance(first, Told)
-    assert isinstance(second, Told)
-    assert isinstance(last, Told)
+    assert isinstance(first, RecordingGenerator)
+    assert isinstance(second, RecordingGenerator)
+    assert isinstance(last, RecordingGenerator)
     for lost in (first, second):
         lost.gone("was ended")
         pool.check_workers()

@@ -15,7 +15,7 @@ from pinchpoint.store import document, forms
 OPEN = {"model": "open", "rate_per_s": 5.0, "arrivals": "poisson"}
 
 
-def told(content: Any, form: Any = forms.Manifest) -> list[str]:
+def reported(content: Any, form: Any = forms.Manifest) -> list[str]:
     """What is said of a document, except the remedy."""
     try:
         document.parsed(json.dumps(content).encode(), form, "FILE", "copy it anew")
@@ -55,14 +55,14 @@ def test_a_scenario_without_its_load_is_a_fault(scenarios: Any, found: str) -> N
         with pytest.raises(InputError, match=found):
             document.parsed(json.dumps(manifest).encode(), forms.Manifest, "FILE", "")
     else:
-        (line,) = told(manifest)
+        (line,) = reported(manifest)
         assert line.startswith(found)
 
 
 def test_an_unknown_load_model_is_told_with_those_that_are_known() -> None:
     """One line, whatever stands there."""
     for model in ("waves", ["open"], None):
-        (line,) = told({**Build().manifest, "plan": {"scenarios": {"a": {"load": {"model": model}}}}})
+        (line,) = reported({**Build().manifest, "plan": {"scenarios": {"a": {"load": {"model": model}}}}})
         assert line.startswith("plan.scenarios.a.load.model: found "), line
         assert all(name in line for name in ("closed", "open", "soak", "burst", "ramp", "steps"))
 
@@ -73,7 +73,7 @@ def test_every_load_model_and_no_plan_at_all_are_as_written() -> None:
     build.ramp("d", "sql-mix", 9, 5).burst("e", 1, 5, 30, 5)
     plans: list[dict[str, Any]] = [build.manifest["plan"], {}, {"scenarios": {}}]
     for plan in plans:
-        assert told({**build.manifest, "plan": plan}) == []
+        assert reported({**build.manifest, "plan": plan}) == []
 
 
 def test_what_a_load_says_is_what_a_plan_asks_for() -> None:
@@ -102,4 +102,4 @@ def test_what_a_load_says_is_what_a_plan_asks_for() -> None:
     ],
 )
 def test_an_event_has_a_time_a_name_and_what_its_readers_take(event: Any, found: str) -> None:
-    assert told(event, forms.event_form) == [found]
+    assert reported(event, forms.event_form) == [found]
