@@ -32,7 +32,7 @@ from pinchpoint_collectors.imports.sysstat import (
 )
 from pinchpoint_collectors.imports.text import ALLOWED_DATES, DATES, LastLine, cells
 from pinchpoint_collectors.imports.text import number as number_of
-from pinchpoint_collectors.imports.times import Dates, zoned_s
+from pinchpoint_collectors.imports.times import Dates, numbered_s, zoned_s
 from pinchpoint_collectors.record import Sample
 
 _PARTITION = re.compile(r"(.+?\d)p\d+|(\D+)\d+")
@@ -150,7 +150,7 @@ def _reports(head: str) -> bool:
 
 
 def _times(reports: Sequence[Fields], settings: Settings, facts: FileFacts) -> list[float]:
-    """UTC seconds of each report: as it says, else by ``start_s`` and ``every_s``."""
+    """UTC seconds of each report: as it says, else numbered."""
     if all("timestamp" in report for report in reports):
         times: list[float] = []
         texts = [str(report["timestamp"]) for report in reports]
@@ -158,14 +158,9 @@ def _times(reports: Sequence[Fields], settings: Settings, facts: FileFacts) -> l
         for text in texts:
             last_s = times[-1] if times else None
             times.append(_time_s(_moment(text, dates), last_s, settings, facts))
-    elif settings.start_s is not None and settings.every_s is not None:
-        times = [settings.start_s + place * settings.every_s for place in range(len(reports))]
     else:
-        raise ForeignFileError(
-            "its reports have no time: record with -t (S_TIME_FORMAT=ISO iostat -t -x -o JSON 5), or "
-            "give the time of the first report and the interval: --start 2026-11-20T09:00:00+01:00 "
-            "--every 5s"
-        )
+        start_s, every_s = numbered_s(settings, facts)
+        times = [start_s + place * every_s for place in range(len(reports))]
     for place, (before_s, time_s) in enumerate(itertools.pairwise(times), 2):
         if time_s <= before_s:
             raise ForeignFileError(

@@ -72,6 +72,24 @@ def begin_of(settings: Settings, facts: FileFacts) -> datetime:
     return datetime.fromtimestamp(settings.start_s, settings.zone or UTC)
 
 
+LEAST_S = 1.0
+"""No tool that prints readings without their times prints them more often."""
+
+
+def numbered_s(settings: Settings, facts: FileFacts) -> tuple[float, float]:
+    """(UTC seconds of the first, seconds between two) of readings that have no times.
+
+    Without ``--every`` they are a second apart, so that nothing seems to last longer than it did; this is
+    noted.
+    """
+    if settings.every_s is None:
+        facts.note(
+            "its readings have no times: 1 s between them was assumed, the least that such tools print; "
+            "give the true interval with --every"
+        )
+    return begin_of(settings, facts).timestamp(), settings.every_s or LEAST_S
+
+
 HOUR_S = 3600.0
 SET_S = 60.0
 """A clock that is put right by its time service goes back by no more."""

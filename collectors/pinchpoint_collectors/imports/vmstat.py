@@ -24,7 +24,7 @@ from pinchpoint_collectors.imports.sysstat import (
 )
 from pinchpoint_collectors.imports.sysstat import number as figure
 from pinchpoint_collectors.imports.text import LastLine, cells, number, zone_of
-from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s
+from pinchpoint_collectors.imports.times import ReadingTimes, numbered_s, zoned_s
 from pinchpoint_collectors.record import Sample
 
 _FIRST = re.compile(r"[\ufeff\s]*-*procs-*\s.*memory.*swap")
@@ -95,14 +95,9 @@ def _time_s(
 ) -> float:
     if time:
         time_s = zoned_s(datetime.fromisoformat(time), zone_of(settings, facts), last_s)
-    elif settings.start_s is not None and settings.every_s is not None:
-        time_s = settings.start_s + at * settings.every_s
     else:
-        raise ForeignFileError(
-            "its rows have no time: record with -t (vmstat -t 5), or give the time of the first row and "
-            "the interval: --start 2026-11-20T09:00:00+01:00 --every 5s",
-            line,
-        )
+        start_s, every_s = numbered_s(settings, facts)
+        time_s = start_s + at * every_s
     if last_s is not None and time_s <= last_s:
         raise ForeignFileError(
             "the time is not later than that of the row before; split the file where its clock was changed",

@@ -1278,3 +1278,18 @@ def test_a_machine_without_memory_left_is_read_in_kib(tmp_path: Path) -> None:
     text += "".join(f"{row} 2026-11-20 09:{minute:02}:00\n" for minute in range(8))
     verdict = judged(tmp_path, text, places(host="db1"), "vmstat.txt")
     assert [one["resource"] for one in verdict["candidates"]] == ["memory", "disk"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [(70, "Bottleneck: disk sdc of db1"), (20, "At its limit in that time: disk sdc of db1")],
+)
+def test_readings_without_times_are_a_second_apart_at_least(rows: int, said: str, tmp_path: Path) -> None:
+    """``iostat -x 5`` without -t; of a recording shorter than a minute the candidates are named."""
+    report = (
+        "Device r/s w/s rkB/s wkB/s await aqu-sz %util\n"
+        "sda 0.20 12.00 1.00 90.00 1.90 0.02 1.10\nsdc 180.00 6.00 11000.00 40.00 166.00 31.00 99.90\n\n"
+    )
+    verdict = judged(tmp_path, f"{PIDSTAT}{report * rows}", places(), "iostat.txt")
+    assert said in verdict["summary"]
+    assert any("1 s between them was assumed" in each for each in verdict["warnings"])

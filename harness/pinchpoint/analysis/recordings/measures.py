@@ -36,6 +36,8 @@ _LASTING = 0.25
 _WAITING, _COUNTED = 0.75, ("cpu.", "db.", "web.")
 """Likewise of threads, sessions and requests that wait: a spike of seconds lifts the mean of a count."""
 _SERVER = re.compile(r"[\w#$]+/")
+_THROUGHOUT = 0.9
+"""The first and the last reading of a recording cover less than a whole one."""
 _ROUNDING = 1e-9
 """Means of equal values differ in their last digits."""
 
@@ -133,6 +135,7 @@ class Measure:
         highest: the largest mean over 30 seconds.
         has_room: of a share: below 75 % throughout, and no long reading stands out.
         over_s: how long it was at its limit altogether.
+        least_s: how long it must be at its limit to count.
         measured_s: how long it was measured.
     """
 
@@ -147,11 +150,12 @@ class Measure:
     has_room: bool
     over_s: float
     measured_s: float
+    least_s: float
 
     @property
     def at_limit(self) -> bool:
-        """Whether it was at its limit for 30 seconds or longer."""
-        return bool(self.stretches) and self.stretches[0].seconds >= SUSTAINED.value
+        """Whether it was at its limit for 30 seconds or longer, or throughout a shorter recording."""
+        return bool(self.stretches) and self.stretches[0].seconds >= self.least_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +285,13 @@ def measure(
         has_room=float(np.nanmax(smooth)) < ROOM.value and not _hides_more(rows, limit.value),
         over_s=float(rows.covered_s[inside(inputs.window, stretches)].sum()),
         measured_s=float(rows.covered_s.sum()),
+        least_s=sustained_s(inputs.window),
     )
+
+
+def sustained_s(window: Window) -> float:
+    """How long a figure must be at its limit: 30 seconds; nearly throughout a recording that is shorter."""
+    return min(SUSTAINED.value, _THROUGHOUT * window.seconds)
 
 
 def _hides_more(rows: Rows, limit: float) -> bool:
@@ -399,14 +409,15 @@ def _judged(
     A mean does not show for how long: a spike of a second can lift it, and a long reading as well.
     """
     there = rows.covered_s > 0
-    steps = int(SUSTAINED.value // window.step_s)
+    sustained = sustained_s(window)
+    steps = int(sustained // window.step_s)
     if rows.reading_s > SUSTAINED.value / 2 or steps < 2:
         smooth, steps = rows.values, 1
     else:
         weight = np.where(there, rows.weight, 0.0)
         total = np.where(there, np.nan_to_num(rows.values) * weight, 0.0)
         sums, weights, covered = (_running(each, steps) for each in (total, weight, rows.covered_s))
-        enough = (covered >= _LEAST_COVERED * SUSTAINED.value) & (weights > 0)
+        enough = (covered >= _LEAST_COVERED * sustained) & (weights > 0)
         smooth = np.divide(sums, weights, out=np.full(len(sums), np.nan), where=enough)
         if not np.isfinite(smooth).any():
             return rows.values, np.zeros(len(there), dtype=bool)

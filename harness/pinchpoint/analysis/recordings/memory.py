@@ -26,7 +26,6 @@ from pinchpoint.analysis.thresholds import (
     MEMORY_WAIT,
     PAGING,
     READ_AGAIN,
-    SUSTAINED,
     Threshold,
 )
 from pinchpoint.base import units
@@ -214,7 +213,7 @@ def _used(rows: Rows) -> Rows:
 
 def _available(free: Measure, left: Rows, paging: Measure | None) -> Measure:
     """Available memory; where paging was recorded, at its limit only while the host paged as well."""
-    low = tuple(each for each in free.stretches if each.seconds >= SUSTAINED.value)
+    low = tuple(each for each in free.stretches if each.seconds >= free.least_s)
     both = low if paging is None else common(low, paging.stretches)
     lowest = float(np.nanmin(left.values))
     words = f"{units.percent(left.mean)} of memory was available on average, {units.percent(lowest)} at least"

@@ -69,9 +69,10 @@ def conclude_recording(
 ) -> RecordingConclusion:
     """The outcome of a recording."""
     missing = tuple(one for one in resources if one.missing)
-    if recorded_s < LEAST_S * (1 - _READ_LATE):
-        return RecordingConclusion("inconclusive", too_short=recorded_s, missing=missing)
     saturated = sorted((one for one in resources if one.saturated), key=lambda one: -one.over_s)
+    if recorded_s < LEAST_S * (1 - _READ_LATE):
+        candidates = tuple(saturated[:_MOST_CANDIDATES])
+        return RecordingConclusion("inconclusive", others=candidates, too_short=recorded_s, missing=missing)
     collapses = [one for one in saturated if not one.recorded and not one.doubt]
     plain = _causes(
         inputs, [one for one in saturated if not one.doubt or _is_waited_for(one, collapses)], resources

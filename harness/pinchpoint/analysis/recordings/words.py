@@ -29,7 +29,9 @@ def summary(
     if conclusion.too_short is not None:
         recorded = units.seconds(conclusion.too_short)
         text = f"only {recorded} were recorded, at least {LEAST_S:.0f} s are needed."
-        return Summary(text, label=_INCONCLUSIVE)
+        names = [f"{one.name} ({one.saturated[0].words})" for one in conclusion.others]
+        limits = f"At its limit in that time: {listed(names)}." if names else ""
+        return Summary(text, limits, _INCONCLUSIVE)
     if conclusion.named is not None:
         return _bottleneck(conclusion, conclusion.named, offset_s)
     if conclusion.outcome == "not_reached":
