@@ -1,1 +1,1 @@
-"""What is watched on each tier of a farm, as samples with one set of names and units."""
+"""Collectors: what is measured on each tier of a farm, as samples with one set of names and units."""

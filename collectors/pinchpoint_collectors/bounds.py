@@ -1,7 +1,7 @@
 """The physical bounds of each metric; a value outside counts as not measured.
 
-A bound is physical: no machine passes it, however slow or fast. It does not say what is usual, or good. One
-table for every way in: collectors (``sampler.py``), foreign files (``imports/checked.py``), stored runs.
+A bound is physical: no machine passes it. A bound does not say what is usual or good. All inputs use this one
+table: collectors (``sampler.py``), foreign files (``imports/checked.py``), stored runs.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ DAY_S = 86_400.0
 
 
 class ValueRange(NamedTuple):
-    """The lowest and the highest value that can be."""
+    """The lowest and the highest possible value of a metric."""
 
     lowest: float
     highest: float
 
     def has(self, value: float) -> bool:
-        """Whether a value can be; NaN and infinity cannot."""
+        """Whether a value is possible; NaN and infinity are not."""
         return self.lowest <= value <= self.highest
 
 
 SHARE = 1.5
-"""A share is 1 at most. Two counters that are read one after the other, and clock ticks of 10 ms in a reading
-of a tenth of a second, pass that by less than a half: such values stay as they are."""
+"""A share is at most 1. Two counters read one after the other, and clock ticks of 10 ms in a reading of 0.1
+s, can exceed 1 by less than a half: such values are kept."""
 BELOW_0 = -0.1
-"""Likewise below 0: 1 less an idle time of 100.3 %."""
+"""The same below 0, such as 1 - an idle share of 100.3 %."""
 
 _SHARE = ValueRange(BELOW_0, SHARE)
 _OF_A_LIMIT = ValueRange(BELOW_0, 1000.0)
-"""In use by what is allowed: a limit that is lowered while the server runs leaves more in use than that."""
+"""Usage ÷ limit: it exceeds 1 when a limit is lowered while the server runs."""
 _YES_NO = ValueRange(0.0, 1.0)
 _CORES = ValueRange(0.0, 8192.0)
-"""The most that Linux can be built for (NR_CPUS)."""
+"""The largest number of cores that a Linux kernel can be built for (NR_CPUS)."""
 _TASKS = ValueRange(0.0, 2.0**24)
 """Linux has 2^22 process ids at most (PID_MAX_LIMIT), Windows 2^24 handles of a process."""
 _MEMORY = ValueRange(0.0, 2.0**56)
-"""What the widest physical addresses reach (ARMv9: 56 bits; x86-64: 52)."""
+"""The widest physical address space (ARMv9: 56 bits; x86-64: 52)."""
 _BYTES = ValueRange(0.0, 2.0**63)
-"""What file systems and servers count in."""
+"""The widest byte counters of file systems and servers."""
 _BYTES_PER_S = ValueRange(0.0, 1e14)
 """100 TB/s: a hundred times the memory bandwidth of a large server."""
 _IO_PER_S = ValueRange(0.0, 1e9)
-"""An NVMe drive does some 1e6 to 1e7, a machine full of them some 1e8."""
+"""One NVMe drive reaches 1e6 to 1e7, a machine full of drives 1e8."""
 _PER_S = ValueRange(0.0, 1e12)
 """A thousand cores that each count something every nanosecond."""
 _COUNT = ValueRange(0.0, 1e15)
-"""Below 2^53, up to which a float counts by one."""
+"""Below 2^53, where a float can still represent every whole number."""
 WEIGHT = _COUNT
 """Allowed numbers of operations behind a mean."""
 _TIME = ValueRange(0.0, 31 * DAY_S)
@@ -64,17 +64,19 @@ _DISK_WAIT = ValueRange(0.0, 3600.0)
 """A hung disk takes minutes: Linux gives a SCSI request 30 s and five retries (180 s), Azure asks for 300 s
 and for 240 s of NVMe, Windows has 60 s and eight retries (540 s). An hour is also where histograms end."""
 _ENDED_AT_ONCE = ValueRange(0.0, 1e9)
-"""Time by time, of many at once, counted when it ends: a checkpoint of half an hour in one second is 1800."""
+"""Seconds waited per second, by many sessions at once, counted when the wait ends: a checkpoint of half an
+hour is 1800."""
 
 _TABLE: tuple[tuple[str, ValueRange], ...] = (
     # A disk's busy time is counted when its I/O ends (Linux 5.0 to 5.18): an I/O of a minute in one second.
     ("disk.busy_ratio", ValueRange(BELOW_0, 60.0)),
-    # The kernel brings its pressure up to date every two seconds: read every 0.1 s, that is 20 at a time.
+    # The kernel updates its pressure figures every two seconds: a reading each 0.1 s can see 20 times the
+    # mean.
     ("pressure.*_ratio", ValueRange(BELOW_0, 30.0)),
     # CPU seconds of a process of several threads in a second.
     ("generator.cpu_ratio", _CORES),
     ("generator.cpu_wait_ratio", _CORES),
-    # A disk that does more than its own limit on burst credits.
+    # A disk on burst credits exceeds its own limit.
     ("cloud.*_iops_ratio", _OF_A_LIMIT),
     ("cloud.*_bytes_ratio", _OF_A_LIMIT),
     ("db.connections_ratio", _OF_A_LIMIT),
@@ -86,7 +88,7 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("db.cache_dirty_ratio", _OF_A_LIMIT),
     ("db.buffer_ratio", _OF_A_LIMIT),
     ("db.checkpoint_age_ratio", _OF_A_LIMIT),
-    # What virtual machines demand by what they have.
+    # Memory that virtual machines demand ÷ memory that they have.
     ("mem.demand_ratio", _OF_A_LIMIT),
     ("disk.used_*_ratio", _OF_A_LIMIT),
     ("*_ratio", _SHARE),
@@ -108,7 +110,7 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("db.aof.failing", _YES_NO),
     ("db.aof.rewriting", _YES_NO),
     ("db.snapshot_running", _YES_NO),
-    # A host's clock may stand at 1970, or be ahead as far.
+    # A host's clock may stand at 1970, or be wrong by the same time in the other direction.
     ("collector.clock_offset_s", ValueRange(-4e9, 4e9)),
     # SQL Server counts the life of a page in whole seconds of 32 bits.
     ("db.page_life_s", ValueRange(0.0, 2.0**31)),
@@ -124,41 +126,41 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("*_s", _TIME),
     ("mem.*_bytes", _MEMORY),
     ("*_bytes", _BYTES),
-    # What a database or a search counts has no unit in its name.
+    # The names of counters of databases and searches have no unit.
     ("db.*", _COUNT),
     ("search.*", _COUNT),
 )
-"""Metrics -> what they can be: the first line that fits counts."""
+"""Patterns of metric names -> the possible range; the first match counts."""
 
 _ANY = ValueRange(-1e300, 1e300)
-"""Any number, for metrics that this version does not know."""
+"""Any number: the range of metrics that this version does not know."""
 
 LONGEST_INTERVAL_S = 31 * DAY_S
-"""Longest interval of a sample: a crawl of days is one row of its history, but none covers a month."""
+"""Longest interval of a sample: a crawl may take days, which are one row, but no row covers a month."""
 EARLIEST_NS, LATEST_NS = 0, 7_258_118_400 * 10**9
-"""From 1970 to 2200: within what 64 bits of nanoseconds hold (2262)."""
+"""From 1970 to 2200: within the range of 64-bit nanoseconds (2262)."""
 AHEAD_NS = 2 * 366 * 86_400 * 10**9
-"""A recorder's clock may be wrong by a year (a wrong year was typed in), and by no more than two."""
+"""A recorder's clock may be wrong by a year (a mistyped year), but not by two."""
 
 
 @lru_cache(maxsize=4096)
 def bound_of(metric: str) -> ValueRange:
-    """What a metric can be."""
+    """The possible range of a metric's values."""
     return next((bound for name, bound in _TABLE if fnmatchcase(metric, name)), _ANY)
 
 
 def is_known(metric: str) -> bool:
-    """Whether the table says what a metric can be."""
+    """Whether the table has a range for a metric."""
     return any(fnmatchcase(metric, name) for name, _ in _TABLE)
 
 
 def share(value: float) -> float:
-    """What follows from 1 less a share, 0 where rounding alone made it negative; nonsense stays as it is."""
+    """1 - a share, where rounding alone may make it negative (then 0); impossible values are kept."""
     return 0.0 if BELOW_0 <= value < 0 else value
 
 
 def is_possible(sample: Sample) -> bool:
-    """Whether its value and weight can be; what was not measured can."""
+    """Whether a sample's value and weight are possible; "not measured" is."""
     value, weight = sample.value, sample.weight
     if value is not None and not bound_of(sample.metric).has(value):
         return False
@@ -166,20 +168,20 @@ def is_possible(sample: Sample) -> bool:
 
 
 def is_placed(time_ns: float, interval_s: float, latest_ns: float = LATEST_NS) -> bool:
-    """Whether a sample's time can be, and what it covers."""
+    """Whether a sample's time and interval are possible."""
     return EARLIEST_NS <= time_ns <= latest_ns and 0 <= interval_s <= LONGEST_INTERVAL_S
 
 
 @dataclass(slots=True)
 class Impossible:
-    """What cannot be of one series.
+    """The impossible values of one series.
 
     Attributes:
         count: how many values.
-        first: the first of them, for people.
-        allowed: what can be, for people.
-        time_ns: when that was measured.
-        line: of the file it comes from; None: it comes from none, or that has no lines.
+        first: the first of them, as text.
+        allowed: the possible range, as text.
+        time_ns: the time of the first of them.
+        line: the line of the first of them in its file; None: no file, or a file without lines.
     """
 
     host: str
@@ -197,7 +199,7 @@ class Impossible:
         return f"{self.metric} {self.instance}".strip() + (f" of {self.host}" if self.host else "")
 
     def words(self) -> str:
-        """The series, what was found, what can be."""
+        """The series, the value that was found, and the possible range."""
         at = f", at {utc(self.time_ns)}" if EARLIEST_NS <= self.time_ns <= LATEST_NS else ""
         at = f", in line {self.line}" if self.line else at
         return (
@@ -218,7 +220,7 @@ def number(value: float) -> str:
 
 
 def nonsense(sample: Sample, latest_ns: float = LATEST_NS) -> Impossible:
-    """What is wrong with a sample that cannot be."""
+    """What is impossible in a sample."""
     bound = bound_of(sample.metric)
     if not is_placed(sample.time_ns, sample.interval_s, latest_ns):
         first = f"of {number(sample.time_ns / 1e9)} s since 1970, and covers {number(sample.interval_s)} s"
@@ -235,7 +237,7 @@ def nonsense(sample: Sample, latest_ns: float = LATEST_NS) -> Impossible:
 
 
 class Tally:
-    """Makes of values that cannot be such that were not measured, and counts them by series.
+    """Replaces impossible values by "not measured", and counts them by series.
 
     A sample with an impossible time or interval is left out.
     """
@@ -244,7 +246,7 @@ class Tally:
         self.found: dict[tuple[str, str, str], Impossible] = {}
 
     def checked(self, samples: Iterable[Sample], latest_ns: float = LATEST_NS) -> list[Sample]:
-        """The samples that have a place. Raises TypeError for a value that is no number."""
+        """The samples with a possible time. Raises TypeError for a value that is not a number."""
         kept = []
         for sample in samples:
             placed = is_placed(sample.time_ns, sample.interval_s, latest_ns)
@@ -269,7 +271,7 @@ _SHOWN = 10
 
 
 def sentences(impossibles: Iterable[Impossible]) -> list[str]:
-    """One of each series, and of many one for what is left."""
+    """One sentence per series; beyond a limit, one sentence for the rest."""
     rows = list(impossibles)
     left = sum(one.count for one in rows[_SHOWN:])
     values = counted(left, "more impossible value")

@@ -9,8 +9,8 @@ class OptionError(CollectorError):
     """An option of a ``collect`` entry is wrong; farm.yaml must be corrected.
 
     Args:
-        option: its name there.
-        said: what was found, and what is allowed.
+        option: the option's name in farm.yaml.
+        said: the value that was found, and what is allowed.
         where: the place of the option, for a message without a line.
     """
 

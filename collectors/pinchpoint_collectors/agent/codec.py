@@ -13,12 +13,12 @@ VERSION = 1
 
 
 class RingReading(NamedTuple):
-    """What was read at once.
+    """The values of one reading, and their position in the ring.
 
     Attributes:
-        at_ns: its place in the ring: when it was read by the host's clock, and later than the one before,
-            also when that clock was set back.
-        samples: without the host's name, which only farm.yaml knows.
+        at_ns: position in the ring: the host's time of the reading, raised where needed so that it always
+            grows, even when the clock was set back.
+        samples: without the host's name; farm.yaml assigns it.
     """
 
     at_ns: int
@@ -58,7 +58,7 @@ class Decoder:
         self._names: list[tuple[str, str]] = []
 
     def decode(self, line: str) -> RingReading:
-        """The reading of one line. Raises ``ValueError`` for what no ``Encoder`` wrote."""
+        """Decode one line to a reading. Raises ``ValueError`` for a line that ``Encoder`` did not write."""
         try:
             answer = legible.loads(line)
             self._names += [(metric, instance) for metric, instance in answer.get("names", ())]

@@ -28,9 +28,9 @@ class TailSession(SshSession):
 
     Args:
         address: the host.
-        command: ``pinchpoint-collect`` there.
-        folder: its ring there.
-        since_ns: only readings after this place in the ring; None: only those that are still to come.
+        command: ``pinchpoint-collect`` on the host.
+        folder: the folder of the ring on the host.
+        since_ns: only readings after this position in the ring; None: only future readings.
 
     Raises:
         CollectorError: there is no ssh on this machine.
@@ -43,7 +43,7 @@ class TailSession(SshSession):
         """By host: ``facts``, or ``error``."""
         self._clock = HostClock()
         self.tail_cpu_s = 0.0
-        """CPU seconds of the tail there, when it last reported its time."""
+        """CPU seconds of the ``tail`` process on the host, from its last report."""
         self._decoder = Decoder()
         words = [
             command,
@@ -101,7 +101,7 @@ class TailSession(SshSession):
                 self._hear(line, now_ns)
             except (ValueError, KeyError) as error:
                 if self.hello is None:
-                    self._said.append(line)  # a banner
+                    self._said.append(line)  # the login shell's banner
                     continue
                 raise CollectorError(
                     f"{self._address}: pinchpoint-collect said what is not understood: {line[:80]!r}"
@@ -136,8 +136,8 @@ _COMMAND = "pinchpoint-collect"
 class AgentKind:
     """The kind ``agent`` of farm.yaml.
 
-    Its options there: those of an ``Address``; ``command`` (``pinchpoint-collect`` on the host, where it is
-    not on the user's path); ``folder`` (its ring there, where that is not the usual one).
+    Options in farm.yaml: those of an ``Address``; ``command`` (path of ``pinchpoint-collect`` on the host, if
+    it is not on the user's path); ``folder`` (folder of the ring, if it is not the default one).
     """
 
     name = "agent"
@@ -145,7 +145,7 @@ class AgentKind:
     public = ssh.PUBLIC | {"folder"}
 
     def machine(self, watch: Watch) -> str:
-        """Watches of one address are about one machine."""
+        """Watches with the same address belong to the same machine."""
         return " ".join(f"{key}={watch.options[key]}" for key in sorted(self.options & watch.options.keys()))
 
     def check_options(self, watch: Watch) -> None:
@@ -170,16 +170,16 @@ class AgentKind:
 
 
 class AgentCollector(RemoteCollector[TailSession]):
-    """Fetches what ``pinchpoint-collect`` records there.
+    """Fetches the readings that ``pinchpoint-collect`` records on a host.
 
     Args:
-        watches: what is watched, all on this machine.
-        address: where it is.
-        command: ``pinchpoint-collect`` there.
-        folder: its ring there.
+        watches: the farm's hosts on this machine.
+        address: the host.
+        command: ``pinchpoint-collect`` on the host.
+        folder: the folder of the ring on the host.
 
     Raises:
-        CollectorError: the host cannot be reached, does not record, or is not what farm.yaml says.
+        CollectorError: the host is not reachable, does not record, or differs from farm.yaml.
     """
 
     kind = "agent"
@@ -211,7 +211,7 @@ class AgentCollector(RemoteCollector[TailSession]):
         return f"the link is slow or cut, or nothing records there: {where}"
 
     def _facts(self, session: TailSession) -> dict[str, dict[str, Any]]:
-        """The inventory of each host, from what is requested there and from a first reading."""
+        """The inventory of each host, from the host's answers and from a first reading."""
         for watch in self._watches:
             session.ask_inventory(watch)
         session.ask_time()
@@ -244,7 +244,7 @@ class AgentCollector(RemoteCollector[TailSession]):
         return samples
 
     def _fanned_out(self, session: TailSession, reading: RingReading) -> Iterator[Sample]:
-        """One reading by our clock, under the name of each host, with its tier's name."""
+        """One reading with our clock's time, repeated under the name of each host, with its tier's name."""
         for watch in self._watches:
             for sample in reading.samples:
                 instance = sample.instance
@@ -252,7 +252,7 @@ class AgentCollector(RemoteCollector[TailSession]):
                     instance = f"tier:{watch.tier}"
                 elif sample.metric.startswith("collector."):
                     if sample.metric != "collector.cpu_s":
-                        continue  # the duration of a reading there is not ours
+                        continue  # the duration of a reading is measured on the host
                     instance = "agent/host"
                 time_ns = session.wall.to_ours(sample.time_ns)
                 yield sample._replace(time_ns=time_ns, host=watch.host, instance=instance)

@@ -24,27 +24,26 @@ from pinchpoint_collectors.record import Sample, Watch
 from pinchpoint_collectors.sampler import Sampler
 
 # Stores the last hours of a host's samples in a folder of bounded size; the oldest segment is deleted first.
-#
-# A line is appended for each reading and is there for others at once. A segment can be read without those
-# before it. What is torn by a crash is a last line without an end: it is left out.
+# Each reading is appended as one line, which other processes can read immediately. A segment can be decoded
+# without the earlier ones. A crash can leave the last line incomplete: it is ignored.
 
 _ABOUT = "ring.json"
 _SEGMENTS = 16
-"""This many of them fill the ring: dropping one loses a sixteenth of what is kept."""
+"""Number of segments of a full ring: deleting one loses a sixteenth of the recorded time."""
 _NS_PER_HOUR = 3_600_000_000_000
 
 
 class Ring:
-    """Writes a ring. One process at a time does.
+    """Writes a ring. Only one process at a time may write.
 
     Args:
         folder: is made if missing; recordings of an earlier process in it are kept.
         hours: how long readings are kept.
-        size_bytes: how much all segments may take up together.
+        size_bytes: largest size of all segments together.
         about: notes on the recording for readers, JSON-ready.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the folder is not writable.
     """
 
     def __init__(self, folder: Path, hours: float, size_bytes: int, about: Mapping[str, Any]) -> None:
@@ -73,7 +72,8 @@ class Ring:
         assert self._file is not None  # noqa: S101 - the turn opened it; shows the type checker
         line = self._encoder.encode(reading._replace(at_ns=at_ns)).encode()
         if self._file.write(line) != len(line):
-            # Half a line must stay the last one of its segment, or what follows could not be read.
+            # An incomplete line must stay the last one of its segment; later lines could not be read
+            # otherwise.
             raise OSError(errno.ENOSPC, "no room for a whole reading")
         self._written += len(line)
         self._at_ns = at_ns
@@ -85,11 +85,11 @@ class Ring:
             self._file = None
 
     def _turn(self, at_ns: int) -> None:
-        """Begin a segment, and drop those that are too old or too much."""
+        """Begin a segment, and delete segments beyond the age or size limit."""
         self.close()
         segments = _segments(self._folder)
         number = _number(segments[-1]) + 1 if segments else 1
-        # All others together leave room for the new one, which will grow.
+        # The earlier segments must leave room for the new one, which will grow.
         while segments and (
             sum(path.stat().st_size for path in segments) > self._size_bytes - 2 * self._segment_bytes
             or at_ns - _last_of(segments[0], segments) > self._span_ns
@@ -105,7 +105,7 @@ class RingReader:
 
     Args:
         folder: the ring's.
-        since_ns: only readings after this place; None: only those that are still to come.
+        since_ns: only readings after this position; None: only future readings.
 
     Raises:
         CollectorError: nothing records there.
@@ -130,12 +130,12 @@ class RingReader:
         self._since_ns = _latest_ns(folder) if since_ns is None else since_ns
         segments = _segments(folder)
         self.oldest_ns = next((at for path in segments if (at := _first_ns(path))), None)
-        """The place of the oldest reading that is kept; None without one yet."""
+        """The position of the oldest reading in the ring; None while the ring is empty."""
         self.dropped = bool(segments) and _number(segments[0]) > 1
-        """Whether older ones have been dropped to make room."""
+        """Whether older readings were deleted to make room."""
 
     def new(self) -> Iterator[RingReading]:
-        """All that came since it was asked before."""
+        """All readings since the last call."""
         while True:
             if self._file is not None:
                 yield from self._more(self._file)
@@ -144,13 +144,13 @@ class RingReader:
                 following = self._without_older(following)
             if not following:
                 return
-            # What was appended to the old segment between the last read and its end.
+            # Lines that were appended to the old segment between the last read and its end.
             if self._file is not None:
                 yield from self._more(self._file)
                 self._file.close()
             try:
                 self._file = following[0].open("rb", buffering=0)
-            except FileNotFoundError:  # dropped meanwhile: the next one is looked for
+            except FileNotFoundError:  # deleted meanwhile: continue with the next segment
                 self._file = None
             self._number, self._rest, self._decoder = _number(following[0]), b"", Decoder()
 
@@ -185,7 +185,7 @@ def _number(path: Path) -> int:
 
 
 def _first_ns(path: Path) -> int | None:
-    """The place of a segment's first reading; None if it has none yet, or is gone."""
+    """The position of a segment's first reading; None if it has no reading yet, or was deleted."""
     try:
         with path.open("rb") as file:
             line = file.readline()
@@ -195,13 +195,13 @@ def _first_ns(path: Path) -> int | None:
 
 
 def _last_of(path: Path, segments: list[Path]) -> int:
-    """Not before when a segment ended: when the next one began; of the last one, when it began itself."""
+    """A lower limit for a segment's end: the begin of the next one, or its own begin if it is the last."""
     following = segments[segments.index(path) + 1 :]
     return next((at for one in [*following[:1], path] if (at := _first_ns(one))), 0)
 
 
 def _latest_ns(folder: Path) -> int:
-    """The place of the last reading of an earlier process, so that ours come after it; 0 without one."""
+    """The position of an earlier process's last reading, so that new ones are larger; 0 without one."""
     latest = 0
     for path in _segments(folder)[-1:]:
         decoder = Decoder()
@@ -215,9 +215,9 @@ _LOOK_S = 0.1
 
 
 def tail(folder: Path, since_ns: int | None, *, follow: bool) -> None:
-    """Say on standard output what was recorded after ``since_ns`` (None: now).
+    """Print what was recorded after ``since_ns`` (None: now) to standard output.
 
-    With ``follow`` it continues until its input ends.
+    With ``follow`` the command continues until its standard input ends.
 
     Raises ``CollectorError`` if nothing records, ``BrokenPipeError`` if the reader is gone.
     """
@@ -273,7 +273,7 @@ def _say(line: Mapping[str, Any]) -> None:
 
 
 FOLDER = "/run/pinchpoint-collect"
-"""In memory: an agent that writes to the disks it watches would be seen on them."""
+"""The default is in memory: writes to a watched disk would appear in the measurement."""
 _LEAST_BYTES = 1 << 20
 _BOUNDS: dict[str, tuple[float, float]] = {
     "hours": (0.01, 24.0 * 31),
@@ -290,7 +290,7 @@ class Config:
     Attributes:
         folder: the folder of the ring.
         hours: how long readings are kept.
-        size_bytes: how much they may take up; a reading is one to four kB.
+        size_bytes: largest size of the ring; a reading takes one to four kB.
         interval_s: seconds between two readings.
         disks: devices, or paths on them, to watch beside all whole disks: LVM, RAID, loop devices.
         process: names of the tier's processes, as ``ps -e -o comm`` shows them.
@@ -305,7 +305,7 @@ class Config:
 
     @classmethod
     def of(cls, path: Path | None) -> Self:
-        """From a TOML file; without one, as above. Raises ``CollectorError`` that names file and key."""
+        """Read a TOML file; None: the defaults. Raises ``CollectorError`` that names file and key."""
         if path is None:
             return cls()
         try:
@@ -405,6 +405,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pinchpoint-collect: {error}", file=sys.stderr)  # noqa: T201 - a command's own words
         return 1
     except BrokenPipeError:
-        # Nobody listens any more; Python must not complain about it once more at its end.
+        # The reader has closed the pipe; without this, Python would print an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

@@ -1,4 +1,4 @@
-"""Pauses between attempts to reach a server that does not answer, or asks for one."""
+"""Pauses between attempts to reach a server that does not answer or asks for a pause."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from email.utils import parsedate_to_datetime
 
 
 class Backoff:
-    """Doubling pauses, from the shortest one again after a success; the first attempt is due at once.
+    """Pauses that double with each failure and start again after a success; the first attempt has no pause.
 
     Args:
         first_s: the shortest pause.
         longest_s: the longest one.
-        jitter: how far a pause is off at random, as a ratio, so that sessions do not come back in step.
+        jitter: largest random deviation of a pause, as a ratio, so that sessions do not retry at the same
+            time.
     """
 
     def __init__(self, first_s: float = 0.05, longest_s: float = 2.0, jitter: float = 0.25) -> None:
@@ -24,11 +25,11 @@ class Backoff:
 
     @property
     def due(self) -> bool:
-        """Whether it is time for the next attempt."""
+        """Whether the next attempt is due."""
         return not self._not_before_s or time.monotonic() >= self._not_before_s
 
     def failed(self) -> None:
-        """Note a failed attempt: the next one has to wait."""
+        """Note a failed attempt: the next attempt waits longer."""
         pause_s = min(self._longest_s, self._first_s * 2 ** min(self._failures, 16))
         self._failures += 1
         off = random.uniform(1 - self._jitter, 1 + self._jitter)  # noqa: S311 - jitter, no secret
@@ -46,13 +47,13 @@ class Backoff:
 
 
 def retry_after_s(value: str) -> float | None:
-    """What a ``Retry-After`` asks for, as seconds or a date (RFC 9110, 10.2.3); None if it is neither."""
+    """The pause of a ``Retry-After``, as seconds or a date (RFC 9110, 10.2.3); None if it is neither."""
     value = value.partition(",")[0].strip() if value[:1].isdecimal() else value.strip()
     if value.isascii() and value.isdecimal():
         return float(value)
     try:
         until = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):  # the latter for a year that no date can have
+    except (ValueError, OverflowError):  # OverflowError: a year outside the range of dates
         return None
     if until.tzinfo is None:
         until = until.replace(tzinfo=UTC)

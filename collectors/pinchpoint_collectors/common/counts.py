@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """``1 crawl``, ``2,584 counters``; ``plural`` where it is not the noun with an s."""
+    """``1 crawl``, ``2,584 counters``; ``plural`` if it is not the noun with an s."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

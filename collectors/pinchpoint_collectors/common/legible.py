@@ -1,4 +1,4 @@
-"""What other programs wrote: parses their JSON, replaces invalid numbers and broken characters."""
+"""Parses the JSON of other programs; replaces invalid numbers and broken characters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_WHOLE = 300
 _PIECE = 2**20
 _MOST_BYTES = 10**9
 _COSTS = {"{": 128, "[": 72, ",": 40, '"': 30}
-"""Bytes of memory that Python takes for what each sign of a JSON text begins, at most."""
+"""Upper limit of the memory (bytes) that Python takes for the value each JSON character begins."""
 
 
 AS_IT_CAME = "save what the tool printed unchanged"
@@ -39,17 +39,17 @@ class ForeignFileError(Exception):
 
 
 def text(given: str) -> str:
-    r"""The text; halves of a surrogate pair, as JSON's ``"\ud800"`` gives them, are no character anywhere."""
+    r"""r"""The text without halves of surrogate pairs (JSON's ``"\ud800"``), which are not characters."""
     return given if given.isascii() else _HALF.sub(_WHOLE, given)
 
 
 def may_hold_halves(given: str) -> bool:
-    """Whether the content of a JSON text must go through ``content``."""
+    """Whether ``content`` must process the values of a JSON text."""
     return _MAY_HOLD_HALVES.search(given) is not None
 
 
 def content(given: Any) -> Any:
-    """JSON's content with all its texts as ``text`` has them."""
+    """The values of a JSON text, with each text cleaned by ``text``."""
     if isinstance(given, str):
         return text(given)
     if isinstance(given, list | tuple):
@@ -60,14 +60,14 @@ def content(given: Any) -> Any:
 
 
 def whole_number(figures: str) -> int | float:
-    """A whole number; infinity, which no metric can be, where it is too large for a float."""
+    """A whole number; infinity, which is outside of every metric's range, if it is too large for a float."""
     if len(figures) > _LONGEST_WHOLE:
         return float("-inf" if figures.startswith("-") else "inf")
     return int(figures)
 
 
 def whole(lines: Iterable[str]) -> str:
-    """All of a JSON text. Raises ``ForeignFileError`` where its content would fill the memory."""
+    """Read a whole JSON file. Raises ``ForeignFileError`` if its values would need too much memory."""
     gathered, room, given = io.StringIO(), _MOST_BYTES, iter(lines)
     while piece := _piece(given):
         room -= 2 * sys.getsizeof(piece) + sum(cost * piece.count(sign) for sign, cost in _COSTS.items())
@@ -114,7 +114,10 @@ def document(lines: Iterable[str]) -> Any:
 
 
 def mapping(value: Any, where: str) -> Mapping[str, Any]:
-    """The mapping at a place of a JSON file, ``{}`` if missing. Raises ``ForeignFileError`` if it is none."""
+    """The mapping at a place of a JSON file, ``{}`` if missing.
+
+    Raises ``ForeignFileError`` for another type.
+    """
     return _of_type(value, dict, "a mapping", where) or {}
 
 
@@ -124,7 +127,7 @@ def listed(value: Any, where: str) -> list[Any]:
 
 
 def mappings(value: Any, where: str) -> list[Mapping[str, Any]]:
-    """Likewise a list of mappings."""
+    """A list of mappings at a place of a JSON file. Raises ``ForeignFileError`` for another type."""
     return [mapping(each, where) for each in listed(value, where)]
 
 

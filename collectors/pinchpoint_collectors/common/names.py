@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 
 class NamedEntry(Protocol):
-    """What stands in a table by its name."""
+    """An entry of a table with names as keys."""
 
     @property
     def name(self) -> str:
@@ -20,7 +20,7 @@ NamedT = TypeVar("NamedT", bound=NamedEntry)
 
 
 def by_name(what: str, several: Iterable[NamedT]) -> dict[str, NamedT]:
-    """Name -> each of them; two of one name raise ``ValueError``."""
+    """Name -> entry; two entries with the same name raise ``ValueError``."""
     ts: dict[str, NamedT] = {}
     for each in several:
         if each.name in ts:
@@ -41,13 +41,13 @@ def allowed(value: str, names: Iterable[str]) -> str:
 
 
 def nearest(value: str, names: Iterable[str]) -> str:
-    """``; nearest: ssh``; nothing where no name is near."""
+    """``; nearest: ssh``; empty if no name is similar."""
     near = nearest_name(value, names)
     return f"; nearest: {near}" if near else ""
 
 
 def nearest_name(value: str, names: Iterable[str]) -> str | None:
-    """The one of ``names`` that ``value`` was probably meant to be: one that is near, or begins with it."""
+    """The name in ``names`` that ``value`` probably means: a similar one, or one that begins with it."""
     known = list(names)
     near = difflib.get_close_matches(value, known, n=3, cutoff=0.6)
     # A wrong digit is more likely than an extra one: p33 means p30, not p3.
@@ -57,4 +57,4 @@ def nearest_name(value: str, names: Iterable[str]) -> str | None:
 
 
 SHORTEST_BEGIN = 3
-"""Letters of a name that say which one is meant."""
+"""Fewest letters that identify a name by its beginning."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}([ \u00a0\u202f'\u2019.,])\d{3}(?:\1\d{3})*(?!\d)")
-"""A number with a mark between thousands: 1 000, 1'234'567, 1.000 where the comma is the decimal mark."""
+"""A number with a mark between thousands: 1 000, 1'234'567, 1.000 (if the comma is the decimal mark)."""
 
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NONE = re.compile(r"[+-]?(?:[0-9]\.#\w+|nan(?:\(\w*\))?|inf|infinity)", re.IGNORECASE)
-"""What C's libraries write of none: 1.#QNAN, -1.#IND, -nan(ind), inf."""
+"""How C libraries print a missing number: 1.#QNAN, -1.#IND, -nan(ind), inf."""
 
 
 def strict(text: str) -> float:
-    """A number in figures from 0 to 9, with a point; infinity where it is too large for one.
+    """A number with the figures 0 to 9 and a decimal point; infinity if it is too large for a float.
 
-    Python's own ``float`` also reads 1_000, figures of all alphabets, nan and infinity.
+    Python's own ``float`` also accepts 1_000, figures of other alphabets, nan and infinity.
 
     Raises:
         ValueError: it is none.
@@ -32,19 +32,19 @@ def is_none(text: str) -> bool:
 
 
 class AmbiguousNumeralError(ValueError):
-    """A mark stands between thousands, or is the decimal one: which of them is not known."""
+    """A mark may separate thousands or decimals, and nothing shows which."""
 
 
 def plain(text: str, decimal: str, thousands: str | None = None) -> str:
-    """A number with a point for its decimal mark and nothing between thousands.
+    """A number with a decimal point and no mark between thousands.
 
     Args:
-        text: as it was written.
+        text: the number as it was written.
         decimal: the decimal mark.
         thousands: the mark between thousands; None: not known.
 
     Raises:
-        AmbiguousNumeralError: a mark could be either: 1,234 while it is not known what its comma is.
+        AmbiguousNumeralError: the mark may separate thousands or decimals, as in 1,234.
         ValueError: a point is neither.
     """
     grouped = _GROUPED.match(text)

@@ -18,8 +18,8 @@ _ENCRYPTION = {
     "strict": "strict",
     **dict.fromkeys(("no", "optional", "false"), "request"),
 }
-"""Microsoft's ``Encrypt`` -> FreeTDS's ``Encryption`` (docs of both drivers). Without encryption of the data
-both still encrypt the login where the server can: FreeTDS calls that ``request``."""
+"""Microsoft's ``Encrypt`` -> FreeTDS's ``Encryption`` (documentation of both drivers). Without data
+encryption both still encrypt the login if the server can: FreeTDS calls this ``request``."""
 
 INSTALL_SQLSERVER_DRIVER = (
     "install Microsoft's ODBC Driver 18, or `pip install mssql-python-odbc`, "
@@ -29,7 +29,7 @@ _MACHINES = {"aarch64": ("aarch64", "arm64"), "arm64": ("arm64", "aarch64"), "x8
 
 
 def quoted(value: str) -> str:
-    """A value of a connection string, in braces where ODBC asks for it (SQLDriverConnect, "Comments")."""
+    """A value of a connection string, in braces where ODBC needs them (SQLDriverConnect, "Comments")."""
     if _SPECIAL.isdisjoint(value) and value == value.strip():
         return value
     return "{" + value.replace("}", "}}") + "}"
@@ -39,8 +39,8 @@ class SqlServerDriver(NamedTuple):
     """An ODBC driver for SQL Server.
 
     Attributes:
-        keyword: what stands after ``DRIVER=``: its registered name, or its library's path.
-        shown: the driver, and where it was found, for a person.
+        keyword: the value of ``DRIVER=``: the registered name, or the path of the library.
+        shown: the driver and its location, as text.
     """
 
     keyword: str
@@ -48,7 +48,7 @@ class SqlServerDriver(NamedTuple):
 
 
 def sqlserver_driver(registered: Sequence[str]) -> SqlServerDriver | None:
-    """The best driver for SQL Server here: Microsoft's of the system, that of the wheel, else FreeTDS.
+    """The best installed driver for SQL Server: Microsoft's system driver, the wheel's, else FreeTDS.
 
     Args:
         registered: the names in the system's odbcinst.ini (``pyodbc.drivers()``).
@@ -71,7 +71,7 @@ def is_freetds(driver: str) -> bool:
 def freetds_encryption(encrypt: str | None) -> dict[str, str]:
     """FreeTDS's keyword for Microsoft's ``Encrypt``, which it ignores; empty if none is given.
 
-    A value that is not known asks for encryption: FreeTDS then refuses a server without it.
+    An unknown value requests encryption: FreeTDS then refuses a server without encryption.
     """
     return {"Encryption": _ENCRYPTION.get(encrypt.lower(), "require")} if encrypt else {}
 
@@ -93,7 +93,7 @@ def wheel_library() -> Path | None:
 
 
 def _distribution() -> str:
-    """The wheel's name for this Linux; what is not known is likely to be Debian's kin."""
+    """The wheel's name for this Linux; an unknown distribution counts as a relative of Debian."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:

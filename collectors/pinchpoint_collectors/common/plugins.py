@@ -1,4 +1,4 @@
-"""What other packages add, by their entry points: scenarios and kinds of collectors."""
+"""Plug-ins of other packages, found by their entry points: scenarios and kinds of collectors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class PlugIn:
     """One entry point.
 
     Attributes:
-        name: as farm.yaml and plan.yaml name it.
-        package: the distribution that has it.
-        value: where it is: ``module:Class``.
+        name: the name in farm.yaml and plan.yaml.
+        package: the distribution of the plug-in.
+        value: ``module:Class``.
         clash: the other package with that name; None: no other.
     """
 
@@ -30,7 +30,7 @@ class PlugIn:
     clash: str | None = None
 
     def load(self, attribute: str) -> Any:
-        """The class, whose ``attribute`` is the name it is registered by. Raises ``PlugInError``."""
+        """Import the class, whose ``attribute`` is its registered name. Raises ``PlugInError``."""
         where = f"{self.name!r} of the package {self.package}"
         if self.clash is not None:
             raise PlugInError(
@@ -50,12 +50,12 @@ class PlugIn:
 
 @cache
 def _entry_points() -> Any:  # EntryPoints; in Python 3.11 SelectableGroups
-    """Those of all packages: to look through them takes 20 ms."""
+    """The entry points of all packages: to read them takes 20 ms."""
     return entry_points()
 
 
 def plug_ins(group: str, taken: Collection[str]) -> dict[str, PlugIn]:
-    """Name -> entry point of that group; one whose name is taken cannot be used."""
+    """Name -> entry point of that group; an entry point with a name in use is refused."""
     ins: dict[str, PlugIn] = {}
     for entry in _entry_points().select(group=group):
         package = entry.dist.name if entry.dist else entry.value

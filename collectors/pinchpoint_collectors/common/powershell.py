@@ -1,8 +1,7 @@
-"""Runs PowerShell scripts on another machine, and reads their answers.
+"""Runs PowerShell scripts on another machine, and reads their output.
 
-``powershell -Command -`` reads commands from standard input line by line. The only one it is given
-(``loader``) reads the next line, which is the script (``encoded``), and runs it; from then on the script
-reads the lines.
+``powershell -Command -`` reads commands from standard input line by line. It gets one command (``loader``),
+which reads the next line as the script (``encoded``) and runs it; all later lines are the script's input.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Line = Mapping[str, Any]
 
 
 class LinkLost(Exception):  # noqa: N818 - a state of the link: it can be opened again
-    """Nothing comes over the link any more, or it cannot be opened now; the message says why."""
+    """The link is lost or cannot be opened now; the message says why."""
 
 
 def loader(arguments: str) -> str:
@@ -36,7 +35,7 @@ def encoded(script: str) -> str:
 
 
 def line_of(text: str) -> Line | None:
-    """A line of a script, ``{"kind": ...}``; None for what a profile or a cmdlet has printed beside."""
+    """The JSON of a script's line, ``{"kind": ...}``; None for output of a profile or a cmdlet."""
     if not text.lstrip().startswith("{"):
         return None
     try:

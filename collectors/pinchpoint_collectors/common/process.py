@@ -14,19 +14,19 @@ from typing import IO
 
 _CHUNK_BYTES = 1 << 18
 _PIPE_BYTES = 1 << 20
-"""What arrives between two readings must find room, or the sender is delayed."""
+"""The pipe must hold the output between two readings, else the sender is delayed."""
 _END_S = 1.0
 
 
 class PipedProcess:
-    """One running process, its output gathered piece by piece. Not safe for several threads.
+    """A running process whose output is collected in pieces. Not safe for several threads.
 
     Args:
-        command: what is run. It gets no terminal and none of our signals.
-        environment: its variables; None: ours.
+        command: the program and its arguments. It gets no terminal and none of our signals.
+        environment: the process's variables; None: ours.
 
     Raises:
-        OSError: it cannot be started (``FileNotFoundError``: there is no such program here).
+        OSError: the process cannot be started (``FileNotFoundError``: no such program on this machine).
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
@@ -41,7 +41,7 @@ class PipedProcess:
         )
         self.received_bytes = 0
         self.errors = ""
-        """All it has written to standard error and that was not taken yet."""
+        """All output on standard error that was not read yet."""
         self._out = bytearray()
         self._selector = selectors.DefaultSelector()
         for stream, take in (
@@ -63,7 +63,7 @@ class PipedProcess:
         return came
 
     def pieces(self, end: bytes = b"\n") -> Iterator[str]:
-        """Return standard output up to each ``end``, without it; what has no end yet stays."""
+        """Return standard output in pieces, each up to ``end``, without it; an incomplete piece is kept."""
         while (result := self._out.find(end)) >= 0:
             piece = bytes(self._out[:result])
             del self._out[: result + len(end)]
@@ -83,7 +83,7 @@ class PipedProcess:
         return whole.splitlines()
 
     def write(self, text: str, until_s: float | None = None) -> bool:
-        """Say something to it; false where it listens no more, or not until then (monotonic clock)."""
+        """Write to the process; false if its input is closed, or is not read until then (monotonic clock)."""
         assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
         data = text.encode()
         try:
@@ -92,13 +92,14 @@ class PipedProcess:
             else:
                 self._process.stdin.write(data)
                 data = b""
-        except (BrokenPipeError, ValueError):  # it has ended, or we have closed it: `ended` shows it
+        # the process has ended, or we have closed it: `ended` reports this
+        except (BrokenPipeError, ValueError):
             return False
         return not data
 
     @staticmethod
     def _within(data: bytes, descriptor: int, until_s: float) -> bytes:
-        """Write as much as it takes until then; the rest."""
+        """Write what the pipe takes until then; return the rest."""
         os.set_blocking(descriptor, False)
         room = select.poll()
         room.register(descriptor, select.POLLOUT)
@@ -117,11 +118,11 @@ class PipedProcess:
 
     @property
     def ended(self) -> bool:
-        """Whether it says nothing more: both its streams are closed and read to their ends."""
+        """Whether the process has closed both its streams and all of their output is read."""
         return not self._selector.get_map()
 
     def status(self) -> int:
-        """The exit status of one that has ended (it is killed where it does not after all)."""
+        """The exit status of a process that has ended; a process that is still there is killed."""
         try:
             return self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
@@ -129,12 +130,13 @@ class PipedProcess:
             return self._process.wait()
 
     def close(self) -> None:
-        """End it: first by the end of its input, for the other side to end in order. Safe to call twice."""
+        """End the process: first close its input, so that it can end in order. Safe to call twice."""
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
         end = time.monotonic() + _END_S
-        while not self.ended and time.monotonic() < end:  # it cannot end while its output is not read
+        # the process cannot end while its output is not read
+        while not self.ended and time.monotonic() < end:
             self.pump(end - time.monotonic())
         if self._process.poll() is None:
             self._process.terminate()
@@ -166,10 +168,11 @@ class PipedProcess:
 
 
 def _widen(stream: IO[bytes] | None) -> None:
-    """More room in the pipe, where this system gives it."""
+    """Enlarge the pipe, if this system can."""
     if sys.platform != "linux" or stream is None:
         return
     import fcntl  # noqa: PLC0415 - only here: Windows has none
 
-    with contextlib.suppress(PermissionError):  # the user's pipes hold as much as they may: the usual 64 KiB
+    # the user's limit for pipes is reached: the default of 64 KiB stays
+    with contextlib.suppress(PermissionError):
         fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

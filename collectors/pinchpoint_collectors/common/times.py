@@ -12,5 +12,5 @@ def utc(time_ns: int | None = None) -> str:
 
 
 def iso(time_s: float, timespec: str = "milliseconds") -> str:
-    """UTC seconds as ISO text; ``timespec`` as ``datetime.isoformat`` takes it (``auto``: microseconds)."""
+    """UTC seconds as ISO text; ``timespec`` as in ``datetime.isoformat`` (``auto``: microseconds)."""
     return datetime.fromtimestamp(time_s, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")

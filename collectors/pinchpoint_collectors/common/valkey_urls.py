@@ -1,4 +1,4 @@
-"""Reads a Valkey's or Redis' URL as people write it: one server, a cluster's seed hosts, or Sentinels.
+"""Reads a Valkey or Redis URL: one server, a cluster's seed hosts, or Sentinels.
 
 - ``valkey://HOST:PORT/0``, ``redis://``: one server, or one node of a cluster.
 - ``valkey://HOST1,HOST2,HOST3``, ``valkey+cluster://``, ``redis+cluster://``: some nodes of a cluster.
@@ -21,7 +21,7 @@ SCHEMES = (*SERVER, *CLUSTER, *SENTINEL)
 
 _SERVER_PORT, _SENTINEL_PORT = 6379, 26379
 _MASTER = frozenset({"sentinelmasterid", "master", "service_name"})
-"""Parameters, in lower case, that name the master."""
+"""Parameters of a URL (in lower case) that name the master."""
 
 
 class Node(NamedTuple):
@@ -36,11 +36,11 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValkeyUrl:
-    """What a URL says.
+    """The parts of a Valkey or Redis URL.
 
     Attributes:
-        nodes: the hosts it names, in its order: servers, or with a ``master`` the Sentinels.
-        cluster: it says that the nodes are a cluster's; of a single node only the server knows.
+        nodes: the hosts of the URL, in its order: servers, or with a ``master`` the Sentinels.
+        cluster: the URL says that the nodes are a cluster's; of a single node only the server knows.
         master: the name under which the Sentinels watch the servers; None: the URL names no Sentinel.
         database: its number.
     """
@@ -54,13 +54,13 @@ class ValkeyUrl:
     _query: str
 
     def of(self, node: Node) -> str:
-        """The URL of one server, with the same login, as ``valkey.connection`` reads it."""
+        """The URL of one server, with the same login, as ``valkey.connection`` accepts it."""
         query = f"?{self._query}" if self._query else ""
         return f"{self._scheme}://{self._login}{node}/{self.database}{query}"
 
 
 def read(url: str) -> ValkeyUrl:
-    """What a URL says. Raises ``ValueError``: what is wrong, without the login."""
+    """Parse a URL. Raises ``ValueError``, whose message does not contain the login."""
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
         raise ValueError(f"the scheme {parts.scheme!r} is none of {', '.join(SCHEMES)}")
@@ -81,7 +81,7 @@ def read(url: str) -> ValkeyUrl:
             )
         master = named[0]
     if len(path) > 1 or not all(part.isdecimal() for part in path):
-        raise ValueError("its path is no number of a database")  # it may be a part of a password
+        raise ValueError("its path is no number of a database")  # the text may be part of a password
     cluster = not sentinel and (parts.scheme in CLUSTER or len(nodes) > 1)
     database = int(path[0]) if path else 0
     if cluster and database:

@@ -16,11 +16,11 @@ from spnego.exceptions import SpnegoError
 PORTS = {True: 5986, False: 5985}
 """With TLS and without."""
 CLOSING = (WinRMError, requests.RequestException)
-"""What closing a session raises where the link is lost: the machine ends it by itself."""
+"""Errors of closing a session when the link is lost: the machine then ends the session by itself."""
 _DENIED = 5
 """ERROR_ACCESS_DENIED, as a code of WS-Management's faults."""
 
-# What it logs are tracebacks of errors that are reported in words.
+# pypsrp logs tracebacks of errors that Pinchpoint reports as messages.
 logging.getLogger("pypsrp").addHandler(logging.NullHandler())
 
 
@@ -28,9 +28,9 @@ class WinRmFailure(Exception):  # noqa: N818 - a finding: who called says it in 
     """A step of the protocol failed; its cause is the library's error.
 
     Attributes:
-        what: the login was ``refused``, the certificate is ``untrusted``, ``kerberos`` is not installed here,
-            the machine answered with a redirect (``moved``), or the link was ``lost``.
-        why: what the library or the machine said, on one line.
+        what: ``refused`` (login), ``untrusted`` (certificate), ``kerberos`` (not installed on this machine),
+            ``moved`` (redirect), or ``lost`` (link).
+        why: the message of the library or the machine, on one line.
     """
 
     def __init__(self, what: Literal["refused", "untrusted", "kerberos", "moved", "lost"], why: str) -> None:
@@ -40,12 +40,12 @@ class WinRmFailure(Exception):  # noqa: N818 - a finding: who called says it in 
 
     @property
     def may_come_back(self) -> bool:
-        """Whether it was a connection that was lost: the session may still be there."""
+        """Whether the connection was lost: the session may still exist on the machine."""
         return isinstance(self.__cause__, requests.ConnectionError | requests.Timeout)
 
 
 def connection(host: str, **settings: Any) -> WSMan:
-    """A connection that follows no redirect, for a login is for one address, and reads no document type.
+    """A connection that follows no redirect (a login is for one address) and accepts no document type.
 
     ``settings``: as ``WSMan`` takes them. No proxy is used.
     """
@@ -98,14 +98,14 @@ def _line(error: Exception) -> str:
 
 
 def _plain(answer: bytes) -> bytes:
-    """The same; raises ``WinRMError`` where it declares entities, which can make the parser crash."""
-    if b"<!DOCTYPE" in answer.replace(b"\0", b""):  # without the zeros that UTF-16 has between them
+    """The same XML; raises ``WinRMError`` if it declares entities, which can crash the parser."""
+    if b"<!DOCTYPE" in answer.replace(b"\0", b""):  # UTF-16 without its zero bytes
         raise WinRMError("its answer declares a document type, which WinRM has none of")
     return answer
 
 
 def _root(error: BaseException) -> str:
-    """The cause of an error: requests wraps the system's error in several of its own."""
+    """The first cause of an error: requests wraps the system's error several times."""
     while (below := error.__cause__ or error.__context__) is not None:
         error = below
     return str(error) or type(error).__name__

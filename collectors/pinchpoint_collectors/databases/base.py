@@ -1,8 +1,8 @@
-"""What collectors of database servers share: the kind, its one connection, its readings.
+"""The common part of collectors of database servers: the kind, its one connection, its readings.
 
-``NAME.py`` has what is specific to a server: its statements, its tables of counters, its kind and collector.
-``NAME_driver.py`` has its ``Connection``; ``ServerKind`` imports it when it connects, as the client library
-is an extra.
+``NAME.py`` has the parts of one server: statements, tables of counters, kind and collector.
+``NAME_driver.py`` has its ``Connection``; ``ServerKind`` imports it when it connects, because the client
+library is an extra.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ REMEDIES = {
     "name resolution": "correct the host name in farm.yaml",
     "nothing came back": "check the server, the address and the firewalls between",
 }
-"""Words of a message, in lower case -> what to do about it, whatever the server."""
+"""Words of a server's message (in lower case) -> remedy, for every kind of server."""
 
 
 class RefusedError(CollectorError):
-    """The role may not ask this, or the server does not know it: the rest can still be asked."""
+    """The role lacks the right for a statement, or the server does not know it; others may work."""
 
 
 # ---- the connection -----------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ class DatabaseTarget:
     """The server of a connection, and its user.
 
     Attributes:
-        where: how messages name it; without secrets.
+        where: the server's name in messages, without secrets.
         url: the endpoint's.
         address: host and port in place of the URL's, if given.
         user: in place of the URL's, if given.
@@ -73,7 +73,7 @@ class DatabaseTarget:
 
     @property
     def own_url(self) -> str:
-        """The endpoint's URL, with the address in place of its own where one is given."""
+        """The endpoint's URL; ``address``, if given, replaces its host."""
         if self.address is None:
             return self.url
         parts = urlsplit(self.url)
@@ -88,16 +88,16 @@ class DatabaseTarget:
 
 
 class ServerConnection(ABC, Generic[Link, Question, Answer]):
-    """One connection to a server, for any number of threads, opened when something is asked.
+    """One connection to a server, for any number of threads, opened with the first question.
 
-    No wait for the server is long: a frozen server keeps its connections open and answers nothing.
+    Each wait for the server is short: a frozen server keeps its connections open and does not answer.
 
     Attributes:
-        failures: the errors by which the client library says that asking failed.
-        remedies: as ``REMEDIES``, of this kind; the first that fits counts.
+        failures: the client library's errors for a failed question.
+        remedies: the same as ``REMEDIES``, for this kind; the first match counts.
         answer_s: the longest wait for an answer.
-        user: the name of the collector at the server; None if it is not known, or there is none.
-        session: the number of the collector's session; None if it is not known.
+        user: the collector's user on the server; None if unknown or none.
+        session: the number of the collector's session; None if unknown.
     """
 
     failures: ClassVar[tuple[type[Exception], ...]]
@@ -112,17 +112,18 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
         self._lock = threading.Lock()
 
     def ask(self, question: Question) -> Answer:
-        """The answer, over a new connection if there is none.
+        """The answer; opens a connection if there is none.
 
         Raises:
-            RefusedError: the role may not ask this, or the server does not know it (where the library says).
+            RefusedError: the role lacks the right, or the server does not know the statement (if the library
+                reports this).
             CollectorError: anything else.
         """
         with self._lock:
             return self._ask(question)
 
     def ask_if_connected(self, question: Question) -> Answer | None:
-        """The answer to a question; None if there is no connection now. See ``ask``."""
+        """The answer to a question; None if the connection is not open. See ``ask``."""
         with self._lock:
             return None if self._link is None else self._ask(question)
 
@@ -143,7 +144,7 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
 
     @property
     def no_answer(self) -> str:
-        """What messages say where the wait was too long."""
+        """Message for a server that did not answer in time."""
         return f"nothing came back within {self.answer_s:.0f} s"
 
     def _ask(self, question: Question) -> Answer:
@@ -174,7 +175,7 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
         """A new connection. Raises one of ``failures``, or ``CollectorError``."""
 
     def _greet(self, link: Link) -> None:
-        """Say what a new connection has to say first."""
+        """Send the first statements of a new connection."""
 
     @abstractmethod
     def _run(self, link: Link, question: Question) -> Answer:
@@ -182,31 +183,31 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
 
     @abstractmethod
     def _close(self, link: Link) -> None:
-        """Close a connection, whatever state it is in."""
+        """Close a connection in any state."""
 
     def _is_lost(self, link: Link, error: Exception) -> bool:  # noqa: ARG002 -- some libraries reconnect
-        """Whether a connection is of no use after this error."""
+        """Whether the connection is lost after this error."""
         return False
 
     @abstractmethod
     def _explain(self, error: Exception) -> CollectorError:
-        """The library's error as a person needs it."""
+        """The library's error as a message for the user."""
 
 
 # ---- the collector ------------------------------------------------------------------------------------
 
 
 class ReadingQuestion(NamedTuple):
-    """One question of each reading, and how its answer is parsed."""
+    """A question of each reading, and the parser of its answer."""
 
     question: Any
     parse: Callable[[Any], Any] = lambda answer: answer
 
 
 class ServerReading:
-    """The parsed answers of one reading by name, and when each came: a saturated server delays its answers.
+    """The parsed answers of one reading by name, each with its time: a saturated server delays its answers.
 
-    The time of the first answer is that of the reading.
+    The time of the reading is the time of the first answer.
     """
 
     def __init__(self, ask: Callable[[Any], Any], questions: Mapping[str, ReadingQuestion]) -> None:
@@ -223,18 +224,18 @@ class ServerReading:
         return self._answers[name]
 
     def seconds_since(self, before: ServerReading, name: str | None = None) -> float:
-        """The growth of the answer of that name since the last reading; by default the first answer."""
+        """Seconds since the same answer of the last reading; by default of the first answer."""
         name = name or next(iter(self._came_ns))
         return (self._came_ns[name] - before._came_ns[name]) / 1e9
 
 
 class ServerCollector(ABC):
-    """Watches one server: its counters at each reading.
+    """Reads the counters of one server at each reading.
 
     Args:
-        watches: the hosts that are this server.
+        watches: the farm's hosts on this server.
         server: its connection.
-        where: how messages name it; without secrets.
+        where: the server's name in messages, without secrets.
 
     Attributes:
         KIND: the kind's name.
@@ -280,25 +281,25 @@ class ServerCollector(ABC):
     def _values(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> list[Value]:
         return [*self._levels(now), *self._growth(before, now, interval_s)]
 
-    # What each server has of its own.
+    # The parts that differ between servers.
 
     @abstractmethod
     def _begin(self) -> None:
-        """Ask what the server is (``_about``). Raises ``CollectorError`` for one that cannot be watched."""
+        """Identify the server (``_about``). Raises ``CollectorError`` if it cannot be watched."""
 
     @abstractmethod
     def _questions(self) -> Mapping[str, ReadingQuestion]:
-        """What is requested at each reading, in this order."""
+        """The questions of each reading, in this order."""
 
     @abstractmethod
     def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
-        """Whether the server was not restarted or replaced in between: counters begin anew then."""
+        """Whether the server still runs since the last reading; a restart or replacement resets counters."""
 
     def _on_another_server(self, now: ServerReading) -> None:  # noqa: B027 -- most remember nothing else of one
         """Called with the first reading of a server that was restarted or replaced."""
 
     def _levels(self, now: ServerReading) -> Iterable[Value]:  # noqa: ARG002 -- one server's are all its sessions'
-        """Present values, without those of sessions."""
+        """Present values, except those of sessions."""
         return ()
 
     @abstractmethod
@@ -307,11 +308,11 @@ class ServerCollector(ABC):
 
     @abstractmethod
     def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
-        """The inventory's ``database``, and what this server does not give."""
+        """The inventory's ``database``, and the metrics that this server does not have."""
 
 
 class SamplingCollector(ServerCollector):
-    """Also samples the sessions between readings, of servers that do not count what these wait for.
+    """Also samples sessions between readings, for servers that do not count the waits of sessions.
 
     Attributes:
         SESSIONS: the statement that lists sessions.
@@ -321,7 +322,7 @@ class SamplingCollector(ServerCollector):
 
     def __init__(self, watches: Sequence[Watch], server: ServerConnection[Any, Any, Any], where: str) -> None:
         super().__init__(watches, server, where)
-        self._waits: dict[str, None] = {}  # a set that keeps its order
+        self._waits: dict[str, None] = {}  # a dict as an ordered set
         self._blockers: dict[str, None] = {}
         self._sessions: Sequence[SessionSample] = ()
         self._sampler = SessionSampler(f"{self.KIND}-sessions", self._sample, self._sample_if_connected)
@@ -357,7 +358,7 @@ class SamplingCollector(ServerCollector):
         ]
 
     def _blocked_by(self, last: SessionSample) -> Iterator[Value]:
-        """Blocking sessions; one that no longer blocks is 0 from then on."""
+        """Blocking sessions; a session that no longer blocks is sent as 0."""
         result = self._find_blockers(last)
         self._blockers.update(dict.fromkeys(result))
         for name in self._blockers:
@@ -375,11 +376,11 @@ class SamplingCollector(ServerCollector):
         """One sample, from the answer to ``SESSIONS``."""
 
     def _connections(self, now: ServerReading) -> float | None:  # noqa: ARG002
-        """The number of sessions if the answer to ``SESSIONS`` lacks it; None if unknown."""
+        """The number of sessions, if the answer to ``SESSIONS`` lacks it; None if unknown."""
         return None
 
     def _find_blockers(self, last: SessionSample) -> Mapping[str, float]:  # noqa: ARG002 -- of most not known
-        """``USER:ACTIVITY`` -> how many sessions wait for a lock of such a session; asked while some wait."""
+        """``USER:ACTIVITY`` -> number of sessions that wait for its lock; queried while sessions wait."""
         return {}
 
 
@@ -387,7 +388,7 @@ class SamplingCollector(ServerCollector):
 
 
 class ServerKind:
-    """A kind of farm.yaml that asks one server.
+    """A kind of farm.yaml that reads one server.
 
     Its options there: ``endpoint`` (which of the farm's endpoints; by default the tier's own), ``user`` and
     ``password`` (of a monitoring user, in place of the endpoint's), ``address`` (which of the endpoint's
@@ -395,11 +396,11 @@ class ServerKind:
     ``Watch.options["url"]``, with its ``${ENV}`` filled in.
 
     Attributes:
-        product: how people call the server.
-        schemes: of the URLs that fit, the first as the example.
-        package: the client library, as it is installed; the extra has the kind's name.
+        product: name of the server product.
+        schemes: the URL schemes of this product; the first is the example in messages.
+        package: the package name of the client library; the extra has the kind's name.
         collector: watches one server.
-        connection: the class in ``NAME_driver`` that asks it, imported with the client library.
+        connection: the class in ``NAME_driver`` that connects, imported with the client library.
         counts_files: whether the server counts the I/O of its files, so that it can replace a disk whose
             machine is not watched.
     """
@@ -416,11 +417,11 @@ class ServerKind:
     public = frozenset({"endpoint", "user", "address"})
 
     def machine(self, watch: Watch) -> str:
-        """The server's address: hosts that are one server share one connection."""
+        """The server's address: hosts on the same server share one connection."""
         return self._address(watch) or watch.host
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
-        """Connect and read what the server is. Raises ``CollectorError`` with the remedy."""
+        """Connect and identify the server. Raises ``CollectorError`` with the remedy."""
         first = watches[0]
         where = f"host {first.host!r}, collector {self.name!r}"
         address = self._address(first)
@@ -469,7 +470,7 @@ class ServerKind:
             )
 
     def _address(self, watch: Watch) -> str | None:
-        """Host and port, without user and password; None if the URL is not one of the product's."""
+        """Host and port, without user and password; None if the URL is not one of the product."""
         parts = urlsplit(str(watch.options.get("url", "")))
         if parts.scheme not in self.schemes:
             return None

@@ -1,8 +1,8 @@
-"""Kind ``cassandra``: a Cassandra node's thread pools, requests, compactions and caches, as it counts them.
+"""Kind ``cassandra``: thread pools, requests, compactions and caches, as a Cassandra node counts them.
 
-Its virtual tables (4.0 on) are read. The times of its latency tables are not: their percentiles fade over
-minutes instead of belonging to an interval, and their "ms" are not (Cassandra 5.0.2 reports 0.001 where
-clients wait for 2.5 ms).
+The collector reads virtual tables (4.0 and later), except the times of latency tables: their percentiles fade
+over minutes instead of covering one interval, and their unit is not ms (Cassandra 5.0.2 reports 0.001 when
+clients wait 2.5 ms).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TABLES = {
     "cql_metrics": "SELECT name, value FROM system_views.cql_metrics",
     "pending_hints": "SELECT files FROM system_views.pending_hints",
 }
-"""The statement for each table that is read; 4.0 has all but the last two."""
+"""The statement for each table; 4.0 has all tables except the last two."""
 
 # ---- values -------------------------------------------------------------------------------------------
 
@@ -56,7 +56,8 @@ POOLS = frozenset({
     "RequestResponseStage", "ReadRepairStage", "HintsDispatcher", "CompactionExecutor", "ValidationExecutor",
     "MemtableFlushWriter", "MemtablePostFlush", "MemtableReclaimMemory", "SecondaryIndexExecutor",
 })  # fmt: skip
-"""Pools in which work waits, of more than twenty; with them ``PerDiskMemtableFlushWriter_N`` of each disk."""
+"""The pools that can have waiting work, of more than twenty; also ``PerDiskMemtableFlushWriter_N`` of each
+disk."""
 
 _REQUESTS = {"coordinator_read_latency": "read", "coordinator_write_latency": "write"}
 _STATEMENTS = {
@@ -70,8 +71,8 @@ def levels(tables: Mapping[str, Rows], connections_limit: int | None) -> Iterato
     """Present values. A table that the node lacks gives no metric.
 
     Args:
-        tables: of ``TABLES``, their rows.
-        connections_limit: how many connections the node takes; None: any number.
+        tables: the rows of each table in ``TABLES``.
+        connections_limit: largest number of connections; None: unlimited.
     """
     for row in _pools(tables):
         name, limit = row["name"], row["active_tasks_limit"]
@@ -95,7 +96,7 @@ def levels(tables: Mapping[str, Rows], connections_limit: int | None) -> Iterato
 
 
 def since(before: Mapping[str, Rows], after: Mapping[str, Rows], interval_s: float) -> Iterator[Value]:
-    """What grew between two readings of one node."""
+    """The growth of counters between two readings of one node."""
     earlier = {row["name"]: row for row in _pools(before)}
     for row in _pools(after):
         name = row["name"]
@@ -113,10 +114,10 @@ def since(before: Mapping[str, Rows], after: Mapping[str, Rows], interval_s: flo
 
 
 def not_measured(there: Iterable[str], connections_limit: int | None) -> Iterator[NotMeasured]:
-    """What this node cannot say.
+    """Metrics that this node does not report.
 
     Args:
-        there: those of ``TABLES`` it has.
+        there: the tables of ``TABLES`` that the node has.
         connections_limit: as ``levels``.
     """
     if connections_limit is None:

@@ -1,4 +1,4 @@
-"""A connection to one Cassandra node by the driver of Apache, which opens two: one for itself."""
+"""A connection to one Cassandra node by the Apache driver, which opens a second one for itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pinchpoint_collectors.errors import CollectorError
 
 
 class CassandraServerConnection(ServerConnection[Session, tuple[str, ...], list[list[Row]]]):
-    """A connection by cassandra-driver. A question is some statements, sent all at once."""
+    """A connection by cassandra-driver. One question is several statements, sent at once."""
 
     failures = (DriverException, RequestExecutionException, NoHostAvailable, OSError)
     remedies: ClassVar[Mapping[str, str]] = {
@@ -45,7 +45,7 @@ class CassandraServerConnection(ServerConnection[Session, tuple[str, ...], list[
             raise self.error(str(error), "correct the address in farm.yaml") from error
         is_tls = parse_qs(parts.query).get("tls") == ["true"]
         profile = ExecutionProfile(
-            load_balancing_policy=WhiteListRoundRobinPolicy([host]),  # no other node is asked
+            load_balancing_policy=WhiteListRoundRobinPolicy([host]),  # the driver must not query other nodes
             retry_policy=FallthroughRetryPolicy(),
             request_timeout=self.answer_s,
             row_factory=dict_factory,

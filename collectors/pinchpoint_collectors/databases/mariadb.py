@@ -1,7 +1,7 @@
-"""Kind ``mariadb``: waits, locks, files, log and connections of MariaDB or MySQL, as it counts them.
+"""Kind ``mariadb``: waits, locks, files, log and connections of MariaDB or MySQL.
 
-Counters are status variables, and where the performance schema is on its file summaries: MariaDB ships with
-it off, MySQL with it on. Blocking sessions moved to the performance schema in MySQL 8.
+Counters come from status variables, and from the file summaries if the performance schema is on (MariaDB's
+default is off, MySQL's is on). MySQL 8 moved blocking sessions to the performance schema.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from pinchpoint_collectors.value import levels as levels_of
 from pinchpoint_collectors.value import rates as rates_of
 
 OLDEST = {"mariadb": (10, 5), "mysql": (8, 0)}
-"""The first versions these statements were written for."""
+"""The oldest versions that these statements support."""
 LOG_APART = (10, 8)
-"""From this MariaDB on its log is no file like the others: neither timed, nor counted among them."""
+"""From this MariaDB version on, the log's I/O is neither timed nor part of the counts of other files."""
 
 # ---- statements ---------------------------------------------------------------------------------------
 
@@ -42,13 +42,13 @@ ABOUT = """SELECT VERSION() AS version, CURRENT_USER() AS role, @@GLOBAL.max_con
 
 SUMMARIES = """SELECT NAME AS name, ENABLED = 'YES' AS counted, TIMED = 'YES' AS timed
     FROM performance_schema.setup_instruments WHERE NAME LIKE 'wait/io/file/innodb/innodb_%_file'"""
-"""Which file summaries are on; refused to a user who may not read the performance schema."""
+"""Which file summaries are on; refused to a user without the right to read the performance schema."""
 
 FILES = """SELECT EVENT_NAME AS name, COUNT_READ AS read_count, SUM_NUMBER_OF_BYTES_READ AS read_bytes,
     SUM_TIMER_READ AS read_ps, COUNT_WRITE AS write_count, SUM_NUMBER_OF_BYTES_WRITE AS write_bytes,
     SUM_TIMER_WRITE AS write_ps, COUNT_MISC AS other_count, SUM_TIMER_MISC AS other_ps
     FROM performance_schema.file_summary_by_event_name WHERE COUNT_STAR > 0"""
-"""A row per kind of file; what is neither reading nor writing is flushing, opening, closing, looking up."""
+"""A row per kind of file. I/O other than reads and writes is flushing, opening, closing and lookups."""
 
 COUNTING = """SELECT (SELECT COUNT(*) FROM performance_schema.setup_instruments
         WHERE NAME LIKE 'statement/sql/%' AND ENABLED = 'YES' AND TIMED = 'YES') AS timed,
@@ -61,7 +61,7 @@ COUNTED = """SELECT CONCAT_WS('/', SCHEMA_NAME, DIGEST) AS id, DIGEST AS stateme
     {text} AS text FROM performance_schema.events_statements_summary_by_digest
     WHERE DIGEST IS NOT NULL AND COALESCE(DIGEST_TEXT, '') NOT LIKE '%performance_schema%'
     AND COALESCE(DIGEST_TEXT, '') NOT LIKE 'SHOW %'"""
-"""A row per database and normalised statement; not what collectors and administrators ask."""
+"""A row per database and normalised statement, without those of collectors and administrators."""
 
 _UPDATE = "UPDATE performance_schema."
 _COUNTING = (
@@ -72,15 +72,16 @@ _COUNTING = (
     ),
     ("digests", "digests", f"{_UPDATE}setup_consumers SET ENABLED='YES' WHERE NAME = 'statements_digest'"),
 )
-"""A column of ``COUNTING`` -> what is off where it is 0, and what to run."""
+"""A column of ``COUNTING`` -> the setting that is off if the column is 0, and the statement that turns it
+on."""
 
 SESSIONS = "SHOW PROCESSLIST"
 """A row per session. INFORMATION_SCHEMA.PROCESSLIST would write a temporary table to the disk each time."""
 
 TRANSACTIONS = "SELECT trx_mysql_thread_id AS id, trx_state AS state FROM information_schema.INNODB_TRX"
-"""A row per open transaction: of which session, and whether it waits for a lock.
+"""A row per open transaction: its session, and whether it waits for a lock.
 
-Refused to a user without the privilege PROCESS, who sees no sessions but its own.
+Refused to a user without the privilege PROCESS. Such a user sees only its own sessions.
 """
 
 _BLOCKERS = """SELECT b.trx_mysql_thread_id AS id, COUNT(DISTINCT {waiting}) AS sessions FROM {waits} w
@@ -98,7 +99,7 @@ BLOCKERS = {
         waits="performance_schema.data_lock_waits",
     ),
 }
-"""Sessions that hold a row lock others wait for, and how many wait for each."""
+"""Sessions that hold a row lock for which others wait, with the number of waiting sessions."""
 
 _SETTINGS = (
     *("autocommit", "binlog_format", "default_storage_engine", "flush_time", "innodb_buffer_pool_size"),
@@ -123,7 +124,7 @@ SETTINGS = _named("VARIABLES", _SETTINGS)
 
 
 def greeting(server: str) -> tuple[str, ...]:
-    """What a new connection is set to: to read only, and to wait for nothing for long."""
+    """Settings of a new connection: read only, short lock timeouts."""
     patience = "max_statement_time = 2" if server == "mariadb" else "max_execution_time = 2000"
     return (
         "SET SESSION TRANSACTION READ ONLY",
@@ -145,7 +146,7 @@ class Version:
 
     @property
     def log_apart(self) -> bool:
-        """Whether the log's I/O is counted by itself, and never timed."""
+        """Whether the log's I/O is counted separately, and never timed."""
         return self.server == "mariadb" and self.number >= LOG_APART
 
 
@@ -186,14 +187,14 @@ RATES = {
     "innodb_row_lock_waits": Metric("db.lock_waits_per_s"),
     "questions": Metric("db.statements_per_s"),
 }
-"""A status variable that only grows -> the metric that is its growth per second."""
+"""Status variables that only grow -> the metric for the growth per second."""
 
 _OF_DATA = ("innodb_data_read", "innodb_data_reads", "innodb_data_writes", "innodb_data_written")
 RATES_LOG_APART = {
     **RATES,
     **{name: RATES[name]._replace(instance="data") for name in _OF_DATA},
 }
-"""The same where the log is apart: these are of data files alone there."""
+"""The same for versions with a separate log: these variables cover data files alone."""
 
 LEVELS = {
     "innodb_data_pending_fsyncs": Metric("db.io_pending", "fsync"),
@@ -202,7 +203,7 @@ LEVELS = {
     "innodb_history_list_length": Metric("db.history_length"),
     "memory_used": Metric("db.memory_used_bytes"),
 }
-"""A status variable -> the metric that is its value now."""
+"""Status variables with a present value -> metric."""
 
 _MORE = (
     *("innodb_buffer_pool_pages_dirty", "innodb_buffer_pool_pages_free", "innodb_buffer_pool_pages_total"),
@@ -212,7 +213,7 @@ _MORE = (
 )
 
 STATUS = tuple(sorted({*RATES, *LEVELS, *_MORE}))
-"""All status variables that are read."""
+"""All status variables that the collector reads."""
 COUNTERS = _named("STATUS", STATUS)
 
 KINDS_OF_FILE = (
@@ -224,8 +225,8 @@ KINDS_OF_FILE = (
     ("wait/io/file/aria/MA", "temp"),
     ("wait/io/file/myisam/", "data"),
 )
-"""How an event's name begins -> the kind of file, the first that fits. Aria has temporary tables: those of
-users are InnoDB's by default. Other files (settings, errors, the slow log) are none."""
+"""The beginning of an event's name -> kind of file; the first match counts. Aria has the temporary tables:
+users' tables are InnoDB's by default. Other files (settings, errors, the slow log) are not counted."""
 
 Status = Mapping[str, float]
 """Status variable, in lower case -> its number."""
@@ -236,7 +237,7 @@ _NUMBER = re.compile(r"(\d+)\.(\d+)")
 # ---- sessions -----------------------------------------------------------------------------------------
 
 _NO_CLIENTS = ("Binlog Dump", "Connect", "Daemon", "Slave_", "Killed")
-"""How the commands of sessions begin that are no client's: replication, the server's own threads."""
+"""Commands of sessions that are not clients (replication, the server's own threads): their first words."""
 
 _LOCKS = re.compile(r"waiting for (?P<what>.+) lock", re.IGNORECASE)
 
@@ -253,7 +254,7 @@ _STATES = {
     "writing to net": "Client:write",
     "user lock": f"{LOCK}user",
 }
-"""A session's state, in lower case -> what it waits for; all others are work."""
+"""A session's state (in lower case) -> what the session waits for; in all other states it works."""
 
 
 def session_sample(sessions: Iterable[Row], transactions: Iterable[Row], own: int | None) -> SessionSample:
@@ -281,11 +282,11 @@ def session_sample(sessions: Iterable[Row], transactions: Iterable[Row], own: in
 
 
 def waits_for(state: str, trx: str | None) -> str | None:
-    """What a session in this state waits for; None: for nothing.
+    """The wait of a session in this state; None if the session does not wait.
 
     Args:
         state: as in PROCESSLIST.
-        trx: the state of its transaction, as in INNODB_TRX; None if none is open.
+        trx: state of the session's transaction, as in INNODB_TRX; None if none is open.
     """
     if trx == "LOCK WAIT":
         return f"{LOCK}row"
@@ -297,7 +298,7 @@ def waits_for(state: str, trx: str | None) -> str | None:
 
 
 def blockers(rows: Iterable[Row], sessions: Iterable[Row], transactions: Iterable[Row]) -> dict[str, float]:
-    """``USER:DOES`` -> number of sessions that wait for a row lock of such a session.
+    """``USER:ACTIVITY`` -> number of sessions that wait for a row lock of such a session.
 
     DOES is ``idle``, ``waiting`` (for a lock itself) or ``active``.
 
@@ -311,7 +312,7 @@ def blockers(rows: Iterable[Row], sessions: Iterable[Row], transactions: Iterabl
     result: Counter[str] = Counter()
     for row in rows:
         one = who.get(row["id"])
-        if one is not None:  # else it has gone meanwhile
+        if one is not None:  # else the session ended meanwhile
             does = "idle" if one["Command"] == "Sleep" else "waiting" if row["id"] in locked else "active"
             result[f"{one['User']}:{does}"] += int(row["sessions"])
     return dict(result)
@@ -321,7 +322,7 @@ def blockers(rows: Iterable[Row], sessions: Iterable[Row], transactions: Iterabl
 
 
 def numbers(rows: Iterable[Row]) -> dict[str, float]:
-    """The rows of ``SHOW GLOBAL STATUS`` by name, in lower case; what is no number is left out."""
+    """The rows of ``SHOW GLOBAL STATUS`` by name (in lower case), without values that are not numbers."""
     result = {}
     for row in rows:
         try:
@@ -332,7 +333,7 @@ def numbers(rows: Iterable[Row]) -> dict[str, float]:
 
 
 def is_same_server(before: Status, after: Status, interval_s: float) -> bool:
-    """Whether it ran on in between: its uptime, in whole seconds, begins anew with it, as the counters do."""
+    """Whether the server still runs: its uptime (in whole seconds) did not start again."""
     return after["uptime"] - before["uptime"] >= interval_s - 1.5
 
 
@@ -350,7 +351,7 @@ def levels(status: Status) -> Iterator[Value]:
 
 
 def checkpoint_age(status: Status) -> tuple[float | None, float | None]:
-    """(bytes of the log that a restart would have to go through, the most there may be); None: not known."""
+    """(bytes of log that a restart would have to read, their upper limit); None if unknown."""
     if "innodb_checkpoint_age" in status:  # MariaDB
         return status["innodb_checkpoint_age"], status.get("innodb_checkpoint_max_age")
     now, then = (status.get(f"innodb_redo_log_{of}_lsn") for of in ("current", "checkpoint"))
@@ -366,7 +367,7 @@ def since(before: Status, after: Status, interval_s: float, *, log_apart: bool) 
         before: status variables at the reading before.
         after: now.
         interval_s: in between.
-        log_apart: whether ``Innodb_data_*`` are of data files alone (``LOG_APART``).
+        log_apart: whether ``Innodb_data_*`` cover data files alone (``LOG_APART``).
     """
     yield from rates_of(RATES_LOG_APART if log_apart else RATES, before, after, interval_s)
     if log_apart and "innodb_os_log_written" in before:
@@ -413,10 +414,10 @@ def files(
     """I/O by kind of file, as the server waited for the operating system; a kind not used yet is not sent.
 
     Args:
-        before: as ``by_kind`` has it, at the reading before.
+        before: ``by_kind`` of the last reading.
         after: now.
         interval_s: in between.
-        timed: whether the server measures times; if not, times are null, never the 0 that it reports.
+        timed: whether the server measures times; if not, times are null, although the server reports 0.
     """
     for kind, new in after.items():
         old = before.get(kind)
@@ -439,15 +440,15 @@ def not_measured(
     summaries: str | None,
     remedy: str | None,
 ) -> Iterator[NotMeasured]:
-    """What this server, or this user, does not give.
+    """Metrics that this server, or this user's rights, do not provide.
 
     Args:
         status: the known status variables.
         role: the collector's user.
-        sees_all: whether it sees others' sessions.
+        sees_all: whether the user sees the sessions of other users.
         log_apart: whether the server does not time its log (``LOG_APART``).
-        summaries: why there are no summaries of files; None if there are.
-        remedy: what to do about that.
+        summaries: why file summaries are missing; None if they exist.
+        remedy: how to get file summaries.
     """
     for name, metric in {**RATES, **LEVELS}.items():
         if name not in status:
@@ -468,7 +469,7 @@ def not_measured(
 
 
 def quoted(role: str) -> str:
-    """``user@host`` as a statement names it."""
+    """``user@host``, quoted for a statement."""
     user, _, host = role.rpartition("@")
     return f"'{user}'@'{host}'"
 
@@ -476,7 +477,7 @@ def quoted(role: str) -> str:
 # ---- the collector ------------------------------------------------------------------------------------
 
 READING = "Data:read"
-"""Sessions that wait for a page to be read, as the performance schema times it."""
+"""Sessions that wait for a page to be read, timed by the performance schema."""
 
 
 class MariadbCollector(SamplingCollector):
@@ -495,7 +496,7 @@ class MariadbCollector(SamplingCollector):
         self._no_summaries, self._timed = self._find_summaries()
 
     def _may(self, statement: str) -> bool:
-        """Whether the user may ask this."""
+        """Whether the user has the right for this statement."""
         try:
             self._server.ask(statement)
         except RefusedError:
@@ -503,7 +504,7 @@ class MariadbCollector(SamplingCollector):
         return True
 
     def _find_summaries(self) -> tuple[tuple[str, str] | None, bool]:
-        """(why files have no summaries and what to do, or None; whether times are taken)."""
+        """(why file summaries are missing and the remedy, or None; whether I/O times are measured)."""
         if not self._about["performance_schema"]:
             why = "performance_schema is off: this server counts all files of InnoDB together, without times"
             return (why, "say performance_schema=ON in the server's settings and start it again"), False
@@ -581,7 +582,7 @@ class MariadbCollector(SamplingCollector):
     def _server_values(
         self, before: ServerReading | None, now: ServerReading, interval_s: float
     ) -> list[Value]:
-        """Each series once: what the summaries of files say comes last, and stands."""
+        """Each series once: where both sources have one, the summaries of files are used."""
         values = super()._server_values(before, now, interval_s)
         return list(_reading_apart({(each.metric, each.instance): each for each in values}.values()))
 
@@ -611,10 +612,10 @@ class MariadbCollector(SamplingCollector):
 
 
 def _reading_apart(values: Iterable[Value]) -> Iterator[Value]:
-    """The values with sessions that read pages taken out of the running ones; PROCESSLIST has them in one.
+    """The values, with sessions that read a page subtracted from the running ones.
 
-    A page that is not in the buffer is read by the session that needs it; read-ahead is not among these
-    times. So the time spent in reads ÷ time is how many sessions waited for one on average.
+    The session that needs a page reads it itself; these times do not include read-ahead. So read time ÷
+    interval is the mean number of sessions that wait for a read.
     """
     values = list(values)
     reading = next((each.value for each in values if each[:2] == ("db.read_s_per_s", "data")), None)

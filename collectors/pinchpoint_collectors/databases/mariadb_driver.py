@@ -31,16 +31,16 @@ _REMEDIES = {
     1227: "grant it: GRANT PROCESS ON *.* TO the user",
     1698: "correct user and password in farm.yaml",
 }
-"""The server's error number -> what to do."""
+"""The server's error number -> remedy."""
 
 
 class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]", str, list[Row]]):
     """A connection by PyMySQL.
 
-    ``?tls=true`` and ``tls_ca=FILE`` in the URL ask for TLS, ``unix_socket=PATH`` for a socket.
+    In the URL, ``?tls=true`` and ``tls_ca=FILE`` request TLS, ``unix_socket=PATH`` a socket.
     """
 
-    # RuntimeError: a way to log in whose library is not installed.
+    # RuntimeError: the library for this login method is not installed.
     failures = (pymysql.Error, OSError, RuntimeError)
     remedies: ClassVar[Mapping[str, str]] = {
         "not known": "correct the host name in farm.yaml",
@@ -94,7 +94,7 @@ class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]",
             return [{name: _text(value) for name, value in row.items()} for row in cursor.fetchall()]
 
     def _close(self, link: pymysql.Connection[DictCursor]) -> None:
-        link._force_close()  # its own farewell would wait for a server that is gone
+        link._force_close()  # the library's own goodbye would wait for a server that is gone
 
     def _is_lost(self, link: pymysql.Connection[DictCursor], error: Exception) -> bool:  # noqa: ARG002
         number = _number(error)
@@ -109,10 +109,10 @@ class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]",
 
 
 def _number(error: Exception) -> int | None:
-    """The server's or the library's; None if it is another's."""
+    """The error number of the server or the library; None for other errors."""
     return error.args[0] if error.args and isinstance(error.args[0], int) else None
 
 
 def _text(value: Any) -> Any:
-    """Text as text, whatever bytes are in it: the list of sessions shows statements, which may hold any."""
+    """Decode text with any bytes: the list of sessions shows statements, which may contain any."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,7 +1,7 @@
-"""Kind ``mongodb``: a MongoDB server's journal, tickets, cache, operations and clients, as it counts them.
+"""Kind ``mongodb``: journal, tickets, cache, operations and clients, as a MongoDB server counts them.
 
-All of it is in the answer to ``serverStatus``. A figure's place there is written as ``part.part.name``, and
-where versions have it at different places, as ``place | place``.
+All metrics come from ``serverStatus``. A place in it is written as ``part.part.name``; ``place | place``
+covers versions with different places.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Status = Mapping[str, Any]
 # ---- commands -----------------------------------------------------------------------------------------
 
 _LEFT_OUT = ("locks", "tcmalloc", "repl", "mirroredReads", "shardingStatistics", "transportSecurity")
-"""Parts of the answer that no metric is taken from: they cost the server time, and the network."""
+"""Parts of the answer that no metric uses: they cost the server time and the network bandwidth."""
 STATUS = {"serverStatus": 1, **dict.fromkeys(_LEFT_OUT, 0)}
 
 SETTINGS = (
@@ -35,7 +35,7 @@ SETTINGS = (
     *("wiredTigerConcurrentReadTransactions", "wiredTigerConcurrentWriteTransactions"),
     *("enableFlowControl", "flowControlTargetLagSeconds"),
 )
-"""Settings that are asked for by name: none of them is a secret. Each version knows some of them."""
+"""Settings that are read by name: none is a secret. Each version knows some of them."""
 
 # ---- figures ------------------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ def _tickets(kind: str, name: str) -> str:
 
 
 def _ticket_queue(kind: str, name: str) -> str:
-    """7.0 knows one queue for each kind of ticket, 8.0 one for each priority; before, there is none."""
+    """MongoDB 7.0 has one queue per kind of ticket, 8.0 one per priority; older versions have none."""
     return f"queues.execution.{kind}.normalPriority.{name} | wiredTiger.concurrentTransactions.{kind}.{name}"
 
 
@@ -73,7 +73,7 @@ LEVELS = {
     _ticket_queue("write", "queueLength"): Metric("db.tickets_queued", "write"),
     "mem.resident": Metric("db.memory_used_bytes", unit=2**20),
 }
-"""Where a figure is -> the metric that is its value now."""
+"""Place of a figure -> the metric for its present value."""
 
 RATES = {
     "connections.totalCreated": Metric("db.connections_made_per_s"),
@@ -93,11 +93,11 @@ RATES = {
     _CHECKPOINTS: Metric("db.checkpoint_s_per_s", unit=1e-3),
     "flowControl.timeAcquiringMicros": Metric("db.flow_control_s_per_s", unit=1e-6),
 }
-"""Where a counter is -> the metric that is its growth per second."""
+"""Place of a counter -> the metric for its growth per second."""
 
 
 class MeanTime(NamedTuple):
-    """Where a time is, and the number of operations that took it; the metric's unit is that of the time."""
+    """The places of a total time and of its number of operations; the metric has the time's unit."""
 
     time: str
     operations: str
@@ -127,7 +127,7 @@ MEANS = (
 
 
 class UsedShare(NamedTuple):
-    """Where the used part of something is, and where the whole of it."""
+    """The places of a used amount and of its limit."""
 
     used: str
     limit: str
@@ -144,11 +144,11 @@ RATIOS = (
         "wiredTiger.cache.tracked dirty bytes in the cache", _MOST_CACHE, Metric("db.cache_dirty_ratio")
     ),
 )
-"""Shares of something with a limit, as they are now."""
+"""Used shares of limited resources at present."""
 
 
 def figure(status: Status, places: str) -> float | None:
-    """The figure at the first of these places that is there."""
+    """The figure at the first of these places that exists."""
     for place in places.split(" | "):
         here: Any = status
         for name in place.split("."):
@@ -171,7 +171,7 @@ def levels(status: Status) -> Iterator[Value]:
 
 
 def since(before: Status, after: Status, interval_s: float) -> Iterator[Value]:
-    """What grew between two readings of one server. A figure the server does not have is not sent."""
+    """The growth of counters between two readings of one server, without counters that it lacks."""
     counters = (*RATES, *(each.time for each in MEANS), *(each.operations for each in MEANS))
     old, new = ({places: figure(status, places) for places in counters} for status in (before, after))
     yield from rates_of(RATES, old, new, interval_s)
@@ -182,13 +182,13 @@ def since(before: Status, after: Status, interval_s: float) -> Iterator[Value]:
 
 
 def is_same_server(before: Status, after: Status) -> bool:
-    """Whether two readings are of one server that ran on in between: counters begin anew with its start."""
+    """Whether the server still runs since the last reading; a restart resets counters."""
     same = all(before.get(key) == after.get(key) for key in ("host", "pid"))
     return same and after["uptimeMillis"] >= before["uptimeMillis"]
 
 
 def not_measured(status: Status) -> Iterator[NotMeasured]:
-    """What this server's ``serverStatus`` does not have: another version, or another storage engine."""
+    """Metrics that this server's version or storage engine does not report."""
     for places, metric in (
         *LEVELS.items(),
         *RATES.items(),
@@ -238,7 +238,10 @@ class MongodbCollector(ServerCollector):
         return database, not_measured(self._about)
 
     def _settings(self) -> Mapping[str, str] | None:
-        """The values of ``SETTINGS`` that the server has; None without the right to read them, or if none."""
+        """The values of ``SETTINGS``;
+
+        None without the right to read them, or if the server has none of them.
+        """
         try:
             answer = self._server.ask({"getParameter": 1, **dict.fromkeys(SETTINGS, 1)})
         except RefusedError:

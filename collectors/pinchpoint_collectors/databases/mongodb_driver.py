@@ -40,7 +40,7 @@ class MongoServerConnection(ServerConnection[Client, dict[str, Any], Mapping[str
             options |= {key: of for key, of in (("username", self.user), ("password", password)) if of}
             return MongoClient(
                 target.address or "{}:{}".format(*given["nodelist"][0]),
-                directConnection=True,  # no other member is asked
+                directConnection=True,  # the driver must not query other members
                 connectTimeoutMS=round(CONNECT_S * 1000),
                 serverSelectionTimeoutMS=round(CONNECT_S * 1000),
                 socketTimeoutMS=round(self.answer_s * 1000),
@@ -50,7 +50,7 @@ class MongoServerConnection(ServerConnection[Client, dict[str, Any], Mapping[str
                 **options,
             )
         except (errors.PyMongoError, ValueError) as error:
-            # What the library says of a URL it could not take apart may quote a piece of the password.
+            # The library's message about an invalid URL may quote a part of the password.
             unread = isinstance(error, (errors.InvalidURI, ValueError))
             answer = "the url cannot be read" if unread else str(error)
             raise self.error(answer, "correct the url in farm.yaml") from error

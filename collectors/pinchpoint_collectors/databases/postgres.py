@@ -1,8 +1,8 @@
-"""Kind ``postgres``: a PostgreSQL server's waits, locks, files and connections, as it counts them (13 to 18).
+"""Kind ``postgres``: waits, locks, files and connections of a PostgreSQL server (versions 13 to 18).
 
-The views moved from version to version; each version's statements answer with the same columns, NULL where it
-has no figure. I/O by kind of file came with 16 (``pg_stat_io``), figures of the write-ahead log with 14
-(``pg_stat_wal``), moved to ``pg_stat_io`` in 18; checkpoints left ``pg_stat_bgwriter`` in 17.
+Views differ between versions; the statements of each version return the same columns, NULL for missing
+figures. I/O by kind of file needs 16 (``pg_stat_io``), figures of the write-ahead log need 14
+(``pg_stat_wal``; in 18 part of ``pg_stat_io``); checkpoints left ``pg_stat_bgwriter`` in 17.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pinchpoint_collectors.record import NotMeasured, Watch
 from pinchpoint_collectors.value import Metric, Value, grown, mean, rate, rates
 
 OLDEST, NEWEST = 13, 18
-"""Major versions these statements were written for; a newer one is asked as the newest."""
+"""Major versions that these statements support; a newer server gets the statements of the newest."""
 
 # ---- statements: times come in ms there and leave in seconds -------------------------------------------
 
@@ -42,7 +42,7 @@ ABOUT = """SELECT current_setting('server_version') AS version,
     pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') AS sees_all, pg_is_in_recovery() AS standby,
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
     - coalesce(current_setting('reserved_connections', true)::int, 0) AS connections_limit"""
-"""One row about the server. The limit is that of ordinary roles: some connections are kept for others."""
+"""One row about the server. The limit is that of ordinary roles: some connections are reserved."""
 
 SETTINGS = """SELECT name, current_setting(name) FROM pg_settings WHERE name IN (
     'autovacuum', 'checkpoint_completion_target', 'checkpoint_timeout', 'commit_delay',
@@ -58,8 +58,7 @@ SESSIONS = f"""SELECT application_name IS NOT DISTINCT FROM '{APPLICATION}' AS o
     WHERE datid IS NOT NULL AND usesysid IS NOT NULL
     AND coalesce(backend_type, 'client backend') = 'client backend'
     GROUP BY 1, 2, 3, 4, 5"""  # noqa: S608 -- a constant
-"""Client sessions by what they do now. Without pg_read_all_stats a role sees of others' sessions only that
-they exist."""
+"""Client sessions by activity. Without pg_read_all_stats a role sees only that others' sessions exist."""
 
 _TOTALS = """SELECT extract(epoch FROM pg_postmaster_start_time())::float8 AS started, d.*, w.*, c.*
     FROM ({databases}) d, ({wal}) w, ({checkpoints}) c"""
@@ -73,7 +72,7 @@ _DATABASES = """SELECT sum(xact_commit)::bigint AS commits, sum(xact_rollback)::
     sum(deadlocks)::bigint AS deadlocks, sum(blks_hit)::bigint AS buffer_hits,
     sum(blks_read)::bigint AS buffer_misses, sum(temp_bytes)::bigint AS temp_bytes FROM pg_stat_database"""
 
-# A standby's are restartpoints: counted apart from 17 on, among the checkpoints before.
+# A standby has restartpoints: counted separately from 17 on, as checkpoints before.
 _CHECKPOINTER = """SELECT num_timed + restartpoints_timed AS checkpoints_timed,
     num_requested + restartpoints_req AS checkpoints_requested,
     write_time / 1000 AS checkpoint_write_s, sync_time / 1000 AS checkpoint_sync_s,
@@ -100,8 +99,8 @@ _WAL = f"""SELECT 'wal', {_WAL_TIMED}, NULL::bigint, NULL::bigint, NULL::float8,
     wal_write, NULL::bigint, wal_write_time / 1000, NULL::bigint, NULL::float8,
     wal_sync, wal_sync_time / 1000 FROM pg_stat_wal"""  # noqa: S608 -- a constant of ours
 
-# Before 16: blocks read by the databases, and blocks written by any process, extensions by sessions among
-# them. Most writes have no time.
+# Before 16: blocks that databases read, and blocks that any process wrote, including extensions by sessions.
+# Most writes are not timed.
 _BLOCKS = f"""SELECT 'data' AS file, {_TIMED} AS timed,
     reads, reads * current_setting('block_size')::bigint AS read_bytes, read_s,
     writes, writes * current_setting('block_size')::bigint AS write_bytes, NULL::float8 AS write_s,
@@ -128,7 +127,7 @@ _HIDDEN = "<insufficient privilege>"
 
 
 def counted_statement(place: str, *, texts: bool) -> str:
-    """The statement that reads the counters of statements; nested ones are part of those that call them."""
+    """The statement that reads the counters of statements; nested statements count in their callers."""
     schema, _, version = place.rpartition(" ")
     has_top = tuple(int(part) for part in version.split(".") if part.isdecimal()) >= (1, 9)
     text = f"left(s.query, {ASKED_LENGTH})" if texts else "NULL"
@@ -150,7 +149,10 @@ class CounterStatements(NamedTuple):
 
 
 def statements(number: int) -> CounterStatements:
-    """The statements for ``server_version_num`` (``180006``). Raises ``CollectorError`` for one too old."""
+    """The statements for ``server_version_num`` (``180006``).
+
+    Raises ``CollectorError`` for an old version.
+    """
     version = major(number)
     totals = _TOTALS.format(
         databases=_DATABASES,
@@ -171,7 +173,7 @@ def _files(version: int) -> str:
 
 
 def major(number: int) -> int:
-    """The major version of the statements to use. Raises ``CollectorError`` for one that is too old."""
+    """The major version of the statements to use. Raises ``CollectorError`` for an old version."""
     version = number // 10_000
     if version < OLDEST:
         raise CollectorError(
@@ -184,9 +186,9 @@ def major(number: int) -> int:
 # ---- sessions -----------------------------------------------------------------------------------------
 
 _ACTIVE = ("active", "fastpath function call")
-"""States of a session that runs something; the second is how drivers read and write large objects."""
+"""States of a session that runs a statement; in the second, drivers read and write large objects."""
 _UNTRACKED = "disabled"
-"""The state of a session with ``track_activities`` off: the server does not know whether it works."""
+"""State of a session with ``track_activities`` off: the server does not know whether it works."""
 
 
 def session_sample(rows: Iterable[Row]) -> SessionSample:
@@ -224,7 +226,7 @@ TOTALS = {
     "checkpoint_sync_s": Metric("db.checkpoint_sync_s_per_s"),
     "checkpoint_buffers": Metric("db.checkpoint_buffers_per_s"),
 }
-"""A column of the totals -> the metric that is its growth per second."""
+"""A column of the totals -> the metric for its growth per second."""
 
 _OPERATIONS = ("read", "write", "extend", "fsync")
 
@@ -238,9 +240,9 @@ def totals(before: Row, after: Row, interval_s: float) -> Iterator[Value]:
 
 
 def files(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Iterator[Value]:
-    """I/O by kind of file: what the server itself asked the operating system for, and how long that took.
+    """I/O by kind of file: the server's calls to the operating system, and their times.
 
-    Times of a server that does not measure them are null, never the 0 it reports.
+    Without time measurement, times are null, although the server reports 0.
     """
     earlier = {row["file"]: row for row in before}
     for row in after:
@@ -254,7 +256,7 @@ def files(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Ite
 
 
 def _operation(name: str, before: Row, after: Row, interval_s: float) -> Iterator[Value]:
-    """Count and time of one kind of operation; nothing where the server does not count it for these files."""
+    """Count and time of one kind of operation; empty if the server does not count it for these files."""
     file, count, spent = after["file"], f"{name}s", f"{name}_s"
     if before[count] is None or after[count] is None:
         return
@@ -262,8 +264,8 @@ def _operation(name: str, before: Row, after: Row, interval_s: float) -> Iterato
     if before[spent] is None or after[spent] is None:
         return
     done, took_s = grown(before, after, count, spent)
-    # ``timed`` is the setting of the collector's session. A role or a database may have another, and then its
-    # sessions count operations that took no time at all: these were not measured.
+    # ``timed`` is the setting of the collector's session. A role or a database may have another setting: its
+    # sessions then count operations with a time of 0, which were not timed.
     if done is None or not (before["timed"] and after["timed"]) or (done and not took_s):
         took_s = None
     yield Value(f"db.{name}_s_per_s", file, None if took_s is None else took_s / interval_s)
@@ -271,7 +273,7 @@ def _operation(name: str, before: Row, after: Row, interval_s: float) -> Iterato
 
 
 def not_measured(number: int) -> Iterator[NotMeasured]:
-    """Figures that this version lacks."""
+    """Metrics that this version does not report."""
     version = major(number)
     remedy = "upgrade the server where this matters"
     if version < 16:
@@ -296,7 +298,7 @@ _UNCOUNTED = (
     ("total_exec_time", "the extension pg_stat_statements is of an older version",
      "run: ALTER EXTENSION pg_stat_statements UPDATE"),
 )  # fmt: skip
-"""Words of an error -> why nothing is counted, and what to do."""
+"""Words of an error -> why statements are not counted, and the remedy."""
 
 # ---- the collector ------------------------------------------------------------------------------------
 
@@ -377,7 +379,7 @@ class PostgresCollector(SamplingCollector):
 
 
 class PostgresKind(ServerKind):
-    """The kind ``postgres`` of farm.yaml: one server, also a standby, by its ``address``."""
+    """The kind ``postgres`` of farm.yaml: one server or standby; ``address`` selects it."""
 
     name = "postgres"
     product = "PostgreSQL"
@@ -390,7 +392,7 @@ class PostgresKind(ServerKind):
     def _address(self, watch: Watch) -> str | None:
         """The server's address.
 
-        libpq URLs may name the host in their query, or mean this machine's socket.
+        A libpq URL may name the host in its query, or use this machine's socket.
         """
         url = urlsplit(str(watch.options.get("url", "")))
         if (named := super()._address(watch)) or url.scheme not in self.schemes:

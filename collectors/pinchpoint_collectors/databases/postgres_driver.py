@@ -29,16 +29,16 @@ _SETTINGS = " ".join(
         "timezone=UTC",
     )
 )
-"""Settings of the collector's session, given as it begins and never by a statement.
+"""Settings of the collector's session, sent when it connects and never by a statement.
 
-A pooler hands a server's session from one client to the next, with what a statement has set: the load, or the
-farm's own users, would be refused their writes and cut off after two seconds.
+A pooler passes a server session with its settings from one client to the next: the load or the farm's users
+would get read-only sessions and timeouts of two seconds.
 """
 
 _PIN = "SET LOCAL search_path = pg_catalog, pg_temp"
-"""Names are the server's own: others may have made functions and operators of the same names elsewhere, which
-would run as the collector's role. Behind a pooler that takes no settings each statement has a transaction
-with it."""
+"""Only the server's own functions and operators are used: a user may have created others of the same name,
+which would run as the collector's role. Behind a pooler that accepts no settings, each statement sets this in
+its own transaction."""
 
 _CERTIFICATE = (
     "name the authority that issued it (?sslrootcert=FILE), or accept any certificate (?sslmode=require)"
@@ -56,9 +56,10 @@ class _TimeLimitedConnection(psycopg.Connection[DictRow]):
 
 class _Text(TextLoader):
     def load(self, data: Buffer) -> str:
-        """Text also of a database in SQL_ASCII, which hands out the bytes that were put in.
+        """Decode text, also of a database in SQL_ASCII, which returns the stored bytes.
 
-        psycopg leaves those as they are. Asked for UTF-8, the server refuses the rows that have others.
+        psycopg returns such bytes undecoded. With the client encoding UTF-8, the server refuses rows with
+        other bytes.
         """
         text = super().load(data)
         return text if isinstance(text, str) else str(text, "utf-8", "replace")
@@ -91,7 +92,7 @@ class PostgresServerConnection(ServerConnection[_TimeLimitedConnection, str, lis
             if "unsupported startup parameter" not in str(error):
                 raise
             self._takes_settings = False
-            connection = self._open_with("")  # to a pooler that takes none
+            connection = self._open_with("")  # to a pooler that accepts no settings
         for kind in ("text", "name"):
             connection.adapters.register_loader(kind, _Text)
         return connection
@@ -100,7 +101,7 @@ class PostgresServerConnection(ServerConnection[_TimeLimitedConnection, str, lis
         target = self.target
         login = {key: of for key, of in (("user", target.user), ("password", target.password)) if of}
         conninfo = {**conninfo_to_dict(target.url), **login}
-        if target.address is not None:  # in place of every host of the URL, wherever in it they stand
+        if target.address is not None:  # replaces every host of the URL, in its authority or its query
             place = urlsplit(f"//{target.address}")
             conninfo |= {"host": place.hostname, "hostaddr": None, "port": place.port or 5432}
         if settings:
@@ -116,9 +117,9 @@ class PostgresServerConnection(ServerConnection[_TimeLimitedConnection, str, lis
     def _greet(self, link: _TimeLimitedConnection) -> None:
         (row,) = self._run(link, "SELECT pg_catalog.pg_backend_pid() AS pid")
         if row["pid"] != link.info.backend_pid:
-            # A pooler answers: the next statement may meet a session that has prepared nothing.
+            # A pooler answered: the next statement may get another session, without our prepared statements.
             link.prepare_threshold = None
-            self._takes_settings = False  # it may have ignored them
+            self._takes_settings = False  # a pooler may have ignored the settings
 
     def _run(self, link: _TimeLimitedConnection, question: str) -> list[DictRow]:
         if self._takes_settings:

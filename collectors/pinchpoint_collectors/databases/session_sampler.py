@@ -1,6 +1,6 @@
 """Samples a server's client sessions ten times a second: which of them run, and what the others wait for.
 
-For servers that do not count what their sessions wait for. The name of a wait begins with its kind: ``Lock:``
+For servers that do not count the waits of sessions. The name of a wait begins with its kind: ``Lock:``
 another session's lock, ``Log:`` the log's write to disk, ``Data:`` pages of tables and indexes, ``Temp:``
 temporary files, ``Client:`` the client. PostgreSQL's waits keep the server's own names.
 """
@@ -17,18 +17,18 @@ from pinchpoint_collectors.value import Value
 
 SAMPLE_EVERY_S = 0.1
 IDLE_AFTER_S = 5.0
-"""When no reading came for this long (data is loaded, a report is written), sampling pauses."""
+"""Sampling pauses after this time without a reading, such as while data is loaded or a report is written."""
 
 LOCK = "Lock:"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSample:
-    """What the client sessions, except the collector's own, did at one moment.
+    """The activity of the client sessions at one moment, without the collector's own.
 
     Attributes:
         waiting: active sessions by what they waited for.
-        running: active sessions that waited for nothing: on a CPU, or wanting one.
+        running: active sessions that do not wait: they use a CPU, or are ready to.
         idle_in_transaction: sessions whose client keeps a transaction open and does nothing in it.
         connections: all client sessions, the collector's own and hidden ones included; None if the server
             does not list them.
@@ -52,8 +52,8 @@ def activity(samples: Sequence[SessionSample], waits: Iterable[str]) -> Iterator
     """Means over the samples of one interval (at least one), and the most blocked sessions in one of them.
 
     Args:
-        samples: those of the interval.
-        waits: every wait to report, also those in which no session is now.
+        samples: the samples of the interval.
+        waits: every wait to report, including those with no session at present.
     """
     count = len(samples)
     yield Value("db.sessions_active", "", sum(x.running + sum(x.waiting.values()) for x in samples) / count)
@@ -75,7 +75,7 @@ def mean_connections(samples: Sequence[SessionSample]) -> float | None:
 
 
 def connections(count: float | None, limit: int | None) -> Iterator[Value]:
-    """The number of connections, and its share of those ordinary roles may have."""
+    """The number of connections, and its share of the limit for ordinary roles."""
     yield Value("db.connections", "", count)
     yield Value("db.connections_ratio", "", count / limit if count is not None and limit else None)
 
@@ -101,7 +101,7 @@ class SessionSampler:
         self._lock = threading.Lock()
         self._read_at = time.monotonic()
         self._stopping = threading.Event()
-        self._cpu_s = 0.0  # of its thread, so far
+        self._cpu_s = 0.0  # CPU seconds of its thread until now
         self._cpu_reported_s = 0.0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -127,7 +127,8 @@ class SessionSampler:
     def _run(self) -> None:
         slot = time.monotonic()
         while True:
-            # Anywhere in its slot: a periodic load is not always met at the same point of its period then.
+            # At a random point of each slot, so that a periodic load is not sampled at the same point of its
+            # period.
             at = slot + random.uniform(0, SAMPLE_EVERY_S)  # noqa: S311 -- no secret
             if self._stopping.wait(max(0.0, at - time.monotonic())):
                 return
@@ -140,7 +141,7 @@ class SessionSampler:
         try:
             sample = self._sample_if_connected()
         except Exception:  # noqa: BLE001 - a driver's own error must not end the sampling either
-            return  # one sample is lost; where the cause lasts, the next reading fails and reports it
+            return  # one sample is lost; if the cause stays, the next reading fails and reports it
         if sample is not None:
             with self._lock:
                 self._samples.append(sample)

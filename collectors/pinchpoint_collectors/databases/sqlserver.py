@@ -1,10 +1,10 @@
-"""Kind ``sqlserver``: SQL Server's files, waits, locks, memory and schedulers, as it counts them (2016 on).
+"""Kind ``sqlserver``: files, waits, locks, memory and schedulers of SQL Server (2016 and later).
 
-Statements are T-SQL that reads dynamic management views: server-wide ones, and of a database in Azure SQL
-Database, which has no others, its own. What columns mean is Microsoft's documentation of each view.
+Statements are T-SQL on dynamic management views: server-wide views, or the database's own views in Azure SQL
+Database. Microsoft's documentation of each view explains its columns.
 
-Performance counters have Windows' types (winperf.h): a count that only grows becomes a rate, a fraction is
-divided by its base. Names and units are those of imported performance logs (``windows/counters.csv``).
+Performance counters have Windows' types (winperf.h): a growing count becomes a rate, a fraction is divided by
+its base. Metrics have the same names and units as imported performance logs (``windows/counters.csv``).
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ ABOUT = """SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)) AS ver
     COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER PERFORMANCE STATE'), 0) AS sees_performance,
     COALESCE(HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'VIEW DATABASE STATE'), 0) AS sees_database,
     COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW ANY DEFINITION'), 0) AS sees_files"""
-"""One row about the server. A permission that a version does not know is NULL there, so 0 here."""
+"""One row about the server. A permission that a version does not know is NULL, here 0."""
 
 GREETING = "SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SET DEADLOCK_PRIORITY LOW"
-"""What a new connection is set to: to wait for no lock for long, and to be the victim of a deadlock."""
+"""Settings of a new connection: a short lock timeout, and it is the victim of a deadlock."""
 
 TOTALS = """SELECT i.sqlserver_start_time AS started, i.cpu_count AS cores,
     i.process_kernel_time_ms + i.process_user_time_ms AS cpu_ms, i.committed_kb AS committed_kb,
@@ -58,14 +58,14 @@ TOTALS = """SELECT i.sqlserver_start_time AS started, i.cpu_count AS cores,
     CROSS JOIN (SELECT SUM(runnable_tasks_count) AS runnable, SUM(work_queue_count) AS queued,
         SUM(active_workers_count) AS workers FROM sys.dm_os_schedulers
         WHERE status = 'VISIBLE ONLINE') AS q"""
-"""One row: CPU, memory, schedulers. Runnable tasks want a CPU, queued ones a worker thread."""
+"""One row: CPU, memory, schedulers. Runnable tasks wait for a CPU, queued tasks for a worker thread."""
 
 SESSIONS = """SELECT r.status AS status, r.wait_type AS wait_type, COUNT(*) AS sessions
     FROM sys.dm_exec_requests AS r JOIN sys.dm_exec_sessions AS s ON s.session_id = r.session_id
     WHERE s.is_user_process = 1 AND r.session_id <> @@SPID GROUP BY r.status, r.wait_type
     UNION ALL SELECT 'idle in transaction', NULL, COUNT(*) FROM sys.dm_exec_sessions AS s
     WHERE s.is_user_process = 1 AND s.status = 'sleeping' AND s.open_transaction_count > 0"""
-"""Users' requests by what they do now, and sessions whose client does nothing in an open transaction."""
+"""Users' requests by activity, and sessions that are idle in an open transaction."""
 
 BLOCKERS = """SELECT s.login_name AS login, s.status AS status,
     CASE WHEN b.blocking_session_id > 0 THEN 1 ELSE 0 END AS blocked, COUNT(*) AS sessions
@@ -73,11 +73,11 @@ BLOCKERS = """SELECT s.login_name AS login, s.status AS status,
     LEFT JOIN sys.dm_exec_requests AS b ON b.session_id = s.session_id
     WHERE r.blocking_session_id > 0 AND r.blocking_session_id <> r.session_id
     GROUP BY s.login_name, s.status, CASE WHEN b.blocking_session_id > 0 THEN 1 ELSE 0 END"""
-"""Sessions others wait for, by login and by what they do, and how many wait for each."""
+"""Blocking sessions by login and activity, with the number of sessions that wait for each."""
 
 CLERKS = """SELECT TOP (8) type AS type, SUM(pages_kb) AS pages_kb FROM sys.dm_os_memory_clerks
     GROUP BY type ORDER BY SUM(pages_kb) DESC"""
-"""The memory clerks that have most of the server's memory."""
+"""The memory clerks with the largest shares of the server's memory."""
 
 _WAITS = """SELECT wait_type AS wait_type, waiting_tasks_count AS waits, wait_time_ms AS wait_ms,
     signal_wait_time_ms AS signal_ms FROM sys.{view} WHERE waiting_tasks_count > 0"""
@@ -100,7 +100,7 @@ DATABASES = """SELECT name AS name, recovery_model_desc AS recovery_model,
     delayed_durability_desc AS delayed_durability, page_verify_option_desc AS page_verify,
     is_read_committed_snapshot_on AS read_committed_snapshot, compatibility_level AS compatibility_level
     FROM sys.databases WHERE database_id > 4 ORDER BY name"""
-"""Users' databases, as far as our login may see them."""
+"""Users' databases that the collector's login may see."""
 
 
 COUNTING = """SELECT DB_NAME() AS db, actual_state AS state, readonly_reason AS reason
@@ -120,8 +120,8 @@ COUNTED = """SELECT CONCAT(s.plan_id, '/', s.execution_type, '/', s.runtime_stat
     WHERE i.end_time > DATEADD(hour, -48, SYSDATETIMEOFFSET()) AND t.query_sql_text NOT LIKE '%sys.dm[_]%'
         AND t.query_sql_text NOT LIKE '%sys.query[_]store%'
     GROUP BY s.plan_id, s.execution_type, s.runtime_stats_interval_id, p.query_id"""
-"""A row per plan and interval of the Query Store, of two days: what is in memory and on disk added up.
-An interval is a day at most. Statements that ask the server's views are those of collectors."""
+"""A row per plan and interval of the Query Store, over two days, with memory and disk added up. An interval
+is at most a day. Statements on the server's views are those of collectors and left out."""
 _READ_WRITE = 2
 
 
@@ -139,7 +139,7 @@ def waits_statement(engine: int) -> str:
 
 
 def counters_statement(objects: Iterable[str]) -> str:
-    """The statement for performance counters of these objects (``Buffer Manager``), of the whole server."""
+    """The server-wide statement for performance counters of these objects (such as ``Buffer Manager``)."""
     named = " OR ".join(f"object_name LIKE '%:{name}%'" for name in objects)
     return f"""SELECT RTRIM(object_name) AS object, RTRIM(counter_name) AS counter, cntr_value AS value,
     cntr_type AS type FROM sys.dm_os_performance_counters
@@ -152,7 +152,7 @@ _KIB = 1024
 
 
 def session_sample(rows: Iterable[Row]) -> SessionSample:
-    """One sample, from the rows of ``SESSIONS``; those that want a CPU count as running."""
+    """One sample, from the rows of ``SESSIONS``; sessions that wait for a CPU count as running."""
     waiting: Counter[str] = Counter()
     running = idle = 0
     for row in rows:
@@ -167,7 +167,10 @@ def session_sample(rows: Iterable[Row]) -> SessionSample:
 
 
 def blockers(rows: Iterable[Row]) -> dict[str, float]:
-    """``LOGIN:DOES`` -> how many sessions wait for one of its; DOES: ``idle``, ``waiting``, ``active``."""
+    """``LOGIN:ACTIVITY`` -> number of sessions that it blocks; ACTIVITY:
+
+    ``idle``, ``waiting``, ``active``.
+    """
     result: Counter[str] = Counter()
     for row in rows:
         idle = str(row["status"]).lower() == "sleeping"
@@ -177,10 +180,10 @@ def blockers(rows: Iterable[Row]) -> dict[str, float]:
 
 
 def waits(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Iterator[Value]:
-    """Waits that ended in the interval: how many, how long, by what they were for.
+    """Waits that ended in the interval: number and time, by kind.
 
-    Waits are sent that occurred since the start of the server. The share of signal waits (the session had
-    what it waited for, and waited for a CPU) covers all of them.
+    Waits that occurred since the server's start are sent. The share of signal waits (the session got its
+    resource and waited for a CPU) covers all of them.
     """
     earlier = {row["wait_type"]: row for row in before}
     spent_ms = signal_ms = 0.0
@@ -191,7 +194,7 @@ def waits(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Ite
             continue
         old = earlier.get(row["wait_type"], {"waits": 0, "wait_ms": 0, "signal_ms": 0})
         count, each_ms, signal = grown(old, row, "waits", "wait_ms", "signal_ms")
-        if count is None or each_ms is None or signal is None:  # DBCC SQLPERF cleared them
+        if count is None or each_ms is None or signal is None:  # DBCC SQLPERF has reset them
             cleared = True
             count, each_ms, signal = None, None, None
         yield Value("db.waits_per_s", name, None if count is None else count / interval_s)
@@ -217,7 +220,7 @@ def levels(totals: Row, clerks: Iterable[Row]) -> Iterator[Value]:
 
 
 def cpu(before: Row, after: Row, interval_s: float) -> Value:
-    """How much of the machine's CPU the server's process used."""
+    """The share of the machine's CPU that the server's process used."""
     spent = rate(before["cpu_ms"], after["cpu_ms"], interval_s, 1e-3)
     return Value("db.cpu_ratio", "", None if spent is None else spent / after["cores"])
 
@@ -225,19 +228,19 @@ def cpu(before: Row, after: Row, interval_s: float) -> Value:
 # ---- performance counters -----------------------------------------------------------------------------
 
 _GROWS = (272696320, 272696576)
-"""PERF_COUNTER_COUNTER, PERF_COUNTER_BULK_COUNT: counts that only grow."""
+"""PERF_COUNTER_COUNTER, PERF_COUNTER_BULK_COUNT: growing counts."""
 _HOLDS = (65536, 65792)
-"""PERF_COUNTER_RAWCOUNT, PERF_COUNTER_LARGE_RAWCOUNT: as it is now."""
+"""PERF_COUNTER_RAWCOUNT, PERF_COUNTER_LARGE_RAWCOUNT: present values."""
 _FRACTION, _BASE = 537003264, 1073939712
-"""PERF_RAW_FRACTION of a large base, and its base, which is named as it is with `` base`` at its end."""
+"""PERF_RAW_FRACTION of a large base, and its base, with the same name and `` base`` at the end."""
 PERCENT = 100.0
-"""Performance logs have fractions as percentages, and so do the scales of their names' table."""
+"""Performance logs have fractions as percentages; the scales of the name table expect percentages."""
 
 NOT_FROM_COUNTERS = ("db.connections", "db.sessions_blocked")
-"""Metrics of that table that come from sampled sessions, or with a limit of their own."""
+"""Metrics of that table that come from sampled sessions, or need a limit of their own."""
 
 OBJECTS = tuple(name.partition(":")[2] for name in COUNTERS if name.startswith("SQLServer:"))
-"""The objects whose counters are known."""
+"""The objects with known counters."""
 COUNTERS_STATEMENT = counters_statement(OBJECTS)
 
 Counters = Mapping[tuple[str, str], tuple[float, int]]
@@ -245,7 +248,7 @@ Counters = Mapping[tuple[str, str], tuple[float, int]]
 
 
 def by_name(rows: Iterable[Row]) -> Counters:
-    """The rows of ``COUNTERS_STATEMENT``; a named instance's objects as those of the default one."""
+    """The rows of ``COUNTERS_STATEMENT``; objects of a named instance get the names of the default one."""
     return {
         (NAMED_INSTANCE.sub("SQLServer:", row["object"].strip()), row["counter"].strip()): (
             float(row["value"]),
@@ -256,7 +259,7 @@ def by_name(rows: Iterable[Row]) -> Counters:
 
 
 def counters(before: Counters | None, after: Counters, interval_s: float) -> Iterator[Value]:
-    """The known counters under the names of an imported log; rates need an earlier reading."""
+    """The known counters, named as in an imported log; rates need an earlier reading."""
     for (of, name), (value, kind) in after.items():
         means = COUNTERS.get(of, {}).get(name)
         if means is None or means.metric in NOT_FROM_COUNTERS:
@@ -273,7 +276,7 @@ def counters(before: Counters | None, after: Counters, interval_s: float) -> Ite
 
 
 def connection_count(value: Counters) -> float | None:
-    """How many connections users have; None if that is not counted."""
+    """The number of users' connections; None if it is not counted."""
     return value.get(("SQLServer:General Statistics", "User Connections"), (None, 0))[0]
 
 
@@ -281,16 +284,16 @@ def connection_count(value: Counters) -> float | None:
 
 _TEMPDB = 2
 _LOG_FILE = 2
-"""The number of a database's first log file, where its type may not be seen."""
+"""The number of a database's first log file, for logins that may not see file types."""
 _ROWS, _LOG = 0, 1
 MOST_FILES = 50
-"""How many files are reported one by one, the busiest since the start; all are in the sums."""
+"""Number of files reported individually, the busiest since the start; the sums cover all files."""
 
 _SUMS = ("reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "governed_ms")
 
 
 def kind_of(row: Row) -> str:
-    """``log``, ``data`` or ``temp``: everything of tempdb, its log included, is temporary."""
+    """``log``, ``data`` or ``temp``: all files of tempdb, including its log, are temporary."""
     if row["database_id"] == _TEMPDB:
         return "temp"
     log = row["file_id"] == _LOG_FILE if row["type"] is None else row["type"] == _LOG
@@ -314,7 +317,7 @@ def by_file(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
 def files(
     before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]], interval_s: float
 ) -> Iterator[Value]:
-    """I/O by kind of file and by file, as the server waited for it."""
+    """I/O by kind of file and by file, with the server's waits for it."""
     for instance, new in after.items():
         old = before.get(instance)
         if old is None:
@@ -333,7 +336,7 @@ def files(
 
 
 def not_measured(about: Row, value: Counters) -> Iterator[NotMeasured]:
-    """What this login, or this server, does not give."""
+    """Metrics that this login or this server does not provide."""
     if not about["sees_files"]:
         why = f"the login {about['role']} may not see files' types: a file numbered 2 is taken for a log"
         yield NotMeasured(
@@ -368,7 +371,7 @@ class SqlserverCollector(SamplingCollector):
         }
 
     def _check(self) -> None:
-        """Raise ``CollectorError`` for a server that is too old, or a login that may see nothing of it."""
+        """Raise ``CollectorError`` if the server is too old, or the login lacks the right to see it."""
         about, where = self._about, self._where
         role, azure = about["role"], about["engine"] == AZURE
         if not azure and int(str(about["version"]).partition(".")[0]) < OLDEST:

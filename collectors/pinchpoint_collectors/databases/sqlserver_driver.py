@@ -27,7 +27,7 @@ _PASSED_ON = (
     *("ApplicationIntent", "Authentication", "Encrypt", "HostNameInCertificate", "MultiSubnetFailover"),
     *("ServerCertificate", "TDS_Version", "Trusted_Connection", "TrustServerCertificate"),
 )
-"""Keys of a connection string that a URL may hold after its ``?``, in any case."""
+"""Keys of a connection string that a URL may have after its ``?``, in upper or lower case."""
 
 _FOREWORDS = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 _AFTERWORDS = re.compile(r"(?:\s*\((?:SQL\w+|\d+)\))+$")
@@ -39,9 +39,9 @@ _REMEDIES = {
     "HYT00": "check the server, the address and the firewalls between",
     "HYT01": "check the server, the address and the firewalls between",
 }
-"""ODBC's state -> what to do."""
+"""ODBC state -> remedy."""
 _REFUSED = "42"
-"""How the states of statements begin that the server does not know, or does not allow."""
+"""Beginnings of the ODBC states for unknown and forbidden statements."""
 
 
 class SqlServerConnection(ServerConnection[pyodbc.Connection, str, list[Row]]):
@@ -74,7 +74,7 @@ class SqlServerConnection(ServerConnection[pyodbc.Connection, str, list[Row]]):
         try:
             link.close()
         except pyodbc.Error:
-            return  # it was lost already: that is why it is closed
+            return  # the connection was lost before: that is why it is closed
 
     def _is_lost(self, link: pyodbc.Connection, error: Exception) -> bool:  # noqa: ARG002
         return not said_by(error)[0].startswith(_REFUSED)
@@ -82,7 +82,8 @@ class SqlServerConnection(ServerConnection[pyodbc.Connection, str, list[Row]]):
     def _explain(self, error: Exception) -> CollectorError:
         state, answer = said_by(error)
         if self._link is None and (host := urlsplit(self.target.own_url).hostname) and _has_no_address(host):
-            # FreeTDS says of it what it says of a server that is off: "Adaptive Server is unavailable".
+            # FreeTDS reports this with its message for an unreachable server: "Adaptive Server is
+            # unavailable".
             return self.error("the host name cannot be resolved", "correct the host name in farm.yaml")
         return self.error(answer, _REMEDIES.get(state), refused=state.startswith(_REFUSED))
 
@@ -104,7 +105,7 @@ def said_by(error: BaseException) -> tuple[str, str]:
 
 
 def driver(target: DatabaseTarget) -> str:
-    """The driver's name or file: the URL's, else the first that is installed. Raises ``CollectorError``."""
+    """The driver's name or file: from the URL, else the first installed. Raises ``CollectorError``."""
     asked = dict(_options(target)).get("driver")
     if asked:
         return asked
@@ -120,7 +121,7 @@ def driver(target: DatabaseTarget) -> str:
 
 
 def connection_string(target: DatabaseTarget) -> str:
-    """What ODBC connects with. Raises ``CollectorError`` without a piece of the password."""
+    """The ODBC connection string. Raises ``CollectorError``, whose message has no part of the password."""
     options = _options(target)
     with_driver = driver(target)
     parts = urlsplit(target.own_url)
@@ -143,7 +144,7 @@ def connection_string(target: DatabaseTarget) -> str:
 
 
 def _options(target: DatabaseTarget) -> list[tuple[str, str]]:
-    """What the URL has after its ``?``, keys in lower case."""
+    """The options of the URL after its ``?``, keys in lower case."""
     try:
         parts = urlsplit(target.own_url)
         _ = parts.port

@@ -1,4 +1,4 @@
-"""SQL statements as a server counts them: calls and time of each, and their growth between two readings."""
+"""Counters of SQL statements: calls and time of each, and their growth between two readings."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pinchpoint_collectors.errors import CollectorError
 TEXT_LENGTH = 1000
 """A longer statement is cut."""
 ASKED_LENGTH = 4 * TEXT_LENGTH
-"""What is read of its text: white space goes before it is cut."""
+"""Length of the text that is read: white space is removed before it is cut."""
 
 
 class Counted(NamedTuple):
     """One counter of one statement.
 
     Attributes:
-        key: which counter; a server may have several of one statement.
+        key: the counter's identity; a server may have several counters of one statement.
         statement: which statement.
-        database: None if the server does not say.
+        database: None if the server does not report it.
         calls: executions since the counter began.
         time_s: their time.
-        rows: rows they gave or changed; None if the server does not say.
-        text: the statement as the server normalises it; None if it was not asked for, or is hidden.
+        rows: rows returned or changed; None if the server does not report them.
+        text: the normalised statement; None if it was not requested, or is hidden.
     """
 
     key: str
@@ -38,7 +38,7 @@ class Counted(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """The growth of one statement between two readings; fields as of ``Counted``."""
+    """The growth of one statement between two readings; fields as in ``Counted``."""
 
     text: str | None
     database: str | None
@@ -52,7 +52,7 @@ class UncountedError(CollectorError):
 
     Args:
         why: the reason.
-        remedy: what to do about it; None if nothing can be done.
+        remedy: what the user can do; None if nothing.
     """
 
     def __init__(self, why: str, remedy: str | None = None) -> None:
@@ -65,11 +65,11 @@ class CountsStatements(Protocol):
     """A collector whose server counts statements."""
 
     def statement_counts(self, *, texts: bool) -> Sequence[Counted]:
-        """The counters now; their texts only if asked, as these are long.
+        """The present counters; texts, which are long, only on request.
 
         Raises:
             UncountedError: the server counts none.
-            CollectorError: it did not answer.
+            CollectorError: the server did not answer.
         """
         ...
 
@@ -94,9 +94,9 @@ def _added(one: Counted, other: Counted) -> Counted:
 
 
 def growth(before: Iterable[Counted], after: Iterable[Counted]) -> list[Grown]:
-    """What was executed in between, the most time first.
+    """Statements executed between two readings, those with the most time first.
 
-    A counter that is less than before was set back in between: it counts from there.
+    A counter that fell was reset: its present value is its growth.
     """
     earlier = {one.key: one for one in before}
     parts: dict[tuple[str, str | None], list[Counted]] = defaultdict(list)
@@ -125,15 +125,15 @@ _BEGIN = 60
 
 
 def begin(text: str) -> str:
-    """How a statement begins, without its constants: the same before and after the server normalises it."""
+    """The beginning of a statement without constants, the same before and after the server normalises it."""
     return " ".join(_CONSTANT.sub("$", text).split())[:_BEGIN]
 
 
 _LITERAL = re.compile(r"'(?:[^']|'')*(?:'|$)|\$(\w*)\$.*?(?:\$\1\$|$)", re.DOTALL)
-"""A text within a statement: servers leave it in those that they do not normalise, such as CREATE ROLE."""
+"""A text literal: servers keep it in statements that they do not normalise, such as CREATE ROLE."""
 
 
 def legible(text: str) -> str:
-    """A statement on one line, cut, without the texts in it: these may be secrets, and are anybody's data."""
+    """A statement on one line, cut, without its text literals, which may be secrets or personal data."""
     line = " ".join(_LITERAL.sub("'...'", text).split())
     return line if len(line) <= TEXT_LENGTH else f"{line[: TEXT_LENGTH - 1]}…"

@@ -1,7 +1,7 @@
-"""Kind ``valkey``: a Valkey's or Redis' main thread, append-only file, memory and clients, as it counts them.
+"""Kind ``valkey``: main thread, append-only file, memory and clients of Valkey or Redis.
 
-Everything comes from ``INFO`` and ``LATENCY``. ``CONFIG GET`` has more, and passwords (``requirepass``) as
-well: it is not asked.
+All metrics come from ``INFO`` and ``LATENCY``. ``CONFIG GET`` has more, but also passwords (``requirepass``):
+it is not used.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pinchpoint_collectors.value import levels as levels_of
 from pinchpoint_collectors.value import rates as rates_of
 
 OLDEST = 5
-"""The first major version of Redis whose fields are known; those of Valkey are known from its first on."""
+"""The first major version of Redis with known fields; all versions of Valkey are known."""
 
 Info = Mapping[str, Any]
-"""The fields of ``INFO`` and ``INFO debug``, whatever their section."""
+"""The fields of ``INFO`` and ``INFO debug``, of all sections."""
 
 # ---- questions and answers ----------------------------------------------------------------------------
 
 Commands = tuple[tuple[str, ...], ...]
 _NO_DELAYS = "monitoring is disabled"
-"""LATENCY DOCTOR's words where latency-monitor-threshold is 0."""
+"""LATENCY DOCTOR's words when latency-monitor-threshold is 0."""
 
 
 class Spike(NamedTuple):
@@ -47,8 +47,8 @@ class ServerAnswer(NamedTuple):
 
     Attributes:
         info: all fields of ``INFO`` and of its section ``debug``.
-        events: the kinds of delay it has noted; None if the user may not ask.
-        histories: of the kinds that were asked for, the delays, oldest first.
+        events: the kinds of delay in its list; None without the right to read them.
+        histories: the delays of each requested kind, oldest first.
     """
 
     info: Info
@@ -57,11 +57,11 @@ class ServerAnswer(NamedTuple):
 
 
 def asked(events: Collection[str] = (), *, sees_latency: bool = True) -> ReadingQuestion:
-    """Everything at one instant, in one exchange: a server that flushes answers once in a flush.
+    """All commands in one exchange: a server that flushes to disk answers once per flush.
 
     Args:
         events: the kinds of delay whose history is read.
-        sees_latency: whether to ask for delays at all.
+        sees_latency: whether to request delays.
     """
     commands: Commands = (("INFO",), ("INFO", "debug"))
     if sees_latency:
@@ -70,7 +70,7 @@ def asked(events: Collection[str] = (), *, sees_latency: bool = True) -> Reading
 
 
 def _answer(answers: list[Any], events: Collection[str]) -> ServerAnswer:
-    """The answers to ``asked``. Raises ``CollectorError`` where ``INFO`` was refused."""
+    """The answers to ``asked``. Raises ``CollectorError`` if ``INFO`` was refused."""
     basic, debug, *delays = answers
     for answer in (basic, debug):
         if isinstance(answer, CollectorError):
@@ -92,14 +92,15 @@ def _text(answer: bytes | str) -> str:
 # ---- fields of INFO -----------------------------------------------------------------------------------
 
 NEEDED = "redis_version", "run_id", "role", "connected_clients", "aof_enabled"
-"""Fields of every Valkey and Redis; other servers with their protocol may lack them."""
+"""Fields of every Valkey and Redis; other servers with the same protocol may lack them."""
 
 _ACTIVE, _LOOP = "used_active_time_main_thread", "eventloop_duration_sum"
 _BUSY = (_ACTIVE, 1.0), (_LOOP, 1e-6)
-"""Fields with the time in which the main thread did not wait for work, and their unit in seconds.
+"""Fields with the main thread's busy time, and their unit in seconds.
 
-Valkey 9.1 on; Valkey and Redis 7.2 on. Both count a cycle of the event loop from its waking to its sleeping,
-the writing and flushing of the append-only file included (measured with Valkey 9.1: they differ by 0.2 %).
+The first is of Valkey 9.1 and later, the second of Valkey and Redis 7.2 and later. Both count a cycle of the
+event loop from waking to sleeping, including writes and flushes of the append-only file (measured with Valkey
+9.1: they differ by 0.2 %).
 """
 _SPINNING = 8
 """The major version of Valkey with which I/O threads have the main thread spin."""
@@ -134,7 +135,7 @@ LEVELS = {
     "aof_rewrite_in_progress": Metric("db.aof.rewriting"),
     "rdb_bgsave_in_progress": Metric("db.snapshot_running"),
 }
-"""A field of ``INFO`` -> the metric that is its value now."""
+"""A field of ``INFO`` -> the metric for its present value."""
 
 _SETTINGS = {
     "maxmemory": "maxmemory",
@@ -142,7 +143,7 @@ _SETTINGS = {
     "maxclients": "maxclients",
     "hz": "configured_hz",
 }
-"""A setting -> the field of ``INFO`` that has it."""
+"""A setting -> the field of ``INFO`` with its value."""
 _UNKNOWN = "appendfsync", "no-appendfsync-on-rewrite", "save", "io-threads"
 
 
@@ -158,7 +159,7 @@ def levels(info: Info) -> Iterator[Value]:
 
 
 def since(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
-    """What grew between two readings of one server."""
+    """The growth of counters between two readings of one server."""
     yield from rates_of(_that_apply(RATES, after), before, after, interval_s)
     busy = next(((name, unit) for name, unit in _BUSY if name in before and name in after), None)
     if busy is not None:
@@ -174,10 +175,10 @@ def since(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
 
 
 def _spins(before: Info, after: Info) -> bool:
-    """Whether the event loop ran without work, and counted that as work.
+    """Whether the event loop polled without work, which the server counts as busy time.
 
-    Since Valkey 8 the main thread does so while its I/O threads work: a loop that never sleeps does not show
-    how much of the time there was work (valkey-io/valkey, issue 2065).
+    Since Valkey 8 the main thread polls while its I/O threads work: a loop that never sleeps does not show
+    how much of the time was work (valkey-io/valkey, issue 2065).
     """
     if int(str(after.get("valkey_version", "0")).partition(".")[0]) < _SPINNING:
         return False
@@ -185,14 +186,14 @@ def _spins(before: Info, after: Info) -> bool:
 
 
 def _that_apply(table: Mapping[str, Metric], info: Info) -> Mapping[str, Metric]:
-    """The table without the append-only file's fields, which are 0 if there is no such file."""
+    """The table, without fields of the append-only file if there is no such file: they are 0 then."""
     if info["aof_enabled"]:
         return table
     return {name: metric for name, metric in table.items() if not metric.metric.startswith("db.aof.")}
 
 
 def _cycles(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
-    """The event loop's cycles: each serves all waiting clients, then writes and flushes once for all."""
+    """Cycles of the event loop: each serves all waiting clients, then writes and flushes once for all."""
     count = "eventloop_cycles"
     if count not in before or count not in after:
         return
@@ -202,7 +203,7 @@ def _cycles(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
 
 
 def _forks(before: Info, after: Info) -> Iterator[Value]:
-    """How long the main thread stood still to fork; of several forks in one interval, the last."""
+    """How long a fork stopped the main thread; of several forks in one interval, the last one."""
     if "total_forks" not in before or "total_forks" not in after:
         return
     (forks,) = grown(before, after, "total_forks")
@@ -210,18 +211,18 @@ def _forks(before: Info, after: Info) -> Iterator[Value]:
 
 
 def longest(history: Iterable[Spike], reported: Spike | None) -> float | None:
-    """The longest delay of a history that was not yet reported, in seconds; None if nothing is new.
+    """The longest delay (seconds) of a history since the last reading; None if there is none.
 
     Args:
         history: oldest first.
-        reported: its last entry at the last reading: the present second may have become worse since.
+        reported: the last entry at the last reading; its second may have become worse since.
     """
     new = [each.longest_ms for each in history if reported is None or each > reported]
     return max(new) / 1000 if new else None
 
 
 def settings(info: Info) -> dict[str, str | None]:
-    """Settings as far as ``INFO`` has them; null are those that only ``CONFIG GET`` has."""
+    """Settings that ``INFO`` reports; those of ``CONFIG GET`` alone are null."""
     return {
         "appendonly": "yes" if info["aof_enabled"] else "no",
         **{name: None if field not in info else str(info[field]) for name, field in _SETTINGS.items()},
@@ -232,20 +233,21 @@ def settings(info: Info) -> dict[str, str | None]:
 def not_measured(
     info: Info, user: str, *, sees_latency: bool, notes_delays: bool | None
 ) -> Iterator[NotMeasured]:
-    """What this server, or this user, does not give.
+    """Metrics that this server, or this user's rights, do not provide.
 
     Args:
         info: its fields.
         user: the collector's.
-        sees_latency: whether it may ask ``LATENCY``.
-        notes_delays: whether the server notes delays; None: the user may not ask.
+        sees_latency: whether the user may run ``LATENCY``.
+        notes_delays: whether the server records delays; None without the right to see them.
     """
     newer = "upgrade the server where this matters (Valkey, or Redis 7.2)"
     if not any(field in info for field, _ in _BUSY):
         why = "this version does not report how long its event loop is at work"
         for metric in ("db.main_thread.busy_ratio", "db.main_thread.commands_ratio", "db.main_thread.cycle*"):
             yield NotMeasured(metric, "", why, newer)
-    elif _ACTIVE not in info and _spins(dict.fromkeys(_BY_IO_THREADS, 0), info):  # since it was started
+    # since the server was started
+    elif _ACTIVE not in info and _spins(dict.fromkeys(_BY_IO_THREADS, 0), info):
         why = "while I/O threads are at work this version counts waiting for them as work of its main thread"
         yield NotMeasured("db.main_thread.busy_ratio", "", why, "upgrade to Valkey 9.1, or set io-threads 1")
     if _CPU[0] not in info:
@@ -289,7 +291,7 @@ class ValkeyCollector(ServerCollector):
         self._note_newest(first)
 
     def _refuse_others(self) -> None:
-        """Raise ``CollectorError`` for a server that only speaks the protocol, and for an unknown version."""
+        """Raise ``CollectorError`` for another server with the same protocol, and for an unknown version."""
         absent = [name for name in NEEDED if name not in self._about]
         known = f"collector kind 'valkey' knows Valkey, and Redis from {OLDEST} on"
         if absent:
@@ -306,13 +308,13 @@ class ValkeyCollector(ServerCollector):
 
     def _questions(self) -> Mapping[str, ReadingQuestion]:
         if self._before is not None:
-            # Of a kind first noted at the last reading, the history comes with this one.
+            # For a kind that was new at the last reading, this reading has the first history.
             new = (self._before["answer"].events or frozenset()) - self._reported.keys()
             self._reported |= dict.fromkeys(new)
         return {"answer": asked(self._reported, sees_latency=self._sees_latency)}
 
     def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
-        """An address may also have moved to a replica."""
+        """An address may also have moved to a replica of the server."""
         return bool(before["answer"].info["run_id"] == now["answer"].info["run_id"])
 
     def _on_another_server(self, now: ServerReading) -> None:
@@ -327,14 +329,14 @@ class ValkeyCollector(ServerCollector):
             yield from self._spikes(now["answer"])
 
     def _spikes(self, answer: ServerAnswer) -> Iterator[Value]:
-        """A kind of delay that occurred once is sent from then on: null while there are none."""
+        """A kind of delay that occurred once is sent from then on, as null if there was no new one."""
         for name, history in answer.histories.items():
             yield Value("db.spike_s", name, longest(history, self._reported[name]))
             if history:
                 self._reported[name] = history[-1]
 
     def _note_newest(self, answer: ServerAnswer) -> None:
-        """Note the newest delay of each kind: what is older was before the collector came."""
+        """Note the newest delay of each kind: earlier ones occurred before the collector started."""
         histories = self._ask(asked(answer.events)).histories if answer.events else {}
         self._reported = {name: history[-1] for name, history in histories.items() if history}
 

@@ -14,9 +14,9 @@ from pinchpoint_collectors.errors import CollectorError
 
 
 class ValkeyServerConnection(ServerConnection[Valkey, tuple[tuple[str, ...], ...], list[Any]]):
-    """A connection by valkey-py. A question is some commands, sent in one exchange.
+    """A connection by valkey-py. One question is several commands, sent in one exchange.
 
-    An answer that the server refuses is a ``RefusedError`` in its place.
+    For a refused command, the answers contain a ``RefusedError``.
     """
 
     failures = (exceptions.ValkeyError, OSError)
@@ -35,7 +35,7 @@ class ValkeyServerConnection(ServerConnection[Valkey, tuple[tuple[str, ...], ...
         try:
             pool: ConnectionPool = ConnectionPool.from_url(_server_url(target))  # type: ignore[no-untyped-call]
         except ValueError as error:
-            # Not what the library says: it may quote a piece of the password.
+            # The library's message may quote a part of the password, so it is not shown.
             remedy = "correct the url in farm.yaml"
             raise self.error("the url, or a setting in it, cannot be read", remedy) from error
         login = {key: of for key, of in (("username", target.user), ("password", target.password)) if of}
@@ -46,7 +46,7 @@ class ValkeyServerConnection(ServerConnection[Valkey, tuple[tuple[str, ...], ...
         return Valkey(connection_pool=pool)
 
     def _run(self, link: Valkey, question: tuple[tuple[str, ...], ...]) -> list[Any]:
-        exchange: Any = link.pipeline(transaction=False)  # the library leaves what it takes untyped
+        exchange: Any = link.pipeline(transaction=False)  # the library does not type its arguments
         for command in question:
             exchange.execute_command(*command)
         answers = exchange.execute(raise_on_error=False)
@@ -67,7 +67,7 @@ class ValkeyServerConnection(ServerConnection[Valkey, tuple[tuple[str, ...], ...
 
 
 def _server_url(target: DatabaseTarget) -> str:
-    """The URL of the one server, also where the endpoint's names several nodes, or Sentinels."""
+    """The URL of one server, also if the endpoint names several nodes or Sentinels."""
     if target.url.partition("://")[0] not in valkey_urls.SCHEMES:
         return target.own_url
     url = valkey_urls.read(target.url)

@@ -1,1 +1,1 @@
-"""Exporters that Prometheus scrapes: what their series become, and the server that keeps these."""
+"""Prometheus exporters: the metrics of their series, and the Prometheus server."""

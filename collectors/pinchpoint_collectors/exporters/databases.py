@@ -1,4 +1,4 @@
-"""What exporters of servers report: mysqld_exporter, postgres_exporter, redis_exporter, cAdvisor. Pure.
+"""Series of server exporters: mysqld_exporter, postgres_exporter, redis_exporter, cAdvisor. Pure.
 
 One figure may be the sum of several series: of each database, of each state of a session.
 """
@@ -15,14 +15,15 @@ from pinchpoint_collectors.record import Sample
 
 @dataclass(frozen=True, slots=True)
 class ServerSeries:
-    """What a series of a database server becomes.
+    """The metric of a database server's series.
 
     Attributes:
         metric: ours.
         instance: likewise.
-        scale: of a counter, into what its rate is in base units; 0: it is no counter.
-        of: the series of its limit, of which it becomes the share, a counter as it is one; "": it stays.
-        label: which of its series count, as (label, value).
+        scale: factor from a counter's rate to base units; 0: the series is not a counter.
+        of: the series of its limit: the metric is then series ÷ limit (a counter only if the limit is one);
+            "": no limit.
+        label: (label, value) of the series that count.
     """
 
     metric: str
@@ -44,7 +45,7 @@ SERVERS: Mapping[str, Sequence[ServerSeries]] = {
     ],
     f"{_STATUS}_questions": [ServerSeries("db.statements_per_s", scale=1.0)],
     f"{_STATUS}_innodb_row_lock_current_waits": [ServerSeries("db.lock_waiters")],
-    # Milliseconds that are waited in a second are sessions that wait, by Little's law.
+    # Milliseconds of waiting per second are waiting sessions, by Little's law.
     f"{_STATUS}_innodb_row_lock_time": [ServerSeries("db.sessions_waiting", "Lock:row", _MS)],
     f"{_STATUS}_innodb_row_lock_waits": [ServerSeries("db.lock_waits_per_s", scale=1.0)],
     f"{_STATUS}_innodb_data_pending_reads": [ServerSeries("db.sessions_waiting", "Data:pending reads")],
@@ -68,16 +69,16 @@ SERVERS: Mapping[str, Sequence[ServerSeries]] = {
     "redis_connected_clients": [ServerSeries("db.connections_ratio", of="redis_config_maxclients")],
     "redis_rejected_connections_total": [ServerSeries("db.connections_rejected_per_s", scale=1.0)],
 }
-"""Series -> what it becomes; several that become the same are added up."""
+"""Series -> its metric; several series of one metric are added up."""
 NAMES = frozenset({*SERVERS, *(each.of for its in SERVERS.values() for each in its if each.of)})
 
 
 def samples(host: str, series: Sequence[Series]) -> Iterator[Sample]:
-    """One sample per value and scrape but the first, which only begins.
+    """One sample per value and scrape, except the first scrape, which begins the counters.
 
     Args:
         host: the samples'.
-        series: of one host; others than those of ``NAMES`` are left out.
+        series: the series of one host; names that are not in ``NAMES`` are left out.
     """
     figures: dict[tuple[str, str], list[tuple[ServerSeries, Points]]] = defaultdict(list)
     for labels, points in series:
@@ -104,7 +105,7 @@ def samples(host: str, series: Sequence[Series]) -> Iterator[Sample]:
 def figures(
     old: Mapping[str, float], new: Mapping[str, float], interval_s: float
 ) -> Iterator[tuple[str, str, float]]:
-    """(metric, instance, value) of two readings of such series, each of which is there once.
+    """(metric, instance, value) from two readings of unique series.
 
     Args:
         old: series -> its value.

@@ -1,7 +1,7 @@
 """Converts series of counters and gauges into samples, by an exporter's table. Pure.
 
-Counters become rates from one scrape to the next, nothing is smoothed; one that went back (a restart) makes
-its interval "not measured". Scrapes too far apart have a gap between them, in which nothing is known.
+Counters become rates from one scrape to the next, without smoothing; an interval in which a counter fell (a
+restart) is "not measured". Two scrapes far apart have a gap between them, which is not measured.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from pinchpoint_collectors import bounds
 from pinchpoint_collectors.record import Sample
 
 GAP = 2.5
-"""Scrapes further apart than this many usual intervals have a gap between them; it belongs to no value."""
+"""Two scrapes that are more usual intervals than this apart have a gap between them, which no value
+covers."""
 
 Labels = Mapping[str, str]
 Points = Mapping[float, float]
 """UTC seconds -> value."""
 Series = tuple[Labels, Points]
 Key = tuple[str, str, str]
-"""What several series may be of: the name, our instance (a CPU's core), a CPU's mode."""
+"""The identity of a figure: the metric's name, our instance (such as a CPU's core), a CPU's mode."""
 NAME = "__name__"
 
 
@@ -32,12 +33,12 @@ class SeriesMeans:
 
     Attributes:
         metric: ours.
-        label: the label that is the instance; "": there is only one.
-        kind: ``counter`` a rate of it, ``gauge`` as it is, ``latency`` its increase ÷ that of ``per``,
-            ``idle`` 1 less its rate.
+        label: the label with the instance; "": there is only one.
+        kind: ``counter``: its rate; ``gauge``: its value; ``latency``: its increase ÷ that of ``per``;
+            ``idle``: 1 - its rate.
         scale: into base units.
-        per: of a latency, the counter of its operations.
-        plus: of a counter, another one that is added to it.
+        per: for a latency, the counter of its operations.
+        plus: for a counter, another counter that is added.
     """
 
     metric: str
@@ -50,13 +51,13 @@ class SeriesMeans:
 
 @dataclass(frozen=True, slots=True)
 class CoreSeconds:
-    """Seconds of each core by what they went into.
+    """Seconds of each core by mode.
 
     Attributes:
         name: of the series.
         core: the label with the core's name.
-        modes: those that add up to all of the time; empty: all but ``guest`` ones, which are among others.
-        shares: mode -> the metric of its share. Busy is all but these and ``idle``.
+        modes: those that add up to all time; empty: all except ``guest`` modes, which are part of others.
+        shares: mode -> metric of its share. Busy time is all modes except these and ``idle``.
     """
 
     name: str
@@ -74,13 +75,13 @@ class Exporter:
     """One exporter.
 
     Attributes:
-        name: as people call it.
-        system: the operating system it reads.
+        name: name of the exporter.
+        system: the operating system that it measures.
         means: series -> its metric; CPUs and the size of memory are combined separately.
         cpu: its CPUs.
-        memory: names the size of memory has had; the first that is there.
-        available: the series of what is left of it.
-        disks: a series every disk has; its label is in ``means``.
+        memory: names of the memory size in different versions; the first that exists counts.
+        available: the series of available memory.
+        disks: a series that every disk has; ``means`` has its label.
     """
 
     name: str
@@ -93,7 +94,7 @@ class Exporter:
 
     @property
     def names(self) -> frozenset[str]:
-        """All series it is asked for."""
+        """All series that the query requests."""
         more = {each.plus for each in self.means.values() if each.plus}
         return frozenset({*self.means, *more, self.cpu.name, *self.memory})
 
@@ -101,14 +102,14 @@ class Exporter:
 def increases(
     pieces: Sequence[Points], usual_s: float | None = None
 ) -> Iterator[tuple[float, float, float | None]]:
-    """(time, seconds since the scrape before, by how much a counter rose); None if it went back.
+    """(time, seconds since the last scrape, a counter's increase, or None if it fell).
 
-    Intervals longer than ``GAP`` usual ones are left out: it is not known when in them it rose. So is the one
-    from a piece to the next, as that may be of a counter that began anew.
+    Intervals longer than ``GAP`` usual ones are left out: the time of the increase within them is unknown. So
+    is the interval between two pieces, where another counter may have begun.
 
     Args:
-        pieces: of one series, as ``joined`` has them.
-        usual_s: the scrape interval; None: as the points have it.
+        pieces: the pieces of one series, as returned by ``joined``.
+        usual_s: the scrape interval; None: taken from the points.
     """
     steps = [step for points in pieces for step in itertools.pairwise(sorted(points))]
     if usual_s is None:
@@ -122,10 +123,10 @@ def increases(
 
 
 def joined(exporter: Exporter, series: Iterable[Series]) -> dict[Key, list[Points]]:
-    """Series by what they are of, each as pieces that do not overlap, in the order of time.
+    """Series by what they measure, each as pieces in order of time that do not overlap.
 
-    One thing has several series if a label changed: one ends (of an exporter's old pod), another begins.
-    Where two overlap (two jobs scrape one exporter), the one that begins later is taken.
+    One counter has several series if a label changed: the series of an exporter's old pod ends, another
+    begins. If two overlap (two jobs scrape one exporter), the later one is used.
     """
     result: dict[Key, list[Points]] = {}
     for labels, points in sorted((each for each in series if each[1]), key=lambda each: min(each[1])):
@@ -139,13 +140,13 @@ def joined(exporter: Exporter, series: Iterable[Series]) -> dict[Key, list[Point
 def samples(
     exporter: Exporter, host: str, series: Sequence[Series], usual_s: float | None = None
 ) -> Iterator[Sample]:
-    """One sample per value and scrape but the first, which only begins; times are those of the scrapes.
+    """One sample per value and scrape, except the first scrape; times are those of the scrapes.
 
     Args:
         exporter: the exporter of the series.
         host: the samples'.
-        series: of one host; others than the exporter's are left out.
-        usual_s: the scrape interval; None: as the points have it.
+        series: the series of one host; those of other exporters are left out.
+        usual_s: the scrape interval; None: taken from the points.
     """
     named = joined(exporter, series)
     disk = exporter.means[exporter.disks].label
@@ -162,7 +163,7 @@ def samples(
 
 
 def facts(exporter: Exporter, series: Iterable[Series]) -> dict[str, Any]:
-    """The machine's facts from its series, for the inventory."""
+    """The machine's facts for the inventory, from its series."""
     result: dict[str, Any] = {"os": exporter.system}
     cores, sizes = set(), []
     for labels, points in series:
@@ -179,13 +180,13 @@ def facts(exporter: Exporter, series: Iterable[Series]) -> dict[str, Any]:
 
 
 def core_of(label: str) -> str:
-    """A core's number, of ``cpu0`` too; Windows' has its group before it, of which the first is left out."""
+    """The number of a core, such as 0 of ``cpu0``; without the group 0 that Windows puts before it."""
     group, comma, core = label.partition(",")
     return (core if comma and group == "0" else label).removeprefix("cpu")
 
 
 def whole_disks(devices: Collection[str]) -> list[str]:
-    """Without partitions: ``sda1`` where ``sda`` is there, ``nvme0n1p1`` where ``nvme0n1`` is."""
+    """The disks without partitions: ``sda1`` beside ``sda``, ``nvme0n1p1`` beside ``nvme0n1``."""
     return sorted(set(devices) - _partitions(devices))
 
 
@@ -198,7 +199,7 @@ def is_part(device: str, disk: str) -> bool:
     rest = device.removeprefix(disk)
     if rest == device or not rest:
         return False
-    # Where a disk's own name ends in a digit, a p stands before the partition's number.
+    # If a disk's name ends in a digit, a p separates the partition's number.
     return rest.isdecimal() if not disk[-1].isdecimal() else rest[0] == "p" and rest[1:].isdecimal()
 
 
@@ -217,7 +218,7 @@ def _instance(exporter: Exporter, name: str, labels: Labels) -> str:
 
 
 def _level(pieces: Iterable[Points]) -> Points:
-    """What was read at each time."""
+    """The values at each time."""
     return {at: value for points in pieces for at, value in points.items()}
 
 
@@ -229,7 +230,7 @@ def _values(
     level = _level(pieces)
     for time_s, interval_s, more in increases(pieces, usual_s):
         if means.kind == "gauge":
-            # Of a speed that is not known an exporter says -1.
+            # An exporter reports -1 for an unknown speed.
             yield time_s, interval_s, level[time_s] * means.scale if level[time_s] >= 0 else None, None
         elif means.kind == "latency":
             count = more_of.get(time_s)
