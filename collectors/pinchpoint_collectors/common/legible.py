@@ -39,7 +39,7 @@ class ForeignFileError(Exception):
 
 
 def text(given: str) -> str:
-    r"""r"""The text without halves of surrogate pairs (JSON's ``"\ud800"``), which are not characters."""
+    r"""The text without halves of surrogate pairs (JSON's ``"\ud800"``): no characters."""
     return given if given.isascii() else _HALF.sub(_WHOLE, given)
 
 

@@ -238,10 +238,7 @@ class MongodbCollector(ServerCollector):
         return database, not_measured(self._about)
 
     def _settings(self) -> Mapping[str, str] | None:
-        """The values of ``SETTINGS``;
-
-        None without the right to read them, or if the server has none of them.
-        """
+        """The values of ``SETTINGS`` that the server has; None if there are none, or without the right."""
         try:
             answer = self._server.ask({"getParameter": 1, **dict.fromkeys(SETTINGS, 1)})
         except RefusedError:

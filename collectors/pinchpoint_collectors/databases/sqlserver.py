@@ -167,10 +167,7 @@ def session_sample(rows: Iterable[Row]) -> SessionSample:
 
 
 def blockers(rows: Iterable[Row]) -> dict[str, float]:
-    """``LOGIN:ACTIVITY`` -> number of sessions that it blocks; ACTIVITY:
-
-    ``idle``, ``waiting``, ``active``.
-    """
+    """``LOGIN:ACTIVITY`` -> number of sessions it blocks (``idle``, ``waiting`` or ``active``)."""
     result: Counter[str] = Counter()
     for row in rows:
         idle = str(row["status"]).lower() == "sleeping"
