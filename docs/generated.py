@@ -70,7 +70,7 @@ def answer(name: str, paragraphs: int = 0) -> str:
 
 
 def commands() -> str:
-    """Every command, its arguments and options, as ``--help`` has them."""
+    """Every command with its arguments and options, as in ``--help``."""
     parts = ["# Command reference\n\nMade from the commands: `pinchpoint COMMAND --help` prints the same.\n"]
     for name, line in cli.COMMANDS.items():
         command = cli.command(name)
@@ -93,7 +93,7 @@ def _help(command: click.Command, path: str) -> str:
 
 
 def yaml_files() -> str:
-    """Every field of both files: its form, its default, what it means."""
+    """Every field of both files: its form, its default, its meaning."""
     intro = (
         "# farm.yaml and plan.yaml\n\nMade from the models that read the files. `pinchpoint init DIR` writes "
         "both with comments; `pinchpoint check` names every mistake with its line and what is allowed.\n\n"

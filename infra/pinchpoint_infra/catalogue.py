@@ -21,12 +21,13 @@ class UnknownProfile(KeyError):  # noqa: N818 -- named for what it says
 
 @dataclass(frozen=True, slots=True)
 class BurstAllowance:
-    """What is allowed for a while.
+    """A burst allowance: higher limits for some time.
 
     Attributes:
         iops: I/Os per second.
         bytes_per_s: bytes per second.
-        credit_s: seconds at the burst rate that full credits last; None if it is bought, not saved up.
+        credit_s: seconds at the burst rate that full credits last; None if bursting is bought and needs no
+            credits.
     """
 
     iops: float
@@ -36,20 +37,20 @@ class BurstAllowance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a disk or a whole machine's storage can do at most.
+    """The limits of a disk, or of a whole machine's storage.
 
     Attributes:
-        name: its name in farm.yaml.
+        name: the name in farm.yaml.
         kind: ``disk`` or ``machine``.
-        iops: I/Os per second, past the host's cache; None if the source names no cap.
-        bytes_per_s: bytes per second; likewise.
-        io_unit_bytes: an I/O counts as one for every this many bytes begun; None if any I/O is one, and
-            where ``bytes_per_s`` is reached first at every size the unit could matter for.
-        burst: what is allowed for a while; None if nothing is.
+        iops: I/Os per second without the host's cache; None if the source names no limit.
+        bytes_per_s: bytes per second; None if the source names no limit.
+        io_unit_bytes: an I/O counts once per unit of this size that it begins; None if every I/O counts once,
+            or if ``bytes_per_s`` is always the lower limit.
+        burst: the burst allowance; None if there is none.
         cached_iops: a machine's I/Os per second through the host's cache; None if the source names no cap.
-        cached_bytes_per_s: bytes per second; likewise.
-        source: where the figures come from: title, the date the text itself bears, address.
-        date: the day they were taken from there (ISO).
+        cached_bytes_per_s: bytes per second through the host's cache; None if the source names no limit.
+        source: where the figures come from: title, date of the text, address.
+        date: the day on which the figures were copied (ISO).
     """
 
     name: str
@@ -73,10 +74,10 @@ def profile(name: str) -> Profile:
 
 
 def series(entry: Profile) -> tuple[Profile, ...]:
-    """The entries that are sold as one series with this one, itself among them, in the catalogue's order.
+    """The entries of the same product series, this one included, in the catalogue's order.
 
-    Names differ in their size alone: ``azure/p10`` and ``azure/p20``, ``azure/d2s_v5`` and ``azure/d4s_v5``,
-    ``aws/m5.large`` and ``aws/m5.xlarge``, ``aws/gp3-baseline`` and ``aws/gp3-max``.
+    Their names differ in the size alone: ``azure/p10`` and ``azure/p20``, ``azure/d2s_v5`` and
+    ``azure/d4s_v5``, ``aws/m5.large`` and ``aws/m5.xlarge``, ``aws/gp3-baseline`` and ``aws/gp3-max``.
     """
     same = _series(entry.name)
     return tuple(one for one in catalogue().values() if one.kind == entry.kind and _series(one.name) == same)

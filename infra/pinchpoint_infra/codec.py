@@ -10,5 +10,5 @@ T = TypeVar("T")
 
 
 def record(kind: type[T], content: Any) -> T:
-    """The record that ``dataclasses.asdict`` made ``content`` of. Raises ``ValueError``: it is another."""
+    """The record whose ``dataclasses.asdict`` gave ``content``. Raises ``ValueError`` for other content."""
     return TypeAdapter(kind).validate_python(content)

@@ -1,7 +1,6 @@
-"""A farm's content: which files are documents, what they say, and how they get into the farm.
+"""A farm's content: which files are documents, their text, and how the farm is filled with them.
 
-``filling.ingest`` takes a corpus in. It is imported from there: the search tier and its readers load no
-database driver.
+Import ``filling.ingest`` from its module: the search tier and its readers must load no database driver.
 """
 
 from pinchpoint_infra.content.errors import ContentError, CorpusError

@@ -1,8 +1,9 @@
-"""A process that does pieces of work for another one: see ``processes``.
+"""A child process that does pieces of work: see ``processes``.
 
-``python -m pinchpoint_infra.content.child DESCRIPTOR LIMITED CORES``: it does what comes over that socket, on
-those cores, until the other end is closed: it never outlives its parent. If one piece takes too long
-(LIMITED is 1), or the other end is closed meanwhile, a signal that nothing catches ends it, in any library.
+``python -m pinchpoint_infra.content.child DESCRIPTOR LIMITED CORES`` runs the work that arrives on that
+socket, on those cores, until the parent closes the socket: the child never outlives its parent. A signal
+without a handler ends it, in any library, if one piece takes too long (LIMITED is 1) or the parent closes the
+socket meanwhile.
 """
 
 from __future__ import annotations
@@ -54,15 +55,15 @@ def _within_limits() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _ended_with(link: Connection) -> Iterator[None]:
-    """SIGIO ends this process when the other end is closed: the process that asked may have been killed.
+    """SIGIO ends this process when the socket is closed: the parent may have been killed.
 
-    The signal also comes when the other end has read an answer: so the link is asked.
+    The signal also comes when the parent has read an answer, so the socket's state is checked.
 
-    PR_SET_PDEATHSIG would not do: it follows the thread that started this process, not the process.
+    PR_SET_PDEATHSIG is no alternative: it follows the parent's thread, not its process.
     """
     flags = fcntl.fcntl(link.fileno(), fcntl.F_GETFL)
     fcntl.fcntl(link.fileno(), fcntl.F_SETFL, flags | os.O_ASYNC)
-    if link.poll(0):  # closed already: nothing else comes before the answer
+    if link.poll(0):  # closed already: nothing else arrives before the answer
         sys.exit(0)
     yield
     fcntl.fcntl(link.fileno(), fcntl.F_SETFL, flags)
@@ -76,10 +77,10 @@ def main() -> None:
         comm = Path("/proc/self/comm")
         if comm.exists():  # elsewhere than on Linux the name is the interpreter's
             comm.write_text("pp-reader")
-        with contextlib.suppress(ValueError, OSError):  # a system that knows no such limit, or allows less
+        with contextlib.suppress(ValueError, OSError):  # a system without this limit, or with a lower one
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     with contextlib.suppress(BrokenPipeError, ConnectionResetError), Connection(descriptor) as link:
         fcntl.fcntl(link.fileno(), fcntl.F_SETOWN, os.getpid())
         # Nothing but the end comes before the answer.

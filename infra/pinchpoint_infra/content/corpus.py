@@ -1,4 +1,4 @@
-"""A corpus: a folder walked for its documents, in path order."""
+"""A corpus: the documents of a folder, in path order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class CorpusEntry:
 
     Attributes:
         path: relative to the corpus, as bytes: a name need not be text.
-        content: as it is stored.
-        document: what the content is.
+        content: the stored bytes.
+        document: kind and text of the content.
         modified_s: seconds since 1970.
     """
 
@@ -36,14 +36,14 @@ class Folder:
     """A folder as a corpus.
 
     Args:
-        root: the folder; a link to one is followed, links below it are not.
+        root: the folder; it may be a symbolic link itself, links below it are not followed.
         largest_bytes: a larger file is skipped.
 
     Attributes:
-        skipped: reason -> how many files were no documents.
+        skipped: reason -> number of files that are not documents.
 
     Raises:
-        ContentError: it is missing, no folder, or must not be read.
+        ContentError: the folder is missing, not a folder, or not readable.
     """
 
     root: Path
@@ -64,11 +64,11 @@ class Folder:
 
     @property
     def name(self) -> str:
-        """What it is called: its path, printable whatever its bytes."""
+        """The document's name: its path, in printable characters."""
         return os.fsencode(self.root).decode("utf-8", "backslashreplace")
 
     def files(self) -> list[bytes]:
-        """Paths of all regular files, in path order; whatever else there is, is counted as skipped."""
+        """Paths of all regular files, in path order; everything else is counted as skipped."""
         result: list[bytes] = []
         folders = [b""]
         root = os.fsencode(self.root)
@@ -96,19 +96,19 @@ class Folder:
         return CorpusEntry(path, content, identify(content), modified_s)
 
     def content(self, path: bytes) -> bytes:
-        """The bytes of one of the files. Raises NotADocumentError where they are not available any more."""
+        """The bytes of a file. Raises NotADocumentError if the file no longer exists."""
         return self._read(path)[0]
 
     @staticmethod
     def shuffled(paths: list[bytes]) -> list[bytes]:
         """An order as good as random, the same whenever the folder is the same.
 
-        So that the documents that come first are spread over the folder.
+        With this order, the first documents are spread over the folder.
         """
         return sorted(paths, key=lambda path: hashlib.blake2b(path, digest_size=8).digest())
 
     def _read(self, path: bytes) -> tuple[bytes, float]:
-        """Never follows a link, never waits for a pipe put there since the folder was listed."""
+        """Read without following a link or waiting for a pipe that replaced the file since the listing."""
         where = os.path.join(os.fsencode(self.root), path)  # noqa: PTH118 -- names are bytes
         try:
             descriptor = os.open(where, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

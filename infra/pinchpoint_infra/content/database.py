@@ -1,7 +1,7 @@
-"""The content database: the tables behind the SharePoint-style site, and how they are filled.
+"""The content database: the tables of the SharePoint-style site, and how they are filled.
 
-A document has bytes of its own, or those of another one (``content_of``): a further copy of a document is a
-row without bytes. So a hundred thousand documents take the room of those that differ.
+A document has its own bytes, or those of another document (``content_of``): a further copy is a row without
+bytes. So 100,000 documents take the space of the distinct ones alone.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import psycopg
 
 from pinchpoint_infra.content.survey import Planned
 
-_BYTES = 0xF000  # private use; byte 0x80 is U+F080, as other systems map names they cannot spell
+_BYTES = 0xF000  # private use area; byte 0x80 is U+F080, as other systems map undecodable names
 _AMBIGUOUS = re.compile("[\uf080-\uf0ff]")
 
 
 def readable(name: bytes) -> str:
     """A name as text, different names as different texts.
 
-    UTF-8 as what it says. Any other byte becomes a character of Unicode's private use area, which every
-    database and every JSON reader takes; so do the bytes of such a character itself, lest two names meet.
+    Decode UTF-8. Every other byte becomes a character of Unicode's private use area, which all databases and
+    JSON readers accept. The bytes of such a character are mapped, too, so that two names never become the
+    same.
     """
     text = name.decode("utf-8", "surrogateescape")
     text = _AMBIGUOUS.sub(lambda found: _private(found[0].encode("utf-8")), text)
@@ -39,8 +40,8 @@ def _private(stray: bytes) -> str:
 SITE = "/sites/corpus"
 """Server-relative path of the site; a document's is ``/sites/corpus/LIST/PATH``."""
 ROOT_LIST = "Documents"
-"""The list of files outside of folders; its name is extended if a folder has that name."""
-_LATEST_S = 253_402_300_799  # the end of the year 9999: a file system may hold more, a date may not
+"""The list of files outside of folders; if a folder has this name, the list's name is extended."""
+_LATEST_S = 253_402_300_799  # the end of the year 9999: a file system may have later times, a date cannot
 
 _TABLES = """
 CREATE TABLE lists (
@@ -69,7 +70,7 @@ CREATE TABLE documents (
     content bytea STORAGE EXTERNAL,
     CHECK (content IS NOT NULL OR content_of IS NOT NULL)
 );
-"""  # EXTERNAL: bytes are kept as they are; compressing them would cost CPU that no real file store spends
+"""  # EXTERNAL: bytes stay uncompressed; no real file store spends CPU time on compressing them
 _INDEXES = """
 ALTER TABLE documents ADD PRIMARY KEY (id);
 DELETE FROM documents AS copy WHERE content_of IS NOT NULL
@@ -82,7 +83,7 @@ ALTER TABLE documents ADD FOREIGN KEY (content_of) REFERENCES documents;
 CREATE INDEX ON lists (key);
 CREATE INDEX ON folders (address);
 CREATE INDEX ON folders (parent, id);
-"""  # after the loading: a quarter of the work; what was to be copied may have gone away meanwhile
+"""  # after the loading: a quarter of the work; the source of a copy may have been deleted meanwhile
 _STATISTICS = "ANALYZE"
 _COLUMNS = {
     "id": "int4",
@@ -99,13 +100,13 @@ _COLUMNS = {
 
 
 def address(path: str) -> bytes:
-    """The key of a server-relative path whatever its case: a path may be longer than an index entry."""
+    """The key of a server-relative path in any case: a path may be longer than an index entry."""
     return hashlib.blake2b(path.casefold().encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 @lru_cache(4_096)
 def list_id(title: str) -> str:
-    """The GUID of a list: the same one in every farm, for whatever names it also names its title."""
+    """The GUID of a list, the same in every farm, because scripts use it beside the title."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{SITE}/{title}"))
 
 
@@ -113,7 +114,7 @@ class Layout:
     """The lists and folders of the site, collected while documents are planned.
 
     Args:
-        folders: the corpus's top-level folders, whose names the list of root files must not have.
+        folders: the corpus's top-level folders; the list of root files must have another name.
     """
 
     def __init__(self, folders: Iterable[bytes]) -> None:
@@ -125,7 +126,7 @@ class Layout:
         self._folders: dict[str, int] = {SITE: 1}
 
     def place(self, path: bytes) -> tuple[int, str]:
-        """The list a document of the corpus is in, and its server-relative path.
+        """The list of a document of the corpus, and its server-relative path.
 
         A top-level folder is a list; files outside of any are in a list of their own.
         """
@@ -162,11 +163,11 @@ def make(database_url: str) -> None:
 
 
 def load(database_url: str, documents: Iterable[tuple[Planned, bytes | None]]) -> None:
-    """Add documents, all of them or none, on a connection of its own.
+    """Add all documents or none, on a connection of its own.
 
     Args:
         database_url: ``postgresql://`` URL of a database with the tables.
-        documents: each with its bytes; those of a copy are None.
+        documents: each with its bytes (None for a copy).
     """
     columns = ", ".join(_COLUMNS)
     with (
@@ -202,7 +203,7 @@ def complete(database_url: str, layout: Layout) -> int:
                 for folder in layout.folders():
                     copy.write_row(folder)
         connection.execute(_INDEXES)
-        # A file that went away while it was being loaded is no document of its list.
+        # A file that was deleted during the loading is not part of its list.
         connection.execute(
             "UPDATE lists SET documents = found.number FROM (SELECT lists.id, count(documents.id) AS number"
             " FROM lists LEFT JOIN documents ON list_id = lists.id GROUP BY lists.id) AS found"
@@ -214,6 +215,6 @@ def complete(database_url: str, layout: Layout) -> int:
 
 
 def drop(database_url: str) -> None:
-    """Leave the database as it was: a filling that failed is none."""
+    """Undo a failed filling: remove its rows."""
     with psycopg.connect(database_url) as connection:
         connection.execute("DROP TABLE IF EXISTS lists, folders, documents")

@@ -52,7 +52,7 @@ _OLE_KINDS = {
     "PowerPoint Document": "PowerPoint presentation of before 2007 (.ppt)",
     "Workbook": "damaged or encrypted Excel workbook of before 2007 (.xls)",
 }
-"""A stream of an OLE file that cannot be read -> what the file is."""
+"""A stream in an OLE file without a reader -> the kind of file."""
 _BINARY = "binary data"
 _LEAST_CONFIDENCE = 0.4
 _LEAST_SIGNATURE_BYTES = 4
@@ -60,11 +60,11 @@ _HEAD_BYTES = 4096
 
 
 def binary_kind(content: bytes) -> str:
-    """What content that is no text is, in words: ``PNG image``; ``binary data`` if it is not known.
+    """The kind of content that is not text: ``PNG image``; ``binary data`` if unknown.
 
-    The kinds that fill a documentation folder or a file share have our own names: the library's guesses
-    among formats with a common signature (a ZIP archive is a DOCX to it). It names the rest, where the match
-    is longer than chance allows.
+    Common kinds in documentation folders and file shares have our own names: the library guesses among
+    formats with the same signature (a ZIP archive is a DOCX to it). The library names the other kinds, if the
+    signature is long enough to exclude chance.
     """
     if content.startswith(OLE):
         return next((kind for name, kind in _OLE_KINDS.items() if name.encode("utf-16-le") in content), _OLE)
@@ -90,7 +90,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# What occurs in texts: bell, backspace, tab, line feed, vertical tab, form feed, carriage return, escape.
+# Control characters that occur in texts: bell, backspace, tab, line feed, vertical tab, form feed, carriage
+# return, escape.
 _CONTROLS = bytes(sorted(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 27})) + b"\x7f"
 _CONTROLS_IN_TEXT_RATIO = 0.01
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
@@ -100,10 +101,10 @@ _MIXED = "pinchpoint.mixed"
 
 
 def is_text(content: bytes) -> bool:
-    """Whether these bytes are text in any encoding known here.
+    """Whether these bytes are text in any supported encoding.
 
-    With a byte order mark, what its encoding reads. Without, no NUL and at most one control character in a
-    hundred: texts hold a stray one now and then, compressed or compiled data one in ten.
+    With a byte order mark: whether its encoding can decode them. Without: no NUL, and at most one control
+    character in a hundred; compressed or compiled data has one in ten.
     """
     for mark, encoding in _MARKS:
         if content.startswith(mark):
@@ -116,16 +117,16 @@ def is_text(content: bytes) -> bool:
 
 
 def has_mark(content: bytes) -> bool:
-    """Whether a byte order mark leads."""
+    """Whether the bytes begin with a byte order mark."""
     return content.startswith(tuple(mark for mark, _ in _MARKS))
 
 
 def decode(content: bytes, *, markup: bool = False) -> tuple[str, bool]:
-    """The text of bytes that ``is_text`` accepts, and whether the encoding had to be guessed; never fails.
+    """The text of bytes that ``is_text`` accepts, and whether the encoding was guessed; never fails.
 
-    In this order: a byte order mark; UTF-8; what the document itself declares (``markup``: HTML and XML do);
-    UTF-8 with a few stray bytes, as files have that grew over decades; the legacy encoding whose letters
-    make the most sense.
+    In this order: a byte order mark; UTF-8; the encoding that the document declares (``markup``: HTML and
+    XML); UTF-8 with a few invalid bytes, which old files have; the legacy encoding whose letters are most
+    plausible.
     """
     for mark, encoding in _MARKS:
         if content.startswith(mark):
@@ -144,7 +145,7 @@ def decode(content: bytes, *, markup: bool = False) -> tuple[str, bool]:
 def _strict(content: bytes, encoding: str) -> str | None:
     try:
         return content.decode(encoding)
-    except (UnicodeError, LookupError):  # or an unknown encoding, as a document may declare
+    except (UnicodeError, LookupError):  # or an unknown encoding that the document declares
         return None
 
 
@@ -153,13 +154,13 @@ def _declared(content: bytes) -> str | None:
     if match is None:
         return None
     name = match[1].decode("ascii").lower()
-    # Browsers read the first two as the third, and so do their writers.
+    # Browsers read the first two as the third, as their writers meant it.
     text = _strict(content, "cp1252" if name in {"iso-8859-1", "us-ascii"} else name)
     return text if isinstance(text, str) else None
 
 
 def _mostly_utf8(content: bytes) -> str | None:
-    """UTF-8 where most of what is not ASCII is valid UTF-8; its other bytes are read as Western European."""
+    """UTF-8 if most non-ASCII bytes are valid UTF-8; the other bytes are decoded as Western European."""
     valid = content.decode("utf-8", "ignore")
     letters = len(valid.encode("utf-8"))
     stray = len(content) - letters
@@ -182,7 +183,7 @@ def _around_first_letter(content: bytes) -> bytes:
 
 
 def _western(error: UnicodeError) -> tuple[str, int]:
-    """Bytes that are no UTF-8, as Windows' Western European, else as Latin 1, which knows every byte."""
+    """Decode non-UTF-8 bytes as Windows' Western European, else as Latin 1, which covers every byte."""
     assert isinstance(error, UnicodeDecodeError)  # noqa: S101 -- registered for decoding alone
     stray = error.object[error.start : error.end]
     return _strict(stray, "cp1252") or stray.decode("latin-1"), error.end
@@ -194,16 +195,16 @@ codecs.register_error(_MIXED, _western)
 Form = Literal["text", "html"] | OfficeForm
 
 LARGEST_BYTES = 64 * 2**20
-"""A document is no larger, neither as it is stored nor unpacked."""
+"""Largest size of a document, both stored and unpacked."""
 TOO_LARGE = f"larger than {LARGEST_BYTES // 2**20} MiB"
 
 _GZIP = b"\x1f\x8b"
 _STEP_BYTES = 2**14
 _MOST_MEMBERS = 20_000
-"""Each costs 10 µs; tools that write several (bgzip, pigz) put at least some KB into one."""
+"""Each member costs 10 µs; tools that write several (bgzip, pigz) put some KB into each."""
 _PDF = b"%PDF-"
 _HTML = re.compile(
-    # Comments are read in one way alone: a licence may stand in a comment a line.
+    # Only one style of comments is removed: a licence may be a comment of several lines.
     r"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:[^-]++|-(?!->))*-->\s*+)*"
     r"(?:<!doctype\s+html\b|<(?:html|head|body|title)[\s>])",
     re.IGNORECASE | re.DOTALL,
@@ -213,20 +214,20 @@ _XML = b"<?xml"
 
 
 class NotADocumentError(Exception):
-    """These bytes are no document; the message is the reason in words, such as ``PNG image``."""
+    """These bytes are not a document; the message is the reason, such as ``PNG image``."""
 
 
 class CostlyDocumentError(NotADocumentError):
-    """They are one that takes too much to be read; whoever reports it says which file it is."""
+    """Reading this document takes too much time or memory; the caller's message names the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a document's bytes are.
+    """The kind of a document's bytes.
 
     Attributes:
         form: plain text (source code, JSON, XML and scripts are), HTML, PDF or a kind of Office document.
-        gzipped: whether the bytes are its gzip.
+        gzipped: whether the bytes are compressed by gzip.
         plain: the bytes unpacked.
     """
 
@@ -236,7 +237,7 @@ class Document:
 
     @property
     def content_type(self) -> str:
-        """The media type of the bytes as they are stored."""
+        """The media type of the stored bytes."""
         if self.gzipped:
             return "application/gzip"
         if self.form == "text" or self.form == "html":  # noqa: PLR1714 - by these mypy knows what is left
@@ -244,15 +245,15 @@ class Document:
         return MEDIA_TYPES[self.form]
 
     def text(self) -> tuple[str, bool]:
-        """The whole text, of HTML its source; and whether its encoding had to be guessed.
+        """The whole text (of HTML its source), and whether its encoding was guessed.
 
-        Of plain text and HTML: what the others say, their libraries report.
+        For plain text and HTML; other formats have their own libraries.
         """
         return decode(self.plain, markup=self.form == "html" or self.plain.startswith(_XML))
 
 
 def identify(content: bytes) -> Document:
-    """The kind of document that these bytes are; name and extension are ignored.
+    """The kind of document of these bytes; name and extension are ignored.
 
     Nothing at all is an empty plain text.
 
@@ -277,7 +278,7 @@ def identify(content: bytes) -> Document:
 
 
 def _plain(content: bytes, *, gzipped: bool) -> Document:
-    if content.startswith(_PDF) or not is_text(content):  # a PDF may be written in ASCII alone
+    if content.startswith(_PDF) or not is_text(content):  # a PDF may consist of ASCII alone
         try:
             office = office_form(content)
         except CostlyError as error:
@@ -294,13 +295,13 @@ def _is_html(content: bytes) -> bool:
 
 
 def _unpacked(content: bytes) -> bytes:
-    """What is in all its members, one behind the other (RFC 1952, 2.2)."""
+    """The content of all gzip members, concatenated (RFC 1952, 2.2)."""
     parts: list[bytes] = []
     left_bytes, at = LARGEST_BYTES + 1, 0
     for _ in range(_MOST_MEMBERS):
         unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
         while not unpacker.eof:
-            # A step at a time: what is left of a member's last step is copied for the next one.
+            # In steps: the rest of a member's last step is copied for the next member.
             step = content[at : at + _STEP_BYTES]
             if not step:
                 raise NotADocumentError("truncated gzip")
@@ -314,7 +315,7 @@ def _unpacked(content: bytes) -> bytes:
                 raise NotADocumentError(f"gzip that unpacks to more than {LARGEST_BYTES // 2**20} MiB")
         at -= len(unpacker.unused_data)
         if content[at : at + 1] in (b"", b"\0"):
-            if content[at:].strip(b"\0"):  # padding is no part of it
+            if content[at:].strip(b"\0"):  # padding is not part of the content
                 raise NotADocumentError("damaged gzip")
             return b"".join(parts)
     raise NotADocumentError(f"gzip of more than {_MOST_MEMBERS:,} members")

@@ -1,24 +1,24 @@
-"""What can go wrong with a farm's content."""
+"""Errors of a farm's content."""
 
 
 class ContentError(Exception):
-    """A corpus cannot be ingested; one clear sentence that names the folder and the remedy."""
+    """A corpus cannot be loaded; the message names the folder and the remedy."""
 
 
 class CorpusError(ContentError):
-    """The corpus itself is at fault: not there, no folder, not readable, or without a document."""
+    """The corpus is invalid: missing, not a folder, not readable, or without a document."""
 
 
 class CostlyError(Exception):
-    """A document ended the process that read it, or took more than is allowed.
+    """A document crashed its reader, or exceeded a limit.
 
     Args:
-        words: what it does, to stand behind the kind of document: "that takes more than ...".
-        memory: it may have been the process's memory, of which a fresh one has more left.
+        words: the reason, as a clause after the kind of document: "that takes more than ...".
+        memory: whether memory may be the reason; a new process has more of it.
     """
 
     def __init__(self, words: str, memory: bool = False) -> None:
-        super().__init__(words, memory)  # all of it, so that it can travel between processes
+        super().__init__(words, memory)  # all arguments, so that the exception can be pickled
         self.words = words
         self.memory = memory
 

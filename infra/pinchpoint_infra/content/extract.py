@@ -15,15 +15,15 @@ from pinchpoint_infra.content.processes import apart
 _UNSEEN = ["script", "style", "template"]
 _SPOKEN_ATTRIBUTES = ("alt", "title", "placeholder", "aria-label", "label", "summary")
 _SPOKEN_META = 'meta[name="description" i], meta[name="keywords" i], meta[name="author" i]'
-# <b>W</b>ord is one word, two table cells are two: all but these elements stand apart from what is around.
+# <b>W</b>ord is one word, two table cells are two: text of all other elements is separated.
 _BETWEEN_BLOCKS = re.compile(
     r"<(?=/?(?!(?:a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|mark|nobr|q|s|samp|small"
     r"|span|strike|strong|sub|sup|time|tt|u|var|wbr)\b)[a-z])",
     re.IGNORECASE,
 )
 _DEEPEST = 5_000
-"""The parser's time grows with the square of the depth: 0.03 s here, 90 s at 200,000 elements."""
-# Elements that end without being closed are left out: thousands of them are a long document, not a deep one.
+"""The parser's time grows with the square of the depth: 0.03 s at this depth, 90 s at 200,000 elements."""
+# Elements that need no closing tag are not counted: thousands of them make a long document, not a deep one.
 _NESTING_TAG = re.compile(
     r"<(/?)(?!(?:area|base|br|col|dd|dt|embed|hr|img|input|li|link|meta|option|p|source|td|th|tr|track|wbr)\b)[a-z]",
     re.IGNORECASE,
@@ -35,10 +35,10 @@ class Text:
     """A document's text.
 
     Attributes:
-        title: its own, or its first line that says something; may be empty.
-        visible: what a reader sees, with what attributes and descriptions say.
-        other: how it may be read as well: HTML's markup, and its text with every element apart; bytes in an
-            encoding that had to be guessed, as UTF-8 and as Latin 1. Empty if there is one reading alone.
+        title: the document's title, or its first line with text; may be empty.
+        visible: the text that a reader sees, with attributes and descriptions.
+        other: other readings: HTML's markup, and its text with all elements separated; for bytes with a
+            guessed encoding, the UTF-8 and Latin 1 texts. Empty if there is only one reading.
     """
 
     title: str
@@ -50,7 +50,7 @@ def extract(document: Document) -> Text:
     """The text of a document.
 
     Raises:
-        NotADocumentError: it is damaged inside, or reading it takes too much.
+        NotADocumentError: the document is damaged, or takes too much time or memory.
     """
     if document.form != "text" and document.form != "html":  # noqa: PLR1714 - by these mypy knows what is left
         return _office(document, document.form)
@@ -94,7 +94,7 @@ def _html(markup: str) -> Text:
 
 
 def _too_deep(markup: str) -> bool:
-    """Whether elements are nested so deeply that the document must be hostile."""
+    """Whether elements are nested so deeply that parsing would take too long."""
     if markup.count("<") <= _DEEPEST:
         return False
     depth = deepest = 0

@@ -1,9 +1,8 @@
-"""Fill a farm with content: the documents of a corpus, shared out between its two places.
+"""Fill a farm with the documents of a corpus, divided between the database and the folder.
 
-First every file is checked for being a document. Then the documents are loaded, and what is requested
-beyond
-them is further copies of them, which take no room: in the database a row without bytes, in the folder one
-more name of a file. Several processes do both, part by part; each has one document in memory.
+First every file is checked for being a document. Then the documents are loaded, with further copies up to the
+requested number. Copies take no space: in the database a row without bytes, in the folder a hard link.
+Several processes do both, part by part; each has one document in memory.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from pinchpoint_infra.content.survey import Copies, CorpusDocument, Planned, Pro
 # Loading parts of a corpus: into the content database, into the files folder.
 
 _NO_LINKS = {errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
-"""A file that has all the names that the file system allows, or a file system that allows one alone."""
+"""A file with the most links that the file system allows, or a file system without hard links."""
 
 
 class ShareLoader:
@@ -43,7 +42,7 @@ class ShareLoader:
         self._made: set[bytes] = set()
 
     def add(self, path: bytes, content: bytes, modified_s: float) -> None:
-        """Write one document; its time of change is kept. Raises ContentError."""
+        """Write one document with its modification time. Raises ContentError."""
         try:
             where = self._place(path)
             with open(where, "xb") as file:  # noqa: PTH123 -- names are bytes
@@ -53,7 +52,7 @@ class ShareLoader:
             raise self._refused(path, error) from error
 
     def copy(self, of: bytes, path: bytes) -> None:
-        """One more name for a document that is there; where that cannot be, its bytes once more."""
+        """Add a hard link to an existing document; if that is not possible, copy its bytes."""
         try:
             first, where = self._folder + b"/" + of, self._place(path)
             try:
@@ -66,7 +65,7 @@ class ShareLoader:
             raise self._refused(path, error) from error
 
     def has(self, path: bytes) -> bool:
-        """Whether it was put there."""
+        """Whether the folder has the document."""
         return os.path.lexists(self._folder + b"/" + path)  # names are bytes
 
     def _place(self, path: bytes) -> bytes:
@@ -85,13 +84,13 @@ class ShareLoader:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What became of a part of the loading.
+    """The result of loading a part.
 
     Attributes:
-        documents: how many are there now.
-        size_bytes: theirs, as a reader gets them.
-        stored_bytes: what they take.
-        lost: reason -> how many disappeared after the check.
+        documents: number of loaded documents.
+        size_bytes: their size for a reader.
+        stored_bytes: the space they take.
+        lost: reason -> number of files that disappeared after the check.
     """
 
     documents: int
@@ -124,7 +123,7 @@ def load_rows(part: tuple[Source, str, list[Planned]]) -> Loaded:
 
 
 def load_files(part: tuple[Source, Path, list[tuple[CorpusDocument, bytes]]]) -> Loaded:
-    """Put some documents into the folder, or further copies of what is there. Raises ContentError."""
+    """Put some documents, or further copies of documents, into the folder. Raises ContentError."""
     source, folder, files = part
     share, lost = ShareLoader(folder), Counter[str]()
     documents = size_bytes = stored_bytes = 0
@@ -132,7 +131,7 @@ def load_files(part: tuple[Source, Path, list[tuple[CorpusDocument, bytes]]]) ->
         size = value.size_bytes
         if path != value.path:
             if not share.has(value.path):
-                continue  # it went away, and was counted then
+                continue  # the file disappeared, and was counted as lost
             share.copy(value.path, path)
         else:
             try:
@@ -150,7 +149,7 @@ def load_files(part: tuple[Source, Path, list[tuple[CorpusDocument, bytes]]]) ->
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """What the database says is raised as a sentence."""
+    """Raise the database's errors as messages."""
     try:
         yield
     except psycopg.Error as error:
@@ -160,12 +159,12 @@ def database_errors() -> Iterator[None]:
 DOCUMENTATION = Path("/usr/share/doc")
 """The default corpus: nearly every Linux machine has thousands of documents there."""
 DEFAULT_DOCUMENTS = 4_000
-"""At most this many of it are taken unless a number is asked for, so that a demonstration ends in minutes."""
+"""Number of its documents that are used by default, so that a demonstration takes minutes."""
 _DEFAULT_LARGEST_BYTES = 2**20
 _FILES_EVERY = 3
-_FILES_IN_A_PART, _COPIES_IN_A_PART = 500, 5_000  # each is a connection and a transaction of its own
+_FILES_IN_A_PART, _COPIES_IN_A_PART = 500, 5_000  # each has its own connection and transaction
 _WORTH_PROCESSES = 2_000
-"""Fewer are done before the processes for it have started: half a second of CPU each."""
+"""A smaller number is faster without processes, whose start takes half a second of CPU time each."""
 
 
 def ingest(
@@ -178,25 +177,25 @@ def ingest(
 ) -> dict[str, Any]:
     """Put a corpus's documents into the content database and the files folder.
 
-    Of the documents in path order every third goes to the folder, the others to the database; all go to the
-    one that is given when only one is. A further copy goes where its document is.
+    In path order every third document goes to the folder, the others to the database; if only one is given,
+    it gets all. A copy goes to the same place as its document.
 
     Args:
-        corpus: a folder; None: the machine's documentation, only if there is none a generated corpus.
-        documents: their number, further copies where the corpus has fewer; None: all of a corpus that is
-            named, all of them, a sensible number of another.
+        corpus: a folder; None: the machine's documentation, else a generated corpus.
+        documents: their number, with further copies if the corpus has fewer; None: all of a named corpus, a
+            default number of another one.
         database_url: ``postgresql://`` URL of an empty database, or None.
         folder: an empty folder, or None.
-        progress: takes a sentence now and then.
-        cores: where processes for it may run; None: where this one may.
+        progress: receives a message from time to time.
+        cores: the cores for worker processes; None: this process's cores.
 
     Returns:
-        corpus (path, or ``generated``), documents, bytes (that a reader of all gets), copies (how many of
-        them are further ones), stored_bytes (what the others take), sources (source -> documents), skipped
-        (reason -> files), generated.
+        corpus (path, or ``generated``), documents, bytes (for a reader of all), copies (number of further
+        copies), stored_bytes (size of the others), sources (source -> documents), skipped (reason -> files),
+        generated.
 
     Raises:
-        ContentError: there is no such corpus, no document in it, or no place to put it.
+        ContentError: the corpus is missing or has no documents, or there is no place for them.
     """
     if database_url is None and folder is None:
         raise ContentError("there is no place for content: name a database, a folder, or both")
@@ -212,7 +211,7 @@ def ingest(
 def _checked(
     corpus: Path | None, documents: int | None, workers: Workers, progress: Callable[[str], None]
 ) -> tuple[Source, list[CorpusDocument]]:
-    """The corpus, and the documents in it, in path order."""
+    """The corpus and its documents, in path order."""
     if corpus is not None:
         folder = Folder(corpus)
         return folder, survey.documents(folder, documents, workers, progress)
@@ -249,7 +248,7 @@ class _Filling:
         self._sources: dict[str, int] = {}
 
     def run(self, workers: Workers) -> None:
-        """Load everything, or leave the database as it was."""
+        """Load all documents, or undo the loading."""
         if self._database_url is None:
             self._fill_folder(workers)
             self._progress(self._words())
@@ -261,7 +260,8 @@ class _Filling:
             self._fill_folder(workers)
             self._progress(self._words())
         except BaseException:
-            with suppress(psycopg.Error):  # the server may be what failed: the first error says more
+            # the server may have caused the failure: the first error explains more
+            with suppress(psycopg.Error):
                 database.drop(self._database_url)
             raise
 
@@ -351,7 +351,7 @@ class _Filling:
         return (position + 1) % _FILES_EVERY == 0
 
     def _many(self) -> bool:
-        """Whether processes are worth their start."""
+        """Whether the work is large enough to start processes."""
         return len(self._found) > _WORTH_PROCESSES or self._copies.number > _WORTH_PROCESSES
 
     def _note(self, loaded: Loaded) -> None:
@@ -365,7 +365,7 @@ class _Filling:
         self._said.say_if_due(self._words)
 
     def _words(self) -> str:
-        """How far it is, how fast it goes, and how long it takes yet."""
+        """The progress, its rate, and the time left."""
         done, total = self._done.documents, len(self._found) + self._copies.number
         rate = done / max(1e-3, time.monotonic() - self._began_s)
         text = f"content: {done:,} of {total:,} documents, {self._done.size_bytes / 1e6:,.1f} MB"

@@ -13,7 +13,7 @@ from pinchpoint_infra.content.document import identify
 
 DOCUMENTS = 400
 MOST_DOCUMENTS = 20_000
-"""More than these are further copies: each of them takes a millisecond to make up."""
+"""Beyond this number documents are further copies: generating one takes a millisecond."""
 _FOLDERS = 20
 _VOCABULARY = 20_000
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
@@ -27,8 +27,8 @@ class Generated:
 
     Attributes:
         count: how many documents.
-        name: what it is called.
-        skipped: reason -> how many were left out.
+        name: the corpus's name.
+        skipped: reason -> number of skipped files.
     """
 
     count: int = DOCUMENTS
@@ -45,7 +45,7 @@ class Generated:
 
     @staticmethod
     def shuffled(paths: list[bytes]) -> list[bytes]:
-        """They are as good in the order they have."""
+        """The documents in their order, which is random already."""
         return paths
 
     def entry(self, path: bytes) -> CorpusEntry:
@@ -64,7 +64,7 @@ class Generated:
 
 @cache
 def _vocabulary() -> tuple[list[str], list[float]]:
-    """Words, and their weights added up."""
+    """Words and their cumulative weights."""
     chance = random.Random(1)  # noqa: S311 -- the same words every time
     made = ("".join(chance.choices(_SYLLABLES, k=chance.randint(2, 5))) for _ in range(_VOCABULARY))
     words = list(dict.fromkeys(made))

@@ -1,6 +1,6 @@
-"""PDF and Office documents: which of them some bytes are, and their text, by the formats' own libraries.
+"""Recognises PDF and Office documents, and extracts their text by the formats' own libraries.
 
-They run in processes apart, which load them when the first such document comes.
+They run in separate processes, which load the libraries for the first such document.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STREAMS: dict[str, OfficeForm] = {
 _LARGEST_UNPACKED_BYTES = 256 * 2**20
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _LARGEST_TEXT = 64 * 2**20
-"""Characters: a cell of a workbook may stand for a text that is written once."""
+"""Characters: cells of a workbook may repeat a text that is stored once."""
 
 
 class UnreadableError(Exception):
@@ -47,10 +47,10 @@ class UnreadableError(Exception):
 
 
 def office_form(content: bytes) -> OfficeForm | None:
-    """Which of these documents the bytes are; None if they are none that can be opened.
+    """The format of the document; None if the bytes are in none of these formats.
 
     Raises:
-        CostlyError: to open it takes too much.
+        CostlyError: opening the document takes too much time or memory.
     """
     return apart(_form, content) if content.startswith((_PDF, _ZIP, OLE)) else None
 
@@ -69,8 +69,8 @@ def read(form: OfficeForm, content: bytes) -> tuple[str, str]:
     """Title and text of a document.
 
     Raises:
-        UnreadableError: some part of it cannot be read after all.
-        CostlyError: that takes too much.
+        UnreadableError: a part of the document is damaged.
+        CostlyError: extracting the text takes too much time or memory.
     """
     return apart(_read, form, content)
 
@@ -80,7 +80,7 @@ def _read(form: OfficeForm, content: bytes) -> tuple[str, str]:
         title, lines = _READERS[form](content)
     except (UnreadableError, MemoryError):
         raise
-    except Exception as error:  # on damaged files the libraries raise whatever they stumble over
+    except Exception as error:  # on damaged files the libraries raise errors of any type
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
     text = "\n".join(line for line in lines if line.strip())
     if len(text) > _LARGEST_TEXT:
@@ -95,7 +95,7 @@ def _packed_form(content: bytes) -> OfficeForm | None:
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise UnreadableError(str(error)) from error
     names = {member.filename for member in members}
-    # Python's reader stops at the size a member declares, so the sum of these is what it can come to.
+    # Python's reader stops at a member's declared size, so the sum of these is the upper limit.
     if (
         "[Content_Types].xml" not in names
         or sum(each.file_size for each in members) > _LARGEST_UNPACKED_BYTES
@@ -110,7 +110,7 @@ def _ole_form(content: bytes) -> OfficeForm | None:
     try:
         with olefile.OleFileIO(io.BytesIO(content)) as file:
             return next((form for stream, form in _STREAMS.items() if file.exists(stream)), None)
-    except Exception as error:  # on damaged files it raises whatever it stumbles over
+    except Exception as error:  # on damaged files the library raises errors of any type
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
 
 
@@ -142,12 +142,13 @@ def _read_docx(content: bytes) -> tuple[str, list[str]]:
     document = docx.Document(io.BytesIO(content))
     around = (each for section in document.sections for each in (section.header, section.footer))
     parts = [document.element.body]
-    parts += [each._element for each in around if not each.is_linked_to_previous]  # it has no public name
+    # the class has no public name
+    parts += [each._element for each in around if not each.is_linked_to_previous]
     return document.core_properties.title, [line for part in parts for line in _paragraphs(part)]
 
 
 def _paragraphs(part: Any) -> Iterator[str]:
-    """One line a paragraph, wherever it stands: in a table, in a text box."""
+    """One line per paragraph, including those in tables and text boxes."""
     text = f"{_WORD}t"
     for paragraph in part.iter(f"{_WORD}p"):
         nodes = paragraph.iter(text, f"{_WORD}tab", f"{_WORD}br")

@@ -1,9 +1,8 @@
-"""Work in processes of their own: foreign documents read with limits, a corpus shared out over the cores.
+"""Worker processes: foreign documents are read within limits, a corpus is divided over the cores.
 
-A document can crash the library that reads it, take all memory, or take hours. ``apart`` has a child read it:
-that ends the child, and is the document's failure. ``Workers`` share a large piece of work: reading a corpus,
-loading it. Children end with this process, also where it is killed, which those of ``concurrent.futures`` do
-not.
+A document can crash the library that reads it, take all memory, or take hours. ``apart`` reads it in a child
+process, which alone fails with it. ``Workers`` divide a large piece of work: reading or loading a corpus.
+Children end with this process even when it is killed, unlike those of ``concurrent.futures``.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from pinchpoint_infra.content.errors import ContentError, CostlyError
 
 _CHILD = "pinchpoint_infra.content.child"
 CPU_S, WITHIN_S = 10.0, 25.0
-"""What reading one document may take: of CPU time, and by the clock. A crawl waits 30 s for its answer."""
+"""Limits for reading one document: CPU time and wall-clock time. A crawl waits 30 s for its answer."""
 MEMORY_BYTES = 2**30
 _DOCUMENTS = 5_000
-"""This many are read by one child."""
+"""Number of documents that one child reads."""
 _SLACK_S = 5.0
-"""A child ends itself; one that is stopped is ended this long after the limit."""
+"""A child ends itself at its limit; the parent ends a stopped child this much later."""
 OUT_OF_MEMORY = f"that needs more than {MEMORY_BYTES // 2**20:,} MiB of memory to be read"
 _TIME = f"that takes more than {CPU_S:.0f} s of CPU time, or {WITHIN_S:.0f} s, to be read"
 _MOST = 8
 _AHEAD = 4
-"""Per worker: this many parts of the work are given out or done before the first of them is taken back."""
+"""Per worker: the number of parts that are outstanding, or done and not collected yet."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -45,7 +44,7 @@ Result = TypeVar("Result")
 
 
 class _EndedError(Exception):
-    """A child has ended, with that exit status; None: it does not answer."""
+    """A child has ended, with this exit status; None: it does not answer."""
 
     def __init__(self, status: int | None) -> None:
         super().__init__(status)
@@ -53,7 +52,7 @@ class _EndedError(Exception):
 
 
 class _Child:
-    """One process, which does one thing at a time."""
+    """One process, which does one piece of work at a time."""
 
     def __init__(self, cores: Collection[int], *, limited: bool) -> None:
         ours, theirs = socket.socketpair()
@@ -66,7 +65,7 @@ class _Child:
         self.done = 0
 
     def ask(self, work: Callable[..., _T], *given: object, within_s: float | None = None) -> _T:
-        """What it returns or raises. Raises ``_EndedError``."""
+        """The result of the work; its exception is raised here. Raises ``_EndedError``."""
         self.done += 1
         try:
             self._link.send((work, given))
@@ -81,7 +80,7 @@ class _Child:
         return t
 
     def end(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         self._link.close()
         self._process.kill()
         self._process.wait()
@@ -102,7 +101,7 @@ class _Readers:
         except CostlyError as error:
             if not error.memory or child.done == 1:
                 raise
-        # Earlier documents may have left little memory: only this document is judged.
+        # Earlier documents may have left little memory: a new process judges this document alone.
         return self._asked(_reader(), work, *given)
 
     def close(self) -> None:
@@ -134,7 +133,7 @@ def _reader() -> _Child:
 
 
 def _why_ended(status: int | None) -> CostlyError:
-    """Why a reader has: it may have had too little memory left, or the document crashed it."""
+    """Why a reader ended: it may have lacked memory, or the document crashed it."""
     if status in (None, -signal.SIGPROF, -signal.SIGALRM):
         return CostlyError(_TIME)
     if status in (-signal.SIGABRT, -signal.SIGKILL):  # a library without memory aborts; the system kills
@@ -147,10 +146,10 @@ _READERS = _Readers()
 
 
 def apart(work: Callable[_P, _T], *given: _P.args, **_: _P.kwargs) -> _T:
-    """What ``work`` (a function of a module) returns or raises, done by a child. Safe in several threads.
+    """The result or exception of ``work`` (a module's function), run by a child. Thread-safe.
 
     Raises:
-        CostlyError: it took too much, or ended the child.
+        CostlyError: the work exceeded a limit, or ended the child.
     """
     return _READERS.ask(work, *given)
 
@@ -164,7 +163,7 @@ class Workers:
     """One process per core; none on a machine with one core.
 
     Args:
-        cores: where they may run.
+        cores: the cores for the workers.
     """
 
     def __init__(self, cores: Collection[int]) -> None:
@@ -178,7 +177,7 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End them at once: unfinished work is dropped."""
+        """Kill the workers: unfinished work is dropped."""
         self._end()
 
     def _end(self) -> None:
@@ -192,9 +191,9 @@ class Workers:
         """``work`` of every part, in the order of the parts.
 
         Args:
-            work: a function of a module; what it raises is raised here.
-            parts: made one by one, as they are needed: no more of them are in memory than are being done.
-            worth_it: whether there is this much to do that processes are started for it.
+            work: a module's function; its exceptions are raised here.
+            parts: generated when needed, so that memory holds only the parts in progress.
+            worth_it: whether the work is large enough to start processes.
         """
         if not worth_it or len(self._cores) < 2:
             yield from map(work, parts)
@@ -209,7 +208,7 @@ class Workers:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
-            finally:  # the caller may have enough, or a part has failed
+            finally:  # the caller may have enough, or a part failed
                 for future in waiting:
                     future.cancel()
 
@@ -238,7 +237,7 @@ class Workers:
 
 
 def parts(rows: Iterable[Part], size: int) -> Iterator[list[Part]]:
-    """Rows in lists of this many, the last one shorter."""
+    """Rows in lists of this size, the last one shorter."""
     rest = iter(rows)
     while part := list(islice(rest, size)):
         yield part

@@ -1,4 +1,4 @@
-"""Lists the documents of a corpus, and where to store each."""
+"""Lists the documents of a corpus, and the place of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EVERY_S = 1.0
 
 
 class Progress:
-    """Says something once a second at most.
+    """Reports progress at most once per second.
 
     Args:
         progress: takes sentences.
@@ -31,13 +31,13 @@ class Progress:
         self._at_s = time.monotonic()
 
     def say_if_due(self, words: Callable[[], str]) -> None:
-        """Say these words, if it is time."""
+        """Report these words, if a second has passed."""
         if time.monotonic() - self._at_s > _EVERY_S:
             self._at_s = time.monotonic()
             self._progress(words())
 
 
-_LONGEST_NAME_BYTES = 255  # of every file system there is
+_LONGEST_NAME_BYTES = 255  # the smallest of all file systems' limits
 _LIKE_A_COPY = re.compile(rb"(~+)\d+(?:\.[^./]{1,15})?\Z")
 _DIGEST_BYTES = 4
 
@@ -48,8 +48,8 @@ class CorpusDocument:
 
     Attributes:
         path: relative to the corpus, as bytes: a name need not be text.
-        content_type: media type of the bytes as they are stored.
-        size_bytes: how many they are.
+        content_type: media type of the stored bytes.
+        size_bytes: their number.
         modified_s: seconds since 1970.
     """
 
@@ -66,10 +66,10 @@ class Planned:
     Attributes:
         number: its id.
         list_number: the id of its list.
-        address: its server-relative path.
-        content_type, size_bytes, modified_s: as of the document of the corpus.
-        source: that document's path in the corpus.
-        copy_of: the id of the document that has the bytes; None: it has its own.
+        address: the server-relative path. content_type, size_bytes, modified_s: those of the document in the
+            corpus.
+        source: path in the corpus.
+        copy_of: the id of the document with the bytes; None: it has its own.
     """
 
     number: int
@@ -83,7 +83,7 @@ class Planned:
 
 
 class Copies:
-    """The further copies of documents, and their names.
+    """Names the further copies of documents.
 
     The second of ``a/readme.txt`` is ``a/readme~2.txt``. All documents have a second copy before any has a
     third, so that all lists grow at the same rate.
@@ -100,7 +100,7 @@ class Copies:
         self._mark = b"~" * (1 + max((len(match[1]) for match in like_copies if match), default=0))
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """(position among the documents, path of the copy), one after the other."""
+        """(position in the documents, path of the copy), one after the other."""
         left = self.number
         for which in count(2):
             for position, each in enumerate(self._found[:left]):
@@ -113,7 +113,7 @@ class Copies:
         folder, slash, name = path.rpartition(b"/")
         stem, suffix = os.path.splitext(name)  # noqa: PTH122 -- names are bytes
         end = self._mark + b"%d" % which + suffix
-        if len(stem) + len(end) > _LONGEST_NAME_BYTES:  # cut, and so no longer the only one of that name
+        if len(stem) + len(end) > _LONGEST_NAME_BYTES:  # shortened, so the name may exist already
             digest = hashlib.blake2b(name, digest_size=_DIGEST_BYTES).hexdigest().encode()
             end = digest + end
             stem = stem[: _LONGEST_NAME_BYTES - len(end)]
@@ -122,7 +122,7 @@ class Copies:
 
 _FILES_IN_A_PART = 100
 _WORTH_PROCESSES = 2_000
-"""Fewer are done before the processes for it have started: half a second of CPU each."""
+"""A smaller number is faster without processes, whose start takes half a second of CPU time each."""
 
 Source = Folder | Generated
 
@@ -130,7 +130,7 @@ Source = Folder | Generated
 def documents(
     source: Source, limit: int | None, workers: Workers, progress: Callable[[str], None]
 ) -> list[CorpusDocument]:
-    """At most this many documents, in path order; whatever else there is, is counted as skipped."""
+    """At most this many documents, in path order; other files are counted as skipped."""
     paths = source.files()
     order = paths if limit is None else source.shuffled(paths)
     result: list[CorpusDocument] = []
@@ -156,7 +156,7 @@ def documents(
 
 
 def classified(part: tuple[Source, list[bytes]]) -> list[CorpusDocument | str]:
-    """For each file of a part, its document, or the reason why there is none."""
+    """For each file of a part, its document, or the reason why it is none."""
     source, paths = part
     outcomes: list[CorpusDocument | str] = []
     for path in paths:

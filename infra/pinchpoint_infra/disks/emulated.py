@@ -18,14 +18,14 @@ from pinchpoint_infra.disks.record import DiskError, DiskSpec
 from pinchpoint_infra.disks.support import find_tool, support
 from pinchpoint_infra.disks.way import DiskStack, limits, set_v1, set_v2
 
-# Loop devices and their mounts: created, and found again by the folder of their files.
+# Loop devices and their mounts: creates them, and finds them by the folder of their files.
 
 _BLOCK = Path("/sys/block")
 _PATIENCE_S = 60.0
 
 
 def run(*command: str) -> str:
-    """Run a system program; its output. Raises DiskError with what it said."""
+    """Run a system program; return its output. Raises DiskError with its message."""
     program = find_tool(command[0])
     if program is None:
         raise DiskError(f"{command[0]} is not installed")
@@ -37,7 +37,7 @@ def run(*command: str) -> str:
 
 
 def attach(file: Path) -> str:
-    """A loop device over a file or block device, past the page cache; its name (``loop3``)."""
+    """A loop device over a file or block device, bypassing the page cache; its name (``loop3``)."""
     device = run("losetup", "--find", "--show", "--direct-io=on", str(file))
     name = Path(device).name
     if (_BLOCK / name / "loop" / "dio").read_text().strip() != "1":
@@ -55,7 +55,7 @@ def detach(name: str) -> None:
 
 
 def acknowledge_durably(name: str) -> None:
-    """Make the kernel send no flushes: the device behind loses nothing it has acknowledged.
+    """Stop the kernel from sending flushes: the device below loses no acknowledged write.
 
     Flushes would be counted as writes (docs/metrics.md) and against caps.
     """
@@ -63,7 +63,7 @@ def acknowledge_durably(name: str) -> None:
 
 
 def read_ahead(name: str, size_bytes: int) -> None:
-    """Set how far the kernel reads ahead: a device that is used again has its last one's setting."""
+    """Set the kernel's read-ahead: a reused device keeps its last setting."""
     (_BLOCK / name / "queue" / "read_ahead_kb").write_text(str(size_bytes // 1024))
 
 
@@ -82,11 +82,11 @@ def make_file_system(name: str, *, journal: bool) -> None:
 def mount(name: str, folder: Path) -> None:
     """Mount a device on a folder, which is empty then."""
     run("mount", "-t", "ext4", "-o", "noatime,nodev,nosuid", f"/dev/{name}", str(folder))
-    (folder / "lost+found").rmdir()  # servers want their folder empty
+    (folder / "lost+found").rmdir()  # servers need an empty folder
 
 
 def unmount(folder: Path) -> None:
-    """Unmount; what is still being written gets a moment."""
+    """Unmount; I/O in flight gets a moment to finish."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
@@ -102,16 +102,16 @@ def unmount(folder: Path) -> None:
 
 
 def mounts_below(directory: Path) -> list[mountinfo.Mount]:
-    """What is mounted below a folder, the deepest and latest first."""
+    """The mounts below a folder, the deepest and latest first."""
     mounts = mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
     return [m for m in reversed(mounts) if Path(m.mount_point).is_relative_to(directory)]
 
 
 def devices_of(farm_id: str, directory: Path) -> list[str]:
-    """Loop devices over a farm's files and over such devices, the outermost first.
+    """Loop devices over a farm's files and over these devices, the outermost first.
 
-    A file in the farm's folder belongs to the farm; one whose file system is gone has lost its
-    folder, but still carries the farm's id in its name.
+    A file in the farm's folder belongs to the farm; a file on a removed file system has lost its folder, but
+    its name still has the farm's id.
     """
     behind = dict(_backing_files())
     inner = [
@@ -129,29 +129,29 @@ def _backing_files() -> Iterator[tuple[str, str]]:
         try:
             text = os.fsdecode(file.read_bytes()).removesuffix("\n")
         except FileNotFoundError:
-            continue  # free, or being freed at this moment
+            continue  # free, or being freed now
         yield device.name, text.removesuffix(" (deleted)")
 
 
 _START_S = 15.0
 _NICE = -10
-"""The model must wake up in time also on a busy machine: it is the hardware."""
+"""High priority: the model stands for hardware and must be on time on a busy machine, too."""
 
 EVENTS = "events.jsonl"
 
 
 class EmulatedDisk:
-    """A block device with a file system of its own, mounted where a tier expects its folder.
+    """A block device with its own file system, mounted as a tier's folder.
 
     file(s) → [FUSE file with the time model] → [inner loop device, throttled] → loop device → ext4. The last
-    device is measured: everything that delays an I/O is below it, so its counters show the delay.
+    device is measured: every delay is below it, so its counters show the delay.
 
     Args:
         name: ``tier.role``.
-        farm_id: the farm's; file names carry it.
-        folder: where its own files go.
-        mount: the folder it becomes.
-        environment: that of its process.
+        farm_id: the farm's id, part of the file names.
+        folder: the folder of the disk's files.
+        mount: the mount point.
+        environment: the environment of its process.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class EmulatedDisk:
         self.device = ""
 
     def build(self) -> None:
-        """Make it, unlimited for now. Raises DiskError."""
+        """Create the disk, without limits yet. Raises DiskError."""
         self._folder.mkdir(parents=True, mode=0o700)
         file = self._start_model() if self._way.model else self._backing(0, self._spec.size_bytes)
         device = attach(file)
@@ -187,13 +187,13 @@ class EmulatedDisk:
         self.device = device
         acknowledge_durably(device)
         read_ahead(device, self._spec.read_ahead_bytes)
-        # Version 2 charges a journal's I/O to no group: without one nothing escapes.
+        # Version 2 charges a journal's I/O to no group: without a journal all I/O is limited.
         make_file_system(device, journal=self._way.throttle != "v2")
         self._mount.mkdir(parents=True, exist_ok=True)
         mount(device, self._mount)
 
     def apply(self, *, on: bool, group: Path | None) -> None:
-        """Let its limits hold from now on, from their beginning; or lift them.
+        """Start the limits from their initial state, or remove them.
 
         Args:
             on: which.
@@ -206,14 +206,14 @@ class EmulatedDisk:
 
     @property
     def limited(self) -> bool:
-        """Whether there is anything about it that could be tightened."""
+        """Whether the disk has a limit that can be lowered."""
         return bool(self._caps or self._model)
 
     def slow_to(self, ratio: float, group: Path | None) -> None:
-        """While its limits hold: let it work at that share of its speed, without beginning anew; 1: its own.
+        """Set the speed ratio of a limited disk without resetting its state; 1: full speed.
 
         Args:
-            ratio: caps are multiplied by it, what an I/O takes is divided by it.
+            ratio: limits are multiplied by it, I/O times divided by it.
             group: as for ``apply``.
         """
         self._throttle({name: max(1, round(cap * ratio)) for name, cap in self._caps.items()}, group)
@@ -236,7 +236,7 @@ class EmulatedDisk:
                 raise DiskError(f"the process behind {self.name} has ended: {self._last_words()}")
 
     def close(self) -> None:
-        """Let go of the process behind it, once the disk has been removed."""
+        """Release the disk's process, once the disk is removed."""
         if self._model:
             self._model.communicate(timeout=_START_S)
 
@@ -296,13 +296,13 @@ class EmulatedDisk:
         return lines[-1] if lines else "without a word"
 
     def _forget(self) -> None:
-        """Take what was read or written until now out of the page cache: reads are to reach the disk."""
+        """Drop the page cache, so that reads reach the disk."""
         for folder, _, files in os.walk(self._mount):
             for name in files:
                 try:
                     descriptor = os.open(Path(folder) / name, os.O_RDONLY | os.O_NOFOLLOW)
                 except FileNotFoundError:
-                    continue  # a server removed it meanwhile
+                    continue  # a server removed the file meanwhile
                 try:
                     os.fsync(descriptor)
                     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -313,7 +313,7 @@ class EmulatedDisk:
 def remove_all(farm_id: str, directory: Path) -> list[str]:
     """Free every mount, loop device and throttle of a farm; sentences. Raises DiskError.
 
-    The farm's processes must have ended. Everything in its folder belongs to the farm.
+    The farm's processes must have ended. All files in its folder belong to the farm.
     """
     done = []
     devices = devices_of(farm_id, directory)

@@ -1,4 +1,4 @@
-"""The FUSE process behind an emulated disk: each read and write takes the time that the model computes.
+"""The FUSE process of an emulated disk: each read and write takes the time that the model computes.
 
 ``python -m pinchpoint_infra.disks.fuse CONFIG`` with a JSON object: ``mount`` (an empty folder), ``file``
 (the name of the one file there), ``backing`` (one file per column of data), ``size_bytes``, ``spec``,
@@ -33,7 +33,7 @@ from pinchpoint_infra.disks.raid import parts
 from pinchpoint_infra.disks.record import DiskSpec
 
 _THREADS = 512
-"""The most I/Os in progress: one thread sleeps for each."""
+"""The most I/Os in progress: each has a sleeping thread."""
 
 
 class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
@@ -52,18 +52,18 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
         self._disk: DiskModel | None = None
 
     def apply(self, *, on: bool) -> None:
-        """Let the model rule from now on, from its beginning; or let everything pass."""
+        """Apply the model from its initial state, or let all I/O pass without delay."""
         with self._lock:
             self._disk = DiskModel(self._spec, self._seed, self._happened) if on else None
 
     def slow_to(self, ratio: float) -> None:
-        """Set the speed of the model to that share, if the model applies."""
+        """Set the speed ratio of the model, if it applies."""
         with self._lock:
             if self._disk is not None:
                 self._disk.slow_to(ratio)
 
     def init_with_config(self, connection: Any, config: Any) -> None:
-        """Loop devices send their I/O in the background: let the kernel hand over all of it at once."""
+        """Loop devices send their I/O in the background: the kernel passes on all of it at once."""
         connection.max_background = connection.congestion_threshold = _THREADS
         config.nullpath_ok = 1
 
@@ -82,7 +82,7 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
         return 0
 
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:  # noqa: ARG002
-        """Take the data, and the time it takes."""
+        """Store the data after the model's time."""
         wait = self._begin(offset, len(data), write=True)
         for part in parts(offset, len(data), len(self._backing)):
             os.pwrite(
@@ -92,7 +92,7 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
         return len(data)
 
     def read(self, path: str, size: int, offset: int, fh: int) -> bytes:  # noqa: ARG002
-        """Give the data; what was never written is zeros."""
+        """Return the data; unwritten ranges are zeros."""
         wait = self._begin(offset, size, write=False)
         pieces = []
         for part in parts(offset, size, len(self._backing)):
@@ -102,11 +102,11 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def fsync(self, path: str, datasync: int, fh: int) -> int:  # noqa: ARG002
-        """A write is done when it is acknowledged: nothing is left to flush."""
+        """A write is durable when acknowledged: nothing is left to flush."""
         return 0
 
     def _begin(self, offset: int, size_bytes: int, *, write: bool) -> Callable[[], None]:
-        """Begin an I/O; what is returned waits until it is done."""
+        """Begin an I/O; the returned function waits for its end."""
         with self._lock:
             disk = self._disk
             if disk is None:
@@ -150,7 +150,7 @@ def main() -> None:
     """Serve until unmounted."""
     config = json.loads(sys.argv[1])
     for ignored in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(ignored, signal.SIG_IGN)  # libfuse leaves a handler that is there alone
+        signal.signal(ignored, signal.SIG_IGN)  # libfuse keeps an existing handler
     disk = Delayed(config)
     threading.Thread(target=_obey, args=(disk,), daemon=True).start()
     mfusepy.FUSE(

@@ -12,9 +12,9 @@ from pinchpoint_infra.disks.raid import CHUNK_BYTES, RaidLayout, Step
 from pinchpoint_infra.disks.record import Device, DiskSpec
 
 TOLERANCE_S = 0.01
-"""An idle moment that short is made up for, as a regulator that counts per slice of time does."""
+"""An idle time up to this length is made up for, as by a regulator that counts in time slices."""
 CACHED_S = 0.0003
-"""What an I/O takes that the host's cache answers."""
+"""The time of an I/O that the host's cache serves."""
 RESUME_RATIO = 0.01
 """Bursting begins again when a hundredth of the credits is back: no flicker around empty."""
 _DRIFT_KEPT = 0.8
@@ -30,7 +30,7 @@ class CellRate:
     next_at: float = -math.inf
 
     def admit(self, now: float, amount: float, speed: float) -> float:
-        """When this much may begin. ``speed`` multiplies the rate."""
+        """When an I/O of this size may begin. ``speed`` multiplies the rate."""
         earliest = max(now, self.next_at - TOLERANCE_S)
         self.next_at = max(now, self.next_at) + amount / (self.per_s * speed)
         return earliest
@@ -38,7 +38,7 @@ class CellRate:
 
 @dataclass(slots=True)
 class CreditRate:
-    """A rate with credits: spent at the burst rate, earned at the base rate, as Azure describes its own.
+    """A rate with credits: spent at the burst rate, earned at the base rate, as in Azure's description.
 
     Full credits last ``(burst - base) x credit_s`` amounts beyond the base; used above the base they are
     empty after credits ÷ (rate - base) seconds.
@@ -57,7 +57,7 @@ class CreditRate:
     def admit(self, now: float, amount: float, speed: float, say: Say) -> float:
         """Admit an I/O; see ``CellRate.admit``."""
         if self.exhausted:
-            # Waiting I/O spends what the base earns; only a base left unused is saved up.
+            # Waiting I/O spends the base rate's credits; only an unused base rate saves credits.
             idle_s = max(0.0, now - self.base.next_at)
             self.left += idle_s * self.base.per_s
             if self.left > RESUME_RATIO * self.full:
@@ -91,16 +91,15 @@ class Regulated:
 
 
 class Backend:
-    """One disk: caps, then the device, then the way there and back.
+    """One disk: limits, then the device, then the latency of the path.
 
     Args:
         spec: its specification.
-        random: everything random comes from it.
-        say: takes the names of what happens to it (``burst_credits_exhausted``, ``warmed_up``).
+        random: the generator for all random values.
+        say: receives the names of events (``burst_credits_exhausted``, ``warmed_up``).
 
     Attributes:
-        pace_ratio: of everything it does, this much of its speed: caps and device do that much less, and the
-            way takes that much longer.
+        pace_ratio: speed ratio: limits and device are multiplied by it, the path's latency is divided by it.
     """
 
     def __init__(self, spec: DiskSpec, random: Random, say: Say) -> None:
@@ -117,7 +116,7 @@ class Backend:
         self._drift_at = -math.inf
 
     def admit(self, now: float, *, write: bool, offset: int, size_bytes: int) -> float:
-        """When an I/O that arrives now is done; seconds of the same clock, which never goes back."""
+        """When an I/O that arrives now ends; seconds of the same monotonic clock."""
         speed = self._speed(now) * self.pace_ratio
         units = 1 if self._spec.io_unit_bytes is None else -(-size_bytes // self._spec.io_unit_bytes)
         begins = now
@@ -150,14 +149,14 @@ class Backend:
     def _served(self, device: Device, begins: float, offset: int, size_bytes: int, speed: float) -> float:
         mean_s = device.sequential_s if offset == self._next_offset else device.service_s
         self._next_offset = offset + size_bytes
-        sigma = math.sqrt(math.log1p(device.spread_ratio**2))  # of a lognormal with that spread
+        sigma = math.sqrt(math.log1p(device.spread_ratio**2))  # of a lognormal distribution with this spread
         takes_s = mean_s * self._random.lognormvariate(-(sigma**2) / 2, sigma)
         takes_s *= math.exp(self._wander(begins, device.spread_ratio / 3))
         self._free_at = max(begins, self._free_at) + takes_s / speed
         return self._free_at
 
     def _wander(self, now: float, deviation: float) -> float:
-        """The device's mood: a first-order autoregression, drawn once per second."""
+        """The slow variation of the device's speed: a first-order autoregression, drawn once per second."""
         if now - self._drift_at >= 1:
             shock = self._random.gauss(0, deviation * math.sqrt(1 - _DRIFT_KEPT**2))
             first = self._drift_at == -math.inf
@@ -171,10 +170,10 @@ class Backend:
 
 
 class HostCache:
-    """The chunks that a host keeps of a disk: those read last. Writes go through, and leave it as it is.
+    """The chunks of a disk in the host's cache: the last ones read. Writes bypass the cache.
 
     Args:
-        size_bytes: how much it keeps; 0: nothing.
+        size_bytes: size of the cache; 0: no cache.
     """
 
     def __init__(self, size_bytes: int) -> None:
@@ -182,7 +181,7 @@ class HostCache:
         self._chunks: OrderedDict[int, None] = OrderedDict()
 
     def read(self, offset: int, size_bytes: int) -> bool:
-        """Whether all of it is kept already; it is from now on."""
+        """Whether the cache has all of this range; afterwards it does."""
         if not self._most:
             return False
         chunks = range(offset // CHUNK_BYTES, -(-(offset + size_bytes) // CHUNK_BYTES))
@@ -196,12 +195,12 @@ class HostCache:
 
 
 class DiskModel:
-    """One disk, or several as an array; before them the host's cache.
+    """One disk, or several as an array, behind the host's cache.
 
     Args:
-        spec: what each disk is, and how many make which array.
-        seed: disks draw on generators of their own.
-        say: takes (disk, what happened to it).
+        spec: each disk, and the number of disks in the array.
+        seed: each disk has its own generator.
+        say: receives (disk, event).
     """
 
     def __init__(self, spec: DiskSpec, seed: str, say: Callable[[int, str], None]) -> None:
@@ -213,21 +212,21 @@ class DiskModel:
         self._cache = HostCache(spec.host_cache_bytes)
 
     def slow_to(self, ratio: float) -> None:
-        """Work at that share of its speed from now on; what waits already, and credits, stay as they are."""
+        """Set the speed ratio from now on; waiting I/O and credits stay as they are."""
         for backend in self._backends:
             backend.pace_ratio = ratio
 
     def steps(self, *, write: bool, offset: int, size_bytes: int) -> tuple[Step, ...]:
-        """What an I/O makes the disks do: each step begins when the one before is done.
+        """The disk steps of an I/O: each begins when the one before ends.
 
-        A read that the host's cache answers is one step without I/Os.
+        A read from the host's cache is one step without I/Os.
         """
         if not write and self._cache.read(offset, size_bytes):
             return ((),)
         return self._layout.steps(write=write, offset=offset, size_bytes=size_bytes)
 
     def admit(self, now: float, step: Step) -> float:
-        """When a step that begins now is done: when the last of its I/Os is."""
+        """When a step that begins now ends: when the last of its I/Os ends."""
         if not step:
             return now + CACHED_S
         return max(
@@ -253,7 +252,7 @@ def _caps(spec: DiskSpec) -> Iterator[Regulated]:
 
 def _rate(spec: DiskSpec, base: float, burst: float | None) -> CellRate | CreditRate:
     credit_s = spec.burst.credit_s if spec.burst else None
-    if burst is None or burst <= base:  # a burst of the other figure alone
+    if burst is None or burst <= base:  # a burst of the other limit alone
         return CellRate(base)
     if credit_s is None:
         return CellRate(burst)

@@ -11,10 +11,10 @@ level  a read                       a write
 6      likewise                     likewise, with two parities
 =====  ===========================  ================================================================
 
-A write of a whole row computes its parity from what is written. Any other write of level 4, 5 or 6 reads
-first, as md does: what it overwrites and the old parity, or the rest of the row, whichever are fewer disks.
+A write of a whole row computes its parity from the new data. Any other write of level 4, 5 or 6 reads first,
+as md does: the overwritten data and the old parity, or the rest of the row, whichever needs fewer disks.
 
-Only the time is emulated. What is stored is the data, without copies and parity: no disk can fail.
+Only the time is emulated. The files hold the data once, without copies and parity: no disk can fail.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ CHUNK_BYTES = 64 * 2**10
 
 Level = Literal[0, 1, 4, 5, 6, 10]
 PARITIES: dict[Level, int] = {4: 1, 5: 1, 6: 2}
-"""Chunks of each row that are parity."""
+"""Parity chunks of each row."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnIo:
-    """A piece of an I/O in one column of an array's data.
+    """The part of an I/O in one column of an array's data.
 
     Attributes:
         column: of RAID 0 the disk.
-        offset: where in that column.
-        begin: where in the I/O.
+        offset: its position in the column.
+        begin: its position in the I/O.
     """
 
     column: int
@@ -58,18 +58,18 @@ class DiskIo:
 
 
 Step = tuple[DiskIo, ...]
-"""What the disks do at the same time."""
+"""I/Os of several disks at the same time."""
 
 
 def columns(level: Level, disks: int) -> int:
-    """How many disks' worth of data an array has."""
+    """The number of disks that hold data in an array."""
     if level == 1:
         return 1
     return disks // 2 if level == 10 else disks - PARITIES.get(level, 0)
 
 
 def parts(offset: int, size_bytes: int, count: int) -> Iterator[ColumnIo]:
-    """How an I/O falls on that number of columns, chunk by chunk."""
+    """The parts of an I/O in this number of columns, chunk by chunk."""
     if count == 1:
         yield ColumnIo(0, offset, 0, size_bytes)
         return
@@ -87,7 +87,7 @@ class RaidLayout:
 
     Args:
         level: the RAID level.
-        disks: how many disks the array has.
+        disks: number of disks in the array.
     """
 
     def __init__(self, level: Level, disks: int) -> None:
@@ -97,7 +97,7 @@ class RaidLayout:
         self._turn = 0
 
     def steps(self, *, write: bool, offset: int, size_bytes: int) -> tuple[Step, ...]:
-        """What the disks do, one step after the other."""
+        """The disks' I/Os, one step after the other."""
         result = list(parts(offset, size_bytes, self._columns))
         if self._level in PARITIES:
             return self._with_parity(result) if write else (_merged(self._placed(result, write=False)),)
@@ -114,7 +114,7 @@ class RaidLayout:
         )
 
     def _disk(self, row: int, place: int) -> int:
-        """Which disk has a row's column, or after the columns its parity."""
+        """The disk of a row's column, or of its parity (a column after the last)."""
         if self._level == 4:
             return place
         return (place - row) % self._disks
@@ -125,7 +125,7 @@ class RaidLayout:
             yield DiskIo(disk, write, one.offset, one.size_bytes)
 
     def _with_parity(self, ios: Sequence[ColumnIo]) -> tuple[Step, ...]:
-        """Reads, where a row is not written whole; then the writes."""
+        """Reads, if a row is not written whole; then the writes."""
         rows: dict[int, list[ColumnIo]] = {}
         for one in ios:
             rows.setdefault(one.offset // CHUNK_BYTES, []).append(one)
@@ -155,7 +155,7 @@ def _read(io: DiskIo) -> DiskIo:
 
 
 def _merged(ios: Iterable[DiskIo]) -> Step:
-    """Neighbouring chunks of one disk are one I/O there."""
+    """Adjacent chunks of one disk become one I/O."""
     on_each: dict[int, DiskIo] = {}
     for one in ios:
         before = on_each.get(one.disk)

@@ -8,22 +8,22 @@ from pinchpoint_infra.catalogue import BurstAllowance
 from pinchpoint_infra.disks.raid import Level
 
 DEFAULT_SIZE_BYTES = 8 * 2**30
-"""Sparse: it takes the room that is written, no more."""
+"""The file is sparse: it takes only the space that is written."""
 
 
 class DiskError(Exception):
-    """A disk cannot be built or removed; one sentence."""
+    """A disk cannot be built or removed; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device that serves one I/O at a time and is never quite as fast twice, as a spinning disk is.
+    """A device that serves one I/O at a time, with varying times, as a spinning disk does.
 
     Attributes:
-        service_s: mean time one I/O takes that does not follow the one before.
-        sequential_s: likewise of one that begins where the one before ended.
-        spread_ratio: standard deviation of a single time over its mean (lognormal); the mean itself
-            wanders by a third of that from second to second.
+        service_s: mean time of a random I/O.
+        sequential_s: mean time of an I/O that begins where the last one ended.
+        spread_ratio: standard deviation ÷ mean of a single time (lognormal); the mean itself varies by a
+            third of this from second to second.
     """
 
     service_s: float
@@ -36,8 +36,8 @@ class SlowStart:
     """A disk that is slow at first.
 
     Attributes:
-        from_ratio: its share of full speed in the beginning.
-        over_s: how long it takes to full speed, in a straight line.
+        from_ratio: share of full speed at the start.
+        over_s: seconds until full speed, in a straight line.
     """
 
     from_ratio: float
@@ -46,23 +46,23 @@ class SlowStart:
 
 @dataclass(frozen=True, slots=True)
 class DiskSpec:
-    """One emulated disk; each of its ``stripes`` disks has all of these limits for itself.
+    """One emulated disk; each of its ``stripes`` disks has all of these limits.
 
     Attributes:
-        iops, bytes_per_s: caps of reads and writes together; None: none.
-        read_iops, write_iops, read_bytes_per_s, write_bytes_per_s: caps of one of them alone.
-        io_unit_bytes: an I/O counts as one for every this many bytes begun; None: any I/O is one.
-        burst: what is allowed on credits; without ``credit_s`` it is bought: always allowed.
-        latency_s: the least time of every I/O, whatever the queue.
-        jitter_s: mean of what comes on top of it (exponential).
-        device: how the device behind it behaves; None: it is never in the way.
-        warm_up: how it starts; None: at full speed.
+        iops, bytes_per_s: limits of reads and writes together; None: no limit. read_iops, write_iops,
+        read_bytes_per_s, write_bytes_per_s: separate limits.
+        io_unit_bytes: an I/O counts once per unit of this size that it begins; None: every I/O counts once.
+        burst: the limits while credits last; without ``credit_s`` they are bought and always apply.
+        latency_s: minimum time of every I/O, at any queue depth.
+        jitter_s: mean of an additional, exponentially distributed time.
+        device: the model of the device; None: it adds no time.
+        warm_up: a slow start; None: full speed from the start.
         stripes: disks an array with chunks of 64 KiB is made of.
         raid: the array's level.
         size_bytes: the disk's size; its file is sparse.
-        time_scale: credits and warm-up pass this many times faster.
-        read_ahead_bytes: how far the kernel reads ahead of sequential reads.
-        host_cache_bytes: what the host keeps of what was read; 0: nothing.
+        time_scale: credits and warm-up pass faster by this factor.
+        read_ahead_bytes: the kernel's read-ahead for sequential reads.
+        host_cache_bytes: size of the host's read cache; 0: no cache.
     """
 
     iops: float | None = None

@@ -1,4 +1,4 @@
-"""What this machine offers for emulated disks."""
+"""Detects this machine's support for emulated disks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TOOLS = ("losetup", "mkfs.ext4", "mount", "umount")
 
 @dataclass(frozen=True, slots=True)
 class DiskSupport:
-    """What is there, and why not what is not.
+    """What this machine supports, and why not the rest.
 
     Attributes:
-        v1: where the block I/O controller of version 1 is mounted; None if it is not.
-        v2: where version 2 is mounted with its io controller; None likewise.
+        v1: mount point of the block I/O controller of version 1; None if not mounted.
+        v2: mount point of version 2 with its io controller; None if not mounted.
         fuse: whether the time model can run.
         missing: name (``loop``, ``throttle``, ``model``) -> what is missing, with the remedy.
     """
@@ -37,7 +37,7 @@ class DiskSupport:
 
 
 def support() -> DiskSupport:
-    """Look at this machine; changes nothing."""
+    """Check this machine without changing it."""
     v1, v2 = _controllers()
     missing = {}
     if loop := _no_loop():
@@ -76,7 +76,7 @@ def _no_model() -> str | None:
 
 
 def _controllers() -> tuple[Path | None, Path | None]:
-    """(blkio of version 1, version 2 with io), where they are mounted and may be written."""
+    """(blkio of version 1, version 2 with io): the mount points, if they are writable."""
     v1 = v2 = None
     for mount in mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8")):
         place = Path(mount.mount_point)
