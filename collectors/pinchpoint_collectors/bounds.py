@@ -81,6 +81,7 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("cloud.*_bytes_ratio", _OF_A_LIMIT),
     ("db.connections_ratio", _OF_A_LIMIT),
     ("db.memory_ratio", _OF_A_LIMIT),
+    ("db.units_ratio", _OF_A_LIMIT),
     ("db.workers_ratio", _OF_A_LIMIT),
     ("db.tickets_ratio", _OF_A_LIMIT),
     ("db.pool.busy_ratio", _OF_A_LIMIT),
@@ -127,6 +128,7 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("mem.*_bytes", _MEMORY),
     ("*_bytes", _BYTES),
     # The names of counters of databases and searches have no unit.
+    ("app.*", _COUNT),
     ("db.*", _COUNT),
     ("search.*", _COUNT),
 )

@@ -43,6 +43,10 @@ SERVERS: Mapping[str, Sequence[ServerSeries]] = {
     f"{_STATUS}_connection_errors_total": [
         ServerSeries("db.connections_rejected_per_s", scale=1.0, label=("error", "max_connections"))
     ],
+    f"{_STATUS}_connection_errors_max_connections": [
+        ServerSeries("db.connections_rejected_per_s", scale=1.0)
+    ],
+    f"{_STATUS}_innodb_buffer_pool_wait_free": [ServerSeries("db.buffer_waits_per_s", scale=1.0)],
     f"{_STATUS}_questions": [ServerSeries("db.statements_per_s", scale=1.0)],
     f"{_STATUS}_innodb_row_lock_current_waits": [ServerSeries("db.lock_waiters")],
     # Milliseconds of waiting per second are waiting sessions, by Little's law.
@@ -66,6 +70,7 @@ SERVERS: Mapping[str, Sequence[ServerSeries]] = {
     "redis_cpu_user_seconds_total": [ServerSeries("cpu.busy_ratio", "thread:redis", 1.0)],
     "redis_cpu_sys_seconds_total": [ServerSeries("cpu.busy_ratio", "thread:redis", 1.0)],
     "redis_commands_processed_total": [ServerSeries("db.commands_per_s", scale=1.0)],
+    "redis_evicted_keys_total": [ServerSeries("db.evicted_keys_per_s", scale=1.0)],
     "redis_connected_clients": [ServerSeries("db.connections_ratio", of="redis_config_maxclients")],
     "redis_rejected_connections_total": [ServerSeries("db.connections_rejected_per_s", scale=1.0)],
 }

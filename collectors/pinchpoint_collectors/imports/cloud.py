@@ -93,16 +93,30 @@ AZURE: Mapping[str, CloudMetric] = {
     "disk_bandwidth_consumed_percentage": CloudMetric("disk.used_bytes_ratio", 0.01, "storage"),
     "io_consumption_percent": CloudMetric("disk.used_iops_ratio", 0.01, "storage"),
     "disk_queue_depth": CloudMetric("disk.outstanding", 1.0, "storage"),
+    "CpuPercentage": CloudMetric("cpu.busy_ratio", 0.01),
+    "MemoryPercentage": CloudMetric("mem.available_ratio", -0.01, offset=1.0),
+    "HttpQueueLength": CloudMetric("web.requests_queued"),
+    "DiskQueueLength": CloudMetric("disk.outstanding", 1.0, "storage"),
+    "dtu_consumption_percent": CloudMetric("db.units_ratio", 0.01, "DTU"),
+    "NormalizedRUConsumption": CloudMetric("db.units_ratio", 0.01, "RU"),
     "workers_percent": CloudMetric("db.workers_ratio", 0.01),
     "sessions_percent": CloudMetric("db.connections_ratio", 0.01),
 }
-"""Metrics of Azure virtual machines, Azure SQL databases, and servers of MySQL and PostgreSQL."""
+"""Metrics of Azure virtual machines, databases (SQL, MySQL, PostgreSQL, Cosmos DB), and plans of web apps."""
 AWS: Mapping[str, CloudMetric] = {
     "CPUUtilization": CloudMetric("cpu.busy_ratio", 0.01),
     "EngineCPUUtilization": CloudMetric("cpu.busy_ratio", 0.01, "thread:engine"),
     "CPUCreditBalance": CloudMetric("cpu.used_burst_ratio", -1.0, offset=1.0),
     "FreeableMemory": CloudMetric("mem.available_bytes"),
     "DatabaseConnections": CloudMetric("db.connections"),
+    "DBLoad": CloudMetric("db.sessions_active"),
+    "DBLoadNonCPU": CloudMetric("db.sessions_waiting", 1.0, "Any:other than the CPU"),
+    "Evictions": CloudMetric("db.evicted_keys_per_s", is_count=True),
+    "DatabaseMemoryUsagePercentage": CloudMetric("mem.available_ratio", -0.01, offset=1.0),
+    **{
+        f"{what}_allowance_exceeded": CloudMetric("net.drops_per_s", 1.0, what, is_count=True)
+        for what in ("bw_in", "bw_out", "pps", "conntrack", "linklocal")
+    },
     "BlockedTransactions": CloudMetric("db.sessions_blocked"),
     "CommitLatency": CloudMetric("db.commit_latency_s", 0.001),
     "CommitThroughput": CloudMetric("db.commits_per_s"),
@@ -129,7 +143,7 @@ AWS: Mapping[str, CloudMetric] = {
     "InstanceEBSIOPSExceededCheck": CloudMetric("disk.used_iops_ratio", 1.0, "all volumes"),
     "InstanceEBSThroughputExceededCheck": CloudMetric("disk.used_bytes_ratio", 1.0, "all volumes"),
 }
-"""Metrics of EC2 instances, EBS volumes and RDS databases."""
+"""Metrics of EC2 instances (with those of their network adapter), EBS volumes, RDS and ElastiCache."""
 _MEANS = ("average", "value", "maximum", "total", "sum")
 _SUMS = ("total", "sum", "value")
 """What a reading may have, by preference."""

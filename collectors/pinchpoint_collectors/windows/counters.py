@@ -2,8 +2,9 @@
 
 All of them stand in ``counters.csv``, names as an English Windows has them: a line for each object, then one
 for each counter. ``index`` is that of Windows' registry (Perflib), the same in every language. Names in other
-languages are those of Windows' own lists (registry, Perflib; ``Get-Counter -ListSet``). A Japanese Windows
-has the English ones. Of Spanish only the names that are known from more than one real system are there.
+languages are those of Windows' own lists (registry, Perflib; ``Get-Counter -ListSet``), of SQL Server those
+of its documentation. A Japanese Windows has the English ones. Of Spanish, Italian and Portuguese only the
+names that are known from real systems are there.
 Counters with ``logs`` are read from logs; no live host is asked for them.
 
 Latency is ``Avg. Disk sec/...``, busy 100 - ``% Idle Time`` (never ``% Disk Time``, which counts queued I/O
@@ -99,7 +100,15 @@ _BALANCER, _ALL_APPLICATIONS = "Hyper-V Dynamic Memory Balancer", "__Total__"
 PARTS = {"Thread": "thread:", "Process": "process:", "Hyper-V Hypervisor Virtual Processor": "vcpu:"}
 """Objects with a busy time beside the cores -> prefix of the instance's name."""
 _WITHOUT_SUM = frozenset(
-    {*PARTS, *_DISKS, "SMB Client Shares", "Cluster CSVFS", "Hyper-V Virtual Storage Device"}
+    {
+        *PARTS,
+        *_DISKS,
+        "SMB Client Shares",
+        "Cluster CSVFS",
+        "Hyper-V Virtual Storage Device",
+        ".NET CLR LocksAndThreads",
+        "MSExchange Database ==> Instances",
+    }
 )
 _NO_THREAD = re.compile(r"(idle|_total)(/.*)?", re.IGNORECASE)
 _CPUS = ("Processor", "Processor Information")
@@ -113,7 +122,7 @@ def instance_of(name: str, instance: str) -> str | None:
     None for the sum of all disks, which hides each, and for that of one NUMA node.
     """
     text = instance.strip()
-    total = text.casefold() == TOTAL
+    total = text.casefold().rpartition("/")[2] in {TOTAL, "_global_"}
     if name in _WITHOUT_SUM:
         return None if total else text
     if name == HYPERVISOR:
@@ -129,6 +138,21 @@ def instance_of(name: str, instance: str) -> str | None:
 
 
 WAIT_STATISTICS = "SQLServer:Wait Statistics"
+_LOCAL_INSTANCES = {
+    "aktuell ausgeführte wartevorgänge": "waits in progress",
+    "attentes en cours": "waits in progress",
+    "espera en curso": "waits in progress",
+    "kumulierte wartezeit (ms) pro sekunde": "cumulative wait time (ms) per second",
+    "temps d'attente cumulé (ms) par seconde": "cumulative wait time (ms) per second",
+    "tiempo de espera acumulado (ms) por segundo": "cumulative wait time (ms) per second",
+    "durchschnittliche wartezeit (ms)": "average wait time (ms)",
+    "temps d'attente moyen (ms)": "average wait time (ms)",
+    "tiempo promedio de espera (ms)": "average wait time (ms)",
+    "gestartete wartevorgänge pro sekunde": "waits started per second",
+    "attentes démarrées par seconde": "waits started per second",
+    "esperas iniciadas por segundo": "waits started per second",
+}
+"""Instances of the statistics of waits in German, French and Spanish."""
 _SAYS = {"waits in progress": (1.0, True, 0), "cumulative wait time (ms) per second": (0.001, False, 1)}
 """Instances that count waiting sessions -> scale, whether the value is of the moment, rank.
 
@@ -166,8 +190,9 @@ def placed(name: str, counter: str, logged: str) -> tuple[Counter, str] | None:
         return None
     instance = text if own is None else own  # sums are left out elsewhere, and counted
     if name == WAIT_STATISTICS:
-        answer = _SAYS.get(text.casefold())
-        if of := _AS_PARTS.get((counter, text.casefold())):
+        says = _LOCAL_INSTANCES.get(text.casefold(), text.casefold())
+        answer = _SAYS.get(says)
+        if of := _AS_PARTS.get((counter, says)):
             return of, ""
         if answer is None:
             return None
@@ -180,29 +205,42 @@ def placed(name: str, counter: str, logged: str) -> tuple[Counter, str] | None:
 
 # ---- names in other languages -----------------------------------------------------------------------------
 
-LANGUAGES = ("English (also of a Japanese Windows)", "German", "French", "Spanish")
+_COLUMNS = ("german", "french", "spanish", "italian", "portuguese")
+LANGUAGES = ("English (also of a Japanese Windows)", *(each.capitalize() for each in _COLUMNS))
+_SQL = "SQLServer:"
+_PER_SECOND = re.compile(r"/(sec|seg|sek|secondo|seconde|segundo|sekunde)\.?$")
 
 
 def folded(name: str) -> str:
-    """A name as it is compared: small letters of ASCII, single spaces, no apostrophe.
+    """A name as it is compared: small letters of ASCII, single spaces, no apostrophe, a second as ``s``.
 
     A log is written in whatever code page its system had, and accented letters are what differs.
     """
     kept = "".join(letter for letter in name.casefold() if letter.isascii() and letter != "'")
-    return " ".join(kept.split())
+    return _PER_SECOND.sub("/s", " ".join(kept.split()))
 
 
-def _known() -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """(object, counter) as compared -> in English; English names count where two languages differ."""
-    for language in ("german", "french", "spanish", None):
-        for name, row in _counters():
-            local = (_OBJECTS[name][language], row[language]) if language else (name, row["counter"])
-            for its, counter in itertools.product(*(each.split(";") for each in local)):
-                if its and counter:
-                    yield (folded(its), folded(counter)), (name, row["counter"])
+def _local(row: Mapping[str, str], name: str) -> Iterator[str]:
+    """A name in all languages, the English one last."""
+    for language in _COLUMNS:
+        yield from filter(None, row[language].split(";"))
+    yield name
 
 
-_KNOWN = dict(_known())
+_KNOWN = {
+    (folded(its), folded(counter)): (name, row["counter"])
+    for name, row in _counters()
+    for its, counter in itertools.product(_local(_OBJECTS[name], name), _local(row, row["counter"]))
+}
+"""(object, counter) as compared -> in English. Systems have names of other languages than their own, too."""
+_OF_SQL = {
+    folded(counter): (name, row["counter"])
+    for name, row in _counters()
+    if name.startswith(_SQL)
+    for counter in _local(row, "")
+    if counter
+}
+"""Counters of SQL Server in other languages: what its objects are called there is not known of each."""
 
 
 def english(name: str, counter: str, names: Mapping[str, frozenset[int]]) -> tuple[str, str] | None:
@@ -215,6 +253,8 @@ def english(name: str, counter: str, names: Mapping[str, frozenset[int]]) -> tup
     """
     plain = _VERSION.sub("", NAMED_INSTANCE.sub("SQLServer:", name))
     known = _KNOWN.get((folded(plain), folded(counter)))
+    if known is None and plain.startswith(_SQL):
+        known = _OF_SQL.get(folded(counter))
     if known is not None or not names:
         return known
     objects, counters = (names.get(folded(each), frozenset()) for each in (name, counter))

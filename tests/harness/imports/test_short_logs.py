@@ -303,6 +303,39 @@ FURTHER: dict[str, tuple[dict[str, float], str, str | None]] = {
         "inconclusive",
         "buffer of the database server on HV9",
     ),
+    "sessions are blocked, on a Spanish server, whatever its object is called": (
+        {r"MSSQL$VENTAS:Estadísticas generales\Procesos bloqueados": 23},
+        "bottleneck",
+        "locks of the database on HV9",
+    ),
+    "queries wait for memory, on a French server": (
+        {r"SQLServer:Gestionnaire de mémoire\Demandes d'allocation mémoire en attente": 12},
+        "bottleneck",
+        "query memory of the database server on HV9",
+    ),
+    "sessions wait for a lock, on a German server": (
+        {r"SQLServer:Wartestatistik(Aktuell ausgeführte Wartevorgänge)\Sperrenwartevorgänge": 12},
+        "bottleneck",
+        "locks of the database on HV9",
+    ),
+    "a second is written seg. in Spanish": (
+        {r"SQLServer:Bloqueos(_Total)\Número de interbloqueos/seg.": 3},
+        "inconclusive",
+        "locks of the database on HV9",
+    ),
+    "threads of a process wait for its locks": (
+        {
+            r".NET CLR LocksAndThreads(w3wp)\Current Queue Length": 46,
+            r".NET CLR LocksAndThreads(_Global_)\Current Queue Length": 46,
+        },
+        "bottleneck",
+        "locks of the process w3wp on HV9",
+    ),
+    "a database of Exchange reads slowly": (
+        {r"MSExchange Database ==> Instances(Information Store/DB1)\I/O Database Reads Average Latency": 183},
+        "inconclusive",
+        "disk Information Store/DB1 of HV9",
+    ),
     "requests of an application are queued": (
         {r"ASP.NET Applications(__Total__)\Requests In Application Queue": 60},
         "bottleneck",
@@ -681,6 +714,26 @@ CLOUD: dict[str, tuple[Any, str, str]] = {
         aws({"CPUUtilization": 26.0, "EngineCPUUtilization": 99.5}),
         "inconclusive",
         "thread engine of db5",
+    ),
+    "sessions of RDS wait": (
+        aws({"CPUUtilization": 20.0, "DBLoad": 41.0, "DBLoadNonCPU": 39.0}),
+        "inconclusive",
+        "what sessions wait for in the database on db5",
+    ),
+    "ElastiCache without room": (
+        aws({"EngineCPUUtilization": 20.0, "Evictions": 88000.0}),
+        "inconclusive",
+        "memory of database servers on db5",
+    ),
+    "an adapter over its allowance": (
+        aws({"bw_out_allowance_exceeded": 41000.0}),
+        "inconclusive",
+        "network interface bw_out of db5",
+    ),
+    "all DTU of a database": (
+        {"value": [azure("dtu_consumption_percent", 99.8)]},
+        "inconclusive",
+        "DTU units of the server on vm1",
     ),
     "RDS with hardly any memory": (
         aws({"CPUUtilization": 20.0, "FreeableMemory": 6e7}),

@@ -48,19 +48,37 @@ COMMITTED_LIMIT = Threshold(0.95, "design", "95 % of what can be committed is in
 _PAGE_BYTES = 4096.0
 FEW = Threshold(100.0 * 1024**2, "MS", "Available Mbytes: less than 100 MB, whatever the memory's size")
 SMALL = Threshold(2.0 * 1024**3, "design", "less than 2 GiB: below a tenth of what most servers have")
-_COLLECTING = Threshold(0.5, "MS", "% Time in GC: with more than half, look at what is allocated")
 _LACKING = (
     (
         "mem.demand_ratio",
         Threshold(1.0, "MS", "Hyper-V memory pressure: above 100 the machine demands more than it has"),
         "memory that was demanded, of the memory assigned:",
+        "virtual machine",
     ),
     (
         "mem.ballooned_bytes",
         Threshold(1e8, "design", "the hypervisor took 100 MB or more of the machines' memory back"),
         "memory that the hypervisor took back:",
+        "virtual machine",
     ),
-    ("mem.collecting_ratio", _COLLECTING, "of the time between collections of garbage was spent in them:"),
+    (
+        "mem.collecting_ratio",
+        Threshold(0.5, "MS", "% Time in GC: with more than half, look at what is allocated"),
+        "of the time between collections of garbage was spent in them:",
+        "process",
+    ),
+    (
+        "db.evicted_keys_per_s",
+        Threshold(10.0, "design", "keys are evicted for want of room all the time: ten a second, or more"),
+        "keys that were evicted for want of room:",
+        "database server",
+    ),
+    (
+        "db.buffer_waits_per_s",
+        Threshold(1.0, "design", "work waits for a free page of the buffer: once a second, or more"),
+        "waits for a free page of the buffer:",
+        "database server",
+    ),
 )
 GRANTS_PENDING = Threshold(1.0, "MS", "Memory Grants Pending: 0 is healthy; queries wait from 1 on")
 
@@ -89,13 +107,12 @@ def memories(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def _of_parts(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """Memory that virtual machines or processes lack: they demand more, had to give some back, or tidy up."""
-    for metric, limit, noun in _LACKING:
+    """Memory that machines, processes or servers lack: they demand more, gave some back, or tidy up."""
+    for metric, limit, noun, kind in _LACKING:
         for key in inputs.samples.keys(metric):
             rows = figure(inputs, *key) if key.host == host.name else None
             one = measure(inputs, rows, limit, "saturation", noun, above=True)
             if one is not None and one.at_limit:
-                kind = "process" if limit is _COLLECTING else "virtual machine"
                 of = f"the {kind} {key.instance}" if key.instance else f"{kind}s"
                 yield RecordedResource(
                     kind="memory",

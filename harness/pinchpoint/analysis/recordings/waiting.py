@@ -43,6 +43,14 @@ _WAITED_FOR = (
         "record CPU and network of the client",
     ),
     (
+        ("Any:",),
+        "waits",
+        "sessions that waited, and not for a CPU:",
+        "what sessions wait for in",
+        "what they waited for was not recorded",
+        "record the sessions by what they wait for",
+    ),
+    (
         ("Replica:",),
         "replicas",
         "commits that waited for a secondary replica:",
@@ -70,6 +78,7 @@ _POOLS: tuple[tuple[str, Threshold, What, str, str], ...] = (
     ),
     ("db.pool.busy_ratio", UTILISATION, "utilisation", "threads in use, of those there are:", "threads"),
     ("db.workers_ratio", UTILISATION, "utilisation", "workers in use, of those allowed:", "workers"),
+    ("db.units_ratio", UTILISATION, "utilisation", "units in use, of those paid for:", "units"),
     ("db.tickets_ratio", UTILISATION, "utilisation", "tickets in use, of those there are:", "tickets"),
     ("db.connections_rejected_per_s", REFUSED, "saturation", "connections that were refused:", "connections"),
     ("db.connections_failed_per_s", REFUSED, "saturation", "connections that failed:", "connections"),
@@ -82,14 +91,15 @@ _POOLS: tuple[tuple[str, Threshold, What, str, str], ...] = (
 )
 _LOCK_REQUESTS, _SESSIONS = "db.lock_waits_per_s", "db.sessions_waiting"
 RESENT_CALLS = Threshold(0.1, "design", "calls to file servers are sent again: one in ten seconds, or more")
-DEADLOCKS = (("db.deadlocks_per_s", "deadlocks"),)
+_DEADLOCKS, _INSIDE = "db.deadlocks_per_s", "app.lock_waiters"
+DEADLOCKS = Threshold(0.1, "design", "sessions are ended by deadlocks: one in ten seconds, or more")
 CRAWL = (("search.waiting", "documents that waited to be crawled"),)
 
 
 def locks(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """The locks of each database server, where sessions that wait for one were recorded."""
+    """The locks of each database server, where sessions that wait for one were recorded, and of processes."""
     read = [metric for metric, _ in _LOCKS]
-    for server in servers(inputs, host.name, *read, _LOCK_REQUESTS, _SESSIONS):
+    for server in servers(inputs, host.name, *read, _LOCK_REQUESTS, _SESSIONS, _DEADLOCKS):
         blocked = [_saturation(inputs, host, metric, noun, server) for metric, noun in _LOCKS]
         if blocked[0] is None:
             waited = _waiters(inputs, host.name, "lock", server)
@@ -99,10 +109,21 @@ def locks(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
         waits = _saturation(inputs, host, _LOCK_REQUESTS, "lock requests that waited:", server)
         if waits and (any(one.at_limit for one in result) or not waits.at_limit):
             result.append(waits)  # requests that wait for a moment are no limit by themselves
+        ended = figure(inputs, host.name, _DEADLOCKS, server)
+        deadlocks = measure(inputs, ended, DEADLOCKS, "errors", "deadlocks:")
+        only = deadlocks is not None and deadlocks.at_limit and not any(one.at_limit for one in result)
+        if deadlocks is not None:
+            result.append(deadlocks)
         if result:
             name = f"locks of {database(server, host.name)}"
             one = _waited_for(host, "lock", server.removesuffix("/"), name, tuple(result))
-            yield replace(one, context=contexts(inputs, host.name, DEADLOCKS))
+            doubt = "how many sessions waited was not recorded" if only else ""
+            yield replace(one, doubt=doubt, remedy=f"record the blocked sessions of {host.name}")
+    for key in inputs.samples.keys(_INSIDE):
+        rows = figure(inputs, *key) if key.host == host.name else None
+        if inside := measure(inputs, rows, BLOCKED, "saturation", "threads that waited for a lock:"):
+            name = f"locks of the process {key.instance} on {host.name}"
+            yield _waited_for(host, "lock", key.instance, name, (inside,))
 
 
 def _waiters(inputs: Inputs, host: str, of: str, server: str) -> Rows | None:
