@@ -21,9 +21,9 @@ _V1 = {
 
 
 def limits(spec: DiskSpec) -> dict[str, int]:
-    """The caps under version 2's names (``riops``, ``wbps`` ...), reads and writes apart.
+    """The limits under version 2's names (``riops``, ``wbps`` ...), reads and writes separately.
 
-    A cap of reads and writes together is set for each of them, because the controller has no common cap.
+    A common limit of reads and writes is set for each of them, because the controller has no common limit.
     """
     result = {
         "riops": _lowest(spec.iops, spec.read_iops),
@@ -40,12 +40,12 @@ def set_v1(root: Path, numbers: str, caps: dict[str, int]) -> None:
         try:
             (root / file).write_text(f"{numbers} {caps.get(name, 0)}")
         except OSError as error:
-            if error.errno != errno.ENODEV or name in caps:  # a device that is gone has no caps to lift
+            if error.errno != errno.ENODEV or name in caps:  # a removed device has no limits to lift
                 raise
 
 
 def set_v2(group: Path, numbers: str, caps: dict[str, int]) -> None:
-    """Cap a device for one control group; ``max`` lifts a cap."""
+    """Limit a device for one control group; ``max`` lifts a limit."""
     words = [f"{name}={caps.get(name, 'max')}" for name in _V1]
     (group / "io.max").write_text(f"{numbers} {' '.join(words)}")
 
@@ -55,7 +55,7 @@ def _lowest(*values: float | None) -> float | None:
 
 
 MODEL_IO_PER_S = 6000
-"""What the model reaches (5,000 at depth 1 and 32, measured), at 0.1 ms of CPU per I/O it really does."""
+"""The model's largest rate (5,000 at depth 1 and 32, measured), at 0.1 ms of CPU time per I/O."""
 _USUAL_IO_BYTES = 8192
 
 
@@ -64,9 +64,9 @@ class DiskStack:
     """The parts a disk is built from.
 
     Attributes:
-        model: what the time model below the device is to do; None: no model.
-        throttle: the control groups' version that caps the device; None: none does.
-        notes: in what the disk differs from what was requested.
+        model: the device's properties that the time model imitates; None: no model.
+        throttle: version of the control groups that limit the device; None: no limits.
+        notes: differences from the requested disk.
     """
 
     model: DiskSpec | None
@@ -84,7 +84,7 @@ class DiskStack:
 
 
 def choose(spec: DiskSpec, support: DiskSupport) -> DiskStack | str:
-    """The way to build a disk, or what this machine lacks for it, one sentence."""
+    """How to build a disk, or a sentence that names what this machine lacks."""
     if not support.loop:
         return support.missing["loop"]
     controller: Literal["v1", "v2"] | None = "v1" if support.v1 else "v2" if support.v2 else None
@@ -95,7 +95,7 @@ def choose(spec: DiskSpec, support: DiskSupport) -> DiskStack | str:
     if not support.fuse and timed:
         return support.missing["model"]
     if (caps_by_model and not support.fuse) or (capped and not caps_by_model and controller is None):
-        caps_by_model = not caps_by_model  # the other means can do it, not quite as well
+        caps_by_model = not caps_by_model  # the other method can do it, less exactly
         if (caps_by_model and not support.fuse) or (not caps_by_model and controller is None):
             return support.missing["throttle"]
     return _assembled(spec, controller if capped and not caps_by_model else None, timed, caps_by_model)
@@ -120,7 +120,7 @@ def _assembled(
 
 
 def without_caps(spec: DiskSpec) -> DiskSpec:
-    """The same disk without its caps."""
+    """The same disk without its limits."""
     return replace(
         spec,
         iops=None,
@@ -134,7 +134,7 @@ def without_caps(spec: DiskSpec) -> DiskSpec:
 
 
 def _only_model(spec: DiskSpec) -> bool:
-    """Whether something is asked for that no block I/O controller can do."""
+    """Whether the disk needs something that no block I/O controller can do."""
     return bool(spec.burst or spec.warm_up or spec.io_unit_bytes or spec.stripes > 1 or spec.host_cache_bytes)
 
 
@@ -143,7 +143,7 @@ def _common(spec: DiskSpec) -> bool:
 
 
 def _rate(spec: DiskSpec) -> float:
-    """I/Os per second the caps let through, at the usual size where they are in bytes."""
+    """I/Os per second that the limits allow, at the usual I/O size if they are in bytes."""
     burst = spec.burst
     by_count = max(spec.iops or 0, burst.iops if burst else 0) or float("inf")
     by_bytes = max(spec.bytes_per_s or 0, burst.bytes_per_s if burst else 0) or float("inf")

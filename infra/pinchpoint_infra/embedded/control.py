@@ -39,23 +39,23 @@ from pinchpoint_infra.embedded.tiers.web import WebTier
 _POLL_S = 0.1
 _STOP_S = 15.0
 _NOTE_S = 2.0
-"""A supervisor notes how a tier ended within a quarter of a second, unless it is busy."""
-_LIMIT_S = 60.0  # taking a large table out of the page cache first writes it out
+"""A supervisor notes a tier's end within a quarter of a second, unless the machine is busy."""
+_LIMIT_S = 60.0  # dropping a large table from the page cache writes it out first
 
 _supervisors: dict[str, subprocess.Popen[bytes]] = {}
-"""Supervisors that this process started: farms with a lifeline stay up while their stdin is open."""
+"""Supervisors that this process started: a farm with a lifeline stays up while its stdin is open."""
 
 
 def up(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> FarmStatus:
-    """Start a farm and wait until every tier answers; one that is up already is left as it is.
+    """Start a farm and wait until every tier answers; a farm that is up is left as it is.
 
     Args:
         spec: the farm to build.
-        lifeline: the farm ends, and is removed, when this process ends, however it ends.
+        lifeline: whether the farm ends and is removed with this process, even if the process is killed.
         progress: receives sentences for the user.
 
     Raises:
-        FarmError: it cannot be started; nothing that was launched here is left running.
+        FarmError: the farm cannot be started; everything that this call started is ended.
     """
     launched = launch(spec, lifeline=lifeline, progress=progress)
     try:
@@ -67,20 +67,20 @@ def up(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> Fa
 
 
 def launch(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> bool:
-    """Begin to start a farm, unless it is up or another process is starting it; see ``up``.
+    """Start a farm, unless it is up or another process is starting it; see ``up``.
 
     Returns:
-        Whether it was launched here: the launcher of a farm takes it down again.
+        Returns whether this call started the farm: then the caller must also stop it.
 
     Raises:
-        FarmError: it cannot be built, or what an earlier one left cannot be removed.
+        FarmError: the farm cannot be built, or the remains of an earlier one cannot be removed.
     """
     _check(spec)
     if status(spec.identity).state == "up":
         return False
     directory = place.farm_directory(spec.identity)
     with _alone(directory.parent):
-        if status(spec.identity).state in {"starting", "up"}:  # it may have come up while we waited
+        if status(spec.identity).state in {"starting", "up"}:  # the farm may have started while we waited
             return False
         for sentence in removal.remove(place.farm_id(spec.identity), directory):
             progress(f"remains of an earlier farm: {sentence}")
@@ -90,10 +90,10 @@ def launch(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -
 
 
 def wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
-    """Wait until every tier of a farm that was launched answers, whoever launched it; see ``up``.
+    """Wait until every tier of a started farm answers, whichever process started it; see ``up``.
 
     Raises:
-        FarmError: it failed, or it is gone.
+        FarmError: the farm failed, or no longer exists.
     """
     result = status(identity)
     if result.state == "up":
@@ -123,13 +123,13 @@ def wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
 def _last_words(directory: Path) -> str:
     try:
         lines = (directory / "supervisor.log").read_text(errors="replace").strip().splitlines()
-    except FileNotFoundError:  # whoever launched it has removed it already
+    except FileNotFoundError:  # the process that started the farm has removed it already
         lines = []
     return lines[-1] if lines else "without a word"
 
 
 def down(identity: Path) -> list[str]:
-    """Stop a farm and remove everything it made; sentences of what was done, none if nothing was there.
+    """Stop a farm and remove everything it made; sentences of what was done, none without a farm.
 
     Raises:
         FarmError: something could not be removed (no rights).
@@ -138,7 +138,7 @@ def down(identity: Path) -> list[str]:
 
 
 def down_by_id(identifier: str) -> list[str]:
-    """Stop a farm whose file may be gone; see ``down``."""
+    """Stop a farm whose file may be deleted; see ``down``."""
     directory = place.directory_of(identifier)
     state = load(directory)
     done = []
@@ -154,21 +154,21 @@ def down_by_id(identifier: str) -> list[str]:
 
 
 def limit(identity: Path, *, hold: bool) -> None:
-    """Let a farm's limits and delays hold from now on, from their beginning; or lift them.
+    """Start a farm's limits and delays from their initial state, or lift them.
 
     Raises:
-        FarmError: they cannot be applied, or the farm is not up.
+        FarmError: the limits cannot be applied, or the farm is not up.
     """
     _ask(identity, lambda now: LimitsInForce(now.number + 1, hold))
 
 
 def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
-    """Make one part of a farm (with its limits in force) slower than it was built; None restores all.
+    """Slow down one part of a farm (its limits stay in force); None restores all.
 
-    It ends by itself after ``for_s`` seconds: whoever asked for it may have been killed.
+    The slowdown ends after ``for_s`` seconds, because the caller may be killed before.
 
     Raises:
-        FarmError: that thing cannot be made slower (the sentence says why), or the farm is not up.
+        FarmError: this part cannot be slowed down (the message says why), or the farm is not up.
     """
     until_s = time.time() + for_s if slower else 0.0
     _ask(
@@ -178,7 +178,7 @@ def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
 
 
 def _ask(identity: Path, wish: Callable[[LimitsInForce], LimitsInForce]) -> None:
-    """Send a farm's supervisor the requested limits, and wait until it is so. Raises FarmError."""
+    """Send a farm's supervisor a request for limits, and wait until it is done. Raises FarmError."""
     directory = place.farm_directory(identity)
     state = load(directory)
     if state is None:
@@ -197,17 +197,17 @@ def _ask(identity: Path, wish: Callable[[LimitsInForce], LimitsInForce]) -> None
 
 
 def status(identity: Path) -> FarmStatus:
-    """How a farm is; changes nothing."""
+    """The state of a farm; changes nothing."""
     return status_by_id(place.farm_id(identity))
 
 
 def known() -> list[tuple[FarmStatus, Path | None]]:
-    """Every farm that has left something here, and the file it was built from, as far as that is known."""
+    """Every farm with files on this machine, and the path of its farm file, if known."""
     return [(status_by_id(identifier), _built_from(identifier)) for identifier in place.known_ids()]
 
 
 def status_by_id(identifier: str) -> FarmStatus:
-    """The status of a farm whose file may be gone; see ``status``."""
+    """The state of a farm whose file may be deleted; see ``status``."""
     directory = place.directory_of(identifier)
     state = load(directory)
     until = time.monotonic() + _NOTE_S
@@ -239,7 +239,7 @@ def _built_from(identifier: str) -> Path | None:
     try:
         return Path(json.loads((place.directory_of(identifier) / SPEC).read_text())["identity"])
     except (FileNotFoundError, json.JSONDecodeError):
-        return None  # it was killed before it had written that down
+        return None  # it was killed before it wrote its process id
 
 
 def _check(spec: FarmSpec) -> None:
@@ -263,7 +263,7 @@ def _check(spec: FarmSpec) -> None:
 
 @contextmanager
 def _alone(farms: Path) -> Iterator[None]:
-    """Two commands never start the same farm at once."""
+    """Lock a farm, so that two commands never start it at the same time."""
     place.make_farms(farms)
     try:
         lock = os.open(farms, os.O_RDONLY | os.O_CLOEXEC)
@@ -295,7 +295,7 @@ def _launch(spec: FarmSpec, directory: Path, *, lifeline: bool) -> None:
             start_new_session=True,
         )
     _supervisors[identifier] = process
-    # Whoever asks next must find it starting, not remains to be cleared away.
+    # The next process must find the farm starting, not remains to remove.
     if load(directory) is None:
         State(supervisor=(process.pid, psutil.Process(process.pid).create_time())).save(directory)
 
@@ -317,7 +317,7 @@ def _filled_with(content: dict[str, Any]) -> str:
 
 
 def _is_gone(tier: TierState) -> bool:
-    """Whether a tier that is noted as up has ended: the supervisor has not seen it yet, or is gone itself."""
+    """Whether a tier that counts as up has ended: its supervisor is gone, or has not noticed yet."""
     return tier.state == "up" and tier.pid is not None and not removal.alive(tier.pid, tier.create_time)
 
 

@@ -12,12 +12,12 @@ from pinchpoint_infra.embedded.record import FarmError
 
 STATE_VARIABLE = "PINCHPOINT_STATE"
 MARK = "PINCHPOINT_FARM"
-"""Every process of a farm carries its id in this environment variable: that is how one is found again."""
+"""Environment variable with the farm's id in each of its processes, by which they are found."""
 
 DISK_MARK = "PINCHPOINT_DISK_OF"
-"""Likewise of the processes behind its emulated disks, which must outlive all that use them."""
+"""The same for the processes of its emulated disks, which must end after all their users."""
 
-_FOR_ROOT = Path("/var/lib/pinchpoint")  # an unprivileged server must reach it: not below root's home
+_FOR_ROOT = Path("/var/lib/pinchpoint")  # an unprivileged server cannot enter root's home directory
 
 
 def farm_id(identity: Path) -> str:
@@ -26,10 +26,10 @@ def farm_id(identity: Path) -> str:
 
 
 def state_root() -> Path:
-    """The folder of all farms: on a disk, never in memory, where a flush would cost nothing.
+    """The folder of all farms: on a disk, because in memory a flush takes no time.
 
-    Absolute, whatever the variable says: a farm's processes stand in folders of their own. Without symbolic
-    links: the kernel knows none where it says what is mounted, and where a process stands.
+    The path is absolute, because a farm's processes have working directories of their own, and free of
+    symbolic links, because the kernel reports mounts and working directories without them.
     """
     if given := os.environ.get(STATE_VARIABLE):
         return Path(given).resolve()
@@ -37,23 +37,23 @@ def state_root() -> Path:
 
 
 def farm_directory(identity: Path) -> Path:
-    """The folder of everything that a farm creates."""
+    """The folder of all files that a farm creates."""
     return directory_of(farm_id(identity))
 
 
 def directory_of(identifier: str) -> Path:
-    """The folder of the farm with that id."""
+    """The folder of the farm with this id."""
     return state_root() / "farms" / identifier
 
 
 def known_ids() -> list[str]:
-    """The ids of all farms that have left a folder here, up or not."""
+    """The ids of all farms with a folder on this machine, up or not."""
     farms = state_root() / "farms"
     return sorted(entry.name for entry in farms.iterdir()) if farms.is_dir() else []
 
 
 def make_directory(directory: Path) -> None:
-    """Make a farm's folder; as root the user an unprivileged server runs as may enter. Raises FarmError."""
+    """Create a farm's folder; under root the servers' unprivileged user may enter it. Raises FarmError."""
     make_farms(directory.parent)
     try:
         directory.mkdir(mode=0o700)
@@ -66,7 +66,7 @@ def make_directory(directory: Path) -> None:
 def make_farms(farms: Path) -> None:
     """Make the folder of all farms, and missing parents. Raises FarmError.
 
-    As root they are enterable by anybody, whatever root's umask is: an unprivileged server lives below.
+    Under root every user may enter the folders, whatever root's umask: an unprivileged server works below.
     """
     try:
         for folder in reversed([each for each in (farms, *farms.parents) if not each.exists()]):
@@ -78,7 +78,7 @@ def make_farms(farms: Path) -> None:
 
 
 def allow_entry(folder: Path) -> None:
-    """Let anybody enter a folder, not list it."""
+    """Let all users enter a folder, but not list it."""
     folder.chmod(folder.stat().st_mode | 0o011)
 
 
@@ -92,4 +92,4 @@ def remove_empty_parents(directory: Path) -> None:
         try:
             parent.rmdir()
         except OSError:
-            return  # not empty, or not ours: it stays
+            return  # not empty, or not ours: keep it

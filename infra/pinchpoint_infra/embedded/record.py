@@ -16,11 +16,11 @@ FarmState = Literal["down", "starting", "up", "broken"]
 
 
 class FarmError(Exception):
-    """A farm cannot be started or stopped; one clear sentence, with the tail of a log where that helps."""
+    """A farm cannot be started or stopped; one sentence, with the end of a log if that explains it."""
 
 
 class FarmInputError(FarmError):
-    """What was requested cannot be built: the input is wrong, not the environment."""
+    """The requested farm cannot be built: the input is wrong, not the environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,18 @@ class FarmSpec:
     Attributes:
         identity: the farm file's resolved path; the farm's id is derived from it.
         name: the farm's name.
-        tiers: any subset of web, sql, search, nosql, files; web needs sql, which has its content.
-        corpus: the folder of documents to fill it with; None: the machine's documentation.
-        documents: this many, further copies of them where there are fewer; None: all of an explicit corpus, a
-            sensible number of the other.
-        disks: ``tier.role`` -> the emulated disk that plays it instead of a plain folder.
-        cpus: tier, or ``generator`` -> the cores it may use.
-        memory: tier -> the bytes it may use, page cache included.
-        delays: tier -> the way to its endpoint.
+        tiers: any subset of web, sql, search, nosql, files; web needs sql, which stores its content.
+        corpus: the folder of documents for the farm; None: the machine's documentation.
+        documents: their number, reached by further copies if needed; None: all of a named corpus, a default
+            number of another one.
+        disks: ``tier.role`` -> the emulated disk; other roles are plain folders.
+        cpus: tier, or ``generator`` -> its limit in cores.
+        memory: tier -> its limit in bytes, including page cache.
+        delays: tier -> the delay in front of its endpoint.
         networks: tier -> bytes per second of the network interface in front of its endpoint.
-        throttle: ``web`` -> how it refuses what comes too fast.
-        settings: ``sql``, ``nosql`` -> its server's settings by name, beside and above the farm's own.
-        share_cores: the tiers may use the load generators' cores as well.
+        throttle: ``web`` -> how it refuses requests above a rate.
+        settings: ``sql``, ``nosql`` -> further settings of its server, which replace the farm's own.
+        share_cores: whether the tiers may also use the load generators' cores.
     """
 
     identity: Path
@@ -61,14 +61,14 @@ class FarmSpec:
 
 @dataclass(frozen=True, slots=True)
 class Slower:
-    """One thing of a standing farm that is made slower than it is, for a while.
+    """A temporary slowdown of one part of a running farm.
 
     Attributes:
         knob: ``disk``, ``cpu`` or ``delay``.
-        name: ``tier.role`` of a disk, else the tier.
-        ratio: what is left of its speed, 0 to 1: caps are multiplied by it, what an I/O or a round trip
-            takes is divided by it.
-        cores: of ``cpu``, the cores' worth of CPU that the ratio is of.
+        name: ``tier.role`` of a disk, or the tier.
+        ratio: the remaining speed, 0 to 1: limits are multiplied by it, times of an I/O or a round trip
+            divided by it.
+        cores: for ``cpu``, the number of cores that the ratio refers to.
     """
 
     knob: Literal["disk", "cpu", "delay"]
@@ -79,18 +79,18 @@ class Slower:
 
 @dataclass(frozen=True, slots=True)
 class TierStatus:
-    """How one tier is.
+    """The state of one tier.
 
     Attributes:
         name: the tier.
-        host: its host's name in the farm: the tier's name with a 1.
-        state: how it is; ``crashed`` when it ended by itself.
-        pid: its leading process; None for a tier that is a folder.
-        port: where it listens on the loopback interface; None likewise.
+        host: name of its host in the farm: the tier's name with a 1.
+        state: the tier's state; ``crashed`` if it ended without being stopped.
+        pid: its first process; None for a tier that is a folder.
+        port: its port on the loopback interface; None for a tier that is a folder.
         directory: all it made.
         log: its log file.
-        exit_status: of a crashed one; negative: the signal that killed it.
-        log_tail: the end of a crashed one's log.
+        exit_status: of a crashed tier; negative: the signal that killed it.
+        log_tail: the end of a crashed tier's log.
     """
 
     name: str
@@ -109,19 +109,19 @@ class FarmStatus:
     """How a farm is.
 
     Attributes:
-        farm_id: derived from its file's path.
-        state: ``broken`` when a tier crashed, its supervisor is gone, or something was left behind.
+        farm_id: derived from the path of the farm file.
+        state: ``broken`` if a tier crashed, its supervisor is gone, or files remain.
         directory: all it made.
         tiers: its tiers.
-        endpoints: name -> url and options, as farm.yaml's ``endpoints`` has them; holds secrets.
-        disks: tier -> disk role -> the folder that plays it.
-        farm_cores: the cores its tiers run on.
+        endpoints: name -> url and options, as in farm.yaml's ``endpoints``; contains secrets.
+        disks: tier -> disk role -> its folder.
+        farm_cores: the cores of its tiers.
         generator_cores: the cores left for load generators.
         content: its documents.
-        emulated: ``tier.role`` -> its emulated disk: device, mount, way, notes.
-        limited: whether limits and delays hold at this moment.
-        slower: what is slower than it was built at this moment, if anything.
-        warnings: what a reader of a run against it must know.
+        emulated: ``tier.role`` -> its emulated disk: device, mount, method, notes.
+        limited: whether limits and delays are in force now.
+        slower: the slowdown in force now, if any.
+        warnings: sentences that a report of a run on this farm must show.
     """
 
     farm_id: str

@@ -26,7 +26,7 @@ _SEGMENTS = Path("/proc/sysvipc/shm")
 
 
 def alive(pid: int | None, create_time: float | None) -> bool:
-    """Whether this very process lives; a process id alone may have been given to another since."""
+    """Whether this process still runs; its id may belong to another process since."""
     if pid is None or create_time is None:
         return False
     try:
@@ -40,8 +40,8 @@ def alive(pid: int | None, create_time: float | None) -> bool:
 def of_farm(farm_id: str, directory: Path) -> list[psutil.Process]:
     """Every living process of a farm.
 
-    PostgreSQL and Valkey overwrite their environment with their titles, so these are known by name and by
-    working in the farm's folder; a user's shell in it has no mark.
+    PostgreSQL and Valkey overwrite their environment with their titles, so they are recognised by name and by
+    a working directory in the farm's folder; a user's shell there lacks the mark.
     """
     result = []
     for process in psutil.process_iter():
@@ -65,7 +65,7 @@ def behind_disks(farm_id: str) -> list[psutil.Process]:
 
 
 def end_all(farm_id: str, directory: Path, spared: int) -> int:
-    """End every process of a farm but ``spared``, gently first; how many there were."""
+    """End every process of a farm except ``spared``, by SIGTERM first; return their number."""
     ended = set()
     for attempt in range(3):
         processes = [process for process in of_farm(farm_id, directory) if process.pid != spared]
@@ -81,34 +81,34 @@ def end_all(farm_id: str, directory: Path, spared: int) -> int:
 
 
 def free_shared_memory(cluster: Path) -> bool:
-    """Free the small System V segment of a PostgreSQL server that was killed; whether there was one.
+    """Free the System V segment of a PostgreSQL server that was killed; whether there was one.
 
-    Its key and id are the numbers of line 7 of postmaster.pid, the server's process id is line 1
-    (PostgreSQL's documentation of the lock file). After a restart of the machine the id may be some process
-    else's, such as another database's: only memory with that key that was made by that process is freed.
+    Its key and id are the numbers in line 7 of postmaster.pid, line 1 is the server's process id
+    (PostgreSQL's documentation of the lock file). After a reboot the id may belong to another process, such
+    as another database: only memory with this key, made by this process, is freed.
     """
     try:
         lines = (cluster / "postmaster.pid").read_text().splitlines()
         server = int(lines[0])
         key, segment = (int(number) for number in lines[6].split())
     except (OSError, IndexError, ValueError):
-        return False  # no such file: the server ended in order and freed it itself
+        return False  # no such file: the server ended in order and freed its segment
     if (key % 2**32, segment, server) not in _segments():
         return False
     return bool(ctypes.CDLL(None).shmctl(segment, _IPC_RMID, None) == 0)
 
 
 def _segments() -> Iterator[tuple[int, int, int]]:
-    """(key, id, the process that made it) of every System V shared memory segment of this machine."""
+    """(key, id, creating process) of every System V shared memory segment of this machine."""
     for line in _SEGMENTS.read_text().splitlines()[1:] if _SEGMENTS.exists() else ():
         key, segment, _permissions, _size, maker = line.split()[:5]
-        yield int(key) % 2**32, int(segment), int(maker)  # a key is written as a signed number here
+        yield int(key) % 2**32, int(segment), int(maker)  # a key is a signed number in this file
 
 
 def remove(farm_id: str, directory: Path) -> list[str]:
-    """Remove all of a farm; sentences of what was there. Raises FarmError.
+    """Remove a farm; sentences of what was removed. Raises FarmError.
 
-    The process that calls it may carry the farm's mark itself (its supervisor does): it is spared.
+    The calling process is spared, because it may have the farm's mark itself (the supervisor has).
     """
     done = []
     spared = os.getpid()
@@ -139,7 +139,7 @@ def remove(farm_id: str, directory: Path) -> list[str]:
 
 
 def _end_behind_disks(farm_id: str) -> list[str]:
-    """They end by themselves when they are unmounted; one that was never mounted does not."""
+    """End disk processes. They end by themselves when unmounted, except those that were never mounted."""
     left = behind_disks(farm_id)
     _, alive = psutil.wait_procs(left, timeout=3)
     for process in alive:

@@ -1,4 +1,4 @@
-"""A farm's state file: written by its supervisor, read by others, always complete."""
+"""A farm's state file: written by its supervisor, read by other processes, always complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WANTED = "limits.json"
 
 @dataclass(slots=True)
 class TierState:
-    """One tier as its supervisor knows it; see ``record.TierStatus``."""
+    """One tier in its supervisor's records; see ``record.TierStatus``."""
 
     state: str = "starting"
     pid: int | None = None
@@ -33,15 +33,15 @@ class TierState:
 
 @dataclass(frozen=True, slots=True)
 class LimitsInForce:
-    """Whether limits and delays hold.
+    """The request for limits and delays, and its result.
 
     Attributes:
-        number: counts what was requested, so that an answer can be distinguished from the one before.
-        hold: whether they hold.
-        failure: why that could not be done; "" if it was.
-        live: whether only ``slower`` was asked for; without it all limits begin anew.
-        slower: what is slower than it was built; None: nothing.
-        until_s: when that ends by itself, UTC seconds, because the requester may be dead by then.
+        number: count of requests, which distinguishes an answer from the last one.
+        hold: whether limits and delays are in force.
+        failure: why the request failed; "" on success.
+        live: whether only ``slower`` was requested; otherwise all limits start from their initial state.
+        slower: the slowdown; None: none.
+        until_s: end of the slowdown, UTC seconds, because the requester may be killed before.
     """
 
     number: int = 0
@@ -54,17 +54,17 @@ class LimitsInForce:
 
 @dataclass(slots=True)
 class State:
-    """A farm as its supervisor knows it.
+    """A farm in its supervisor's records.
 
     Attributes:
         stage: ``starting``, ``up`` or ``failed``.
-        message: its present step, for the user.
-        failure: why it failed, one sentence with the tail of a log.
-        input_at_fault: whether what was requested is why.
-        supervisor: (process id, its create time).
-        emulated: ``tier.role`` -> what its emulated disk is.
-        limits: whether limits and delays hold at this moment.
-        warnings: in what the farm differs from what was requested.
+        message: the present step, for the user.
+        failure: why the farm failed, one sentence with the end of a log.
+        input_at_fault: whether the requested farm is the cause.
+        supervisor: (process id, creation time).
+        emulated: ``tier.role`` -> its emulated disk.
+        limits: whether limits and delays are in force now.
+        warnings: differences from the requested farm.
     """
 
     stage: str = "starting"
@@ -82,15 +82,15 @@ class State:
     generator_cores: list[int] = field(default_factory=list)
 
     def save(self, directory: Path) -> None:
-        """Write it atomically; only its owner may read it (it contains passwords)."""
+        """Write the file atomically; only its owner may read it (it contains passwords)."""
         _save(directory / STATE, self)
 
 
 def load(directory: Path) -> State | None:
-    """The state of the farm in that folder; None if none was written yet, or none that can be read.
+    """The state of the farm in this folder; None if the file is missing or not readable.
 
-    A machine that lost its power may leave it empty, and another version of Pinchpoint writes another one:
-    such a farm is found and removed by its mark, like one without a state file.
+    The file may be empty after a power loss, or of another version of Pinchpoint: such a farm is found and
+    removed by its mark, like one without a state file.
     """
     try:
         return record(State, json.loads((directory / STATE).read_text(encoding="utf-8")))
@@ -99,7 +99,7 @@ def load(directory: Path) -> State | None:
 
 
 def want(directory: Path, limits: LimitsInForce) -> None:
-    """Ask the supervisor for limits; it answers in the state."""
+    """Send the supervisor a request for limits; the state file will have the answer."""
     _save(directory / WANTED, limits)
 
 

@@ -1,8 +1,8 @@
-"""The process that starts a farm's tiers, watches them and ends them.
+"""The supervisor process, which starts a farm's tiers, watches them and ends them.
 
-``python -m pinchpoint_infra.embedded.supervisor DIRECTORY``. It stands in the farm's folder, in a session of
-its own. With a pipe as stdin it ends the farm, and removes it, when the pipe's other end is closed: whoever
-started the farm has ended, however that happened. SIGTERM ends the tiers and leaves the folder to ``down``.
+``python -m pinchpoint_infra.embedded.supervisor DIRECTORY``. It works in the farm's folder, in its own
+session. With a pipe as stdin it ends and removes the farm when the pipe's other end is closed, that is when
+the farm's owner has ended for any reason. SIGTERM ends the tiers and leaves the folder to ``down``.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ DISKS = "disks"
 
 
 class Knobs:
-    """The knobs of one farm.
+    """The limits and delays of one farm.
 
     Args:
         spec: the farm.
         farm_id: its id.
-        directory: its folder; the folder of a tier's disk role is ``tier/role`` there.
+        directory: the farm's folder; a tier's disk role has the folder ``tier/role`` in it.
     """
 
     def __init__(self, spec: FarmSpec, farm_id: str, directory: Path) -> None:
@@ -73,7 +73,7 @@ class Knobs:
     def build(self) -> None:
         """Make disks and control groups, unlimited. Raises FarmError.
 
-        What this machine cannot make is left out; one warning names all of it.
+        What this machine cannot emulate is left out; one warning names all of it.
         """
         lacking = [*self._build_disks(), *self._build_groups(), *self._lacking_interfaces()]
         if FilesTier.name in self._spec.delays and (why := missing_for_a_share()):
@@ -82,23 +82,23 @@ class Knobs:
             self.warnings.append("built without what this machine lacks the means for: " + "; ".join(lacking))
 
     def emulates(self, disk: str) -> bool:
-        """Whether that disk (``tier.role``) is an emulated one."""
+        """Whether this disk (``tier.role``) is emulated."""
         return disk in self._disks
 
     def caps_memory(self, tier: str) -> bool:
-        """Whether that tier's memory will be capped."""
+        """Whether this tier's memory will be limited."""
         return tier in self._spec.memory and "memory" in caps.support().roots
 
     @contextmanager
     def around(self, tier: str) -> Iterator[None]:
-        """What is started meanwhile belongs to that tier's control group, if it has one."""
+        """Processes started meanwhile belong to the tier's control group, if it has one."""
         with ExitStack() as stack:
             if tier in self._groups:
                 stack.enter_context(self._groups[tier].inside())
             yield
 
     def stand_before(self, tiers: Mapping[str, EmbeddedTier]) -> None:
-        """Start what is in front of endpoints: network interfaces, then the proxy of those far away."""
+        """Start what precedes endpoints: network interfaces, then the proxy of delayed endpoints."""
         for name, bytes_per_s in self._spec.networks.items():
             port = tiers[name].port
             if port is not None and interface.missing() is None:
@@ -116,18 +116,18 @@ class Knobs:
             self._throttled[name] = tier
 
     def endpoint(self, tier: EmbeddedTier) -> dict[str, str]:
-        """A tier's endpoint as clients are to see it: behind the proxy where there is one."""
+        """A tier's endpoint for clients: behind the proxy, if it has one."""
         endpoint = tier.endpoint()
         port = self._proxied.get(tier.name, self._port(tier))
         return {**endpoint, "url": re.sub(rf":{tier.port}\b", f":{port}", endpoint["url"])}
 
     def _port(self, tier: EmbeddedTier) -> int:
-        """Where a tier is reached: behind its network interface if it has one of its own."""
+        """The port of a tier: behind its network interface, if it has one."""
         own = self._interfaces.get(tier.name)
         return own.port if own else tier.port or 0
 
     def hold(self, *, on: bool) -> None:
-        """Let all limits hold from their beginning, or lift them. Raises FarmError."""
+        """Start all limits from their initial state, or lift them. Raises FarmError."""
         self._held = on
         for disk in self._disks.values():
             try:
@@ -150,14 +150,14 @@ class Knobs:
             raise FarmError(f"caps, delays or throttles could not be set: {error}") from error
 
     def slow(self, slower: Slower | None, pids: Sequence[int] = ()) -> None:
-        """Make one thing slower than it was built, and everything else as it was; None: everything.
+        """Slow down one part, and restore all others; None: restore all.
 
         Args:
-            slower: what, while limits hold.
-            pids: of ``cpu``, the tier's processes, its leader first.
+            slower: the slowdown, while limits are in force.
+            pids: for ``cpu``, the tier's processes, the first one first.
 
         Raises:
-            FarmError: the farm has no such resource to make slower, or it failed.
+            FarmError: the farm has no such part, or the slowdown failed.
         """
         before = self._slower
         try:
@@ -170,7 +170,7 @@ class Knobs:
                 self._turn(slower, pids)
                 self._slower = slower
         except (DiskError, OSError) as error:
-            self._slower = self._slower or slower  # it may be half done: to be restored the next time
+            self._slower = self._slower or slower  # it may be half done: restore it the next time
             names = " and ".join(dict.fromkeys(one.name for one in (before, slower) if one))
             raise FarmError(f"the speed of {names} could not be changed: {error}") from error
 
@@ -190,7 +190,7 @@ class Knobs:
                 self._turn_cpu(slower, pids)
 
     def _turn_cpu(self, slower: Slower, pids: Sequence[int]) -> None:
-        """A quota of the cores given; a tier that has no control group gets one now, and keeps it."""
+        """A CPU quota in cores; a tier without a control group gets one now, and keeps it."""
         if slower.ratio == 1:
             own = self._spec.cpus.get(slower.name) if self._held else None
             if slower.name in self._groups:
@@ -206,7 +206,7 @@ class Knobs:
             group.make()
             self._groups[slower.name] = group
             for pid in pids:
-                with suppress(ProcessLookupError):  # it has ended meanwhile
+                with suppress(ProcessLookupError):  # the process ended meanwhile
                     group.add(pid)
         self._groups[slower.name].cap_cpu(slower.cores * slower.ratio)
 
@@ -256,7 +256,7 @@ class Knobs:
         capped = [
             name for controller, tiers in wanted.items() if controller in machine.roots for name in tiers
         ]
-        # Version 2 throttles a disk for its tier's group: that tier needs one too.
+        # Version 2 limits a disk per control group, so that tier needs a group, too.
         capped += [name.partition(".")[0] for name in self._disks if "io" in machine.roots]
         for name in dict.fromkeys(capped):
             group = caps.Group(self._farm_id, name, machine)
@@ -274,13 +274,14 @@ class Knobs:
 def shared_out(
     usable: set[int] | None = None, *, share: bool = False
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(farm's cores, generators' cores); both are all of them where there is only one.
+    """(farm's cores, generators' cores); with a single core both have it.
 
-    Generators get a quarter, at least one: FACTS puts one generator core against about three of a farm.
+    Generators get a quarter of the cores, at least one: FACTS recommends one generator core per three farm
+    cores.
 
     Args:
-        usable: the cores this process may use; asked of the system by default.
-        share: the farm may use the generators' cores as well.
+        usable: the cores that this process may use; by default as the system reports.
+        share: whether the farm may also use the generators' cores.
     """
     cores = sorted(os.sched_getaffinity(0) if usable is None else usable)
     if len(cores) < 2:
@@ -305,7 +306,7 @@ class Supervisor:
         self._tiers: dict[str, EmbeddedTier] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         farm_cores, generator_cores = shared_out(share=self._spec.share_cores)
-        os.sched_setaffinity(0, farm_cores)  # before the first tier: all of them inherit it
+        os.sched_setaffinity(0, farm_cores)  # before the first tier: all tiers inherit the affinity
         me = psutil.Process()
         self._state = State(
             supervisor=(me.pid, me.create_time()),
@@ -340,7 +341,7 @@ class Supervisor:
         self._say("the farm is up")
 
     def watch(self) -> None:
-        """Until it is stopped: note every tier that ends by itself."""
+        """Until stopped: note every tier that ends without being stopped."""
         lifeline = [0] if stat.S_ISFIFO(os.fstat(0).st_mode) else []
         while True:
             closed, _, _ = select.select(lifeline, [], [], _WATCH_S)
@@ -351,19 +352,19 @@ class Supervisor:
             self._obey(wanted(self._directory))
 
     def fail(self, error: FarmError | ContentError) -> None:
-        """Say why the farm could not be started."""
+        """Note why the farm could not be started."""
         self._state.stage = "failed"
         self._state.failure = str(error)
         self._state.input_at_fault = isinstance(error, CorpusError)
         self._save()
 
     def stop(self) -> None:
-        """End every tier, the last started first: each gets a moment to end in order."""
+        """End every tier, the last started first; each has some time to end in order."""
         self._knobs.stop()
         for name in reversed(self._processes):
             process = self._processes[name]
             if process.poll() is None:
-                # The farm's data is about to go: PostgreSQL need not write it out first (SIGQUIT: immediate).
+                # The farm's data is removed next: PostgreSQL need not write it out (SIGQUIT: immediate).
                 process.send_signal(signal.SIGQUIT if name == Sql.name else signal.SIGTERM)
         deadline = time.monotonic() + _STOP_S
         for process in self._processes.values():
@@ -375,7 +376,7 @@ class Supervisor:
 
     def _launch(self, kind: type[EmbeddedTier]) -> None:
         folder = self._directory / kind.name
-        folder.mkdir(exist_ok=True)  # its disks may be mounted below it already
+        folder.mkdir(exist_ok=True)  # its disks may be mounted below the folder already
         folder.chmod(0o711 if kind.lets_pass and os.geteuid() == 0 else 0o700)
         tier = self._tiers[kind.name] = kind(folder, self._tiers)
         tier.emulated = frozenset(
@@ -435,12 +436,12 @@ class Supervisor:
                 database,
                 folder,
                 self._say,
-                # No load is generated yet: its cores read the corpus while the farm's take it in.
+                # No load runs yet: the generators' cores read the corpus while the farm's cores load it.
                 {*self._state.farm_cores, *self._state.generator_cores},
             )
 
     def _obey(self, limits: LimitsInForce) -> None:
-        """Apply new requests to make something slower, and undo those that have ended."""
+        """Apply new slowdown requests, and undo those that have ended."""
         now = self._state.limits
         if limits.number == now.number:
             if not (now.slower and time.time() > now.until_s):
@@ -460,7 +461,7 @@ class Supervisor:
         self._save()
 
     def _pids(self, slower: Slower | None) -> list[int]:
-        """The processes of the tier to slow down, its leader first."""
+        """The processes of the tier to slow down, the first one first."""
         leader = self._processes.get(slower.name) if slower and slower.knob == "cpu" else None
         if leader is None or leader.poll() is not None:
             return []
@@ -485,7 +486,7 @@ class Supervisor:
 
 
 class _OwnerGone(Exception):  # noqa: N818 -- a fact, not an error
-    """The process that held the farm's lifeline has ended."""
+    """The process with the farm's lifeline has ended."""
 
 
 class _TerminatedError(BaseException):
@@ -506,7 +507,7 @@ def _on_term(number: int, frame: object) -> None:  # noqa: ARG001 -- signal's si
 def main() -> None:
     """Entry of the supervisor process."""
     directory = Path(sys.argv[1])
-    os.umask(0o077)  # of all tiers: documents may be private, and logs quote them
+    os.umask(0o077)  # files of all tiers: documents may be private, and logs quote them
     signal.signal(signal.SIGTERM, _on_term)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     supervisor = Supervisor(directory)

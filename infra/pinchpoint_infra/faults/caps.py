@@ -14,21 +14,21 @@ from pinchpoint_collectors.linux import cgroups, mountinfo
 
 _PREFIX = "pinchpoint-"
 _PERIOD_US = 10_000
-"""Short: a capped tier stands still for at most as long. Shares were exact (± 0.005 cores, measured with one
-and two busy threads at 0.1 to 1.5 cores) at any period from 10 to 100 ms."""
-_LEAST_QUOTA_US = 1_000  # the kernel takes no less
+"""A short period: a limited tier pauses for at most this time. CPU shares were exact (± 0.005 cores, measured
+with one and two busy threads at 0.1 to 1.5 cores) at any period from 10 to 100 ms."""
+_LEAST_QUOTA_US = 1_000  # the kernel's minimum
 _PATIENCE_S = 5.0
 _RECLAIM_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class CapSupport:
-    """What this machine offers.
+    """This machine's support for control groups.
 
     Attributes:
         roots: controller (``cpu``, ``memory``, ``io``) -> the folder under which groups can be made.
-        unified: whether that is version 2: one group has all controllers.
-        missing: ``cpu``, ``memory`` -> why there is no such cap, with the remedy.
+        unified: whether it is version 2: one group has all controllers.
+        missing: ``cpu``, ``memory`` -> why this limit is not possible, with the remedy.
     """
 
     roots: Mapping[str, Path]
@@ -36,12 +36,12 @@ class CapSupport:
     missing: Mapping[str, str]
 
     def only(self, controller: str) -> CapSupport:
-        """The same with no other controller."""
+        """The same with this controller alone."""
         return replace(self, roots={controller: self.roots[controller]})
 
 
 def support() -> CapSupport:
-    """Look at this machine; changes nothing."""
+    """Check this machine without changing it."""
     if os.geteuid() != 0:
         why = "no root rights (control groups need them)"
         return CapSupport({}, unified=False, missing={"cpu": why, "memory": why})
@@ -73,12 +73,12 @@ def _unified(mounts: list[mountinfo.Mount]) -> dict[str, Path]:
 
 
 class Group:
-    """The control group of one tier; what is started inside it stays inside.
+    """The control group of one tier; processes started inside stay inside.
 
     Args:
-        farm_id: the farm's; the group's name carries it.
+        farm_id: the farm's id, part of the group's name.
         name: the tier's.
-        machine: what ``support()`` said.
+        machine: the result of ``support()``.
     """
 
     def __init__(self, farm_id: str, name: str, machine: CapSupport) -> None:
@@ -89,7 +89,7 @@ class Group:
 
     @property
     def io(self) -> Path | None:
-        """Where version 2 caps its I/O; None on version 1."""
+        """The group's folder for I/O limits in version 2; None in version 1."""
         return self._paths.get("io")
 
     def make(self) -> None:
@@ -103,7 +103,7 @@ class Group:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """The calling process is in it meanwhile, and what it starts stays there from its first moment."""
+        """Move the calling process into the group meanwhile, so that its children start there."""
         before = cgroups.groups(Path("/proc/self/cgroup").read_text(encoding="utf-8"))
         self.add(os.getpid())
         try:
@@ -114,27 +114,28 @@ class Group:
                 (root / place / "cgroup.procs").write_text(str(os.getpid()))
 
     def add(self, pid: int) -> None:
-        """Move a process into it, with all its threads."""
+        """Move a process with all its threads into the group."""
         for path in set(self._paths.values()):
             (path / "cgroup.procs").write_text(str(pid))
 
     def cap_cpu(self, cores: float | None) -> None:
-        """Let its processes together use at most this many cores; None lifts it."""
+        """Limit its processes together to this many cores; None lifts the limit."""
         path = self._paths["cpu"]
         period_us = max(_PERIOD_US, round(_LEAST_QUOTA_US / cores)) if cores else _PERIOD_US
         if self._machine.unified:
             quota = str(round(cores * period_us)) if cores else "max"
             (path / "cpu.max").write_text(f"{quota} {period_us}")
             return
-        (path / "cpu.cfs_quota_us").write_text("-1")  # else period and quota may not fit on the way
+        # otherwise the intermediate pair of period and quota may be invalid
+        (path / "cpu.cfs_quota_us").write_text("-1")
         (path / "cpu.cfs_period_us").write_text(str(period_us))
         if cores:
             (path / "cpu.cfs_quota_us").write_text(str(round(cores * period_us)))
 
     def cap_memory(self, bytes_: int | None) -> None:
-        """Let its processes use at most this much, page cache included and no swap; None lifts it.
+        """Limit its memory, with page cache and without swap; None lifts the limit.
 
-        What is beyond the cap already is reclaimed as far as it can be.
+        Memory beyond the limit is reclaimed as far as possible.
         """
         path = self._paths["memory"]
         if self._machine.unified:
@@ -147,7 +148,7 @@ class Group:
 
 
 def _write_patiently(file: Path, text: str) -> None:
-    """Data that is not on the disk yet cannot be reclaimed: the kernel says "busy" until it is."""
+    """Retry while the kernel reports "busy": data that is not on disk yet cannot be reclaimed."""
     deadline = time.monotonic() + _RECLAIM_S
     while True:
         try:
@@ -185,6 +186,6 @@ def _remove(group: Path) -> None:
         except OSError:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(0.05)  # a process that has just ended is still on its way out
+            time.sleep(0.05)  # a process that has just ended may still be listed
         else:
             return

@@ -5,8 +5,8 @@ listens on the loopback interface, the port behind it, the ``DelayedEndpoint``. 
 ``{"apply": true}`` or false, or ``{"speed_ratio": RATIO, "way": POSITION}``, and answers each with one line;
 until then, and when stdin has ended, bytes pass at once.
 
-What it cannot imitate: the TCP handshake and its acknowledgements are local. The first bytes of both sides
-wait for one round trip instead, as they would have for the handshake.
+Not imitated: the TCP handshake and acknowledgements are local. Instead, the first bytes of both sides wait
+one round trip, the time of the handshake.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pinchpoint_infra.ports import free_port
 
 _CHUNK_BYTES = 64 * 2**10
 _CHUNKS = 256
-"""Per connection and direction: what a long way may hold (16 MiB) before its sender has to wait."""
+"""Per connection and direction: bytes in flight (16 MiB) before the sender must wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +32,21 @@ class DelayedEndpoint:
     """The way to an endpoint.
 
     Attributes:
-        round_trip_s: half of it is added each way.
-        bytes_per_s: what fits through in each direction, all connections together; None: anything.
+        round_trip_s: half of it is added in each direction.
+        bytes_per_s: bandwidth of each direction, for all connections together; None: unlimited.
     """
 
     round_trip_s: float = 0.0
     bytes_per_s: float | None = None
 
     def at(self, ratio: float) -> DelayedEndpoint:
-        """The same way at that share of its speed."""
+        """The same delay at this share of its speed."""
         narrower = None if self.bytes_per_s is None else self.bytes_per_s * ratio
         return DelayedEndpoint(self.round_trip_s / ratio, narrower)
 
 
 class Pipe:
-    """One direction of the way to an endpoint, shared by all its connections."""
+    """One direction of the path to an endpoint, shared by all its connections."""
 
     def __init__(self, delay: DelayedEndpoint) -> None:
         self.delay = delay
@@ -54,7 +54,7 @@ class Pipe:
         self.on = False
 
     def arrives_at(self, now: float, size_bytes: int) -> float:
-        """When bytes sent now are on the other side: after all before them, and half a round trip."""
+        """When bytes sent now arrive: after all earlier bytes, and half a round trip."""
         if not self.on:
             return now
         if self.delay.bytes_per_s is not None:
@@ -63,7 +63,7 @@ class Pipe:
 
 
 class DelayedPath:
-    """The way to one endpoint and back."""
+    """The path to one endpoint and back."""
 
     def __init__(self, delay: DelayedEndpoint, port: int) -> None:
         self._delay = delay
@@ -71,15 +71,15 @@ class DelayedPath:
         self._there, self._back = Pipe(delay), Pipe(delay)
 
     def apply(self, *, on: bool) -> None:
-        """Let it be long from now on, or not."""
+        """Apply the delay from now on, or remove it."""
         self._there.on = self._back.on = on
 
     def slow_to(self, ratio: float) -> None:
-        """Let it be this much slower than it is made: 0.8 is a round trip 1.25 times as long; 1: as made."""
+        """Slow the path down: 0.8 is a round trip 1.25 times as long; 1: as configured."""
         self._there.delay = self._back.delay = self._delay.at(ratio)
 
     async def carry(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        """Serve one client until both sides have ended, or either breaks; the other side learns of it."""
+        """Serve one client until both sides have closed, or one fails, which closes the other."""
         opened_at = asyncio.get_running_loop().time()
         opened_at += self._there.delay.round_trip_s if self._there.on else 0.0
 
@@ -98,11 +98,11 @@ class DelayedPath:
 
 
 _UnderWay = asyncio.Queue[tuple[float, bytes]]
-"""(when it arrives, the bytes; none of them: the end)."""
+"""(arrival time, bytes); no bytes: the end."""
 
 
 async def _take(source: asyncio.StreamReader, pipe: Pipe, opened_at: float, under_way: _UnderWay) -> None:
-    """Read on while what was read before is still in flight: a delay must not become a lower rate."""
+    """Continue to read while earlier bytes are in flight: a delay must not reduce the rate."""
     now = asyncio.get_running_loop().time
     data = b"first"
     while data:
@@ -127,11 +127,10 @@ class DelayProxy(ProxyProcess):
     """The proxy's process, for a farm's supervisor.
 
     Args:
-        ways: (port behind it, delay), one per endpoint.
-        log, environment: as of ``ProxyProcess``.
+        ways: (port behind it, delay), one per endpoint. log, environment: as in ``ProxyProcess``.
 
     Attributes:
-        ports: where clients reach each of them, in the same order.
+        ports: the ports for clients, in the same order.
     """
 
     def __init__(
@@ -145,11 +144,11 @@ class DelayProxy(ProxyProcess):
         super().__init__("pinchpoint_infra.faults.delay", config, log, environment)
 
     def apply(self, *, on: bool) -> None:
-        """Let the ways be long from now on, or not. Raises ConnectionError where the process has ended."""
+        """Apply the delays from now on, or remove them. Raises ConnectionError if the process has ended."""
         self.report({"apply": on})
 
     def slow_to(self, position: int, ratio: float) -> None:
-        """Let one of the ways be slower than it is made; see ``DelayedPath.slow_to``. Raises as ``apply``."""
+        """Slow one path down; see ``DelayedPath.slow_to``. Raises the same errors as ``apply``."""
         self.report({"speed_ratio": ratio, "way": position})
 
 

@@ -1,4 +1,4 @@
-"""A network interface of a known speed in front of an endpoint: two tunnel devices and what passes between.
+"""A network interface of a known speed in front of an endpoint, made of two tunnel devices.
 
 ``python -m pinchpoint_infra.faults.interface CONFIG`` with a JSON object ``{"tier", "port", "to",
 "bytes_per_s"}``: whose it is, where clients reach it on the loopback interface, the port behind it, its
@@ -8,8 +8,8 @@ fast as it can be.
 
 client -> 127.0.0.1:port -> [interface, its packets at its speed, a namespace of its own] -> 127.0.0.1:to
 
-The interface is one of the kernel's, with counters and a speed as any other's. Both devices and the namespace
-belong to this process and go with it. Root alone may make them, on Linux.
+The interface is a kernel interface, with counters and a speed. Both devices and the namespace belong to this
+process and disappear with it. Only root can create them, on Linux.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pinchpoint_infra.faults.proxy import ProxyProcess, carry, serve
 from pinchpoint_infra.ports import free_port
 
 BITS = 1_000_000 / 8
-"""An interface reports its speed in whole megabits per second."""
+"""An interface reports its speed in whole Mbit/s."""
 
 _NETWORK = ipaddress.ip_network("198.18.0.0/15")  # RFC 2544: for benchmarks, routed nowhere
 _PAIRS = 2**16
@@ -44,7 +44,7 @@ _QUEUE = 16
 _CHUNK_BYTES = 64 * 2**10
 
 _LATE_S = 0.02
-"""A thread that sleeps comes late by less than this, but on a machine that is full."""
+"""A sleeping thread wakes up late by less than this, unless the machine is saturated."""
 
 _TUNNEL = "/dev/net/tun"
 _CLONE_NEWNET = 0x40000000
@@ -57,14 +57,14 @@ _ETHTOOL_COMMAND = "IIIHBBBBBBIIHBBI8x"  # linux/ethtool.h, struct ethtool_cmd
 
 
 def missing() -> str | None:
-    """Why this machine cannot make such an interface; None if it can."""
+    """Why this machine cannot create such an interface; None if it can."""
     if os.geteuid() != 0:
         return "no root rights (network interfaces need them)"
     return None if Path(_TUNNEL).exists() else f"no {_TUNNEL} (tunnel devices)"
 
 
 class PacketRate:
-    """How fast packets of one direction pass.
+    """The rate of packets in one direction.
 
     Args:
         bytes_per_s: at most, while ``on``.
@@ -76,17 +76,17 @@ class PacketRate:
         self.on = False
 
     def wait_s(self, now: float, size_bytes: int) -> float:
-        """How long a packet of that size takes from now on, those before it included."""
+        """The time of a packet of this size from now on, including the packets before it."""
         if not self.on:
             return 0.0
-        # A sender that slept too long catches up, so that the speed is right on average.
+        # A sender that woke up late catches up, so that the mean speed is exact.
         begin = self._free_at if self._free_at > now - _LATE_S else now
         self._free_at = begin + size_bytes / self._bytes_per_s
         return self._free_at - now
 
 
 class Interface:
-    """Both ends of the path, and the listener at its far end.
+    """Both ends of the path, and the listener at the far end.
 
     Args:
         name: the interface's, at most 15 characters.
@@ -100,7 +100,7 @@ class Interface:
         self.listener: socket.socket | None = None
         self._far: int | None = None
         self._failure: OSError | None = None
-        # A thread can be in a namespace of its own; what it opened there stays there when it has ended.
+        # A thread can have its own namespace; what it opens there stays after its end.
         thread = threading.Thread(target=self._open_far_end, args=(name, there, here, speed))
         thread.start()
         thread.join()
@@ -112,7 +112,7 @@ class Interface:
             threading.Thread(target=_pass_on, args=(source, target, rate), daemon=True).start()
 
     def apply(self, *, on: bool) -> None:
-        """Let its speed hold, or not."""
+        """Apply the speed, or remove it."""
         for rate in self._rates:
             rate.on = on
 
@@ -134,7 +134,7 @@ def _addresses(number: int) -> tuple[str, str]:
 
 
 def _device(name: str, mine: str, other: str, speed_megabits: int) -> int:
-    """Make a tunnel device in the calling thread's namespace; its descriptor, of which it lives."""
+    """Create a tunnel device in the calling thread's namespace; return the descriptor that keeps it."""
     device = os.open(_TUNNEL, os.O_RDWR)
     called = name.encode()
     fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", called, _IFF_TUN | _IFF_NO_PI))
@@ -157,7 +157,7 @@ def _device(name: str, mine: str, other: str, speed_megabits: int) -> int:
 
 
 def _pass_on(source: int, target: int, rate: PacketRate) -> None:
-    """Packets from one end to the other, one after the other, at the interface's speed."""
+    """Pass packets from one end to the other at the interface's speed."""
     while True:
         packet = os.read(source, _PACKET_BYTES)
         if (wait_s := rate.wait_s(time.monotonic(), len(packet))) > 0:
@@ -176,13 +176,12 @@ class InterfaceProxy(ProxyProcess):
     """The process of one interface, for a farm's supervisor.
 
     Args:
-        tier: the tier of its endpoint; its name begins with it.
+        tier: the tier of its endpoint; part of the interface's name.
         to: the port behind it.
-        bytes_per_s: its speed.
-        log, environment: as of ``ProxyProcess``.
+        bytes_per_s: its speed. log, environment: as in ``ProxyProcess``.
 
     Attributes:
-        port: where clients reach it.
+        port: the port for clients.
     """
 
     def __init__(
@@ -193,7 +192,7 @@ class InterfaceProxy(ProxyProcess):
         super().__init__("pinchpoint_infra.faults.interface", config, log, environment)
 
     def apply(self, *, on: bool) -> None:
-        """Let its speed hold from now on, or not. Raises ConnectionError where the process has ended."""
+        """Apply the speed from now on, or remove it. Raises ConnectionError if the process has ended."""
         self.report({"apply": on})
 
 

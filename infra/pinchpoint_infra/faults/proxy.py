@@ -1,4 +1,4 @@
-"""What delays and interfaces share: a process in front of endpoints that accepts changes."""
+"""The common part of delays and interfaces: a process in front of endpoints that accepts changes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class ProxyProcess:
     """The process, for a farm's supervisor.
 
     Args:
-        module: what it runs, with ``config`` as JSON in its only argument; it answers each line of JSON on
-            its stdin with one line.
+        module: the module to run, with ``config`` as JSON in its only argument; it answers each line of JSON
+            on its stdin with one line.
         config: its settings at the start.
-        log: where it writes what goes wrong.
-        environment: that of its process.
+        log: the file for its errors.
+        environment: the environment of the process.
     """
 
     def __init__(self, module: str, config: object, log: Path, environment: Mapping[str, str]) -> None:
@@ -38,13 +38,13 @@ class ProxyProcess:
         self._name = module.rpartition(".")[2]
         self._log = log
         try:
-            self.report({"apply": False})  # its answer says that it listens
+            self.report({"apply": False})  # its answer means that it listens
         except ConnectionError:
             self.stop()
             raise
 
     def report(self, command: Mapping[str, Any]) -> None:
-        """Give an order and wait until it is obeyed. Raises ConnectionError where the process has ended."""
+        """Send a command and wait for its answer. Raises ConnectionError if the process has ended."""
         assert self._process.stdin is not None  # noqa: S101 -- it was started with pipes
         assert self._process.stdout is not None  # noqa: S101 -- likewise
         try:
@@ -64,7 +64,7 @@ class ProxyProcess:
 
 
 def reset(connection: asyncio.StreamWriter) -> None:
-    """Break a connection so that the other side sees it broken, not ended."""
+    """Break a connection, so that the other side sees a failure, not an end."""
     at_once = struct.pack("ii", 1, 0)  # linger: on, 0 seconds
     connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
     connection.transport.abort()
@@ -75,17 +75,17 @@ async def carry(
     to_client: asyncio.StreamWriter,
     pumps: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Iterable[Coroutine[Any, Any, None]]],
 ) -> None:
-    """Serve one client until both sides have ended, or either breaks; the other side learns of it.
+    """Serve one client until both sides have closed, or one fails, which closes the other.
 
     Args:
         to: the server behind the proxy.
         to_client: the client's connection.
-        pumps: given the server's, what moves bytes between both.
+        pumps: functions that move the bytes, made for the server's connection.
     """
     try:
         server, to_server = await asyncio.open_connection(*to)
     except OSError:
-        reset(to_client)  # what is not there cannot be reached
+        reset(to_client)  # without a server, the connection is closed
         return
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -100,7 +100,7 @@ async def carry(
 
 
 async def serve(servers: Sequence[asyncio.Server], obey: Callable[[dict[str, Any]], None]) -> None:
-    """Serve for ever; lines of JSON on stdin are commands, each answered when it is obeyed."""
+    """Serve without end; lines of JSON on stdin are commands, each answered when it is done."""
     loop = asyncio.get_running_loop()
     commands = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
@@ -108,5 +108,5 @@ async def serve(servers: Sequence[asyncio.Server], obey: Callable[[dict[str, Any
         obey(json.loads(line))
         sys.stdout.write(line.decode())
         sys.stdout.flush()
-    obey({"apply": False})  # its farm has no supervisor any more and waits to be removed
+    obey({"apply": False})  # its farm has lost its supervisor and waits to be removed
     await asyncio.gather(*(server.serve_forever() for server in servers))

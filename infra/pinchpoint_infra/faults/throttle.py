@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ThrottledEndpoint:
-    """How many requests an endpoint answers, and how it refuses the others.
+    """The rate of requests that an endpoint answers, and how it refuses the others.
 
     Attributes:
-        requests_per_s: this many are answered, those of all clients together; above 0.
-        retry_after_s: what ``Retry-After`` asks a refused client to wait; whole seconds, as HTTP has them.
+        requests_per_s: rate of answered requests, of all clients together; above 0.
+        retry_after_s: the ``Retry-After`` of a refused request; whole seconds, as HTTP requires.
         status: the status of a refusal: 429 (too many requests) or 503 (the server is busy).
     """
 

@@ -1,1 +1,1 @@
-"""The embedded farm's own servers: one process each, started by the farm's tiers."""
+"""The embedded farm's own servers: one process each, started by its tiers."""

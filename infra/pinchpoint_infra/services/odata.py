@@ -1,4 +1,4 @@
-"""SharePoint's REST API on the wire: requests, and paths that are method calls."""
+"""SharePoint's REST API: requests, and paths with method calls."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class RefusalError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ODataRequest:
-    """A request as it came.
+    """A request as received.
 
     Attributes:
         method: ``GET`` or ``POST``.
-        target: path and query, percent-encoded as they were sent.
+        target: path and query, percent-encoded as received.
         headers: by name, which is in lower case or does not care.
         content: its body.
-        origin: scheme and host as the client spelt them.
+        origin: scheme and host as the client wrote them.
     """
 
     method: str
@@ -56,7 +56,7 @@ class ODataRequest:
 
 
 Tree = dict[str, Any]
-"""What is chosen of an object: field in lower case -> the same of what is in it; empty: all of it."""
+"""The selected fields of an object: field in lower case -> the selection inside; empty: all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,15 @@ class Call:
     """A request understood: ``/_api/web/lists/getbytitle('T')/items(3)?$top=5``.
 
     Attributes:
-        asked: as it came.
+        asked: the request as received.
         steps: the names behind ``/_api/`` in lower case, arguments as ``()``:
             web/lists/getbytitle()/items().
-        arguments: what stood between the brackets, in order, unquoted.
-        named: those that had a name, by that in lower case.
+        arguments: the values in the parentheses, in order, unquoted.
+        named: the arguments with names, by name in lower case.
         query: the options by name in lower case.
-        form: ``LIGHT``, ``MINIMAL`` or ``VERBOSE``: how much metadata the answer has.
-        selected: what ``$select`` asks for.
-        expanded: what ``$expand`` asks for.
+        form: ``LIGHT``, ``MINIMAL`` or ``VERBOSE``: the amount of metadata in the answer.
+        selected: the fields of ``$select``.
+        expanded: the fields of ``$expand``.
     """
 
     asked: ODataRequest
@@ -91,12 +91,12 @@ class Call:
 
     @property
     def origin(self) -> str:
-        """Scheme and host as the client spelt them."""
+        """Scheme and host as the client wrote them."""
         return self.asked.origin
 
     @property
     def body(self) -> dict[str, Any]:
-        """The JSON object that came with it; empty without any; raises ``RefusalError``."""
+        """The JSON object of the request's body; empty without a body; raises ``RefusalError``."""
         if not self.asked.content.strip():
             return {}
         try:
@@ -108,21 +108,21 @@ class Call:
         return result
 
     def member(self, name: str) -> dict[str, Any]:
-        """An object in the body, by its name in any case; raises ``RefusalError`` if there is none."""
+        """An object in the body, by its name in any case; raises ``RefusalError`` if it is missing."""
         result = next((value for key, value in self.body.items() if key.lower() == name.lower()), None)
         if not isinstance(result, dict):
             raise RefusalError(400, f"the body needs an object named {name}")
         return result
 
     def number(self, option: str, default: int, least: int, most: int) -> int:
-        """An option that is a whole number; raises ``RefusalError``."""
+        """An option with a whole number; raises ``RefusalError`` for other values."""
         given = self.query.get(option, str(default))
         if not (given.isascii() and given.isdecimal() and len(given) < 10 and least <= int(given) <= most):
             raise RefusalError(400, f"{option}: a whole number from {least} to {most} is needed")
         return int(given)
 
     def next_link(self, skip: int | None) -> str | None:
-        """The address of the page of the same that begins after ``skip`` objects; None without any."""
+        """The address of the next page, which begins after ``skip`` objects; None without a next page."""
         if skip is None:
             return None
         path, _, options = self.asked.target.partition("?")
@@ -135,7 +135,7 @@ class Call:
         return f"{self.origin}{path}?{query}"
 
     def allow_expand(self, allowed: Tree) -> None:
-        """Refuse, by ``RefusalError``, to expand what is not among ``allowed``."""
+        """Raise ``RefusalError`` for a ``$expand`` of fields outside of ``allowed``."""
         for path in _paths(self.expanded):
             place: Tree | None = allowed
             for step in path:
@@ -145,14 +145,14 @@ class Call:
                 raise RefusalError(400, f"$expand: {'/'.join(path)}: not supported here; allowed: {names}")
 
     def refuse_options(self, *allowed: str) -> None:
-        """Refuse, by ``RefusalError``, an option that would be passed over in silence."""
+        """Raise ``RefusalError`` for an option that would be ignored."""
         if unknown := {name for name in self.query if name.startswith("$")} - {"$select", *allowed}:
             names = ", ".join(sorted({"$select", *allowed}))
             raise RefusalError(400, f"{', '.join(sorted(unknown))}: not supported for this; allowed: {names}")
 
 
 async def received(request: Request) -> ODataRequest:
-    """A request as it came."""
+    """The request as received."""
     scope = request.scope
     target = scope["raw_path"].decode("ascii", "replace").partition("?")[0]
     if scope["query_string"]:
@@ -162,10 +162,10 @@ async def received(request: Request) -> ODataRequest:
 
 
 def parse(asked: ODataRequest, site: str) -> Call:
-    """Understand a request below ``/_api/`` or ``SITE/_api/``, in whatever case.
+    """Parse a request below ``/_api/`` or ``SITE/_api/``, in any case.
 
     Raises:
-        RefusalError: it is no such request.
+        RefusalError: the request is not valid.
     """
     raw, _, options = asked.target.partition("?")
     path = unquote(raw, errors="replace")
@@ -181,7 +181,7 @@ def parse(asked: ODataRequest, site: str) -> Call:
     result: list[tuple[str | None, str]] = []
 
     def noted(call: re.Match[str]) -> str:
-        """A method's name; its arguments are kept."""
+        """Store a method's arguments; return its name."""
         arguments = _ARGUMENT.finditer(call["arguments"])
         result.extend((each["name"], _text(each["value"], query)) for each in arguments)
         return f"{call['method']}()"
@@ -200,13 +200,13 @@ def parse(asked: ODataRequest, site: str) -> Call:
 
 
 def origin(request: Request) -> str:
-    """Scheme and host as the client spelt them."""
+    """Scheme and host as the client wrote them."""
     return f"{request.scope['scheme']}://{request.headers.get('host') or request.url.netloc}"
 
 
 @lru_cache(256)
 def _form(accept: str) -> str:
-    """The form of the first JSON a client accepts: without more said, JSON is the minimal form there."""
+    """The form of the first JSON type that a client accepts; plain JSON is the minimal form."""
     match = _FORM.search(accept)
     if match is None:
         return LIGHT
@@ -226,7 +226,7 @@ def _tree(paths: str) -> Tree:
 
 
 def _paths(tree: Tree) -> list[tuple[str, ...]]:
-    """Every path there is in a tree, the shorter ones first."""
+    """All paths in a tree, the shorter ones first."""
     result: list[tuple[str, ...]] = []
     for name, below in tree.items():
         result += [(name,), *((name, *path) for path in _paths(below))]
@@ -234,7 +234,7 @@ def _paths(tree: Tree) -> list[tuple[str, ...]]:
 
 
 def _text(literal: str, query: Mapping[str, str]) -> str:
-    """A number, a string in single quotes (doubled in it), or the ``@name`` of an option that holds one."""
+    """A number, a string in single quotes (doubled inside), or the ``@name`` of an option with one."""
     if literal.startswith("@"):
         name, literal = literal, query.get(literal.lower(), "")
         quoted = len(literal) >= 2 and literal[-1] == "'" and "'" in literal[:-1]

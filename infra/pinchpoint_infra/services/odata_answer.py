@@ -19,9 +19,9 @@ class Entity:
     """An object of the API that has an address.
 
     Attributes:
-        kind: its type's name, such as ``SP.File``.
-        link: its address behind ``/_api/``.
-        fields: by name; a value may be an ``Entity`` or a list of them.
+        kind: the name of its type, such as ``SP.File``.
+        link: its address after ``/_api/``.
+        fields: name -> value; a value may be an ``Entity`` or a list of entities.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class Entity:
 
 
 _NESTED = (Entity, dict, list)
-"""What has something in it. Classes, not their abstract kin: this is asked of each field of each item."""
+"""Types with values inside. Concrete classes, because each field of each item is checked."""
 
 
 def entity(call: Call, found: Entity | Mapping[str, Any], wrapper: str = "") -> Response:
@@ -38,8 +38,8 @@ def entity(call: Call, found: Entity | Mapping[str, Any], wrapper: str = "") -> 
 
     Args:
         call: what is answered.
-        found: an object with an address, or one without: what a method returns.
-        wrapper: the method whose name the verbose form puts around what it returns.
+        found: an object, with an address or without.
+        wrapper: the method whose name the verbose form adds around its result.
     """
     shown = _shown(found, call.selected, call)
     if call.form == VERBOSE:
@@ -57,7 +57,7 @@ def value(call: Call, found: Any, wrapper: str) -> Response:
 def collection(
     call: Call, objects: Sequence[Entity | Mapping[str, Any]], following: str | None = None
 ) -> Response:
-    """A list of objects, or a page of one with the link to the next."""
+    """A list of objects, or one page of it with the link to the next."""
     shown = [_shown(each, call.selected, call) for each in objects]
     if call.form == VERBOSE:
         page = {"results": shown} | ({"__next": following} if following else {})
@@ -68,7 +68,7 @@ def collection(
 
 
 def refusal(error: RefusalError) -> Response:
-    """An error in the form that clients of the API read."""
+    """An error in the form that API clients read."""
     message = {"lang": "en-US", "value": str(error)}
     response = json_response({"odata.error": {"code": f"{error.status}", "message": message}}, LIGHT)
     response.status_code = error.status
@@ -80,7 +80,7 @@ def refusal(error: RefusalError) -> Response:
 
 
 def json_response(content: Any, form: str) -> Response:
-    """JSON in one of the forms."""
+    """JSON in one of the three forms."""
     body = json.dumps(content, separators=(",", ":"))
     return Response(body, media_type=f"application/json;odata={form};charset=utf-8")
 
@@ -92,7 +92,7 @@ def _about(call: Call, found: Entity | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(found: Entity | Mapping[str, Any], selected: Tree, call: Call) -> dict[str, Any]:
-    """An object with what is selected of it, in the form asked for."""
+    """The selected fields of an object, in the requested form."""
     fields = found.fields if isinstance(found, Entity) else found
     some = selected and "*" not in selected
     shown = {

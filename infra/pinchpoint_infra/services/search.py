@@ -44,15 +44,16 @@ from pinchpoint_infra.content.document import LARGEST_BYTES, TOO_LARGE, NotADocu
 from pinchpoint_infra.content.extract import Text, extract
 from pinchpoint_infra.services.process import configuration, serve
 
-# The full-text index: every word of every document, in a folder of its own.
+# The full-text index: every word of every document, in its own folder.
 
 _HEAP_BYTES = 64 * 2**20
-_WRITING_THREADS = 1  # the tier is to be one core's work, so that a busy core is seen as one
+_WRITING_THREADS = 1  # the tier uses one core, so that a saturated core shows as one
 _WORDS = "words"
-# What Python and people's regular expressions call \w: letters, numbers, underscore.
+# The same as \w in Python and common regular expressions: letters, numbers, underscore.
 _WORD = r"[\p{L}\p{N}_]+"
 _LONGEST_WORD = 16_000
-"""An index entry ends at 65,530 bytes, 4 a character; a longer word is indexed in pieces of this length."""
+"""An index entry has at most 65,530 bytes, 4 per character; a longer word is indexed in pieces of this
+length."""
 _TOO_LONG = re.compile(rf"(?<!\S)\S{{{_LONGEST_WORD + 1}}}")
 _PIECE = re.compile(rf"\S{{{_LONGEST_WORD}}}(?=\S)")
 
@@ -60,17 +61,17 @@ _log = logging.getLogger(__name__)
 
 
 class IndexFailedError(Exception):
-    """The index cannot be written, its disk being full for instance."""
+    """The index cannot be written, for example because its disk is full."""
 
 
 class SearchIndex:
     """Documents by URL. Safe to use from several threads.
 
     Args:
-        directory: its folder; its present content is kept.
+        directory: folder of the index; its present content is kept.
 
     Attributes:
-        failure: why it cannot be written any more; empty while it can.
+        failure: why the index cannot be written; empty if it can.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -90,16 +91,16 @@ class SearchIndex:
 
     @property
     def pending(self) -> int:
-        """How many documents were added since the last commit."""
+        """Number of documents added since the last commit."""
         return self._pending
 
     @property
     def since_commit_s(self) -> float:
-        """How long ago the last commit ended."""
+        """Seconds since the end of the last commit."""
         return time.monotonic() - self._committed_s
 
     def add(self, url: str, source: str, size_bytes: int, text: Text) -> None:
-        """Add a document, in place of the one with the same URL."""
+        """Add a document; it replaces one with the same URL."""
         document = tantivy.Document(url=url, source=source, title=text.title)
         document.add_unsigned("size_bytes", size_bytes)
         document.add_text("visible", _broken(text.visible))
@@ -111,13 +112,13 @@ class SearchIndex:
             self._pending += 1
 
     def remove(self, url: str) -> None:
-        """Forget the document with this URL, if there is one."""
+        """Remove the document with this URL, if it exists."""
         with self._write():
             self._writer.delete_documents_by_term("url", url)
             self._pending += 1
 
     def commit(self) -> None:
-        """Make everything added so far durable and findable."""
+        """Make all added documents durable and findable."""
         with self._write():
             self._commit()
 
@@ -125,7 +126,7 @@ class SearchIndex:
         """Forget all documents, and any failure."""
         with self._writing:
             if self.failure:
-                del self._writer  # it holds the index's lock
+                del self._writer  # the writer holds the index's lock
                 self._writer = self._new_writer()
                 self.failure = ""
         with self._write():
@@ -133,7 +134,7 @@ class SearchIndex:
             self._commit()
 
     def close(self) -> None:
-        """Commit, and wait until the index's own threads have ended. Nothing may be called afterwards."""
+        """Commit, and wait for the end of the index's threads. No method may be called afterwards."""
         if self.failure:
             return
         with self._write():
@@ -141,10 +142,10 @@ class SearchIndex:
             self._writer.wait_merging_threads()
 
     def search(self, words: str, limit: int) -> dict[str, Any]:
-        """The documents that contain all these words, the best first.
+        """The documents with all these words, the best first.
 
-        What is between two spaces is one group: ``foo-bar`` finds the words foo and bar one after the other.
-        Nothing in it has a meaning of its own.
+        Text between two spaces is one group: ``foo-bar`` finds the words foo and bar in sequence. No
+        character is an operator.
 
         Returns:
             total, hits: url, source, title, score.
@@ -163,7 +164,7 @@ class SearchIndex:
         return {"total": result.count, "hits": hits}
 
     def stats(self) -> dict[str, Any]:
-        """What is findable (documents, bytes, by source), what is not yet, and what it takes on disk."""
+        """Findable documents (number, bytes, by source), uncommitted documents, and the space on disk."""
         searcher = self._index.searcher()
         sizes = {"bytes": {"sum": {"field": "size_bytes"}}}
         by_source = {"sources": {"terms": {"field": "source", "size": 10_000}, "aggs": sizes}}
@@ -180,13 +181,13 @@ class SearchIndex:
 
     @contextmanager
     def _write(self) -> Iterator[None]:
-        """The writer for oneself. What it cannot write, it cannot take back: it has failed until a reset."""
+        """Lock the writer. A failed write cannot be undone: the index fails until a reset."""
         with self._writing:
             if self.failure:
                 raise IndexFailedError(self.failure)
             try:
                 yield
-            except (ValueError, OSError) as error:  # how the library reports a writer that has died
+            except (ValueError, OSError) as error:  # the library's error for a writer that has died
                 self.failure = f"the index in {self._directory} cannot be written: {error}"
                 _log.warning(self.failure)
                 raise IndexFailedError(self.failure) from error
@@ -227,7 +228,7 @@ def _schema() -> tantivy.Schema:
 
 
 def _broken(text: str) -> str:
-    """The text with words that are too long for the index broken into pieces that are not."""
+    """The text with words that are too long for the index split into pieces."""
     if len(text) <= _LONGEST_WORD or not _TOO_LONG.search(text):
         return text
     return _PIECE.sub(r"\g<0> ", text)
@@ -244,7 +245,7 @@ def _size_bytes(directory: Path) -> int:
 
 
 _COMMIT_EVERY_S = 2.0
-_THREADS = 4  # they take turns on one interpreter: more would only hold more documents in memory
+_THREADS = 4  # threads share one interpreter: more would only hold more documents in memory
 _AT_A_TIME = 2**20
 _DEFAULT_LIMIT, _LARGEST_LIMIT = 10, 100_000
 
@@ -254,7 +255,7 @@ _T = TypeVar("_T")
 
 
 class SearchService:
-    """The requests, on one index."""
+    """The requests of one index."""
 
     def __init__(self, index: SearchIndex, token: str) -> None:
         self._index = index
@@ -295,7 +296,7 @@ class SearchService:
         return Starlette(routes=routes, lifespan=self._life, exception_handlers=handlers)
 
     async def add(self, request: Request) -> Response:
-        """Understand and index one document."""
+        """Extract and index one document."""
         url, source = request.query_params.get("url"), request.query_params.get("source")
         if not url or not source:
             raise HTTPException(400, "name the document: /documents?url=URL&source=NAME")
@@ -307,7 +308,7 @@ class SearchService:
         return JSONResponse(answer)
 
     async def remove(self, request: Request) -> Response:
-        """Forget one document, if it is there."""
+        """Remove one document, if it exists."""
         url = request.query_params.get("url")
         if not url:
             raise HTTPException(400, "name the document: /remove?url=URL")
@@ -345,7 +346,7 @@ class SearchService:
         return JSONResponse({"ready": True})
 
     async def _aside(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Do work in a thread, so that other requests are taken meanwhile."""
+        """Work in a thread, so that other requests are served meanwhile."""
         return await run_sync(partial(work, *args, **kwargs), limiter=self._threads)
 
     def _add(self, url: str, source: str, content: bytes) -> dict[str, object]:
@@ -367,16 +368,17 @@ class SearchService:
             processes.close()
 
     async def _commit_now_and_then(self) -> None:
-        """So that the index's disk is written to while documents come, as a real crawl's is."""
+        """Commit regularly, so that the index's disk is written during the crawl, as in a real one."""
         while True:
             await asyncio.sleep(_COMMIT_EVERY_S / 4)
             if self._index.pending and self._index.since_commit_s >= _COMMIT_EVERY_S:
-                with contextlib.suppress(IndexFailedError):  # it is logged, and every request reports it
+                # the failure is logged, and every request reports it
+                with contextlib.suppress(IndexFailedError):
                     await self._aside(self._index.commit)
 
 
 def _words(text: str) -> int:
-    """The number of words; a list of them would take more memory than the largest text."""
+    """The number of words; a list of words would take more memory than the largest text."""
     count = 0
     for start in range(0, len(text), _AT_A_TIME):
         part = text[start : start + _AT_A_TIME]
@@ -403,7 +405,7 @@ def _refusal(_: Request, error: Exception) -> Response:
 
 
 def _gone(_: Request, error: Exception) -> Response:
-    """A crawler was killed in the middle of a document: this is not read, and nothing is wrong here."""
+    """A crawler was killed while sending a document: the document is dropped, without an error."""
     del error
     return Response(status_code=400)
 

@@ -56,7 +56,7 @@ from pinchpoint_infra.services.web_files import CONTENT, DOCUMENTS
 from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, ContentStore, storable
 from pinchpoint_infra.services.web_table import answers, nothing, plain
 
-# The site for browsers and web crawlers: pages that link, files by their address, robots.txt, sitemaps.
+# The site for browsers and web crawlers: pages with links, files by address, robots.txt, sitemaps.
 
 _ON_A_PAGE = 200
 _IN_A_SITEMAP = 5_000
@@ -65,7 +65,7 @@ _LISTING = "/forms/allitems.aspx"
 
 
 class WebPages:
-    """What is not the API's."""
+    """The pages outside of the API."""
 
     def __init__(self, store: ContentStore) -> None:
         self._store = store
@@ -177,7 +177,7 @@ def _page(title: str, links: list[tuple[str, str]], more: tuple[str, str] | None
 
 
 def _since(given: str, modified: datetime) -> bool:
-    """Whether nothing changed since the time a client names."""
+    """Whether nothing changed since the client's time."""
     try:
         return bool(given) and modified.replace(microsecond=0) <= parsedate_to_datetime(given)
     except (ValueError, TypeError):
@@ -192,13 +192,13 @@ def _iso(time: Any) -> str:
 
 
 class RequestGate:
-    """Lets requests through, or this many a second of them; counts both those and what it refuses.
+    """Lets requests through at a limited rate; counts both passed and refused ones.
 
-    A bucket of tokens that holds one second's worth: what was not asked for in a quiet second may come at
-    once in the next.
+    A token bucket with one second's worth of requests: requests not made in a quiet second may come at once
+    in the next.
 
     Args:
-        throttle: the rate, and how what is above it is refused; None: everything is let through.
+        throttle: the rate, and how requests above it are refused; None: no limit.
     """
 
     def __init__(self, throttle: ThrottledEndpoint | None) -> None:
@@ -206,13 +206,13 @@ class RequestGate:
         self.set(throttle)
 
     def set(self, throttle: ThrottledEndpoint | None) -> None:
-        """Turn it, with a full bucket."""
+        """Set the rate, with a full bucket."""
         self._throttle = throttle
         self._left = self._most = max(1.0, throttle.requests_per_s) if throttle else 0.0
         self._at = time.monotonic()
 
     def admit(self) -> None:
-        """Count one request; raises ``RefusalError`` where it is one too many."""
+        """Count one request; raises ``RefusalError`` above the rate."""
         throttle = self._throttle
         if throttle is not None:
             now = time.monotonic()
@@ -226,7 +226,7 @@ class RequestGate:
         self.admitted += 1
 
     def describe(self) -> Mapping[str, Any]:
-        """How it is set, and what it counted since the service was started."""
+        """The setting, and the counts since the service was started."""
         throttle = asdict(self._throttle) if self._throttle else None
         return {"throttle": throttle, "admitted": self.admitted, "refused": self.refused}
 
@@ -239,13 +239,13 @@ _METHODS = {"GET", "POST"}
 
 
 class Site:
-    """The requests, on one content database.
+    """The requests of one content database.
 
     Args:
         database_url: ``postgresql://`` URL of a database that ``ingest`` has filled.
-        token: what a client must bear.
+        token: the bearer token that clients must send.
         people: the number of users.
-        throttle: refuses what comes too fast from the beginning on; None: nothing is refused.
+        throttle: refuses requests above a rate from the start; None: none is refused.
     """
 
     def __init__(
@@ -276,11 +276,11 @@ class Site:
             Route("/throttle", self._throttle, methods=["GET", "POST"]),
         ]
         app = Starlette(routes=routes, lifespan=lambda _: self._store.open())
-        app.router.default = request_response(self.answer)  # no pattern: a path may hold a line feed
+        app.router.default = request_response(self.answer)  # no pattern: a path may contain a line feed
         return app
 
     async def answer(self, request: Request) -> Response:
-        """Any request but that for its health and that for its throttle."""
+        """Answer any request except those for health and throttle."""
         return await _refusals_reported(self._admitted(request))
 
     async def _admitted(self, request: Request) -> Response:
@@ -310,7 +310,7 @@ class Site:
         return JSONResponse({"ready": True})
 
     async def _throttle(self, request: Request) -> Response:
-        """What the gate is set to and counted; POST sets it (``ThrottledEndpoint`` in JSON, null: none)."""
+        """The gate's setting and counts; POST sets it (``ThrottledEndpoint`` in JSON, null: none)."""
         return await _refusals_reported(self._set_throttle(request))
 
     async def _set_throttle(self, request: Request) -> Response:
@@ -345,13 +345,13 @@ class Site:
         return entity(call, Entity("SP.Site", "Site", fields | await self._current_token(call)))
 
     async def _current_token(self, call: Call) -> dict[str, Any]:
-        """The change token, where it is asked for by name: the log begins with that."""
+        """The change token, if it is requested by name: the change log begins with it."""
         wanted = "currentchangetoken" in call.selected
         return {"CurrentChangeToken": await self._log.token()} if wanted else {}
 
 
 async def _refusals_reported(answer: Awaitable[Response]) -> Response:
-    """An answer, or the refusal in its place."""
+    """The answer, or the refusal as an answer."""
     try:
         return await answer
     except RefusalError as error:

@@ -1,4 +1,4 @@
-"""The site's change log, kept by triggers of the content database from the first request for it on."""
+"""The site's change log, kept by triggers of the content database from its first request on."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class ChangeLog:
         return {"StringValue": _token(await self._newest(), _SITE_SCOPE, SITE_ID)}
 
     async def changes(self, call: Call) -> Response:
-        """What happened since a token: in the whole site."""
+        """Changes of the whole site since a token."""
         return await self._changes(call, None)
 
     async def list_changes(self, call: Call) -> Response:
-        """What happened since a token: in one list."""
+        """Changes of one list since a token."""
         _, title, _ = await self._store.list_of(call)
         return await self._changes(call, title)
 
@@ -59,7 +59,7 @@ class ChangeLog:
         end = query.get("ChangeTokenEnd") or {}
         until = _number(str(end.get("StringValue", "")), newest) if end else newest
         limit = query.get("FetchLimit") or _LARGEST_PAGE
-        if not str(limit).isdecimal():  # some clients write it as a text
+        if not str(limit).isdecimal():  # some clients send it as text
             raise RefusalError(400, f"FetchLimit: a whole number from 1 to {_LARGEST_PAGE} is needed")
         kinds = [kind for kind, name in _WANTED.items() if query.get(name)]
         rows = await self._store.rows(
@@ -70,7 +70,7 @@ class ChangeLog:
         return collection(call, [_change(*row) for row in rows])
 
     async def _newest(self) -> int:
-        """The number of the last change; from the first call on they are noted."""
+        """The number of the last change; changes are recorded from the first call on."""
         await self._store.set_up("changes", lambda: ((statement, ()) for statement in _SET_UP))
         ((number,),) = await self._store.rows("SELECT coalesce(max(number), 0) FROM changes")
         return int(number)

@@ -14,10 +14,10 @@ from pinchpoint_infra.services.odata_filter import NAME, Fields, time
 from pinchpoint_infra.services.web_store import ContentStore, item_id, item_number, storable
 
 COLUMNS = "id, path, size_bytes, modified, content_type"
-"""The columns of a document that ``file_entity`` takes."""
+"""The columns that ``file_entity`` needs."""
 CONTENT = "coalesce(documents.content, other.content)"
 DOCUMENTS = "documents LEFT JOIN documents AS other ON other.id = documents.content_of"
-"""Documents with their bytes, which may be those of another one: see ``content.database``."""
+"""Documents with their bytes, or those of another document: see ``content.database``."""
 
 _FILE_FIELDS: Fields = {
     "name": (NAME, str),
@@ -28,7 +28,7 @@ _FILE_FIELDS: Fields = {
 }
 _FOLDER_FIELDS: Fields = {"name": (NAME, str), "serverrelativeurl": ("path", str)}
 OF_A_FOLDER: Tree = {"files": {}, "folders": {}}
-"""What can be expanded of a folder."""
+"""Fields of a folder that can be expanded."""
 
 
 class WebFiles:
@@ -38,7 +38,7 @@ class WebFiles:
         self._store = store
 
     async def file(self, call: Call) -> Response:
-        """What there is to say of a file."""
+        """The properties of a file."""
         return entity(call, file_entity(*await self.found(call)))
 
     async def file_content(self, call: Call) -> Response:
@@ -47,7 +47,7 @@ class WebFiles:
         return await self.content(_path(call.argument) if by_path else (await self.found(call))[1])
 
     async def content(self, path: str) -> Response:
-        """The bytes at a server-relative path; raises ``RefusalError`` if there are none."""
+        """The bytes at a server-relative path; raises ``RefusalError`` if there is no such file."""
         rows = await self._store.rows(
             f"SELECT documents.content_type, {CONTENT} FROM {DOCUMENTS}"  # noqa: S608 - made of our own words
             " WHERE documents.address = %s ORDER BY documents.path = %s DESC LIMIT 1",
@@ -60,7 +60,7 @@ class WebFiles:
         return Response(content, headers={"Content-Type": content_type})
 
     async def found(self, call: Call) -> tuple[Any, ...]:
-        """``COLUMNS`` of the file a request names: by its path, its GUID, or its name in a folder."""
+        """``COLUMNS`` of the requested file: by its path, its GUID, or its name in a folder."""
         if "/files()" in call.steps or "/files/getbyurl()" in call.steps:
             return await self._at(f"{await self._place(call)}/{call.arguments[-1]}")
         if not call.steps.startswith("web/getfilebyid"):
@@ -111,7 +111,7 @@ class WebFiles:
         return collection(call, [folder_entity(*row) for row in rows], call.next_link(following))
 
     async def _place(self, call: Call) -> str:
-        """The path of the folder a request is about: one it names, a list's, the site's, or one in these."""
+        """The path of the requested folder: a named one, a list's, the site's, or one of their folders."""
         names = list(call.arguments)
         if call.steps.startswith(("web/lists", "web/getlist()")):
             _, title, _ = await self._store.list_of(call)
@@ -170,7 +170,7 @@ def utc(moment: Any) -> str:
 
 
 def _path(given: str) -> str:
-    """The server-relative path of what a request names, which may be a whole address of this site."""
+    """The server-relative path of a request, which may contain a whole address of this site."""
     if not given.lower().startswith(("http:", "https:")):
         return given
     return "/" + unquote(given.partition("//")[2].partition("/")[2])

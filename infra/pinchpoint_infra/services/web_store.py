@@ -17,7 +17,8 @@ from pinchpoint_infra.services.odata_filter import Condition, Fields, condition,
 
 _CONNECTIONS = 16
 _CONNECTION_WITHIN_S = 10.0
-_SETTING_UP = 7_215_300_114_889_412_205  # any number, so that two front ends do not set up at once
+# any number, so that two front ends do not create tables at the same time
+_SETTING_UP = 7_215_300_114_889_412_205
 
 DEFAULT_PAGE, LARGEST_PAGE = 100, 5_000  # SharePoint's own
 _LARGEST_SKIP = 10**9 - 1
@@ -28,12 +29,12 @@ WEB_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{SITE}/"))
 
 
 def item_id(number: int) -> str:
-    """The GUID of a document; its number can be read out of it again."""
+    """The GUID of a document; its number can be recovered from it."""
     return f"{_ITEMS}{number:012x}"
 
 
 def item_number(guid: str) -> int | None:
-    """The document a GUID is of; None if it is of none."""
+    """The document with this GUID; None if there is none."""
     given = guid.strip("{}").lower()
     last = given.removeprefix(_ITEMS)
     return int(last, 16) if given.startswith(_ITEMS) and _HEXADECIMAL.fullmatch(last) else None
@@ -73,12 +74,12 @@ class ContentStore:
 
         Args:
             call: what is requested.
-            table: ``SELECT ... FROM ...``, without any condition; it has a column ``id``.
-            fields: what can be filtered by and sorted by.
-            within: the rows there are without a filter.
+            table: ``SELECT ... FROM ...`` without a condition, with a column ``id``.
+            fields: the fields for filters and sorting.
+            within: the rows without a filter.
 
         Returns:
-            The rows, and the ``$skip`` of the next page; None: there is none.
+            The rows, and the ``$skip`` of the next page; None: no next page.
         """
         call.refuse_options("$filter", "$orderby", "$top", "$skip", "$expand")
         top = call.number("$top", LARGEST_PAGE, 1, LARGEST_PAGE)
@@ -115,7 +116,7 @@ class ContentStore:
         return number, title, documents
 
     async def set_up(self, name: str, statements: Callable[[], Iterable[tuple[str, Sequence[Any]]]]) -> None:
-        """Make, once, what only some requests need; statements that may find it made already."""
+        """Create, once, what only some requests need; the statements accept that it exists."""
         if name in self._set_up:
             return
         async with (
@@ -139,5 +140,5 @@ class ContentStore:
 
 
 def storable(text: str) -> str:
-    """A text that the database can compare: characters that no stored text contains are replaced."""
+    """A text that the database can compare: characters that it cannot store are replaced."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

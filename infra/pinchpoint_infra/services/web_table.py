@@ -65,7 +65,7 @@ async def groups(call: Call) -> Response:
 
 
 async def group(call: Call) -> Response:
-    """One of them, by its number or its name."""
+    """One group, by its number or its name."""
     for each in GROUPS:
         if call.argument.casefold() in {str(each.id), each.name.casefold()}:
             return entity(call, _group(each))
@@ -84,7 +84,7 @@ def list_access(title: str) -> list[Entity]:
 
 
 def item_access(title: str, number: int) -> list[Entity]:
-    """The own access list of a document: its owners and one person."""
+    """A document's own access list: its owners and one person."""
     where, owners = item_link(title, number), GROUPS[0]
     person = made_up(USER_IDS_FROM + number % _PEOPLE_WITH_ACCESS + 1)
     return [_assignment(where, _group(owners), owners.role), _assignment(where, person, _CONTRIBUTE)]
@@ -113,9 +113,9 @@ def _assignment(where: str, member: Entity, role: _Role) -> Entity:
 _NEXT_ID = re.compile(r"(?:.*p_ID=)?(\d{1,9})\Z")
 _BACKWARDS = "pagedprev=true"
 _OWN_ACCESS_EVERY = 10
-"""Every this many documents there is one with an access list of its own."""
+"""One of this many documents has its own access list."""
 PARENTS: Tree = {"rootfolder": {}, "parentweb": {}}
-"""What can be expanded of a list."""
+"""Fields of a list that can be expanded."""
 OF_AN_ITEM: Tree = {
     "file": {},
     "parentlist": PARENTS,
@@ -123,7 +123,7 @@ OF_AN_ITEM: Tree = {
     "author": {},
     "editor": {},
 }
-"""What can be expanded of an item."""
+"""Fields of an item that can be expanded."""
 
 
 def _numbered(guid: str) -> int:
@@ -146,7 +146,7 @@ _ITEM_FIELDS: Fields = {
     "fsobjtype": ("0", int),
     "filesystemobjecttype": ("0", int),
 }
-"""What items can be chosen by and sorted by."""
+"""Fields of items for filters and sorting."""
 
 _LIST_FIELDS: Fields = {
     "id": ("guid::text", str.lower),
@@ -198,7 +198,7 @@ class Lists:
         number, title, _ = await self._store.list_of(call)
         chosen, values = condition(call.query.get("$filter", ""), _ITEM_FIELDS)
         token, sort = call.query.get("$skiptoken", ""), call.query.get("$orderby", "")
-        if sort:  # sorted by anything else, a page begins after so many items, not after an item
+        if sort:  # with another sort order, a page begins after a number of items, not after an item
             after, where, sorted_by = _after(token), "%s >= 0", order(sort, _ITEM_FIELDS)
         elif _BACKWARDS in token.lower():
             after, where, sorted_by = _after(token), "id < %s", "id DESC"
@@ -221,7 +221,7 @@ class Lists:
         return entity(call, self.entity(call, title, *row))
 
     async def item_access(self, call: Call) -> Response:
-        """The access list of an item: its own, or its list's."""
+        """The access list of an item: its own, or that of its list."""
         title, row = await self._found_item(call)
         return collection(call, self._access(title, row[0]))
 
@@ -250,7 +250,7 @@ class Lists:
         modified: Any,
         content_type: str,
     ) -> Entity:
-        """An item, as in the API, with what is expanded."""
+        """An item, as in the API, with its expanded fields."""
         folder, _, name = path.rpartition("/")
         moment, author_id = utc(modified), user_id(number, self._people)
         fields: dict[str, Any] = {
@@ -363,7 +363,7 @@ _LISTS = ("web/lists/getbytitle()", "web/lists/getbyid()", "web/lists()", "web/g
 
 
 def answers(store: ContentStore, log: ChangeLog, people: int) -> Answers:
-    """The steps of a request (see ``Call``) -> what answers it: all that is not about the site itself.
+    """The steps of a request (see ``Call``) -> its handler, except requests for the site itself.
 
     Args:
         store: the content database.
@@ -449,7 +449,7 @@ def _of_people(people: People) -> Answers:
 
 
 def plain(answer: Answer, expandable: Tree | None = None) -> Answer:
-    """An answer that heeds ``$select``, and ``$expand`` of what can be: other options are refused."""
+    """An answer with ``$select`` and the allowed ``$expand``: other options are refused."""
 
     async def refusing(call: Call) -> Response:
         call.refuse_options(*(() if expandable is None else ("$expand",)))

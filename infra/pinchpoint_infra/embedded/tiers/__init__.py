@@ -12,4 +12,4 @@ from pinchpoint_infra.embedded.tiers.web import WebTier
 TIERS: Mapping[str, type[EmbeddedTier]] = {
     tier.name: tier for tier in (Sql, NoSql, Search, FilesTier, WebTier)
 }
-"""In the order in which they start."""
+"""The tiers in the order in which they start."""

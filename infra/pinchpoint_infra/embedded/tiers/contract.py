@@ -17,25 +17,25 @@ class EmbeddedTier(ABC):
 
     Args:
         directory: the tier's own folder; made by the supervisor.
-        others: the tiers made before it, by name.
+        others: the tiers made earlier, by name.
     """
 
     name: ClassVar[str]
     endpoint_name: ClassVar[str]
     lets_pass: ClassVar[bool] = False
-    """Whether, as root, its server runs as another user, which must be able to enter its folder."""
+    """Whether, under root, its server runs as another user, who must be able to enter its folder."""
     after: ClassVar[tuple[str, ...]] = ()
-    """Tiers that must be up, and the farm's content in place, before this one starts."""
+    """Tiers that must be up, with the farm's content loaded, before this one starts."""
 
     def __init__(self, directory: Path, others: dict[str, EmbeddedTier]) -> None:
         self.directory = directory
         self.others = others
         self.port: int | None = None
-        self.user: int | None = None  # None: whoever runs the supervisor
-        self.emulated: frozenset[str] = frozenset()  # the disk roles that are disks of their own
-        self.far = False  # whether its clients are to reach it over a delay
-        self.memory_capped = False  # whether it will have to do with less memory than the machine has
-        self.settings: Mapping[str, str] = {}  # of its server's own, beside and above those it is given here
+        self.user: int | None = None  # None: the user of the supervisor
+        self.emulated: frozenset[str] = frozenset()  # the disk roles on disks of their own
+        self.far = False  # whether clients reach it over a delay
+        self.memory_capped = False  # whether its memory is limited
+        self.settings: Mapping[str, str] = {}  # further settings of its server, which replace those set here
 
     @property
     def log(self) -> Path:
@@ -48,14 +48,14 @@ class EmbeddedTier(ABC):
 
     @abstractmethod
     def command(self) -> list[str] | None:
-        """The command line of its leading process; None for a tier that is only a folder."""
+        """The command line of its first process; None for a tier that is only a folder."""
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Whether it answers as a client would need it to."""
+        """Whether it answers as clients need."""
 
     def when_ready(self) -> None:  # noqa: B027 -- most tiers have nothing to add
-        """What is made in the running server: roles, databases. Raises FarmError."""
+        """What is created in the running server: roles, databases. Raises FarmError."""
 
     @abstractmethod
     def endpoint(self) -> dict[str, str]:
@@ -63,11 +63,11 @@ class EmbeddedTier(ABC):
 
     @abstractmethod
     def disks(self) -> dict[str, Path]:
-        """Disk role -> the folder that plays it."""
+        """Disk role -> its folder."""
 
 
 def new_secret() -> str:
-    """A random password that needs no quoting in URLs and configuration files."""
+    """A random password without characters that need quoting in URLs or configuration files."""
     return secrets.token_hex(16)
 
 
@@ -84,7 +84,7 @@ def write_config(path: Path, **values: object) -> Path:
 
 
 class ServiceTier(EmbeddedTier):
-    """A Python service, started as a module with a configuration file, healthy when ``/health`` says 200."""
+    """A Python service: a module with a configuration file, ready when ``/health`` returns 200."""
 
     module: ClassVar[str]
 
@@ -95,11 +95,11 @@ class ServiceTier(EmbeddedTier):
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The URL of the service."""
         return f"http://127.0.0.1:{self.port}"
 
     def login(self) -> dict[str, str]:
-        """Headers with which it answers ``/health``."""
+        """Headers that ``/health`` needs."""
         return {}
 
     def command(self) -> list[str]:

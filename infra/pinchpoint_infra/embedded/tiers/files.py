@@ -1,4 +1,4 @@
-"""The ``files`` tier: a folder of documents; a real SMB share of it if it has a delay."""
+"""The ``files`` tier: a folder of documents; with a delay, a real SMB share of this folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _program(name: str) -> str | None:
 
 
 def missing_for_a_share() -> str | None:
-    """What this machine lacks for an SMB share, a sentence; None if it can have one."""
+    """What this machine lacks for an SMB share, as a sentence; None if nothing."""
     if os.geteuid() != 0:
         return "an SMB share needs root rights"
     if not (_program("smbd") and _program("smbpasswd")):
@@ -35,7 +35,7 @@ def missing_for_a_share() -> str | None:
 
 
 class FilesTier(EmbeddedTier):
-    """A folder that no process serves; behind a delay, Samba serves it as ``smb://.../docs``."""
+    """A folder without a server; with a delay, Samba serves it as ``smb://.../docs``."""
 
     name = "files"
     endpoint_name = "files"
@@ -105,12 +105,12 @@ class FilesTier(EmbeddedTier):
         """Samba, or no process."""
         if not self._served:
             return None
-        # It has a session of its own already; another one it would refuse to begin.
+        # Samba already has its own session; it refuses to start in another new one.
         how = ["--foreground", "--no-process-group", "--debug-stdout"]
         return [str(_program("smbd")), *how, "-s", str(self._config)]
 
     def is_ready(self) -> bool:
-        """A folder is there once it is made; a share, when it answers."""
+        """A folder is ready when it exists; a share when it answers."""
         if not self._served:
             return self.folder.is_dir()
         try:

