@@ -23,6 +23,7 @@ _OTHER_LETTERS = re.compile(
     r"(?:\s*(?:=|\bto\b))?\s*['\"]?(?!utf|unicode|default|binary)\w",
     re.IGNORECASE,
 )
+_TIME_LIMIT = re.compile(r"statement_timeout|\b(?:reset|discard)\s+all\b", re.IGNORECASE)
 _FORGETS = re.compile(r"\b(?:discard|deallocate)\b", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"(?<![\w$])\$(\d+)")
 
@@ -51,6 +52,11 @@ def writes_other_letters(text: str) -> bool:
 def forgets(text: str) -> bool:
     """Whether the server may know no prepared statement after it; poolers send such between two users."""
     return _FORGETS.search(text) is not None
+
+
+def sets_time_limit(text: str) -> bool:
+    """Whether statements may take another time after it than before (PostgreSQL's ``statement_timeout``)."""
+    return _TIME_LIMIT.search(text) is not None
 
 
 def placeholders(text: str) -> int:

@@ -15,7 +15,10 @@ class ReferenceConnection(FastConnection):
     """A session's connection whose statements a cursor runs."""
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
-        cursor = psycopg.RawCursor(self._opened())
+        if self._connection is None:
+            self._open()
+        assert self._connection is not None
+        cursor = psycopg.RawCursor(self._connection)
         try:
             return cursor.execute(statement, parameters, prepare=True)
         except psycopg.Error as error:

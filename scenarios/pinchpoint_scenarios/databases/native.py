@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import select
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from operator import call
@@ -22,7 +22,7 @@ from psycopg.pq.abc import PGresult
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
 from ..fastpath.readiness import readiness
-from ..sql_text import forgets
+from ..sql_text import forgets, sets_time_limit
 from .access import Access
 from .contract import DatabaseFailure, Link, ReadableResult, Reopening, Result, TextResult, Texts
 from .postgresql import CONNECTION_LOST, Connection, connect, first_line, outcome_of, refused
@@ -42,6 +42,9 @@ _FAILED = int(ExecStatus.FATAL_ERROR)
 # A pool's ping may be no more than a comment: that is an empty query.
 _GOOD = frozenset({int(ExecStatus.COMMAND_OK), _ROWS, int(ExecStatus.EMPTY_QUERY)})
 _PARTS = _GOOD | {_FAILED}  # after any other status libpq waits for us, or never ends
+_COPYING = frozenset({int(ExecStatus.COPY_IN)})
+_COPIED_BYTES = 2**18
+"""Rows of COPY that are handed to libpq at once."""
 
 _Encode = Callable[[Any], bytes]
 _BINARY_FORMS: Mapping[str, _Encode] = {
@@ -61,8 +64,6 @@ SILENT_S = 10.0
 
 class FastConnection(Reopening):
     """One session's connection: each statement is run by libpq itself.
-
-    COPY and what begins and ends a transaction of several statements are psycopg's.
 
     Args:
         endpoint: the server.
@@ -135,23 +136,23 @@ class FastConnection(Reopening):
 
         Outside ``transaction()`` it is a transaction of its own: returned means committed.
         """
-        cursor = self._opened().cursor()
+        direct = self._direct or self._open()
         try:
-            with cursor.copy(statement) as copying:
-                copying.write(content)
+            return direct.copy(statement, content)
         except psycopg.Error as error:
             raise self._failure(error) from error
-        return cursor
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """A transaction around several statements: committed at the end, rolled back by an exception."""
-        connection = self._opened()
+        self.query("BEGIN")
         try:
-            with connection.transaction():
-                yield
-        except psycopg.Error as error:
-            raise self._failure(error) from error
+            yield
+        except BaseException:
+            with suppress(DatabaseFailure):  # the connection is lost, and the transaction with it
+                self.roll_back()
+            raise
+        self.query("COMMIT")
 
     @property
     def in_transaction(self) -> bool:
@@ -163,12 +164,6 @@ class FastConnection(Reopening):
         """End the transaction that is open, where one is; raises ``DatabaseFailure``."""
         if self.in_transaction:
             self.query("ROLLBACK")
-
-    def _opened(self) -> Connection:
-        if self._connection is None:
-            self._open()
-        assert self._connection is not None  # noqa: S101 - for the type: opened, or it has raised
-        return self._connection
 
     def _open(self) -> _Direct:
         try:
@@ -234,8 +229,8 @@ class _Direct:
 
     Args:
         connection: the open one.
-        limit_s: how long one wait for the server may take in ``execute``. Texts of others may set limits of
-            their own, or none.
+        limit_s: how long one wait for the server may take during a statement, until a text of the user's own
+            sets another limit.
     """
 
     def __init__(self, connection: Connection, limit_s: float) -> None:
@@ -261,13 +256,15 @@ class _Direct:
     def query(self, text: str) -> _Direct:
         if self._names and forgets(text):
             self._names.clear()  # ours are forgotten, too
+        limit_s = self._limit_of(text)
         self._pgconn.send_query(text.encode(self._encoding))
-        self._result = self._answer()
+        self._result = self._answer(limit_s)
         return self
 
     def execute_once(self, statement: str, parameters: Sequence[bytes | None]) -> _Direct:
+        limit_s = self._limit_of(statement)
         self._pgconn.send_query_params(statement.encode(self._encoding), parameters)
-        self._result = self._answer()
+        self._result = self._answer(limit_s)
         return self
 
     def execute_prepared(self, statement: str, parameters: Sequence[bytes | None]) -> _Direct:
@@ -276,10 +273,24 @@ class _Direct:
             self._named += 1  # no name twice: one that DEALLOCATE named is forgotten, others are not
             name = b"text_%d" % self._named
             self._pgconn.send_prepare(name, statement.encode(self._encoding))
-            self._answer()
+            self._answer(self._limit_of(statement))
             self._names[statement] = name
         self._pgconn.send_query_prepared(name, parameters)
-        self._result = self._answer()
+        self._result = self._answer(self._limit_s)
+        return self
+
+    def copy(self, statement: LiteralString, content: bytes) -> _Direct:
+        pgconn = self._pgconn
+        pgconn.send_query(statement.encode(self._encoding))
+        self._answer(self._limit_s, _COPYING)
+        for first in range(0, len(content), _COPIED_BYTES):
+            pgconn.put_copy_data(
+                content[first : first + _COPIED_BYTES]
+            )  # libpq's buffer has room: it was sent
+            while pgconn.flush():
+                self._wait_writable(self._limit_s)
+        pgconn.put_copy_end()
+        self._result = self._answer(self._limit_s)
         return self
 
     def texts(self) -> Texts:
@@ -361,7 +372,20 @@ class _Direct:
 
     # ---- answers ---------------------------------------------------------------------------------
 
-    def _answer(self, limit_s: float = math.inf) -> PGresult:
+    def _limit_of(self, text: str) -> float:
+        """How long one wait for the answer to a text may take: the server's limit is of each statement in it.
+
+        Unknown from the first text on that sets a limit itself: it may be any, or none.
+        """
+        if sets_time_limit(text):
+            self._limit_s = math.inf
+        return self._limit_s * (1 + text.count(";"))
+
+    def _wait_writable(self, limit_s: float) -> None:
+        _within(limit_s, self._readiness.wait_writable)
+        self._pgconn.consume_input()
+
+    def _answer(self, limit_s: float, good: Collection[int] = _GOOD) -> PGresult:
         """Wait for the whole answer to what was sent; its first failure, else its last part, is what counts.
 
         A wait that takes longer than ``limit_s`` is a lost connection.
@@ -374,8 +398,7 @@ class _Direct:
         parts = self._results = []
         try:
             while pgconn.flush():
-                _within(limit_s, self._readiness.wait_writable)
-                pgconn.consume_input()
+                self._wait_writable(limit_s)
             while True:
                 while pgconn.is_busy():
                     _within(limit_s, wait)
@@ -391,7 +414,7 @@ class _Direct:
         except psycopg.OperationalError:
             if answer is None or answer.status != _FAILED:  # else the server has said why before it hung up
                 raise
-        if answer is None or answer.status not in _GOOD:
+        if answer is None or answer.status not in good:
             raise self._error(answer)
         return answer
 

@@ -25,6 +25,7 @@ from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases import native
 from pinchpoint_scenarios.databases.contract import DatabaseFailure
 from pinchpoint_scenarios.databases.native import FastConnection
+from pinchpoint_scenarios.databases.postgresql import Connection
 from pinchpoint_scenarios.fastpath.cql import CqlTimeoutError, CqlWire, Login
 from pinchpoint_scenarios.fastpath.drivers.cql import CqlError
 from pinchpoint_scenarios.fastpath.http import HttpConnection, HttpError
@@ -165,20 +166,64 @@ def cql(request: pytest.FixtureRequest, *, tls: bool) -> Iterator[Peer]:
         yield Peer(port, connect)
 
 
+def in_statement(connection: FastConnection, size: int) -> None:
+    """A prepared statement, as sql-mix and the crawl send it."""
+    connection.execute("SELECT octet_length($1::bytea), repeat('x', 50)", [bytes(size)])
+
+
+def in_text(connection: FastConnection, size: int) -> None:
+    """A text of the user's own."""
+    connection.query(f"SELECT octet_length('{'x' * size}'), repeat('x', 50)")
+
+
+def in_text_with_values(connection: FastConnection, size: int) -> None:
+    """Likewise, prepared, with its values beside it."""
+    connection.execute_as_text("SELECT octet_length($1::text), repeat('x', 50)", [b"x" * size])
+
+
+def in_copy(connection: FastConnection, size: int) -> None:
+    """Rows of 64 bytes by COPY."""
+    connection.copy("COPY pg_temp.copied FROM STDIN", (b"x" * 63 + b"\n") * (size // 64 + 1))
+
+
+def in_transaction(connection: FastConnection, size: int) -> None:
+    """A statement within a transaction."""
+    with connection.transaction():
+        in_statement(connection, size)
+
+
+POSTGRESQL: dict[str, Callable[[FastConnection, int], None]] = {
+    "postgresql": in_statement,
+    "postgresql text": in_text,
+    "postgresql text with values": in_text_with_values,
+    "postgresql copy": in_copy,
+    "postgresql transaction": in_transaction,
+}
+COPIED = "CREATE TEMP TABLE IF NOT EXISTS copied (v text)"
+
+
+def fast_connection(url: str, limit_s: float) -> FastConnection:
+    """A connection whose statements may take that long."""
+
+    def greet(connection: Connection) -> None:
+        connection.execute(COPIED)
+
+    return FastConnection(
+        Endpoint("sql", url), application="faulty", statement_timeout_s=limit_s, greet=greet
+    )
+
+
 @contextmanager
 def postgresql(request: pytest.FixtureRequest) -> Iterator[Peer]:
     """A real server."""
-    url = request.getfixturevalue("sql").url
+    url, send = request.getfixturevalue("sql").url, POSTGRESQL[request.param]
 
     def connect(port: int, limit_s: float) -> Asked:
-        endpoint = Endpoint("sql", through(url, port))
-        made = FastConnection(
-            endpoint, application="faulty", statement_timeout_s=limit_s, greet=lambda _: None
-        )
+        made = fast_connection(through(url, port), limit_s)
 
         def ask(size: int) -> str:
             try:
-                made.execute("SELECT octet_length($1::bytea), repeat('x', 50)", [bytes(size)])
+                send(made, size)
             except DatabaseFailure as failure:
                 return failure.outcome
             return "ok"
@@ -210,7 +255,7 @@ def through(url: str, port: int) -> str:
 DRIVERS: dict[str, Callable[[pytest.FixtureRequest], AbstractContextManager[Peer]]] = {
     "http": lambda request: http(request, tls=False),
     "https": lambda request: http(request, tls=True),
-    "postgresql": postgresql,
+    **dict.fromkeys(POSTGRESQL, postgresql),
     "valkey": valkey,
     "cql": lambda request: cql(request, tls=False),
     "cql over tls": lambda request: cql(request, tls=True),
@@ -236,7 +281,7 @@ def proxied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         asked = peer.connect(proxy.port, LIMIT_S)
         stack.callback(asked.close)
         assert asked.ask(10) == "ok"
-        timeout = "connection_lost" if request.param == "postgresql" else "timeout"
+        timeout = "connection_lost" if request.param in POSTGRESQL else "timeout"
         yield Proxied(asked, proxy, peer, timeout)
 
 
@@ -295,6 +340,19 @@ def test_a_reset_in_the_middle_of_an_answer_is_lost_at_once(proxied: Proxied) ->
 def goes_on(proxied: Proxied) -> bool:
     """Whether the driver serves again, twice in a row, on a new connection where the old one is lost."""
     return [proxied.asked.ask(10) for _ in range(2)] == ["ok", "ok"]
+
+
+def test_a_text_that_sets_its_own_time_limit_is_waited_for(
+    sql: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that works on it for longer than the plan allows a statement has not stalled."""
+    monkeypatch.setattr(native, "SILENT_S", 0.0)
+    connection = fast_connection(sql.url, LIMIT_S)
+    try:
+        connection.query("SET statement_timeout = '60s'")
+        connection.query(f"SELECT pg_sleep({2 * LIMIT_S})")
+    finally:
+        connection.close()
 
 
 @pytest.mark.parametrize("answer", ["nothing", "a reset"])
