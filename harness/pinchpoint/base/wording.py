@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pinchpoint.base import units
+from pinchpoint.base.objects import JsonObject
 
 MEANING: Mapping[str, str] = {
     "cpu": "All CPU time that is available to it is used.",
@@ -73,18 +73,18 @@ STATE: Mapping[str, str] = {
 }
 
 
-def bottleneck_name(blame: Mapping[str, Any]) -> str:
+def bottleneck_name(blame: JsonObject) -> str:
     """A resource without its host and device: ``the log disk of sql``."""
     return without_device({**blame, "host": None})
 
 
-def without_device(blame: Mapping[str, Any]) -> str:
+def without_device(blame: JsonObject) -> str:
     """A resource without its device: ``the log disk of sql (host sql1)``; a dependency keeps its name."""
     named = blame.get("kind") == "external"
     return place(blame if named else {**blame, "instance": ""})
 
 
-def limited_by(verdict: Mapping[str, Any]) -> str:
+def limited_by(verdict: JsonObject) -> str:
     """The bottleneck of a verdict without its host, or the outcome: a cell of a table."""
     blame = verdict.get("bottleneck")
     if blame and verdict["outcome"] == "invalid":
@@ -92,14 +92,14 @@ def limited_by(verdict: Mapping[str, Any]) -> str:
     return bottleneck_name(blame) if blame else OUTCOME[verdict["outcome"]].lower()
 
 
-def sure(verdict: Mapping[str, Any]) -> str:
+def sure(verdict: JsonObject) -> str:
     """How sure the answer is: ``medium``, or for which load it holds; "" where it claims nothing."""
     if verdict["outcome"] == "not_reached":
         return ONLY_THIS_LOAD
     return str((verdict.get("bottleneck") or {}).get("confidence") or "")
 
 
-def place(blame: Mapping[str, Any]) -> str:
+def place(blame: JsonObject) -> str:
     """Which resource a finding is about: ``the log disk of sql (host sql1, device loop1)``."""
     kind, tier = str(blame.get("kind") or ""), blame.get("tier")
     owner = f" of {tier}" if tier else ""
@@ -130,7 +130,7 @@ def place(blame: Mapping[str, Any]) -> str:
     return name + (f" ({', '.join(where)})" if where else "")
 
 
-def why_invalid(blame: Mapping[str, Any]) -> str:
+def why_invalid(blame: JsonObject) -> str:
     """Why a run is invalid (its load generator, or what took its CPU), without a full stop."""
     facts = [str(each["fact"]) for each in blame["evidence"]]
     more = [capitalised(fact) for fact in facts[1:2]] if blame["kind"] == "contention" else []
@@ -169,7 +169,7 @@ class Summary:
         return cls(sentences[0]).then(*sentences[1:])
 
     @classmethod
-    def saved(cls, content: Mapping[str, Any]) -> Summary:
+    def saved(cls, content: JsonObject) -> Summary:
         """The summary that verdict.json holds; older files have it as one text."""
         return cls(**content["answer"]) if "answer" in content else cls(str(content["summary"]))
 
@@ -214,7 +214,7 @@ NOTHING = 0.0005
 """Headroom below this counts as none."""
 
 
-def rate_of(figures: Mapping[str, Any]) -> float | None:
+def rate_of(figures: JsonObject) -> float | None:
     """A scenario's throughput as every screen shows it: in the judged part, else in the whole phase."""
     result: float | None = figures.get("now_per_s", figures.get("throughput_per_s"))
     return result
@@ -230,7 +230,7 @@ def up_to(gain_ratio: float, *, bound: bool) -> str:
     return f"{'up to' if bound else 'about'} +{units.percent(gain_ratio)}"
 
 
-def is_bound(gain: Mapping[str, Any]) -> bool:
+def is_bound(gain: JsonObject) -> bool:
     """Whether a gain of verdict.json is an upper bound under its assumptions; false for older files."""
     return bool(gain.get("at_most"))
 
@@ -252,7 +252,7 @@ def gains(ratio: float, low: float, high: float) -> str:
     return gain(ratio) + (f" ({ends[0]} to {ends[1]})" if ends[0] != ends[1] else "")
 
 
-def gain_of(advice: Mapping[str, Any]) -> str | None:
+def gain_of(advice: JsonObject) -> str | None:
     """The gain of advice: with its interval if the model predicted it, else a bound; None if not known."""
     ratio = advice.get("gain_ratio")
     if ratio is None:
@@ -262,7 +262,7 @@ def gain_of(advice: Mapping[str, Any]) -> str | None:
     return f"{gains(ratio, *advice['interval_ratio'])} in the throughput of {advice['scenario']}"
 
 
-def following(verdict: Mapping[str, Any]) -> str:
+def following(verdict: JsonObject) -> str:
     """The next bottleneck, or the first if there is none yet, as a sentence; "" when it is not known."""
     blame = verdict.get("next")
     if not blame:
@@ -279,7 +279,7 @@ def following(verdict: Mapping[str, Any]) -> str:
     return f"{sentence}."
 
 
-def used_now(blame: Mapping[str, Any]) -> str:
+def used_now(blame: JsonObject) -> str:
     """The utilisation of the next bottleneck, and the part of it that other processes have; "" if unknown."""
     used, others = blame.get("utilisation_ratio"), blame.get("others_ratio")
     if used is None:
@@ -287,7 +287,7 @@ def used_now(blame: Mapping[str, Any]) -> str:
     return units.percent(used) + (f" ({units.percent(others)} by other processes)" if others else "")
 
 
-def of_servers(objective: Mapping[str, Any]) -> str:
+def of_servers(objective: JsonObject) -> str:
     """The servers of an objective: ``log disk of sql``, ``search``, ``sql1``, ``all hosts``."""
     owner = objective.get("host") or objective.get("tier")
     if objective.get("role"):
@@ -297,12 +297,12 @@ def of_servers(objective: Mapping[str, Any]) -> str:
     return owner or "all hosts"
 
 
-def objective_of(row: Mapping[str, Any]) -> str:
+def objective_of(row: JsonObject) -> str:
     """The scenario of an objective, or the servers that it is of."""
     return str(row["scenario"]) if row.get("scenario") is not None else of_servers(row)
 
 
-def objective_name(row: Mapping[str, Any]) -> str:
+def objective_name(row: JsonObject) -> str:
     """An objective's figure and its limit: ``p95 at most 50 ms``, ``max cpu.busy_ratio at most 80 %``."""
     metric = row["metric"]
     side = "at least" if row.get("at_least") or metric == "throughput_per_s" else "at most"

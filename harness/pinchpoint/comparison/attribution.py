@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
 from pinchpoint.base import wording
 from pinchpoint.base.groups import by_key
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.comparison.differences import Difference
 from pinchpoint.comparison.sides import ComparedRun, HostPair, HostPairs, Side, Sides
 from pinchpoint.comparison.statistics import pair
@@ -55,7 +56,7 @@ class Blamed:
     kind: str = field(compare=False)
 
     @classmethod
-    def of(cls, suspect: Mapping[str, Any], side: str, places: HostPairs) -> Blamed:
+    def of(cls, suspect: JsonObject, side: str, places: HostPairs) -> Blamed:
         """From a verdict's bottleneck or candidate."""
         tier, host = suspect.get("tier"), suspect.get("host")
         shared = suspect.get("shared_with") or ()
@@ -197,8 +198,8 @@ class BottleneckMove:
         second_step: what the other side's promise of taking its own away.
     """
 
-    base: Mapping[str, Any] | None
-    other: Mapping[str, Any] | None
+    base: JsonObject | None
+    other: JsonObject | None
     moved: bool | None
     why: str | None
     foreseen: ForeseenGain | None = None
@@ -221,7 +222,7 @@ class ForeseenGain:
     """
 
     gain_ratio: float
-    until: Mapping[str, Any]
+    until: JsonObject
     assumes: str
     at_most: bool
     scenario: str | None = None
@@ -292,7 +293,7 @@ def _uses(blamed: Blamed, tiers: frozenset[str]) -> bool:
     return blamed.tier in tiers if blamed.tier else bool(blamed.tiers & tiers)
 
 
-def _named(side: Side, name: str, places: HostPairs) -> tuple[Mapping[str, Any] | None, str | None]:
+def _named(side: Side, name: str, places: HostPairs) -> tuple[JsonObject | None, str | None]:
     """The bottleneck that the runs of a side name, with the lowest confidence; else why there is none.
 
     A minority of inconclusive runs whose only candidate is that resource does not contradict the others: the

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
 from pinchpoint.base import wording
 from pinchpoint.base.figures import FIGURES, About, Better
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.comparison.costs import Costs
 from pinchpoint.comparison.intervals import Key
 from pinchpoint.comparison.sides import ComparedRun, HostPair, HostPairs, Sides
@@ -86,9 +87,6 @@ class Change:
         return self.about, self.source or self.scenario or self.tier, host, self.role, self.metric
 
 
-Row = Mapping[str, Any]
-
-
 def changes(sides: Sides, places: HostPairs, costs: Costs | None = None) -> tuple[Change, ...]:
     """Every figure of both sides: sources, disks, CPUs, scenarios, bursts, efforts, costs, in this order."""
     return tuple(
@@ -112,7 +110,9 @@ def changes(sides: Sides, places: HostPairs, costs: Costs | None = None) -> tupl
 class _VerdictRows:
     """The rows of one of the verdicts' tables, by what they are about, run by run."""
 
-    def __init__(self, sides: Sides, read: Callable[[ComparedRun, str], Iterator[tuple[Any, Row]]]) -> None:
+    def __init__(
+        self, sides: Sides, read: Callable[[ComparedRun, str], Iterator[tuple[Any, JsonObject]]]
+    ) -> None:
         self._labels = sides.labels
         self._base, self._other = ([dict(read(run, name)) for run in side.runs] for name, side in sides.named)
 
@@ -128,7 +128,7 @@ class _VerdictRows:
         return [rows[key].get(column) for rows in (*self._base, *self._other) if key in rows]
 
     @property
-    def sides(self) -> Iterator[tuple[str, list[dict[Any, Row]]]]:
+    def sides(self) -> Iterator[tuple[str, list[dict[Any, JsonObject]]]]:
         """(label, the rows of each run) of both sides."""
         return zip(self._labels, (self._base, self._other), strict=True)
 
@@ -159,7 +159,7 @@ class _Kind:
     """
 
     about: About
-    read: Callable[[ComparedRun, str], Iterator[tuple[Any, Row]]]
+    read: Callable[[ComparedRun, str], Iterator[tuple[Any, JsonObject]]]
     whose: Callable[[_VerdictRows, Any], tuple[str, dict[str, Any]]]
     unlike: Callable[[_VerdictRows, Any, str], str | None] = lambda *_: None
     has: Callable[[_VerdictRows, Any, str], bool] = lambda *_: True
@@ -168,7 +168,7 @@ class _Kind:
 def _kinds(sides: Sides, places: HostPairs, costs: Costs | None) -> Iterator[_Kind]:
     """All kinds, in the order in which a comparison has them."""
 
-    def place(row: Row, side: str) -> HostPair:
+    def place(row: JsonObject, side: str) -> HostPair:
         return places.of(row["tier"], row["host"], side)
 
     def of_disk(key: tuple[HostPair, str]) -> tuple[str, dict[str, Any]]:
@@ -220,7 +220,7 @@ def _cut_off(rows: _VerdictRows, source: str, metric: str) -> str | None:
     return None
 
 
-def _disk_rows(run: ComparedRun) -> Iterator[Row]:
+def _disk_rows(run: ComparedRun) -> Iterator[JsonObject]:
     done_per_s = _done_per_s(run)
     for row in run.verdict.get("disks") or ():
         each = row["iops_mean"] / done_per_s if done_per_s and row["iops_mean"] is not None else None
@@ -233,7 +233,7 @@ def _done_per_s(run: ComparedRun) -> float | None:
     return every[0].get("throughput_per_s") if len(every) == 1 else None
 
 
-def _scenario_rows(run: ComparedRun, _: str) -> Iterator[tuple[str, Row]]:
+def _scenario_rows(run: ComparedRun, _: str) -> Iterator[tuple[str, JsonObject]]:
     return iter((run.verdict.get("scenarios") or {}).items())
 
 
@@ -243,14 +243,14 @@ def _one_time_kind(rows: _VerdictRows, scenario: str, metric: str) -> bool:
     return not metric.startswith(other)
 
 
-def _burst_rows(run: ComparedRun, side: str) -> Iterator[tuple[str, Row]]:
+def _burst_rows(run: ComparedRun, side: str) -> Iterator[tuple[str, JsonObject]]:
     """Per burst: the median burst of each run."""
     for name, row in _scenario_rows(run, side):
         if row.get("bursts"):
             yield name, {metric: _median_burst(row["bursts"], metric) for metric in FIGURES["burst"]}
 
 
-def _effort_rows(run: ComparedRun, _: str) -> Iterator[tuple[tuple[str, str, str], Row]]:
+def _effort_rows(run: ComparedRun, _: str) -> Iterator[tuple[tuple[str, str, str], JsonObject]]:
     """CPU time of each tier for each unit of work; if it is not known, why."""
     for one in run.efforts:
         yield one.thing, {one.metric: one.value, "per": one.per, "why": one.why}
@@ -277,7 +277,7 @@ def _unlike_effort(rows: _VerdictRows, thing: tuple[str, str, str], metric: str)
     )
 
 
-def _worth(row: Row, costs: Costs, side: str) -> Row:
+def _worth(row: JsonObject, costs: Costs, side: str) -> JsonObject:
     """Work done per cost of the farm; with a fixed schedule only the prices differ."""
     done = row.get("throughput_per_s")
     return {"worth_per_s": None if done is None else costs.worth(side, done)}
@@ -298,7 +298,7 @@ def _unrecovered(rows: _VerdictRows, scenario: str, metric: str) -> str | None:
     return f"in {wording.listed(list(lacking))} a burst was not recovered from while it was watched"
 
 
-def _median_burst(bursts: Sequence[Row], metric: str) -> float | None:
+def _median_burst(bursts: Sequence[JsonObject], metric: str) -> float | None:
     """The median burst; None if a burst lacks the figure, as one without recovery does.
 
     Of one with which the measuring ended the duration is not known.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pinchpoint.base.errors import ExitStatus, InputError
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.comparison import words
 from pinchpoint.comparison.attribution import (
     Blamed,
@@ -72,7 +73,7 @@ class Comparison:
     capacity: tuple[Capacity, ...]
     bottleneck: BottleneckMove
     claim: Claim
-    what_if: Mapping[str, Any] | None
+    what_if: JsonObject | None
     again: Sides | None
     notes: tuple[str, ...] = ()
 
@@ -127,7 +128,7 @@ def compare(
     margin: float | None = None,
     again: Sides | None = None,
     prices: Prices | None = None,
-    what_if: Mapping[str, Any] | None = None,
+    what_if: JsonObject | None = None,
 ) -> Comparison:
     """Hold two sides against each other, from records alone: no clock, no files, no global state.
 
@@ -308,7 +309,7 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def _capacity(capacity: Capacity) -> dict[str, Any]:
-    figures: Mapping[str, Any] = asdict(capacity.pair)
+    figures: JsonObject = asdict(capacity.pair)
     hows = {"base_how": capacity.base_how, "other_how": capacity.other_how, "kept_up": capacity.kept_up}
     return {"scenario": capacity.scenario, **figures, **hows}
 

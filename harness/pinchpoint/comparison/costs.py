@@ -5,11 +5,11 @@ No price is invented.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from pinchpoint.base import wording
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.comparison.sides import Side, Sides
 from pinchpoint.plan.prices import Prices
 
@@ -52,13 +52,13 @@ class Cost:
         return not self.unpriced
 
 
-def prices_of(manifest: Mapping[str, Any]) -> Prices | None:
+def prices_of(manifest: JsonObject) -> Prices | None:
     """The prices that the run's farm.yaml gave; None if it gave none."""
     given = (manifest.get("farm") or {}).get("prices")
     return Prices.from_json(given) if given else None
 
 
-def cost_of(manifest: Mapping[str, Any], prices: Prices) -> Cost:
+def cost_of(manifest: JsonObject, prices: Prices) -> Cost:
     """The cost of a run's farm: every declared disk and every host, once.
 
     A host that only a collector knows is one as well, and a disk where it has a price: an embedded farm need
@@ -83,7 +83,7 @@ def per_cost(per_s: float, cost: Cost | None) -> float | None:
     return per_s / cost.per_month if cost and cost.whole and cost.per_month else None
 
 
-def _declared(tiers: Mapping[str, Any], prices: Prices) -> Iterator[CostItem]:
+def _declared(tiers: JsonObject, prices: Prices) -> Iterator[CostItem]:
     paid: set[str] = set()
     for tier, spec in tiers.items():
         for name, host in ((spec or {}).get("hosts") or {}).items():
@@ -94,7 +94,7 @@ def _declared(tiers: Mapping[str, Any], prices: Prices) -> Iterator[CostItem]:
                 yield disk_cost(f"{tier}.{role}", disk or {}, prices)
 
 
-def _only_seen(manifest: Mapping[str, Any], tiers: Mapping[str, Any], prices: Prices) -> Iterator[CostItem]:
+def _only_seen(manifest: JsonObject, tiers: JsonObject, prices: Prices) -> Iterator[CostItem]:
     known = {name for spec in tiers.values() for name in (spec or {}).get("hosts") or {}}
     for name, facts in (manifest.get("hosts") or {}).items():
         tier = (facts or {}).get("tier")
@@ -108,13 +108,13 @@ def _only_seen(manifest: Mapping[str, Any], tiers: Mapping[str, Any], prices: Pr
                 yield disk_cost(target, {}, prices)
 
 
-def _machine(name: str, host: Mapping[str, Any], prices: Prices) -> CostItem:
+def _machine(name: str, host: JsonObject, prices: Prices) -> CostItem:
     machine = host.get("machine")
     price = prices.machines.get(machine or "", prices.machines.get(name))
     return CostItem(f"{name} ({machine})" if machine else name, price)
 
 
-def disk_cost(target: str, disk: Mapping[str, Any], prices: Prices) -> CostItem:
+def disk_cost(target: str, disk: JsonObject, prices: Prices) -> CostItem:
     """The cost of one disk, such as ``sql.log``."""
     profile, count = disk.get("profile"), int(disk.get("stripes") or 1)
     times = f"{count} x " if count > 1 else ""

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from pinchpoint.base import units
 from pinchpoint.base.groups import by_key
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.comparison.sides import HostPair, HostPairs, tiers_of
 
 Area = Literal[
@@ -68,7 +69,7 @@ NETWORK = "network"
 """How a disk is attached where farm.yaml does not say."""
 
 
-def facts_of(manifest: Mapping[str, Any], side: str, places: HostPairs) -> Facts:
+def facts_of(manifest: JsonObject, side: str, places: HostPairs) -> Facts:
     """Everything of a manifest that can make two runs differ.
 
     Names that differ for no reason of their own are left out: of the farm and its file, of hosts, of loop
@@ -106,7 +107,7 @@ def _each(area: Area, value: Any, *whose: Any, prefix: str = "") -> _SubjectFact
     yield from ((Subject(area, name, *whose), item) for name, item in flat(value, prefix))
 
 
-def _hosts(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
+def _hosts(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
     """Facts that the collectors read on each host."""
     inventory = manifest.get("hosts") or {}
     for tier, hosts in tiers_of(manifest).items():
@@ -130,11 +131,11 @@ def _hosts(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Subjec
                 yield from _each("disks", own, tier, place, role)
 
 
-def _picked(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _picked(facts: JsonObject, *names: str) -> dict[str, Any]:
     return {name: facts.get(name) for name in names}
 
 
-def _where(manifest: Mapping[str, Any], tier: str, host: str) -> dict[str, str | None]:
+def _where(manifest: JsonObject, tier: str, host: str) -> dict[str, str | None]:
     """Region, zone and machine type: as the machine says, else as farm.yaml does."""
     farm = manifest.get("farm") or {}
     tiers = farm.get("tiers") or {}
@@ -144,7 +145,7 @@ def _where(manifest: Mapping[str, Any], tier: str, host: str) -> dict[str, str |
     return {name: facts.get(name) or answer.get(name) for name in ("region", "zone", "machine_type")}
 
 
-def _neighbours(inventory: Mapping[str, Any], host: str, tier: str) -> str | None:
+def _neighbours(inventory: JsonObject, host: str, tier: str) -> str | None:
     """The other tiers on the same machine; ``none`` where it has it for itself."""
     machine = (inventory.get(host) or {}).get("machine_id")
     if not machine:
@@ -153,7 +154,7 @@ def _neighbours(inventory: Mapping[str, Any], host: str, tier: str) -> str | Non
     return ", ".join(sorted(tiers - {tier})) or "none"
 
 
-def _declared_limits(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
+def _declared_limits(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
     """The limits that farm.yaml declares for machines and disks."""
     for tier, spec in ((manifest.get("farm") or {}).get("tiers") or {}).items():
         for host, entry in ((spec or {}).get("hosts") or {}).items():
@@ -170,7 +171,7 @@ def _declared_limits(manifest: Mapping[str, Any], side: str, places: HostPairs) 
                 yield from _each("disks", declared, tier, place, role, prefix="declared")
 
 
-def _built(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
+def _built(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
     """The settings of an embedded farm; the verdict does not read them, but two farms differ in them."""
     built = (manifest.get("farm") or {}).get("embedded") or {}
     for key, disk in (built.get("disks") or {}).items():
@@ -184,7 +185,7 @@ def _built(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Subjec
             yield from _each(own, given, None if tier == GENERATOR else tier, prefix=f"built.{word}")
 
 
-def stands_alone(manifest: Mapping[str, Any], host: str, role: str) -> bool:
+def stands_alone(manifest: JsonObject, host: str, role: str) -> bool:
     """Whether a disk role of an embedded farm has a file system of its own, as an emulated disk does.
 
     Where the machine lacks the means for one, the role is a plain folder, whatever farm.yaml asks for.
@@ -193,7 +194,7 @@ def stands_alone(manifest: Mapping[str, Any], host: str, role: str) -> bool:
     return disk.get("given") is not None and disk.get("given") == disk.get("mount_point")
 
 
-def _databases(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _SubjectFacts:
+def _databases(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
     """Versions and settings, as the collector on the host saw them, else as the scenarios did."""
     seen = set()
     for host, facts in (manifest.get("hosts") or {}).items():
@@ -211,7 +212,7 @@ def _databases(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Su
             yield from _each("database", _picked(answer, "server", "version", "settings"), tier)
 
 
-def _whole_run(manifest: Mapping[str, Any]) -> _SubjectFacts:
+def _whole_run(manifest: JsonObject) -> _SubjectFacts:
     """Facts about the whole run."""
     plan = {key: value for key, value in (manifest.get("plan") or {}).items() if key not in ("name", "seed")}
     yield Subject("plan", "seed"), manifest.get("seed")
@@ -282,7 +283,7 @@ class Difference:
 
 
 def differences(
-    base: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]], places: HostPairs
+    base: Sequence[JsonObject], other: Sequence[JsonObject], places: HostPairs
 ) -> tuple[Difference, ...]:
     """Everything in which the manifests of the two sides differ, area by area.
 

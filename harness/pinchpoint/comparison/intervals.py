@@ -7,7 +7,7 @@ blocks: a plain bootstrap's 95 % interval covers 53 % at autocorrelation .8 (doc
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.resample import block_length
 from pinchpoint.data.series import Floats, Series, Window
@@ -209,7 +210,7 @@ _US = 1e6
 _Courses: TypeAlias = Iterator[tuple[Key, FigureCourse | None]]
 
 
-def courses_of(run: StoredRun, inputs: Inputs, verdict: Mapping[str, Any]) -> dict[Key, FigureCourse]:
+def courses_of(run: StoredRun, inputs: Inputs, verdict: JsonObject) -> dict[Key, FigureCourse]:
     """The course of every figure that has one: means and percentiles; a maximum or a count has none.
 
     Args:
@@ -233,7 +234,7 @@ def _within_tolerance(value: float, figure: float | None) -> bool:
     return abs(math.log(value / figure)) <= math.log(TOLERANCE)
 
 
-def _figures(verdict: Mapping[str, Any]) -> Iterator[tuple[Key, Any]]:
+def _figures(verdict: JsonObject) -> Iterator[tuple[Key, Any]]:
     """Every figure of the verdict's tables."""
     tables = ((("scenario", name, None, None), row) for name, row in (verdict.get("scenarios") or {}).items())
     others = (
@@ -294,7 +295,7 @@ def _timed(table: pa.Table, kind: str, window: Window) -> tuple[Floats, Floats] 
     )
 
 
-def _sources(run: StoredRun, verdict: Mapping[str, Any]) -> _Courses:
+def _sources(run: StoredRun, verdict: JsonObject) -> _Courses:
     """A source's documents and fetches from its first to its last one: a crawl's work is given."""
     table = run.operations
     for row in verdict.get("crawl") or ():

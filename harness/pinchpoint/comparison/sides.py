@@ -20,6 +20,7 @@ from pinchpoint.analysis.stations import CRAWL_TIERS, ENDPOINT, SOURCE_TIER, fin
 from pinchpoint.base import wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.comparison.intervals import FigureCourse, Key, RatioOfSums, courses_of, joined
 from pinchpoint.comparison.timelines import RunTimeline, timeline_of
 from pinchpoint.data.inputs import Host, Inputs, Load, read_inputs
@@ -223,7 +224,7 @@ class HostPairs:
         return place.tier if alone else f"{place.tier}.{place.name.replace(' / ', '/')}"
 
 
-def pair_hosts(base: Mapping[str, Any], other: Mapping[str, Any]) -> HostPairs:
+def pair_hosts(base: JsonObject, other: JsonObject) -> HostPairs:
     """Pair the hosts of two manifests, tier by tier."""
     first, second = tiers_of(base), tiers_of(other)
     places = []
@@ -236,7 +237,7 @@ def pair_hosts(base: Mapping[str, Any], other: Mapping[str, Any]) -> HostPairs:
     return HostPairs(tuple(places))
 
 
-def tiers_of(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
+def tiers_of(manifest: JsonObject) -> dict[str, list[str]]:
     """Tier -> its hosts: those declared, then those only a collector knows."""
     tiers: dict[str, list[str]] = {}
     for tier, spec in ((manifest.get("farm") or {}).get("tiers") or {}).items():
@@ -264,8 +265,8 @@ class ComparedRun:
     """
 
     directory: str
-    manifest: Mapping[str, Any]
-    verdict: Mapping[str, Any]
+    manifest: JsonObject
+    verdict: JsonObject
     courses: Mapping[Key, FigureCourse] = field(default_factory=dict)
     timeline: RunTimeline | None = None
     efforts: tuple[Effort, ...] = ()
@@ -290,12 +291,12 @@ class Side:
     runs: tuple[ComparedRun, ...]
 
     @property
-    def manifests(self) -> tuple[Mapping[str, Any], ...]:
+    def manifests(self) -> tuple[JsonObject, ...]:
         """The runs' manifests."""
         return tuple(run.manifest for run in self.runs)
 
     @property
-    def verdicts(self) -> tuple[Mapping[str, Any], ...]:
+    def verdicts(self) -> tuple[JsonObject, ...]:
         """The runs' verdicts."""
         return tuple(run.verdict for run in self.runs)
 
@@ -492,7 +493,7 @@ def _read(directory: Path, *, courses_too: bool, timeline_too: bool) -> Compared
     )
 
 
-def _settled(inputs: Inputs, verdict: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def _settled(inputs: Inputs, verdict: JsonObject) -> Iterator[tuple[str, float]]:
     """Throughput in the part that shows the bottleneck, else at the first load level without its start."""
     stages = [(one["from"], one["to"]) for one in verdict.get("stages") or ()]
     span = (verdict.get("bottleneck") or {}).get("window") or next(iter(stages), None)

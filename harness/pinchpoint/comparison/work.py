@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pinchpoint.base import units
 from pinchpoint.base.groups import by_key
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.comparison.sides import ComparedRun, Side, Sides
 from pinchpoint.comparison.statistics import Pair, middle, pair
 from pinchpoint.data.operations import NO_ERRORS
@@ -19,13 +20,13 @@ KEPT_UP = 0.95
 """Doing less of what was offered is not keeping up: all that can be done is done."""
 
 
-def planned_scenarios(sides: Sides) -> Mapping[str, Any]:
+def planned_scenarios(sides: Sides) -> JsonObject:
     """The scenarios of the first run's plan, and those that only the other side's has."""
     base, other = ((side.manifests[0].get("plan") or {}).get("scenarios") or {} for side in sides)
     return {**base, **{name: given for name, given in other.items() if name not in base}}
 
 
-def is_closed(planned: Mapping[str, Any] | None) -> bool:
+def is_closed(planned: JsonObject | None) -> bool:
     """Whether a scenario's load is one of users: what it gets done is a result, not a task."""
     load = (planned or {}).get("load") or {}
     top = load.get("to") or load.get("start") or {}
@@ -136,7 +137,7 @@ def work_differences(value: Iterable[tuple[str, str | None]]) -> dict[str, list[
     return by_key((unlike, name) for name, unlike in value if unlike)
 
 
-def _source(rows: Sequence[Mapping[str, Any]]) -> WorkDone:
+def _source(rows: Sequence[JsonObject]) -> WorkDone:
     count, failures, skipped = (
         middle([row.get(key) for row in rows]) for key in ("count", "failures", "skipped")
     )
@@ -149,7 +150,7 @@ def _source(rows: Sequence[Mapping[str, Any]]) -> WorkDone:
     )
 
 
-def _scenario(rows: Sequence[Mapping[str, Any]]) -> WorkDone:
+def _scenario(rows: Sequence[JsonObject]) -> WorkDone:
     count, dropped, failed_ratio = (
         middle([row.get(key) for row in rows]) for key in ("count", "dropped", "error_ratio")
     )
@@ -282,7 +283,7 @@ def capacities(sides: Sides) -> Iterator[Capacity]:
         )
 
 
-def _most_of(run: ComparedRun, name: str, planned: Mapping[str, Any]) -> tuple[float | None, How]:
+def _most_of(run: ComparedRun, name: str, planned: JsonObject) -> tuple[float | None, How]:
     """The most that a run did of a scenario, and whether that was all it could."""
     row = (run.verdict.get("scenarios") or {}).get(name) or {}
     done = row.get("throughput_per_s")

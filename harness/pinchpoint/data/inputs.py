@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.data.operations import Traffic
 from pinchpoint.data.series import Key, Samples, Window, add_up
 from pinchpoint.data.timeaxis import shown_offset_s
@@ -190,16 +191,16 @@ class Inputs:
     hosts: tuple[Host, ...]
     disks: tuple[DiskRole, ...]
     loads: tuple[Load, ...]
-    objectives: tuple[Mapping[str, Any], ...]
+    objectives: tuple[JsonObject, ...]
     generators: tuple[Worker, ...]
     samples: Samples
     whole: Traffic
     traffic: Traffic
-    events: tuple[Mapping[str, Any], ...]
+    events: tuple[JsonObject, ...]
     warnings: tuple[str, ...]
     views: tuple[tuple[str, str], ...] = ()
     utc_offset_s: int = 0
-    server_objectives: tuple[Mapping[str, Any], ...] = ()
+    server_objectives: tuple[JsonObject, ...] = ()
 
     def during(self, window: Window) -> Inputs:
         """The inputs as if only this part of the window had been measured."""
@@ -259,7 +260,7 @@ _WATCH_HOSTS = frozenset({"local", "ssh", "agent", "windows", "prometheus"})
 """Kinds that watch the host itself: whether it was seen is recognised by its CPU, whenever that came."""
 
 
-def _views(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _views(manifest: JsonObject) -> Iterator[tuple[str, str]]:
     for collector in manifest.get("collectors") or ():
         if collector.get("kind") not in _WATCH_HOSTS:
             yield from ((collector["kind"], host) for host in collector.get("hosts") or ())
@@ -295,14 +296,14 @@ def _counted_together(hosts: Iterable[Host], disks: Iterable[DiskRole]) -> set[K
     return {Key(host, metric, device) for host, device in places for metric in metrics}
 
 
-def _declared_hosts(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
+def _declared_hosts(manifest: JsonObject) -> Iterator[tuple[tuple[str, str], JsonObject]]:
     """(tier, host) → what farm.yaml declares under ``tiers``."""
     for tier, spec in ((manifest.get("farm") or {}).get("tiers") or {}).items():
         for host, entry in ((spec or {}).get("hosts") or {}).items():
             yield (tier, host), entry or {}
 
 
-def _pairs(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any]) -> list[tuple[str, str]]:
+def _pairs(manifest: JsonObject, declared: Mapping[tuple[str, str], Any]) -> list[tuple[str, str]]:
     """Every (tier, host): those declared, and those only the inventory knows."""
     pairs = list(declared)
     known = {host for _, host in pairs}
@@ -312,7 +313,7 @@ def _pairs(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any])
     return pairs
 
 
-def _hosts(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any]) -> Iterator[Host]:
+def _hosts(manifest: JsonObject, declared: Mapping[tuple[str, str], Any]) -> Iterator[Host]:
     inventory = manifest.get("hosts") or {}
     for tier, name in _pairs(manifest, declared):
         facts = inventory.get(name) or {}
@@ -330,7 +331,7 @@ def _hosts(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any])
         )
 
 
-def disk_roles(manifest: Mapping[str, Any]) -> Iterator[DiskRole]:
+def disk_roles(manifest: JsonObject) -> Iterator[DiskRole]:
     """Every disk with a role, as declared and as found."""
     declared = dict(_declared_hosts(manifest))
     inventory = manifest.get("hosts") or {}
@@ -357,7 +358,7 @@ def disk_roles(manifest: Mapping[str, Any]) -> Iterator[DiskRole]:
             )
 
 
-def _limits(text: Mapping[str, Any]) -> Limits | None:
+def _limits(text: JsonObject) -> Limits | None:
     """The declared caps, from a profile (already resolved) or given; None if they are withheld."""
     given = text.get("resolved_limits") or text.get("limits")
     if not isinstance(given, Mapping):
@@ -366,17 +367,17 @@ def _limits(text: Mapping[str, Any]) -> Limits | None:
     return Limits(iops, rate, unit) if iops or rate else None
 
 
-def _curve(text: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
+def _curve(text: JsonObject) -> tuple[tuple[float, float], ...]:
     """Latency over outstanding I/Os, where a probe wrote it into farm.yaml."""
     given = text.get("limits")
     result = given.get("latency") if isinstance(given, Mapping) else None
     return tuple((float(depth), float(latency_s)) for depth, latency_s in result or ())
 
 
-def _load(name: str, spec: Mapping[str, Any], seed: int) -> Load:
+def _load(name: str, spec: JsonObject, seed: int) -> Load:
     load = spec.get("load") or {}
     model = load.get("model", "closed")
-    top: Mapping[str, Any] = (load.get("to") or load.get("start") or {}) if model in CLIMBING else {}
+    top: JsonObject = (load.get("to") or load.get("start") or {}) if model in CLIMBING else {}
     return Load(
         scenario=name,
         use=spec.get("use", ""),
@@ -393,7 +394,7 @@ def _load(name: str, spec: Mapping[str, Any], seed: int) -> Load:
     )
 
 
-def _sources(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _sources(spec: JsonObject) -> Iterator[tuple[str, str]]:
     """(name, kind) of a crawl's sources: its name, else profiles, else its endpoint, else its kind."""
     for source in (spec.get("params") or {}).get("sources") or ():
         kind = str(source.get("kind") or "")

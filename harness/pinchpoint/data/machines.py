@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.store.read import StoredRun
 
 
 def tiers(run: StoredRun) -> list[tuple[str, str]]:
     """(tier, host) in the farm's order."""
-    tiers: Mapping[str, Any] = run.manifest.get("farm", {}).get("tiers", {})
+    tiers: JsonObject = run.manifest.get("farm", {}).get("tiers", {})
     listed = [(tier, host) for tier, facts in tiers.items() for host in facts.get("hosts", {})]
     inventory = run.manifest.get("hosts", {}).items()
     return listed + [
@@ -33,12 +33,12 @@ def disks_with_roles(run: StoredRun) -> dict[tuple[str, str], list[tuple[str, st
     return places
 
 
-def machine_id(hosts: Mapping[str, Mapping[str, Any]], host: str) -> str:
+def machine_id(hosts: Mapping[str, JsonObject], host: str) -> str:
     """The machine that a host of the manifest runs on; a host without an id is its own machine."""
     return str((hosts.get(host) or {}).get("machine_id") or host)
 
 
-def machines(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+def machines(hosts: Mapping[str, JsonObject]) -> dict[str, list[str]]:
     """Machine id -> its farm hosts, in the order of the manifest's ``hosts``."""
     result: dict[str, list[str]] = {}
     for host in hosts:
@@ -46,12 +46,12 @@ def machines(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     return result
 
 
-def machine_name(hosts: Mapping[str, Mapping[str, Any]], there: Sequence[str]) -> str:
+def machine_name(hosts: Mapping[str, JsonObject], there: Sequence[str]) -> str:
     """A machine's name: its own host name, or that of the only farm host on it."""
     return there[0] if len(there) == 1 else str(hosts[there[0]].get("hostname") or "shared machine")
 
 
-def name_of_machine(hosts: Mapping[str, Mapping[str, Any]], host: str) -> str:
+def name_of_machine(hosts: Mapping[str, JsonObject], host: str) -> str:
     """What the machine of a host is called."""
     return machine_name(hosts, machines(hosts).get(machine_id(hosts, host), [host]))
 

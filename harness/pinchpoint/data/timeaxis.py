@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pyarrow.compute as pc
 
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.data.series import Window
 from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
@@ -86,7 +85,7 @@ def zone_words(offset_s: int) -> str:
     return f"UTC{'-' if offset_s < 0 else '+'}{hours:02}:{minutes:02}"
 
 
-def shown_offset_s(manifest: Mapping[str, Any]) -> int:
+def shown_offset_s(manifest: JsonObject) -> int:
     """How far the time of day that people read is ahead of UTC: as in the imported files, where all agree."""
     offsets = {int(each.get("utc_offset_s") or 0) for each in manifest.get("imports") or ()}
     return offsets.pop() if len(offsets) == 1 and not manifest.get("plan") else 0
@@ -129,7 +128,7 @@ def clock_of(run: StoredRun) -> TimeAxis:
     )
 
 
-def _phase(phase: Mapping[str, Any], start_s: float, end_s: float) -> Phase:
+def _phase(phase: JsonObject, start_s: float, end_s: float) -> Phase:
     to = phase.get("to")
     return Phase(
         name=str(phase["name"]),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.fit.figures import COUNTED, WAITED, ratios
 from pinchpoint.fit.rates import Rate, bursts
 from pinchpoint.plan.production import (
@@ -44,7 +44,7 @@ Means = Mapping[tuple[str, str], float]
 
 
 def replayed(
-    counts: Mapping[str, int], params: Mapping[str, Any], length_s: float, means: Means
+    counts: Mapping[str, int], params: JsonObject, length_s: float, means: Means
 ) -> dict[str, float]:
     """The figures of a run, as production's are calculated.
 
@@ -68,7 +68,7 @@ def replayed(
     return result | _of_server(means, writes_per_s, reads_per_s)
 
 
-def _rows_of(operation: str, params: Mapping[str, Any]) -> int | None:
+def _rows_of(operation: str, params: JsonObject) -> int | None:
     """The rows that one operation writes; None if the plan leaves them to a default."""
     rows = _ROWS_OF[operation]
     return params.get(rows) if isinstance(rows, str) else rows
@@ -124,8 +124,8 @@ class ScenarioDone:
     """
 
     counts: Mapping[str, int]
-    params: Mapping[str, Any]
-    said: Mapping[str, Any]
+    params: JsonObject
+    said: JsonObject
 
     @property
     def writes(self) -> int:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.imports.layers import counted_once, left_out_words
 from pinchpoint.imports.places import HostPlaces, ImportedDisk, same
 from pinchpoint.imports.source import RecordingFile
@@ -264,7 +265,7 @@ def inventory(gathered: Gathered, places: HostPlaces) -> dict[str, dict[str, Any
     return hosts
 
 
-def _judged(host: str, facts: Mapping[str, Any], gathered: Gathered, places: HostPlaces) -> set[str]:
+def _judged(host: str, facts: JsonObject, gathered: Gathered, places: HostPlaces) -> set[str]:
     """Which of a host's disks are to be judged."""
     disks = gathered.disks.get(host, {})
     if facts.get("os") != _LINUX:
@@ -272,9 +273,7 @@ def _judged(host: str, facts: Mapping[str, Any], gathered: Gathered, places: Hos
     return counted_once(disks, {disk for disk in disks if places.role_of(host, disk)})
 
 
-def layered_disks(
-    hosts: Mapping[str, Mapping[str, Any]], gathered: Gathered, places: HostPlaces
-) -> Iterator[str]:
+def layered_disks(hosts: Mapping[str, JsonObject], gathered: Gathered, places: HostPlaces) -> Iterator[str]:
     """Which disks are not judged as they lie on others, as warnings."""
     for host, facts in hosts.items():
         left = [
@@ -312,7 +311,7 @@ def unknown_hosts(hosts: Iterable[str], places: HostPlaces) -> str:
     )
 
 
-def unknown_paths(hosts: Mapping[str, Mapping[str, Any]], places: HostPlaces) -> Iterator[str]:
+def unknown_paths(hosts: Mapping[str, JsonObject], places: HostPlaces) -> Iterator[str]:
     """Which roles the farm's file gives as a path whose disk these files do not name, as warnings."""
     for (name, path), role in places.paths.items():
         host = next((host for host in hosts if same(host, name)), None)

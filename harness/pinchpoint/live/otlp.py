@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.sdk.metrics.export import (
@@ -23,13 +22,14 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.live.prometheus import families
 
 EVERY_S = 5.0
 _TIMEOUT_S = 4.0
 
 
-def push(newest: Callable[[], Mapping[str, Any] | None], url: str) -> None:
+def push(newest: Callable[[], JsonObject | None], url: str) -> None:
     """Send the newest state every five seconds, for ever; of failures the first is said on stderr."""
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would write into the run's progress
     exporter = OTLPMetricExporter(endpoint=f"{url.rstrip('/')}/v1/metrics", timeout=_TIMEOUT_S)
@@ -46,7 +46,7 @@ def push(newest: Callable[[], Mapping[str, Any] | None], url: str) -> None:
         time.sleep(EVERY_S)
 
 
-def metrics(state: Mapping[str, Any], begun_ns: int) -> MetricsData:
+def metrics(state: JsonObject, begun_ns: int) -> MetricsData:
     """Every figure that /metrics has, by the same names."""
     at_ns = int(state["time_s"] * 1e9)
     result = []

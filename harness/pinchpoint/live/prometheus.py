@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+
+from pinchpoint.base.objects import JsonObject
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _UNITS = (("_bytes_per_s", "_bytes_per_second"), ("_per_s", "_per_second"), ("_s", "_seconds"))
@@ -11,14 +12,14 @@ _UNITS = (("_bytes_per_s", "_bytes_per_second"), ("_per_s", "_per_second"), ("_s
 _Row = tuple[Mapping[str, str], float | None]
 
 
-def text(state: Mapping[str, Any]) -> str:
+def text(state: JsonObject) -> str:
     """Every figure of the state; what was not measured has no line."""
     return "".join(
         line for name, kind, meaning, rows in families(state) for line in _family(name, kind, meaning, rows)
     )
 
 
-def families(state: Mapping[str, Any]) -> Iterator[tuple[str, str, str, list[_Row]]]:
+def families(state: JsonObject) -> Iterator[tuple[str, str, str, list[_Row]]]:
     """(name, ``gauge`` or ``counter``, meaning, [(labels, value or None)]) of every figure."""
     run = {"plan": state["plan"], "farm": state["farm"]}
     scenarios = state["scenarios"]

@@ -11,15 +11,15 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from threading import Condition, Thread
-from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.data.queries import SamplePoint
 from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.data.timeline import Panel, TimelineSeries
@@ -46,10 +46,10 @@ class Feed:
         self._newest: dict[str, tuple[int, str]] = {}
         self._count = 0
         self._ended = False
-        self.state: Mapping[str, Any] | None = None
+        self.state: JsonObject | None = None
         self.pages = 0
 
-    def publish(self, name: str, content: str, state: Mapping[str, Any] | None = None) -> None:
+    def publish(self, name: str, content: str, state: JsonObject | None = None) -> None:
         """Send all pages something."""
         with self._changed:
             self._count += 1
@@ -91,9 +91,9 @@ class History:
     """The figures of the last quarter of an hour, as the report's charts take them."""
 
     def __init__(self) -> None:
-        self._states: deque[Mapping[str, Any]] = deque(maxlen=_KEPT)
+        self._states: deque[JsonObject] = deque(maxlen=_KEPT)
 
-    def take(self, state: Mapping[str, Any]) -> None:
+    def take(self, state: JsonObject) -> None:
         """Keep what charts show of a state while load is made."""
         if state["left_s"] is not None:
             kept = ("time_s", "scenarios", "machines")
@@ -109,7 +109,7 @@ class History:
         clock = TimeAxis(start_s, max(end_s - start_s, 1.0), (), every)
 
         def lines(
-            read: Callable[[Mapping[str, Any]], Iterator[tuple[str, float | None]]],
+            read: Callable[[JsonObject], Iterator[tuple[str, float | None]]],
         ) -> tuple[TimelineSeries, ...]:
             points: dict[str, list[SamplePoint]] = {}
             for state in states[::every]:
@@ -129,25 +129,25 @@ class History:
         return [panel_chart(panel, clock) for panel in panels if panel.series]
 
 
-def _throughput(state: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+def _throughput(state: JsonObject) -> Iterator[tuple[str, float | None]]:
     yield from ((one["name"], one["ok"]) for one in state["scenarios"])
 
 
-def _latency(state: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+def _latency(state: JsonObject) -> Iterator[tuple[str, float | None]]:
     yield from ((one["name"], one["p95_s"] or None) for one in state["scenarios"])
 
 
-def _cpu(state: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+def _cpu(state: JsonObject) -> Iterator[tuple[str, float | None]]:
     for machine in state["machines"]:
         yield f"machine {machine['name']}", machine["cpu"]
         yield from ((tier["name"], tier["cpu"]) for tier in machine["tiers"])
 
 
-def _writes(state: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+def _writes(state: JsonObject) -> Iterator[tuple[str, float | None]]:
     yield from ((disk["name"], disk["write_latency_s"]) for one in state["machines"] for disk in one["disks"])
 
 
-def _iops(state: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+def _iops(state: JsonObject) -> Iterator[tuple[str, float | None]]:
     yield from ((disk["name"], disk["iops"]) for one in state["machines"] for disk in one["disks"])
 
 
@@ -166,7 +166,7 @@ class LivePages:
         """The whole page; what it shows comes as events."""
         return self._jinja.get_template("live.html.j2").render(style=self._style, script=self._script)
 
-    def state(self, state: Mapping[str, Any]) -> str:
+    def state(self, state: JsonObject) -> str:
         """The figures."""
         return self._jinja.get_template("state.html.j2").render(run=state)
 

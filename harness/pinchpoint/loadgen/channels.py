@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint_collectors.environment import child_environment
 
 Hear = Callable[[dict[str, Any]], None]
@@ -25,7 +26,7 @@ class GeneratorChannel(Protocol):
         """Receive every message, and at last why there will be no more; called from another thread."""
         ...
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         """Send the generator a message; nothing happens where it is gone."""
         ...
 
@@ -53,7 +54,7 @@ class ChildProcess:
         self._reader = threading.Thread(target=self._read, args=(hear, gone), daemon=True)
         self._reader.start()
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         assert self.process.stdin is not None  # noqa: S101 -- opened as a pipe above
         try:
             with self._sending:
@@ -151,7 +152,7 @@ class BridgeProcess:
         """Whether a worker that has joined was not lost since."""
         return worker not in self._lost
 
-    def send(self, worker: str, message: Mapping[str, Any]) -> None:
+    def send(self, worker: str, message: JsonObject) -> None:
         """Send a worker a message."""
         self._process.send({"to": worker, "message": message})
 
@@ -199,7 +200,7 @@ class RemoteGenerator:
     def listen(self, hear: Hear, gone: Gone) -> None:
         self._bridge.register(self._worker, hear, gone)
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         self._bridge.send(self._worker, message)
 
     def close(self) -> None:

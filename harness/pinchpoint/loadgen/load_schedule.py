@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.loadgen.slots import SLOTS, slot
 from pinchpoint.plan.arrivals import (
     Constant,
@@ -23,7 +23,7 @@ _WORKERS_MAX = 1000  # in one run, those that died included
 
 
 def starts(
-    load: Mapping[str, Any], seed: int, held: Callable[[], float] = lambda: math.inf
+    load: JsonObject, seed: int, held: Callable[[], float] = lambda: math.inf
 ) -> Iterator[float] | None:
     """Intended starts of the whole load, in seconds from its begin; None for a closed load.
 
@@ -37,7 +37,7 @@ def starts(
 
 
 def _profile(
-    load: Mapping[str, Any], held: Callable[[], float] = lambda: math.inf, seed: int = 0
+    load: JsonObject, held: Callable[[], float] = lambda: math.inf, seed: int = 0
 ) -> RateProfile | None:
     """How the rate goes over time; None for closed load."""
     match load:
@@ -55,7 +55,7 @@ def _profile(
             raise ValueError(f"no such load model: {load!r}")
 
 
-def expected_starts(load: Mapping[str, Any], seed: int, length_s: float) -> float | None:
+def expected_starts(load: JsonObject, seed: int, length_s: float) -> float | None:
     """How many operations of a load begin within this many seconds, on average; None for closed load."""
     profile = _profile(load, seed=seed)
     if profile is None:
@@ -71,17 +71,17 @@ def expected_starts(load: Mapping[str, Any], seed: int, length_s: float) -> floa
     return result
 
 
-def is_closed(load: Mapping[str, Any]) -> bool:
+def is_closed(load: JsonObject) -> bool:
     """Whether users start their next operation when they are free, not by a schedule."""
     return _profile(load) is None
 
 
-def levels(load: Mapping[str, Any]) -> tuple[float, ...]:
+def levels(load: JsonObject) -> tuple[float, ...]:
     """The levels of a load in steps: rates, or numbers of users."""
     return Steps.from_json(load).levels
 
 
-def user_start_s(load: Mapping[str, Any], number: int) -> float:
+def user_start_s(load: JsonObject, number: int) -> float:
     """When the user of a closed load with session ``number`` starts working, in seconds from the begin."""
     match load:
         case {"model": "ramp", "start": {"users": first}, "to": {"users": last}, "over_s": over}:
@@ -92,7 +92,7 @@ def user_start_s(load: Mapping[str, Any], number: int) -> float:
             return 0.0
 
 
-def most(load: Mapping[str, Any]) -> float:
+def most(load: JsonObject) -> float:
     """The highest level a load reaches: its users, or its rate per second."""
     match load:
         case {"model": "steps"}:
@@ -103,7 +103,7 @@ def most(load: Mapping[str, Any]) -> float:
             return float(load.get("users") or load.get("peak_per_s") or load["rate_per_s"])
 
 
-def session_numbers(load: Mapping[str, Any], worker: int, slots: frozenset[int]) -> list[int]:
+def session_numbers(load: JsonObject, worker: int, slots: frozenset[int]) -> list[int]:
     """The numbers, unique over all workers, of the sessions that a worker is to have; more slots only add.
 
     Closed load has one session for each user, in its slot. Open load has enough for its peak rate at a

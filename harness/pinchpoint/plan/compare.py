@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from pinchpoint.base.figures import FIGURES, MOST_METRICS, OF_SCENARIOS, part_of, split
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.plan.document import YamlFile
 from pinchpoint.plan.embedded import EMBEDDED_ROLES
 from pinchpoint.plan.problems import BadValue, Path, Problem, listed, quoted, unknown
@@ -72,7 +73,7 @@ def check_compared(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
                 yield Problem(place, f"{farm.file} has no {why.found}", why.allowed, why.nearest)
 
 
-def unfit(name: str, scenarios: Mapping[str, Any]) -> BadValue | None:
+def unfit(name: str, scenarios: JsonObject) -> BadValue | None:
     """Why runs of these scenarios have no figure of this name; None if they may have it.
 
     Args:
@@ -98,7 +99,7 @@ def unfit(name: str, scenarios: Mapping[str, Any]) -> BadValue | None:
     return _of_times(thing[0], figure, load)
 
 
-def _of_times(scenario: str, metric: str, load: Mapping[str, Any]) -> BadValue | None:
+def _of_times(scenario: str, metric: str, load: JsonObject) -> BadValue | None:
     """Users have no intended start; where a schedule has one, times count from it."""
     kind, _, rest = metric.partition("_")
     scheduled = load.get("model") in SCHEDULED
@@ -135,7 +136,7 @@ def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> BadValue | N
     return None
 
 
-def disks_of(farm: Mapping[str, Any]) -> dict[str, set[str]]:
+def disks_of(farm: JsonObject) -> dict[str, set[str]]:
     """Tier -> the roles of its disks, of a farm.yaml's content or a farm's JSON; broken places have none."""
     result: dict[str, set[str]] = {}
     built = _inside(farm, "embedded").get("tiers")
@@ -149,7 +150,7 @@ def disks_of(farm: Mapping[str, Any]) -> dict[str, set[str]]:
     return result
 
 
-def _inside(data: Any, *path: str) -> Mapping[str, Any]:
+def _inside(data: Any, *path: str) -> JsonObject:
     for step in path:
         data = data.get(step) if isinstance(data, Mapping) else None
     return data if isinstance(data, Mapping) else {}
@@ -162,5 +163,5 @@ def _names(plan: YamlFile) -> Iterator[tuple[Path, str]]:
             yield (*_METRICS, position), name
 
 
-def _load(scenario: Any) -> Mapping[str, Any]:
+def _load(scenario: Any) -> JsonObject:
     return _inside(scenario, "load")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.redact import NOT_SHOWN, redacted_word
 from pinchpoint.plan.document import YamlFile
 from pinchpoint.plan.problems import Path, Problem, listed, unknown_at
@@ -93,7 +93,7 @@ def check_collectors(farm: YamlFile, place: Path) -> Iterator[Problem]:
         yield from _check_options(here, kind, entry)
 
 
-def _check_options(here: Path, kind: str, entry: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_options(here: Path, kind: str, entry: JsonObject) -> Iterator[Problem]:
     """A collector's options by its own rules, except what only the environment knows."""
     choosy = collectors.kind(kind)
     if not isinstance(choosy, OptionChecker):
@@ -108,7 +108,7 @@ def _check_options(here: Path, kind: str, entry: Mapping[str, Any]) -> Iterator[
         return  # of this machine, which need not be the one that watches; connecting says it
 
 
-def _message(error: OptionError, public: frozenset[str], entry: Mapping[str, Any]) -> str:
+def _message(error: OptionError, public: frozenset[str], entry: JsonObject) -> str:
     """The problem of an option, without the value if that is secret."""
     text = error.said
     for option, value in entry.items():

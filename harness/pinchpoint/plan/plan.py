@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.plan.compare import Compare
 from pinchpoint.plan.load_model import Load
 from pinchpoint.plan.locustfile import is_locustfile, scenario_class
@@ -170,7 +171,7 @@ class ScenarioPlan(StrictRecord):
 
     use: str = Field(description="the scenario to use, such as sql-mix")
     load: Load = Field(description="the load, such as {model: closed, users: 8}")
-    params: Mapping[str, Any] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
 
     @field_validator("use")
     @classmethod
@@ -182,7 +183,7 @@ class ScenarioPlan(StrictRecord):
 
     @field_validator("params")
     @classmethod
-    def _files_places(cls, params: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
+    def _files_places(cls, params: JsonObject, info: ValidationInfo) -> JsonObject:
         """The paths of the user's files start in the plan's folder."""
         use = info.data.get("use")
         if isinstance(info.context, FileContext) and isinstance(use, str) and use in SCENARIOS:

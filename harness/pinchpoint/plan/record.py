@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo, WithJsonSchema
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.redact import redacted_value, shown
 from pinchpoint.plan import units
 from pinchpoint.plan.problems import BadValue, quoted
@@ -42,7 +43,7 @@ class StrictRecord(BaseModel):
     """
 
     hides_texts: ClassVar[bool] = False
-    short_form: ClassVar[Mapping[str, Any] | None] = None
+    short_form: ClassVar[JsonObject | None] = None
 
     model_config = ConfigDict(
         extra="forbid",
@@ -101,7 +102,7 @@ def _without_secrets(value: object, written: Any) -> Any:
     return redacted_value(written)
 
 
-def in_file(parse: Callable[[Any], Any], form: Mapping[str, Any]) -> BeforeValidator:
+def in_file(parse: Callable[[Any], Any], form: JsonObject) -> BeforeValidator:
     """Applies ``parse`` to a value that comes from a file, and leaves one in base units as it is.
 
     ``form`` is the JSON Schema of what ``parse`` takes.
@@ -167,7 +168,7 @@ def resolved(path: Path, directory: Path) -> Path:
         ) from error
 
 
-def with_places(model: type[Params], params: Mapping[str, Any], directory: Path) -> Mapping[str, Any]:
+def with_places(model: type[Params], params: JsonObject, directory: Path) -> JsonObject:
     """A scenario's parameters as they stand in a plan of that folder, every path in them absolute."""
     return model.placed(params, directory) if issubclass(model, FileParams) else params
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.plan import FarmDisk
 from pinchpoint.probe import words
 from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, ProbeLocation, Trial
@@ -40,7 +40,7 @@ def probes_of(run: StoredRun) -> Iterator[tuple[str, Probe]]:
             yield name, _probe(run, planned.get("params") or {}, events)
 
 
-def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Probe:
+def _probe(run: StoredRun, params: JsonObject, events: Sequence[JsonObject]) -> Probe:
     given, first = StorageProbeParams.model_validate(params), events[0]
     chosen = SUITES[first["suite"]].threaded(given.threads)
     cells: dict[Cell, list[Trial]] = {
@@ -72,7 +72,7 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
     )
 
 
-def declared_of(farm: Mapping[str, Any], disk: str | None) -> DeclaredDisk:
+def declared_of(farm: JsonObject, disk: str | None) -> DeclaredDisk:
     """The limits that a farm, as in a manifest, declares for ``tier.role`` or ``tier.host.role``."""
     tier, *host, role = disk.split(".") if disk else ("", "")
     hosts = ((farm.get("tiers") or {}).get(tier) or {}).get("hosts") or {}
@@ -84,7 +84,7 @@ def declared_of(farm: Mapping[str, Any], disk: str | None) -> DeclaredDisk:
     return of_disk(FarmDisk.model_validate(result[0]) if result else None)
 
 
-def _trial(event: Mapping[str, Any]) -> Trial:
+def _trial(event: JsonObject) -> Trial:
     series, counts = event.get("series"), event.get("times_ns")
     course = (
         CellSeries(series["step_s"], tuple(series["iops"]), tuple(series["latency_s"])) if series else None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.comparison.costs import disk_cost
 from pinchpoint.data.inputs import Limits
 from pinchpoint.farm.ready import claimed, embedded
@@ -261,7 +261,7 @@ def _here(folder: Path, where: ProbeLocation, disk: DeclaredDisk) -> ProbeTarget
     return ProbeTarget(where, disk, LocalFacts(folder).memory_bytes, partial(here, folder))
 
 
-def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: Mapping[str, Any]) -> ProbeTarget:
+def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: JsonObject) -> ProbeTarget:
     """A disk that is reached over ssh, as the host's collector is."""
     if not (disk.path or disk.device):
         raise InputError(
@@ -287,7 +287,7 @@ def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: Mapping[str, Any])
 
 
 def _windows(
-    farm: Farm, chosen: str, disk: FarmDisk, options: Mapping[str, Any], copied: Path | None
+    farm: Farm, chosen: str, disk: FarmDisk, options: JsonObject, copied: Path | None
 ) -> ProbeTarget:
     """A disk of a Windows machine, reached as the host's collector is."""
     if not (disk.path or disk.device):

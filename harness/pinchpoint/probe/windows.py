@@ -19,12 +19,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from pypsrp.complex_objects import PSInvocationState
 from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePool
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.probe.record import ProbeLocation
 from pinchpoint_collectors.common import winrm
 from pinchpoint_collectors.common.powershell import POWERSHELL, Line, LinkLost, encoded, line_of, loader
@@ -66,7 +67,7 @@ class WindowsScriptSession(Protocol):
     """A session with the script."""
 
     def ask(
-        self, request: Mapping[str, Any], within_s: float, stop: Callable[[], bool] = lambda: False
+        self, request: JsonObject, within_s: float, stop: Callable[[], bool] = lambda: False
     ) -> list[Line]:
         """The lines of the answer to one request.
 
@@ -101,7 +102,7 @@ class ScriptOverSsh:
         self._process.write(f"{loader('-Serve')}\n{encoded(script())}\n", time.monotonic() + _OPEN_S)
 
     def ask(
-        self, request: Mapping[str, Any], within_s: float, stop: Callable[[], bool] = lambda: False
+        self, request: JsonObject, within_s: float, stop: Callable[[], bool] = lambda: False
     ) -> list[Line]:
         self._number += 1
         until = time.monotonic() + within_s
@@ -159,7 +160,7 @@ class WinRmSession:
             raise
 
     def ask(
-        self, request: Mapping[str, Any], within_s: float, stop: Callable[[], bool] = lambda: False
+        self, request: JsonObject, within_s: float, stop: Callable[[], bool] = lambda: False
     ) -> list[Line]:
         self._number += 1
         text = json.dumps({**request, "id": self._number})
@@ -212,7 +213,7 @@ class WinRmSession:
             raise CollectorError(f"{self._address}: {remedy} ({why})") from failure
 
 
-def session(options: Mapping[str, Any]) -> WindowsScriptSession:
+def session(options: JsonObject) -> WindowsScriptSession:
     """A session by the options of a host's collector. Raises LinkLost, CollectorError."""
     way = transport({key: value for key, value in options.items() if key != "diskspd"})
     return WinRmSession(way) if isinstance(way, WinRm) else ScriptOverSsh(way)
@@ -250,9 +251,7 @@ def _worded(disk: str) -> Iterator[None]:
         raise FarmUnavailable(f"{disk}: {error}") from error
 
 
-def look(
-    options: Mapping[str, Any], path: str | None, device: str | None, farm: str, disk: str
-) -> WindowsDisk:
+def look(options: JsonObject, path: str | None, device: str | None, farm: str, disk: str) -> WindowsDisk:
     """The facts about the disk. Raises InputError, FarmUnavailable."""
     with _worded(disk):
         opened = session(options)
@@ -324,7 +323,7 @@ class Windows:
 
 @contextmanager
 def there(
-    options: Mapping[str, Any], looked: WindowsDisk, copied: Path | None, needed_bytes: int
+    options: JsonObject, looked: WindowsDisk, copied: Path | None, needed_bytes: int
 ) -> Iterator[Windows]:
     """The machine, with a folder of ours that has room; it is gone afterwards.
 
@@ -351,7 +350,7 @@ def there(
 
 
 def _open(
-    opened: WindowsScriptSession, options: Mapping[str, Any], looked: WindowsDisk, copied: Path | None
+    opened: WindowsScriptSession, options: JsonObject, looked: WindowsDisk, copied: Path | None
 ) -> None:
     where = looked.where
     folder = f"{where.host}:{where.folder}\\{FOLDER}"

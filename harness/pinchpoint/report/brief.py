@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.groups import by_key
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.data.timeline import Axis, Panel
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
@@ -137,7 +138,7 @@ def _of_run(report: Report) -> Brief:
     )
 
 
-def _loads(manifest: Mapping[str, Any]) -> str:
+def _loads(manifest: JsonObject) -> str:
     planned = (manifest.get("plan") or {}).get("scenarios") or {}
     lines = [f"{name}: {offered_words(one['load'])}" for name, one in planned.items() if one.get("load")]
     return f"Load: {', '.join(lines)}." if lines else ""
@@ -180,7 +181,7 @@ def _guards(report: Report) -> Iterator[TestCase]:
     """Each stop rule: ended the run, was not measured, or did neither."""
     broken = [event for event in report.run.events if event.get("event") == "guard"]
     warned = [event for event in report.run.events if event.get("event") == "warning"]
-    rules: Sequence[Mapping[str, Any]] = (report.run.manifest.get("plan") or {}).get("stop_when") or ()
+    rules: Sequence[JsonObject] = (report.run.manifest.get("plan") or {}).get("stop_when") or ()
     unnamed = any(event.get("stop_rule") is None for event in broken)  # of an older version
     for number, rule in enumerate(rules):
         ended, missing = (
@@ -196,7 +197,7 @@ def _guards(report: Report) -> Iterator[TestCase]:
             yield TestCase("stop rules", "no stop rule ended the run", "failed", str(event["why"]))
 
 
-def _rule_name(rule: Mapping[str, Any]) -> str:
+def _rule_name(rule: JsonObject) -> str:
     """A stop rule as what must hold: ``cpu.busy_ratio of sql not above 90 % for 30 s``."""
     where = " ".join(str(rule[key]) for key in ("scenario", "host", "tier", "role") if rule.get(key))
     of, lasting = f" of {where}" if where else "", units.seconds(rule["for_s"]) if rule.get("for_s") else ""
@@ -295,7 +296,7 @@ def _run_plots(report: Report) -> Iterator[Plot]:
 
 def level_plots(report: Report) -> Iterator[Plot]:
     """Throughput and p95 over a load in steps, a line a scenario."""
-    levels: Sequence[Mapping[str, Any]] = report.verdict.get("levels") or ()
+    levels: Sequence[JsonObject] = report.verdict.get("levels") or ()
     if not levels:  # most loads are not in steps
         return
     by: tuple[tuple[str, str, str, Axis], ...] = (
@@ -450,7 +451,7 @@ def _rooms(report: ComparisonReport) -> tuple[str, str]:
     ) else ""
 
 
-def _next_of(content: Mapping[str, Any], key: str) -> str:
+def _next_of(content: JsonObject, key: str) -> str:
     following = content[key]["runs"][0].get("next")
     return wording.bottleneck_name(following) if following else "not known"
 
@@ -496,9 +497,7 @@ def _compared_plots(report: ComparisonReport) -> Iterator[Plot]:
             yield Plot(panel["name"], panel["title"], axis, "seconds since measuring began", lines)
 
 
-def _timeline(
-    content: Mapping[str, Any], key: str, label: str, wanted: Mapping[str, Any]
-) -> Iterator[PlotLine]:
+def _timeline(content: JsonObject, key: str, label: str, wanted: JsonObject) -> Iterator[PlotLine]:
     """One side's lines of a panel, at instants that both sides share: means over the coarser step."""
     kept = (content["timelines"] or {}).get(key) or {}
     step = max(float(side["step_s"]) for side in content["timelines"].values() if side)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import vl_convert
 
 from pinchpoint.base import units
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.text import one_line
 from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeline import Axis
@@ -80,7 +81,7 @@ class Chart:
 
     name: str
     title: str
-    spec: Mapping[str, Any]
+    spec: JsonObject
     svg: str
     legend: tuple[LegendEntry, ...] = ()
 
@@ -102,17 +103,17 @@ def end(name: str) -> Spec:
     return {"field": name}
 
 
-class Datasets(dict[str, list[Mapping[str, Any]]]):
+class Datasets(dict[str, list[JsonObject]]):
     """The rows behind a chart, by name: layers share them."""
 
-    def named(self, rows: Sequence[Mapping[str, Any]]) -> Spec:
+    def named(self, rows: Sequence[JsonObject]) -> Spec:
         """The names by which a layer refers to the rows."""
         name = f"rows{len(self)}"
         self[name] = list(rows)
         return {"name": name}
 
 
-def layer(data: Spec, mark: str, encoding: Mapping[str, Any], **style: Any) -> Spec:
+def layer(data: Spec, mark: str, encoding: JsonObject, **style: Any) -> Spec:
     """One kind of mark for each of the rows."""
     return {"data": data, "mark": {"type": mark, **style}, "encoding": dict(encoding)}
 
@@ -154,7 +155,7 @@ def _cut(name: str) -> str:
     return name
 
 
-def svg_of(spec: Mapping[str, Any]) -> str:
+def svg_of(spec: JsonObject) -> str:
     """A specification as a picture, the same each time; nothing is loaded for it."""
     drawn: str = _DIGITS.sub(r"\1", vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[]))
     # Vega numbers clips by a counter of the process; on a page each must have a name of its own.
@@ -183,7 +184,7 @@ _CONFIG = {
 
 def over_depth(
     data: Datasets,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[JsonObject],
     key: str,
     colour: Spec,
     *,
@@ -217,7 +218,7 @@ def over_depth(
     return layered(layers, *size)
 
 
-def line_and_points(rows: Spec, encoding: Mapping[str, Any]) -> list[Spec]:
+def line_and_points(rows: Spec, encoding: JsonObject) -> list[Spec]:
     """A line with a dot for each row."""
     return [layer(rows, "line", encoding), layer(rows, "point", encoding, filled=True, size=28)]
 
@@ -233,7 +234,7 @@ def drawn(name: str, title: str, chart: Spec, data: Datasets, legend: Iterable[L
     return Chart(name, title, spec, svg_of(spec), tuple(legend))
 
 
-ON_TOP: Mapping[str, Any] = {"title": None, "orient": "top"}
+ON_TOP: JsonObject = {"title": None, "orient": "top"}
 """A legend above the chart."""
 
 
@@ -345,7 +346,7 @@ def _percentile_marks(names: Sequence[str], kinds: Sequence[Distribution]) -> li
     ]
 
 
-Burst = Mapping[str, Any]
+Burst = JsonObject
 Rows = list[dict[str, Any]]
 
 _WIDTH = 460

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pinchpoint.base import wording
 from pinchpoint.base.figures import CHANGED
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.report import comparison_tables as tables
 from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.tables import Section, Table
@@ -50,7 +50,7 @@ class SideWords:
     """
 
     label: str
-    runs: tuple[Mapping[str, Any], ...]
+    runs: tuple[JsonObject, ...]
     named: str
     confidence: str
     findings: tuple[Finding, ...]
@@ -69,7 +69,7 @@ class ComparisonReport:
         tables: all tables by name, in reading order.
     """
 
-    content: Mapping[str, Any]
+    content: JsonObject
     alarms: tuple[str, ...]
     changed: tuple[str, ...]
     sides: tuple[SideWords, SideWords]
@@ -100,10 +100,10 @@ class ComparisonReport:
         return SURE[next((kind for kind in ("within_run", "between_runs") if kind in kinds), None)]
 
     @property
-    def lines(self) -> Mapping[str, Any]:
+    def lines(self) -> JsonObject:
         """Headline, cause, next step and gain; an older comparison has the first two in its summary."""
         older = {"headline": self.content["summary"], "gain": " ".join(self.content.get("gains") or ())}
-        result: Mapping[str, Any] = self.content.get("lines") or older
+        result: JsonObject = self.content.get("lines") or older
         return result
 
     @property
@@ -113,7 +113,7 @@ class ComparisonReport:
         return ", ".join(f"{label}: {counted(count, 'run')}" for label, count in counts)
 
 
-def gather(content: Mapping[str, Any]) -> ComparisonReport:
+def gather(content: JsonObject) -> ComparisonReport:
     """Everything a report of a comparison shows, from comparison.json's content."""
     made = (
         tables.studied(content),
@@ -142,7 +142,7 @@ def gather(content: Mapping[str, Any]) -> ComparisonReport:
     )
 
 
-def _different_work(content: Mapping[str, Any]) -> Iterator[str]:
+def _different_work(content: JsonObject) -> Iterator[str]:
     """One sentence where the plans differ, in place of each of their differences."""
     plans = [row for row in content["confounders"] if row["area"] == "plan"]
     if not plans:
@@ -157,7 +157,7 @@ def _different_work(content: Mapping[str, Any]) -> Iterator[str]:
 _SHOWN = 4
 
 
-def _side(content: Mapping[str, Any], name: str) -> SideWords:
+def _side(content: JsonObject, name: str) -> SideWords:
     side, blame = content[name], content["bottleneck"][name]
     first = side["runs"][0]
     verdict = {

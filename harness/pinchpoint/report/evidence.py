@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.data.series import each_core
 from pinchpoint.store.schema import OPERATIONS, SAMPLES
 
@@ -110,7 +110,7 @@ class Finding:
     evidence: tuple[Evidence, ...]
 
 
-def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
+def findings(verdict: JsonObject) -> tuple[Finding, ...]:
     """Bottleneck, runner-up and candidates, as far as they exist."""
     first = "What limits this run" if verdict["outcome"] == "invalid" else "Bottleneck"
     alone = not verdict.get("scenarios")
@@ -125,22 +125,22 @@ def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
     )
 
 
-def _tested(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
+def _tested(verdict: JsonObject) -> tuple[str, str] | None:
     """UTC begin and end of the causal test, which comes after what was judged."""
     windows = (verdict.get("proof") or {}).get("windows")
     return (windows[0]["from"], windows[-1]["to"]) if windows else None
 
 
-def _load_steps(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
+def _load_steps(verdict: JsonObject) -> tuple[str, str] | None:
     """UTC begin and end of all levels of the load that was varied, which E2 and E3 rest on."""
-    levels: Sequence[Mapping[str, Any]] = verdict.get("levels") or []
+    levels: Sequence[JsonObject] = verdict.get("levels") or []
     own = [level for level in levels if level["scenario"] == levels[0]["scenario"]]
     return (own[0]["from"], own[-1]["to"]) if own else None
 
 
 def _finding(
     title: str,
-    blame: Mapping[str, Any],
+    blame: JsonObject,
     meanings: Mapping[str, str],
     window: Sequence[str] | None,
     spans: Mapping[str, tuple[str, str] | None],
@@ -164,7 +164,7 @@ def _finding(
     )
 
 
-def _meaning(blame: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
+def _meaning(blame: JsonObject, meanings: Mapping[str, str]) -> str:
     facts = [fact for fact in blame.get("evidence") or () if fact.get("evidence") in wording.PROVES]
     if facts and all(fact.get("value") is None for fact in facts):
         return "It was not measured, so it may be the bottleneck."
@@ -173,7 +173,7 @@ def _meaning(blame: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
     return f"{meaning} It is shared with {wording.listed(others)}." if others else meaning
 
 
-def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any], span: tuple[str, str] | None) -> Evidence:
+def _evidence(fact: JsonObject, blame: JsonObject, span: tuple[str, str] | None) -> Evidence:
     metric = str(fact.get("metric") or "")
     host = str(fact["host"] if "host" in fact else blame.get("host") or "")
     instance = fact.get("instance") if "instance" in fact else blame.get("instance")
@@ -192,14 +192,14 @@ def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any], span: tuple[str
     )
 
 
-def _kind(fact: Mapping[str, Any]) -> str:
+def _kind(fact: JsonObject) -> str:
     """What a fact proves, in words."""
     if fact.get("value") is None and fact.get("evidence") in wording.PROVES:
         return units.NOT_MEASURED
     return _KINDS_OF_EVIDENCE.get(str(fact.get("evidence") or "context"), "")
 
 
-def _threshold(metric: str, fact: Mapping[str, Any]) -> str:
+def _threshold(metric: str, fact: JsonObject) -> str:
     """The rule and its source, or the value and its source, or the bare value."""
     value, source = fact.get("threshold"), str(fact.get("source") or "")
     authority = wording.SOURCES.get(source, source)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.groups import by_key
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.text import wrapped
 from pinchpoint.data.timeaxis import zone_words
 from pinchpoint.report import evidence, verdict_tables
@@ -33,7 +33,7 @@ BRACKETS = (
 )
 
 
-def explanation_text(verdict: Mapping[str, Any], offset_s: int = 0) -> str:
+def explanation_text(verdict: JsonObject, offset_s: int = 0) -> str:
     """The checks, in the order of the steps of docs/rules.md.
 
     Args:
@@ -53,7 +53,7 @@ def explanation_text(verdict: Mapping[str, Any], offset_s: int = 0) -> str:
     return "\n\n".join([wrapped(BRACKETS), *("\n".join(block) for block in blocks if len(block) > 1)])
 
 
-def _gates(gates: list[Mapping[str, Any]]) -> Iterator[str]:
+def _gates(gates: list[JsonObject]) -> Iterator[str]:
     for gate in gates:
         mark = "ok" if gate["holds"] else "FAILED"
         yield wrapped(f"{gate['fact']['fact']}{_basis(gate['fact'])}: {mark}", "  - ")
@@ -61,7 +61,7 @@ def _gates(gates: list[Mapping[str, Any]]) -> Iterator[str]:
         yield "  - nothing was measured that could be checked"
 
 
-def _stages(verdict: Mapping[str, Any], offset_s: int) -> Iterator[str]:
+def _stages(verdict: JsonObject, offset_s: int) -> Iterator[str]:
     steady = {True: "steady", False: "not steady", None: "too short to judge whether it was steady"}
     for stage in verdict["stages"]:
         cut = f", its first {units.seconds(float(stage['cut_s']))} left out" if stage["cut_s"] else ""
@@ -71,7 +71,7 @@ def _stages(verdict: Mapping[str, Any], offset_s: int) -> Iterator[str]:
         yield wrapped(f"{name}: {span}, {steady[stage['steady']]}{cut}", "  - ")
 
 
-def _timeline(verdict: Mapping[str, Any], offset_s: int) -> Iterator[str]:
+def _timeline(verdict: JsonObject, offset_s: int) -> Iterator[str]:
     rows = verdict["timeline"]
     for row, (begin, end) in zip(rows, verdict_tables.spans(rows, offset_s), strict=True):
         what = wording.without_device(row) if row["kind"] else "nothing saturated"
@@ -79,7 +79,7 @@ def _timeline(verdict: Mapping[str, Any], offset_s: int) -> Iterator[str]:
         yield wrapped(f"{begin} to {end}{level}: {what}", "  - ")
 
 
-def _considered(rows: list[Mapping[str, Any]]) -> Iterator[str]:
+def _considered(rows: list[JsonObject]) -> Iterator[str]:
     """Each resource with its checks; checks that no resource had are listed once, at the end."""
     measured = [row for row in rows if any(check["holds"] is not None for check in row["checks"])]
     missing = [set(_unknown(row["checks"]).items()) for row in measured]
@@ -99,7 +99,7 @@ def _considered(rows: list[Mapping[str, Any]]) -> Iterator[str]:
         yield wrapped(f"of all: {kinds}: not known; {why}", "  * ")
 
 
-def _checks(checks: list[Mapping[str, Any]], left_out: Collection[tuple[str, str]]) -> Iterator[str]:
+def _checks(checks: list[JsonObject], left_out: Collection[tuple[str, str]]) -> Iterator[str]:
     """One paragraph per kind of evidence that could be asked for; one for all that could not."""
     for check in checks:
         if check["holds"] is not None:
@@ -111,7 +111,7 @@ def _checks(checks: list[Mapping[str, Any]], left_out: Collection[tuple[str, str
             yield wrapped(f"{kinds}: not known; {why}", "      ")
 
 
-def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, str]:
+def _unknown(checks: list[JsonObject]) -> dict[str, str]:
     """Why -> the kinds of evidence that are missing for that reason."""
     result = by_key(
         (str(check["fact"]["fact"]), wording.ASKED[check["evidence"]])
@@ -121,7 +121,7 @@ def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, str]:
     return {why: " and ".join(kinds) for why, kinds in result.items()}
 
 
-def _basis(fact: Mapping[str, Any]) -> str:
+def _basis(fact: JsonObject) -> str:
     """The rule that a fact was compared with, and the number of its samples."""
     parts = []
     declared = fact.get("source") == "declared"
@@ -137,7 +137,7 @@ def _basis(fact: Mapping[str, Any]) -> str:
     return f" [{'; '.join(parts)}]" if parts else ""
 
 
-def _queries(verdict: Mapping[str, Any]) -> Iterator[str]:
+def _queries(verdict: JsonObject) -> Iterator[str]:
     """The queries, not wrapped, so that they can be pasted."""
     seen = set()
     for finding in evidence.findings(verdict):

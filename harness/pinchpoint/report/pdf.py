@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.text import one_line
 from pinchpoint.report import fit
 from pinchpoint.report.brief import Brief, Gathered, brief_of
@@ -84,7 +84,7 @@ def _writing(letter: str) -> str:
     return unicodedata.name(letter, category).partition(" ")[0] if category.startswith("L") else category
 
 
-def _content(brief: Brief, cover: Cover, first: list[Chart], rest: list[Chart]) -> Mapping[str, Any]:
+def _content(brief: Brief, cover: Cover, first: list[Chart], rest: list[Chart]) -> JsonObject:
     """The content of the template: text, never markup."""
     logo = cover.logo
     return {
@@ -121,7 +121,7 @@ def _checks(brief: Brief) -> Table:
     return Table("checks", "Checks", shown, [asdict(one) for one in brief.checks])
 
 
-def _table(table: Table, room_pt: float = _ACROSS_PT) -> Mapping[str, Any]:
+def _table(table: Table, room_pt: float = _ACROSS_PT) -> JsonObject:
     size = 7.0 if len(table.columns) > _MOST_COLUMNS else 8.0
     cells = table.cells()[:_MOST_ROWS]
     heads = [column.title for column in table.columns]
@@ -149,7 +149,7 @@ def _table(table: Table, room_pt: float = _ACROSS_PT) -> Mapping[str, Any]:
     }
 
 
-def _chart(chart: Chart) -> Mapping[str, Any]:
+def _chart(chart: Chart) -> JsonObject:
     names = ", ".join(entry.name for entry in chart.legend)
     return {
         "title": _text(chart.title),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, UTILISATION, latency_limit
 from pinchpoint.base import units
 from pinchpoint.base.groups import by_key
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.wording import listed
 from pinchpoint.data.machines import farm_cores, machine_name, machines, tiers
 from pinchpoint.data.queries import WindowMeans
@@ -83,7 +84,7 @@ class MachineBox:
         return f"{names} share this one machine: its CPU, memory and disks are counted once."
 
 
-def picture(run: StoredRun, verdict: Mapping[str, Any], clock: TimeAxis) -> tuple[MachineBox, ...]:
+def picture(run: StoredRun, verdict: JsonObject, clock: TimeAxis) -> tuple[MachineBox, ...]:
     """Every machine of the farm, the load generators last."""
     means = WindowMeans(run, clock.window, _SHOWN)
     marks = _marks(verdict)
@@ -103,7 +104,7 @@ def _machine(
     placed: Sequence[tuple[str, str]],
     means: WindowMeans,
     marks: Mapping[tuple[str, str, str], str],
-    disks: Mapping[tuple[str, str], Mapping[str, Any]],
+    disks: Mapping[tuple[str, str], JsonObject],
 ) -> MachineBox:
     facts = run.manifest["hosts"][hosts[0]]
     alone = len(placed) == 1
@@ -138,7 +139,7 @@ def _disks(
     run: StoredRun,
     placed: Sequence[tuple[str, str]],
     marks: Mapping[tuple[str, str, str], str],
-    disks: Mapping[tuple[str, str], Mapping[str, Any]],
+    disks: Mapping[tuple[str, str], JsonObject],
 ) -> tuple[list[ResourceBox], dict[tuple[str, str], list[ResourceBox]]]:
     """Each disk of a machine once: those that several tiers use, and those of one tier."""
     users = by_key(
@@ -201,7 +202,7 @@ def _level(saturated: bool, busy: bool) -> State:
     return "saturated" if saturated else "busy" if busy else "fine"
 
 
-def _memory(value: tuple[float, float, float] | None, facts: Mapping[str, Any], of: str = "") -> ResourceBox:
+def _memory(value: tuple[float, float, float] | None, facts: JsonObject, of: str = "") -> ResourceBox:
     if value is None:
         answer = (each["why"] for each in facts.get("not_measured") or () if each["metric"] == _MEMORY)
         return ResourceBox("memory", "not measured", next(answer, f"no {_MEMORY} was delivered"))
@@ -210,7 +211,7 @@ def _memory(value: tuple[float, float, float] | None, facts: Mapping[str, Any], 
     return ResourceBox("memory", state, f"{units.percent(low)} {of}available at least")
 
 
-def _disk(role: str, row: Mapping[str, Any] | None) -> ResourceBox:
+def _disk(role: str, row: JsonObject | None) -> ResourceBox:
     """A disk's state by the latency limit of its role; only the verdict can call a disk saturated."""
     name = f"{role} disk"
     row = row or {}
@@ -228,7 +229,7 @@ def _disk(role: str, row: Mapping[str, Any] | None) -> ResourceBox:
     return ResourceBox(name, state, ", ".join([f"{units.seconds(latency)} {of}", *answer]))
 
 
-def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
+def _marks(verdict: JsonObject) -> dict[tuple[str, str, str], str]:
     """(tier, host, role or resource) -> what the verdict says of it; the strongest word wins.
 
     A machine's memory belongs to no tier: it is there without a tier as well. So are shared cores, where no
@@ -254,7 +255,7 @@ def _marked(resource: ResourceBox, mark: str) -> ResourceBox:
     return ResourceBox(resource.name, state, resource.words, mark)
 
 
-def _generators(run: StoredRun, means: WindowMeans, verdict: Mapping[str, Any]) -> tuple[MachineBox, ...]:
+def _generators(run: StoredRun, means: WindowMeans, verdict: JsonObject) -> tuple[MachineBox, ...]:
     hosts = means.hosts("generator.cpu_ratio")
     if not hosts:
         return ()
@@ -266,7 +267,7 @@ def _generators(run: StoredRun, means: WindowMeans, verdict: Mapping[str, Any]) 
     return (MachineBox("load", "not part of the farm", (), tuple(boxes), outside=True),)
 
 
-def _limiting(run: StoredRun, means: WindowMeans, verdict: Mapping[str, Any]) -> set[str]:
+def _limiting(run: StoredRun, means: WindowMeans, verdict: JsonObject) -> set[str]:
     """The load workers that limited a run; all workers if none is named.
 
     Those that are named, those that share a core with them, and all of a scenario named without a worker.

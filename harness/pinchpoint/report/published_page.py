@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from pinchpoint.analysis.published_means import Published
 from pinchpoint.base import wording
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.data.timeline import Axis
 from pinchpoint.published.judge import PublishedFindings, judge_report, resource
 from pinchpoint.published.record import PublishedReport
@@ -150,7 +150,7 @@ def _conclusions(findings: PublishedFindings) -> Table:
     )
 
 
-def _sources(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _sources(rows: Sequence[JsonObject]) -> Table:
     return Table(
         "sources",
         "Sources",
@@ -169,7 +169,7 @@ def _sources(rows: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def _disks(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _disks(rows: Sequence[JsonObject]) -> Table:
     return Table(
         "disks",
         "Disks",
@@ -189,7 +189,7 @@ def _disks(rows: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def _cpus(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _cpus(rows: Sequence[JsonObject]) -> Table:
     return Table(
         "cpus",
         "CPU",
@@ -215,7 +215,7 @@ def _doubts(findings: PublishedFindings) -> Table:
 
 
 def _bars(
-    name: str, title: str, axis: Axis, key: str, rows: Sequence[Mapping[str, Any]], farms: Sequence[str]
+    name: str, title: str, axis: Axis, key: str, rows: Sequence[JsonObject], farms: Sequence[str]
 ) -> Chart:
     """A bar for each source and farm."""
     data = Datasets()

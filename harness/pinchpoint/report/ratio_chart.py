@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.report.charts import (
     ON_TOP,
     Chart,
@@ -37,7 +38,7 @@ _WIDTH = 310  # a phone's
 _WIDEST = 1e3  # values further out are drawn at the edge
 
 
-def ratio_chart(base: str, other: str, changes: Iterable[Mapping[str, Any]]) -> Chart | None:
+def ratio_chart(base: str, other: str, changes: Iterable[JsonObject]) -> Chart | None:
     """Every figure with an interval: other ÷ base, 1 in the middle; ``None`` when there is none."""
     rows = [_ratio_row(one) for one in changes if one["ci95"] and one["ratio"]]
     if not rows:
@@ -46,7 +47,7 @@ def ratio_chart(base: str, other: str, changes: Iterable[Mapping[str, Any]]) -> 
     return _ratios(f"{other} ÷ {base}", rows)
 
 
-def _ratio_row(one: Mapping[str, Any]) -> dict[str, Any]:
+def _ratio_row(one: JsonObject) -> dict[str, Any]:
     low, high = (min(max(end, 1 / _WIDEST), _WIDEST) for end in one["ci95"])
     margin = one["margin_ratio"] or 1.0
     return {
@@ -61,7 +62,7 @@ def _ratio_row(one: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ratios(title: str, rows: Sequence[Mapping[str, Any]]) -> Chart:
+def _ratios(title: str, rows: Sequence[JsonObject]) -> Chart:
     data = Datasets()
     ends = [row[key] for row in rows for key in ("low", "high", "same_low", "same_high")]
     domain = [min(*ends, 0.9) / 1.05, max(*ends, 1.1) * 1.05]

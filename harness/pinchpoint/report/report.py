@@ -9,6 +9,7 @@ from typing import Any
 from pinchpoint.analysis.verdict import SCHEMA
 from pinchpoint.base import wording
 from pinchpoint.base.errors import InputError
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import Distribution, distributions
 from pinchpoint.data.queries import over_samples
@@ -144,7 +145,7 @@ class Report:
     """
 
     run: StoredRun
-    verdict: Mapping[str, Any]
+    verdict: JsonObject
     clock: TimeAxis
     summary: wording.Summary
     alarms: tuple[str, ...]
@@ -171,7 +172,7 @@ class Report:
         return list(dict.fromkeys(str(warning) for warning in both))
 
 
-def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
+def gather(run: StoredRun, verdict: JsonObject) -> Report:
     """Read everything a report shows out of a run and its verdict; writes nothing.
 
     Raises:
@@ -239,7 +240,7 @@ def _check(verdict: Any) -> None:
         )
 
 
-def _alarms(run: StoredRun, verdict: Mapping[str, Any]) -> tuple[str, ...]:
+def _alarms(run: StoredRun, verdict: JsonObject) -> tuple[str, ...]:
     result = [
         f"Acknowledged writes of {name} are lost: {writes['missing'] + writes['different']:,} of "
         f"{writes['records']:,} records read back."

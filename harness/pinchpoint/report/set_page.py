@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,11 +26,9 @@ from pinchpoint.report.charts import (
     layered,
 )
 from pinchpoint.report.document import Answer, PlainReport, Plot, ReportPart, TestCase, plot_lines
-from pinchpoint.report.tables import Column, Table, columns
+from pinchpoint.report.tables import Column, Row, Table, columns
 from pinchpoint.run.run_set import RunSet
 from pinchpoint_collectors.common.counts import counted
-
-Row = Mapping[str, Any]
 
 
 def document(run_set: RunSet) -> PlainReport:

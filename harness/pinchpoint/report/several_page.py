@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -38,7 +38,6 @@ from pinchpoint.report.comparison_tables import fact_value, fact_words, figure_n
 from pinchpoint.report.document import Answer, PlainReport, Plot, ReportPart, plot_lines
 from pinchpoint.report.tables import Column, Table, columns, grid, number
 
-Row = Mapping[str, Any]
 _WIDTH, _HEIGHT = 460, 200
 _MOST_PAIRS = 240
 """More pairs make no table: report.json has them all."""

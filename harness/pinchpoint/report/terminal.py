@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from pinchpoint.base import units, wording
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.text import one_line, titled, width, wrapped
 from pinchpoint.comparison.work import work_differences
 from pinchpoint.report import run_tables, verdict_tables
@@ -27,7 +27,7 @@ _LABEL = 7
 _MOST_WARNINGS = 3
 
 
-def verdict_text(verdict: Mapping[str, Any], manifest: Mapping[str, Any], directory: object) -> str:
+def verdict_text(verdict: JsonObject, manifest: JsonObject, directory: object) -> str:
     """The first screen of a run: what limits, how sure, what was measured, what to do; nothing twice.
 
     Args:
@@ -45,7 +45,7 @@ def verdict_text(verdict: Mapping[str, Any], manifest: Mapping[str, Any], direct
     return "\n\n".join("\n".join(block) for block in map(list, blocks) if block)
 
 
-def details_text(verdict: Mapping[str, Any]) -> str:
+def details_text(verdict: JsonObject) -> str:
     """The details below the first screen: evidence, all advice, levels, the crawl, further warnings."""
     blocks = [_facts(verdict), *(titled(*one) for one in _lists(verdict))]
     blocks += [
@@ -58,7 +58,7 @@ def _labelled(label: str, text: str) -> str:
     return wrapped(text, label.ljust(_LABEL))
 
 
-def _run_words(verdict: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
+def _run_words(verdict: JsonObject, manifest: JsonObject) -> str:
     """Name, time, duration and validity of a run."""
     first, *parts = run_header(manifest, verdict)
     lines = [one_line(first)]
@@ -70,7 +70,7 @@ def _run_words(verdict: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _limit(verdict: Mapping[str, Any], rest: str) -> Iterator[str]:
+def _limit(verdict: JsonObject, rest: str) -> Iterator[str]:
     """The figures behind the headline, who else uses the resource, and what lowers the confidence."""
     blame = verdict.get("bottleneck") or {}
     if rest:
@@ -92,14 +92,14 @@ LEAST_USE = 0.005
 """Who uses less of a resource than half a per cent is not listed among its users."""
 
 
-def _loads(verdict: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[str]:
+def _loads(verdict: JsonObject, manifest: JsonObject) -> Iterator[str]:
     """The offered load of each scenario, and what was done of it."""
     table = run_tables.scenarios(manifest, verdict, run_tables.offered_words)
     if table.rows:
         yield from grid(table, _LOADS, less=("p50_s", "dropped", "load", "p99_s"))
 
 
-def _goals(verdict: Mapping[str, Any]) -> Iterator[str]:
+def _goals(verdict: JsonObject) -> Iterator[str]:
     """Objectives: those that were missed one by one, how many were met."""
     rows = verdict_tables.objectives(verdict).rows
     missed = [row for row in rows if row["met"] is not True]
@@ -111,7 +111,7 @@ def _goals(verdict: Mapping[str, Any]) -> Iterator[str]:
         yield _labelled("GOAL", f"{met} of {len(rows)} met")
 
 
-def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
+def _outlook(verdict: JsonObject) -> Iterator[str]:
     """Advice, headroom and the next bottleneck."""
     advice = verdict.get("advice") or ()
     invalid = verdict["outcome"] == "invalid"
@@ -142,7 +142,7 @@ def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
         yield _labelled("NEXT", f"{wording.bare(wording.place(following))}{at}.")
 
 
-def _warnings(verdict: Mapping[str, Any]) -> Iterator[str]:
+def _warnings(verdict: JsonObject) -> Iterator[str]:
     """The first warnings that say something new, and how many more there are."""
     result = _remaining_warnings(verdict)
     for warning in result[:_MOST_WARNINGS]:
@@ -151,7 +151,7 @@ def _warnings(verdict: Mapping[str, Any]) -> Iterator[str]:
         yield from [_labelled("", f"and {more} more (--explain)")] if more > 0 else ()
 
 
-def _remaining_warnings(verdict: Mapping[str, Any]) -> list[str]:
+def _remaining_warnings(verdict: JsonObject) -> list[str]:
     """Warnings that neither the summary nor the reasons for the confidence contain."""
     blame = verdict.get("bottleneck") or {}
     answer = " ".join([str(verdict["summary"]), *map(str, blame.get("why_not_more") or ())]).lower()
@@ -170,7 +170,7 @@ def _why(directory: object) -> str:
     return f"{'WHY'.ljust(_LABEL)}pinchpoint analyse {shlex.quote(one_line(str(directory)))} --explain"
 
 
-def comparison_text(content: Mapping[str, Any]) -> str:
+def comparison_text(content: JsonObject) -> str:
     """A comparison as text, as wide as the terminal; ``content`` is comparison.json's.
 
     In this order: the answer, the figures that were judged, how sure, what to do, in what the work differs,
@@ -220,7 +220,7 @@ def _judged_figures(report: ComparisonReport) -> str:
     return "\n".join([*lines, *(wrapped(f"{wording.capitalised(each)}.") for each in why), wrapped(by)])
 
 
-def _difference(row: Mapping[str, Any]) -> str:
+def _difference(row: JsonObject) -> str:
     values = (row[key] or "not recorded" for key in ("in_base", "in_other"))
     where = "" if row["area"] == "plan" else f" of {row['where']}"
     return f"{row['fact']}{where}: {' → '.join(values)}"
@@ -232,7 +232,7 @@ def table_text(table: Table) -> str:
     return "\n".join([f"{table.title}:", *lines]) if table.rows else ""
 
 
-def _facts(verdict: Mapping[str, Any]) -> str:
+def _facts(verdict: JsonObject) -> str:
     blame = verdict.get("bottleneck")
     lines = []
     named = [("Evidence", blame)] if blame else []
@@ -243,7 +243,7 @@ def _facts(verdict: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _lists(verdict: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str], str]]:
+def _lists(verdict: JsonObject) -> Iterator[tuple[str, Iterable[str], str]]:
     """Titles with their sentences, and the bullet of each."""
     outlook = [verdict_tables.now_words(verdict), verdict_tables.headroom_words(verdict)]
     if verdict.get("next"):
@@ -256,7 +256,7 @@ def _lists(verdict: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str], str
     yield "More warnings:", _remaining_warnings(verdict)[_MOST_WARNINGS:], "  ! "
 
 
-def _objectives(verdict: Mapping[str, Any]) -> list[str]:
+def _objectives(verdict: JsonObject) -> list[str]:
     table = verdict_tables.objectives(verdict)
     if not table.rows:
         return []
@@ -268,7 +268,7 @@ def _objectives(verdict: Mapping[str, Any]) -> list[str]:
     return ["Objectives:", *grid(table, keys, indent="  "), *reported]
 
 
-def _levels(verdict: Mapping[str, Any]) -> list[str]:
+def _levels(verdict: JsonObject) -> list[str]:
     table = verdict_tables.levels(verdict)
     if not table.rows:
         return []
@@ -276,7 +276,7 @@ def _levels(verdict: Mapping[str, Any]) -> list[str]:
     return ["Load levels:", *grid(table, indent="  "), *lines]
 
 
-def _crawl(verdict: Mapping[str, Any]) -> list[str]:
+def _crawl(verdict: JsonObject) -> list[str]:
     table = verdict_tables.crawl(verdict)
     if not table.rows:
         return []

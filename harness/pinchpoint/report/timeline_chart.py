@@ -12,6 +12,7 @@ from pinchpoint.analysis.thresholds import UTILISATION
 from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.groups import by_key
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.data.inputs import disk_roles
 from pinchpoint.data.queries import SamplePoint
 from pinchpoint.data.timeaxis import Phase, TimeAxis
@@ -71,7 +72,7 @@ class Marks:
     words: str = ""
 
 
-def marks_of(manifest: Mapping[str, Any], verdict: Mapping[str, Any], clock: TimeAxis) -> dict[str, Marks]:
+def marks_of(manifest: JsonObject, verdict: JsonObject, clock: TimeAxis) -> dict[str, Marks]:
     """Panel -> its limits, and when the bottleneck (or what is suspected) was at its limit."""
     limits = {
         "cpu": [
@@ -90,7 +91,7 @@ def marks_of(manifest: Mapping[str, Any], verdict: Mapping[str, Any], clock: Tim
         "latency": _objectives(verdict, "p95_s"),
         "throughput": _objectives(verdict, "throughput_per_s"),
     }
-    first: Mapping[str, Any] | None = verdict.get("bottleneck")
+    first: JsonObject | None = verdict.get("bottleneck")
     blamed = [first] if first else verdict.get("candidates") or []
     spans: dict[str, list[tuple[float, float]]] = {}
     for each in blamed:
@@ -103,7 +104,7 @@ def marks_of(manifest: Mapping[str, Any], verdict: Mapping[str, Any], clock: Tim
     }
 
 
-def _latency_limits(verdict: Mapping[str, Any], measured: str) -> list[Limit]:
+def _latency_limits(verdict: JsonObject, measured: str) -> list[Limit]:
     """One line per distinct limit, with its roles."""
     roles = by_key(
         (row["latency_limit_s"], row["role"])
@@ -116,7 +117,7 @@ def _latency_limits(verdict: Mapping[str, Any], measured: str) -> list[Limit]:
     ]
 
 
-def _declared(manifest: Mapping[str, Any]) -> list[Limit]:
+def _declared(manifest: JsonObject) -> list[Limit]:
     result = by_key(
         (disk.limits.iops, f"{disk.tier} {disk.role}")
         for disk in disk_roles(manifest)
@@ -128,7 +129,7 @@ def _declared(manifest: Mapping[str, Any]) -> list[Limit]:
     ]
 
 
-def _objectives(verdict: Mapping[str, Any], metric: str) -> list[Limit]:
+def _objectives(verdict: JsonObject, metric: str) -> list[Limit]:
     words = {"p95_s": "p95 objective", "throughput_per_s": "objective"}[metric]
     return [
         Limit(row["target"], f"{row['scenario']} {words} {units.of_metric(metric, row['target'])}")
@@ -137,7 +138,7 @@ def _objectives(verdict: Mapping[str, Any], metric: str) -> list[Limit]:
     ]
 
 
-def _of_servers(verdict: Mapping[str, Any], metric: str) -> list[Limit]:
+def _of_servers(verdict: JsonObject, metric: str) -> list[Limit]:
     return [
         Limit(
             row["target"], f"objective {units.of_metric(metric, row['target'])} ({wording.objective_of(row)})"
@@ -158,9 +159,7 @@ def _panels_of(kind: str) -> tuple[str, ...]:
 _WHO = ("kind", "tier", "host", "role")
 
 
-def _spans(
-    blame: Mapping[str, Any], verdict: Mapping[str, Any], clock: TimeAxis
-) -> Iterator[tuple[float, float]]:
+def _spans(blame: JsonObject, verdict: JsonObject, clock: TimeAxis) -> Iterator[tuple[float, float]]:
     """When it was at its limit, by the verdict's timeline; else all that was judged."""
     result = [
         (row["from"], row["to"])
@@ -179,7 +178,7 @@ def panel_chart(panel: Panel, clock: TimeAxis, marks: Marks | None = None) -> Ch
     return Chart(panel.name, panel.title, spec, _still(spec), tuple(legend))
 
 
-def _still(spec: Mapping[str, Any]) -> str:
+def _still(spec: JsonObject) -> str:
     """The picture, without the last layer, which answers a pointer: building that takes long."""
     return svg_of({**spec, "layer": spec["layer"][:-1]})
 
@@ -450,7 +449,7 @@ def _shown(point: SamplePoint, show: Any) -> str:
     return f"{show(point.mean)} ({show(point.low)} to {show(point.high)})"
 
 
-def both_timelines(content: Mapping[str, Any]) -> tuple[tuple[Chart, Chart], ...]:
+def both_timelines(content: JsonObject) -> tuple[tuple[Chart, Chart], ...]:
     """Both sides of a comparison over time, base first, a pair a quantity; none where one side kept none."""
     sides = [content["timelines"][name] for name in ("base", "other")]
     if not all(sides):
@@ -488,7 +487,7 @@ def _side_chart(panel: Panel, whole: Panel, clock: TimeAxis, label: str) -> Char
     )
 
 
-def _kept(panel: Mapping[str, Any], side: Mapping[str, Any], from_s: float) -> Panel:
+def _kept(panel: JsonObject, side: JsonObject, from_s: float) -> Panel:
     """A panel as in comparison.json; a value for each point of time, null where nothing was measured."""
     series = [
         TimelineSeries(

@@ -7,6 +7,7 @@ from typing import Any
 
 from pinchpoint.analysis.crawls import STAGES
 from pinchpoint.base import units, wording
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.wording import capitalised
 from pinchpoint.data.timeaxis import day_and_time, zone_words
 from pinchpoint.report.tables import Row, Table, columns
@@ -14,7 +15,7 @@ from pinchpoint.report.tables import Row, Table, columns
 _MET = {True: "met", False: "missed", None: None}
 
 
-def of_load(level: Mapping[str, Any]) -> str:
+def of_load(level: JsonObject) -> str:
     """One level as a plan travels with it."""
     return next(units.load_level(float(amount), unit) for unit, amount in level.items() if amount is not None)
 
@@ -519,7 +520,7 @@ def _assumed_words(texts: Sequence[str]) -> str:
     return f" Assumed: {'; '.join(texts)}." if texts else ""
 
 
-def _cited(source: Mapping[str, Any] | None) -> str | None:
+def _cited(source: JsonObject | None) -> str | None:
     return None if source is None else f"{source['entry']}: {source['source']} (taken {source['date']})"
 
 
@@ -615,7 +616,7 @@ def proof_words(verdict: Row) -> str:
     return f"{result}. {capitalised(value['why'].rstrip('.'))}."
 
 
-def _answering(value: Mapping[str, Any]) -> str:
+def _answering(value: JsonObject) -> str:
     """What had to answer: of an open load that the farm keeps up with throughput is set by the schedule."""
     of = value.get("of") or {}
     return "the speed of operations" if of.get("name") == "operations_per_busy_s" else "throughput"
@@ -647,7 +648,7 @@ def proof(verdict: Row) -> Table:
     )
 
 
-def _proof_row(one: Mapping[str, Any]) -> dict[str, Any]:
+def _proof_row(one: JsonObject) -> dict[str, Any]:
     low, high = one["ci95"] or (None, None)
     return {
         **one,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.farm.ready import ReadyFarm, embedded, standing_farm
 from pinchpoint.loadgen.load_schedule import expected_starts, most
 from pinchpoint.loadgen.scenarios import make_scenario, planned_scenarios
@@ -104,9 +104,7 @@ def _documents(farm: Farm) -> str:
     return f"{count} documents of {corpus or 'the documentation of this machine'}"
 
 
-def _scenario(
-    name: str, plan: Plan, given: Mapping[str, Any], intent: Intent, *, keep_data: bool
-) -> Iterator[str]:
+def _scenario(name: str, plan: Plan, given: JsonObject, intent: Intent, *, keep_data: bool) -> Iterator[str]:
     planned = plan.scenarios[name]
     yield f"Scenario {name} ({planned.use}):"
     for target in intent.targets:
@@ -136,7 +134,7 @@ def _length_s(name: str, plan: Plan) -> float:
 
 def _load(
     planned: ScenarioPlan,
-    load: Mapping[str, Any],
+    load: JsonObject,
     count: float | None,
     length_s: float,
     intent: Intent,

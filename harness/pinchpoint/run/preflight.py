@@ -27,6 +27,7 @@ from typing import Any, Literal
 import psutil
 
 from pinchpoint.base.interrupts import begun, within
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.units import bytes_, of_metric, percent, seconds
 from pinchpoint.plan import Farm
 from pinchpoint_collectors import registry as collector_kinds
@@ -86,7 +87,7 @@ class Connected:
     hosts: tuple[str, ...]
     collector: Collector
     required: bool = False
-    inventory: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    inventory: Mapping[str, JsonObject] = field(default_factory=dict)
 
 
 def check_scenarios(
@@ -124,7 +125,7 @@ def places(scenario: Scenario) -> str:
     return ", ".join(dict.fromkeys(result)) or "a server"
 
 
-def _reported(facts: Mapping[str, Any]) -> str:
+def _reported(facts: JsonObject) -> str:
     """What the servers said of themselves, short: ``sql: postgresql 18.6; search: reachable``."""
     result = []
     for endpoint, answer in facts.items():
@@ -175,7 +176,7 @@ def _close(opened: Sequence[Collector]) -> None:
 
 def _read_twice(
     kind: str, group: list[Watch], opened: list[Collector]
-) -> tuple[Collector, Sequence[Sample], Mapping[str, Mapping[str, Any]]]:
+) -> tuple[Collector, Sequence[Sample], Mapping[str, JsonObject]]:
     collector = collector_kinds.kind(kind).connect(group)
     opened.append(collector)
     collector.read()
@@ -338,12 +339,12 @@ class FirstReadings:
     times: Mapping[str, int]
     latest: Mapping[str, Sequence[Sample]]
     failed: str
-    facts: Mapping[str, Mapping[str, Any]]
+    facts: Mapping[str, JsonObject]
 
     @classmethod
     def of(cls, connected: Connected) -> FirstReadings:
         """Read until each host was read twice, or until the time for that is over."""
-        facts: Mapping[str, Mapping[str, Any]] = {}
+        facts: Mapping[str, JsonObject] = {}
         times = dict.fromkeys(connected.hosts, 0)
         series: Counter[tuple[str, str, str]] = Counter()
         latest: dict[tuple[str, str, str], Sample] = {}
@@ -396,7 +397,7 @@ class FirstReadings:
 
 
 def _units(
-    host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any], broken: Outcome
+    host: str, kind: str, samples: Sequence[Sample], facts: JsonObject, broken: Outcome
 ) -> Iterator[ProofCheck]:
     wrong = implausible(samples, facts)
     if not wrong:
@@ -409,7 +410,7 @@ def _units(
 
 
 def _counters(
-    host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any], broken: Outcome
+    host: str, kind: str, samples: Sequence[Sample], facts: JsonObject, broken: Outcome
 ) -> Iterator[ProofCheck]:
     up, rates = moved(samples)
     if rates and not up:
@@ -441,7 +442,7 @@ def _busy(host: str, kind: str, samples: Sequence[Sample]) -> Iterator[ProofChec
             yield ProofCheck(host, kind, "other work", outcome, result, remedy if busy else None)
 
 
-def _rights(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[ProofCheck]:
+def _rights(host: str, kind: str, facts: JsonObject) -> Iterator[ProofCheck]:
     """Whom a server took us for, and what that one may see."""
     server = facts.get("database")
     if not server:
@@ -455,7 +456,7 @@ def _rights(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[ProofChe
         yield ProofCheck(host, kind, "rights", "ok", result)
 
 
-def _processes(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[ProofCheck]:
+def _processes(host: str, kind: str, facts: JsonObject) -> Iterator[ProofCheck]:
     """Which processes are taken for the tier's: several servers of one name may be several tiers'."""
     servers = facts.get("tier_processes") or []
     if not servers:
@@ -472,14 +473,14 @@ def _processes(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[Proof
     )
 
 
-def _server(text: Mapping[str, Any]) -> str:
+def _server(text: JsonObject) -> str:
     ports = ", ".join(map(str, text["ports"]))
     where = [f"port {ports}"] if ports else []
     where += [text["directory"]] if text["directory"] else []
     return f"{text['name']} {text['pid']}" + (f" ({', '.join(where)})" if where else "")
 
 
-def _clock(host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any]) -> ProofCheck:
+def _clock(host: str, kind: str, samples: Sequence[Sample], facts: JsonObject) -> ProofCheck:
     if "clock" not in facts:
         return ProofCheck(host, kind, "clock", "ok", "stamped by this machine's own clock")
     latest = {each.metric: each.value for each in samples if each.metric.startswith("collector.clock")}
@@ -534,7 +535,7 @@ _FEWEST = 10.0
 _NEGATIVE = ("collector.clock_offset_s",)
 
 
-def implausible(samples: Sequence[Sample], facts: Mapping[str, Any]) -> list[str]:
+def implausible(samples: Sequence[Sample], facts: JsonObject) -> list[str]:
     """What no machine can have measured, a sentence each.
 
     Args:
@@ -577,7 +578,7 @@ def _up_to(metric: str, highest: float) -> str:
     return f"up to {of_metric(metric, highest)}" if math.isfinite(highest) else "a finite number"
 
 
-def _beside(samples: Sequence[Sample], facts: Mapping[str, Any]) -> Iterator[str]:
+def _beside(samples: Sequence[Sample], facts: JsonObject) -> Iterator[str]:
     """Values that contradict another value, or the inventory."""
     values = {(each.metric, each.instance): each.value for each in samples if each.value is not None}
     memory = facts.get("memory_bytes")
@@ -624,7 +625,7 @@ def unread(samples: Iterable[Sample]) -> list[str]:
     ]
 
 
-def absent(samples: Iterable[Sample], facts: Mapping[str, Any]) -> list[str]:
+def absent(samples: Iterable[Sample], facts: JsonObject) -> list[str]:
     """What any machine shows, and each disk that has a role, but this reading has not."""
     names = {(each.metric, each.instance) for each in samples}
     if not any(metric.startswith(("cpu.", "mem.", "disk.")) for metric, _ in names):
@@ -800,7 +801,7 @@ def judge(
     device: str,
     written: int,
     by_device: Mapping[str, float | None],
-    disks: Mapping[str, Mapping[str, Any]],
+    disks: Mapping[str, JsonObject],
 ) -> WriteTest:
     """What was seen of ``written`` bytes under ``folder``, which ought to be on ``device``.
 

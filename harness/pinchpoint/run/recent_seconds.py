@@ -7,8 +7,8 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.loadgen.latency_bins import percentiles_s
 from pinchpoint.plan import Plan, Steps
 
@@ -69,9 +69,9 @@ class RecentSeconds:
     def __init__(self, kept_s: float = _LEAST_KEPT_S) -> None:
         self._kept_s = kept_s + 2 * LATE_S
         self._lock = threading.Lock()
-        self._seconds: dict[str, deque[Mapping[str, Any]]] = defaultdict(deque)
+        self._seconds: dict[str, deque[JsonObject]] = defaultdict(deque)
 
-    def second(self, progress: Mapping[str, Mapping[str, Any]]) -> None:
+    def second(self, progress: Mapping[str, JsonObject]) -> None:
         """Take what one generator reported of its last second."""
         with self._lock:
             for scenario, figures in progress.items():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.store import histogram
 from pinchpoint.store.schema import COARSE_S, LONG_RUN_S, OPERATIONS_SCHEMA
 
@@ -16,7 +15,7 @@ _SUMS = ("count", "bytes", "dropped")
 _HISTOGRAMS = ("service", "response")
 
 
-def step_s(manifest: Mapping[str, Any], until: str) -> int:
+def step_s(manifest: JsonObject, until: str) -> int:
     """Seconds that a row of the operations covers: 1, or ten once the load has gone on for over an hour.
 
     Args:

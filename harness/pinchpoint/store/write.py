@@ -10,12 +10,13 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pinchpoint.base.errors import FarmUnavailable, InputError, NotEvidenceError, PinchpointError
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.redact import masked, masked_value
 from pinchpoint.store import compact
 from pinchpoint.store.coarse import step_s
@@ -51,9 +52,9 @@ class EventLog:
         self._clock = clock
         self._written: Counter[str] = Counter()
         self._last_s: dict[str, float] = {}
-        self._held: dict[str, tuple[int, Mapping[str, Any]]] = {}
+        self._held: dict[str, tuple[int, JsonObject]] = {}
 
-    def add(self, event: Mapping[str, Any]) -> None:
+    def add(self, event: JsonObject) -> None:
         """Take one event, its ``time`` and its name, ``event``, among the fields. Raises OSError."""
         name = event["event"]
         count = 1 + self._held.pop(name, (0, event))[0]
@@ -75,7 +76,7 @@ class EventLog:
         finally:
             self._file.close()
 
-    def _write(self, name: str, count: int, event: Mapping[str, Any]) -> None:
+    def _write(self, name: str, count: int, event: JsonObject) -> None:
         line = {**event, "stands_for": count} if count > 1 else event
         self._append(json.dumps(legible.content(line), allow_nan=False, default=str).encode() + b"\n")
         self._written[name] += 1
@@ -155,7 +156,7 @@ class RunWriter:
         measured: whether all is measured and in the journal.
     """
 
-    def __init__(self, directory: Path, manifest: Mapping[str, Any], segment_s: float = 60.0) -> None:
+    def __init__(self, directory: Path, manifest: JsonObject, segment_s: float = 60.0) -> None:
         self.directory = directory
         self.measured = False
         self.journal = directory / JOURNAL

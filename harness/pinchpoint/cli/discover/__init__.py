@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl
 from ruamel.yaml import YAML
 
 from pinchpoint.base.errors import FarmUnavailable
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.units import bytes_
 from pinchpoint.plan.endpoints import filled
 from pinchpoint_collectors import registry as collector_kinds
@@ -113,8 +114,8 @@ class DiscoveredHost:
     region: str = ""
     profiles: dict[str, tuple[str, str]] = field(default_factory=dict)
     mounts: dict[str, str] = field(default_factory=dict)
-    inventory: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    inventory: JsonObject = field(default_factory=dict)
+    options: JsonObject = field(default_factory=dict)
     kind: str = "ssh"
 
     @property
@@ -251,7 +252,7 @@ def _discover_host(kind: str, options: dict[str, Any]) -> DiscoveredHost | str:
     return result
 
 
-def _looked_up(options: Mapping[str, Any], value: DiscoveredHost) -> Mapping[str, Any]:
+def _looked_up(options: JsonObject, value: DiscoveredHost) -> JsonObject:
     """The collector's inventory of a host; a place its user may not see is left to its mount point."""
     try:
         return _inventory(options, {role: place for role, (place, _) in value.places.items()})
@@ -302,7 +303,7 @@ def _windows_cloud(value: DiscoveredHost) -> None:
             value.profiles[device] = profile, f"Azure: {kind}, {gib} GiB"
 
 
-def _inventory(options: Mapping[str, Any], places: Mapping[str, str], kind: str = "ssh") -> Mapping[str, Any]:
+def _inventory(options: JsonObject, places: Mapping[str, str], kind: str = "ssh") -> JsonObject:
     collector = collector_kinds.kind(kind).connect([Watch("host", "", disks=places, options=options)])
     try:
         collector.read()
@@ -382,7 +383,7 @@ def _host(one: DiscoveredHost, tier: str, endpoint: str | None) -> Iterator[str]
             yield f"        # also there: {_disk(device, one)}\n"
 
 
-def _flow(options: Mapping[str, Any]) -> str:
+def _flow(options: JsonObject) -> str:
     """``{kind: ssh, address: "sql1"}``, on one line."""
     return f"{{{', '.join(f'{key}: {json.dumps(value)}' for key, value in options.items())}}}"
 

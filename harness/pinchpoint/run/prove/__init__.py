@@ -11,13 +11,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable, PinchpointError
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.plan import Burst, Farm, Plan
 from pinchpoint.run.progress import ProgressDisplay
 from pinchpoint.run.prove.knobs import Knob, NoKnob, knob_for, restore_leftover
@@ -65,7 +66,7 @@ class WindowPlan:
         return windows * (self.settle_s + self.grid_s + self.length_s)
 
 
-def pace(plan: Plan, verdict: Mapping[str, Any], recorded_s: int) -> WindowPlan | str:
+def pace(plan: Plan, verdict: JsonObject, recorded_s: int) -> WindowPlan | str:
     """The window plan for a load, or why there is none.
 
     Args:
@@ -225,9 +226,7 @@ class Prover:
             verdict: dict[str, Any] = json.load(out)
             return verdict
 
-    def _control(
-        self, verdict: Mapping[str, Any], suspect: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], Knob] | None:
+    def _control(self, verdict: JsonObject, suspect: JsonObject) -> tuple[dict[str, Any], Knob] | None:
         """The next bottleneck, where it has enough room that nothing must change when it is slower."""
         following = verdict["next"]
         if not following:
@@ -285,7 +284,7 @@ class Prover:
         if not going_on:
             raise _Ended
 
-    def _note(self, value: Mapping[str, Any]) -> None:
+    def _note(self, value: JsonObject) -> None:
         self._store.manifest["proof"] = dict(value)
         self._store.save_manifest()
         if "result" in value:

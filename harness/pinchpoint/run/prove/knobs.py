@@ -14,12 +14,13 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import platformdirs
 import psutil
 
 from pinchpoint.base.errors import FarmUnavailable
+from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.redact import masked
 from pinchpoint.farm.ready import embedded
 from pinchpoint.plan import CPU, ENDPOINT, Allowed, Farm
@@ -226,9 +227,9 @@ class NoKnob:
 
 def knob_for(
     farm: Farm,
-    named: Mapping[str, Any],
-    verdict: Mapping[str, Any],
-    hosts: Mapping[str, Any],
+    named: JsonObject,
+    verdict: JsonObject,
+    hosts: JsonObject,
     *,
     all_of_it: bool,
 ) -> Knob | NoKnob:
@@ -299,7 +300,7 @@ class AllowedKnob:
         forget(self.farm.identity)
 
 
-def _allowed_knob(farm: Farm, named: Mapping[str, Any]) -> AllowedKnob | str:
+def _allowed_knob(farm: Farm, named: JsonObject) -> AllowedKnob | str:
     """The knob of a resource, or that it is not allowed."""
     kind, tier = str(named["kind"]), str(named["tier"])
     part = named.get("role") if kind.startswith("disk") else _WAYS.get(kind)
@@ -344,9 +345,9 @@ class BuiltKnob:
 
 def _built_knob(
     farm: Farm,
-    named: Mapping[str, Any],
-    verdict: Mapping[str, Any],
-    hosts: Mapping[str, Any],
+    named: JsonObject,
+    verdict: JsonObject,
+    hosts: JsonObject,
     ratio: float,
     *,
     all_of_it: bool,
@@ -370,7 +371,7 @@ def _built_knob(
     )
 
 
-def _disk(farm: Farm, name: str, emulated: Mapping[str, Any], ratio: float) -> BuiltKnob | str:
+def _disk(farm: Farm, name: str, emulated: JsonObject, ratio: float) -> BuiltKnob | str:
     if name not in emulated:
         return f"{name} is a plain folder: only an emulated disk can be made slower (root, Linux)"
     tier, _, role = name.partition(".")
@@ -385,9 +386,9 @@ def _way(farm: Farm, tier: str, ratio: float) -> BuiltKnob | str:
 
 def _cores(
     farm: Farm,
-    named: Mapping[str, Any],
-    verdict: Mapping[str, Any],
-    hosts: Mapping[str, Any],
+    named: JsonObject,
+    verdict: JsonObject,
+    hosts: JsonObject,
     *,
     all_of_it: bool,
 ) -> float | None:
