@@ -247,7 +247,7 @@ def _values(
 def _cpus(
     cpu: CoreSeconds, host: str, named: Mapping[Key, Sequence[Points]], usual_s: float | None
 ) -> Iterator[Sample]:
-    """Busy shares of each core and of all cores, from the time that all states took."""
+    """Busy shares of each core and of all cores, from the times of all CPU states."""
     spent: dict[str, dict[str, dict[float, tuple[float, float | None]]]] = {}
     for (name, core, mode), pieces in named.items():
         if name == cpu.name:

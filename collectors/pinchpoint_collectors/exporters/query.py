@@ -22,14 +22,14 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 60
 
 @dataclass(frozen=True, slots=True)
 class ExporterTarget:
-    """An exporter as Prometheus scrapes it; None: its series do not say."""
+    """An exporter as Prometheus scrapes it; None: the series do not report it."""
 
     job: str | None
     instance: str | None
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> ExporterTarget:
-        """By the labels every series of it has."""
+        """The exporter, from the labels that its series have in common."""
         return cls(labels.get("job"), labels.get("instance"))
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class ExporterTarget:
 
 
 def only_target(where: str, value: Iterable[Labels]) -> ExporterTarget:
-    """The exporter of all these series. Raises ``CollectorError`` if there are several."""
+    """The exporter of these series. Raises ``CollectorError`` if there are several."""
     targets = sorted({ExporterTarget.of(labels) for labels in value}, key=str)
     if len(targets) > 1:
         shown = "; ".join(map(str, targets[:5]))
@@ -48,7 +48,7 @@ def only_target(where: str, value: Iterable[Labels]) -> ExporterTarget:
 
 
 def matchers(watch: Watch, where: str) -> str:
-    """What selects the host's series, in PromQL. Raises ``OptionError``."""
+    """PromQL matchers that select the host's series. Raises ``OptionError``."""
     labels = watch.options.get("labels", {})
     if not isinstance(labels, Mapping) or not all(_LABEL.fullmatch(str(name)) for name in labels):
         text = f"found {labels!r}; allowed: names and values, as {{job: node}}"
@@ -60,12 +60,12 @@ def matchers(watch: Watch, where: str) -> str:
 
 
 def selector(names: Iterable[str], of: str) -> str:
-    """Series of these names that ``matchers`` select."""
+    """A selector for the series of these names that ``matchers`` select."""
     return f'{{{NAME}=~"{"|".join(sorted(names))}",{of}}}'
 
 
 def duration_s(text: str) -> float | None:
-    """``1m30s`` as seconds; None if it is no duration of Prometheus'."""
+    """``1m30s`` as seconds; None if it is not a Prometheus duration."""
     if not text or _DURATION.sub("", text):
         return None
     return sum(int(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text))
@@ -78,7 +78,7 @@ def shown(watch: Watch) -> str:
 
 
 def _instance(given: str) -> str:
-    """An instance with its port as it is, one without on any port."""
+    """A matcher of an instance with its port, or, without one, with any port."""
     if _PORT.search(given):
         return f"instance={_quoted(given)}"
     escaped = _SPECIAL.sub(r"\\\1", given)
@@ -94,7 +94,7 @@ _LATEST_S = 1e10
 
 
 def data_of(content: object) -> dict[str, Any]:
-    """The content of an answer. Raises ``CollectorError`` with the server's message if it is an error."""
+    """The content of an answer. Raises ``CollectorError`` with the server's message for an error."""
     if not isinstance(content, dict) or content.get("status") != "success":
         why = content.get("error") if isinstance(content, dict) else None
         raise CollectorError(f"it is no answer but an error of Prometheus: {why or 'status is not success'}")
@@ -103,9 +103,9 @@ def data_of(content: object) -> dict[str, Any]:
 
 
 def partial(content: object) -> str | None:
-    """Why an answer may lack series that are there, in the server's words; None if it is whole.
+    """Why an answer may lack existing series, in the server's words; None if it is complete.
 
-    ``warnings`` of Prometheus, Thanos and Mimir, which ask others; ``isPartial`` of VictoriaMetrics.
+    ``warnings`` of Prometheus, Thanos and Mimir, which query other servers; ``isPartial`` of VictoriaMetrics.
     """
     if not isinstance(content, dict):
         return None
@@ -158,11 +158,11 @@ def _points(values: Iterable[Any]) -> Points:
 
 
 _WORDS = {"NaN": math.nan, "+Inf": math.inf, "-Inf": -math.inf, "Inf": math.inf}
-"""What Prometheus writes of a value that is no number."""
+"""How Prometheus writes values that are not numbers."""
 
 
 def _number(given: Any) -> float:
-    """A value as Prometheus writes it. Raises ``ValueError`` or ``TypeError`` for anything else."""
+    """A value of a Prometheus answer. Raises ``ValueError`` or ``TypeError`` if it is not one."""
     if isinstance(given, str):
         return _WORDS[given] if given in _WORDS else numerals.strict(given)
     if isinstance(given, bool):

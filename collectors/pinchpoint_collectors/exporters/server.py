@@ -22,7 +22,7 @@ CONNECT_S, ANSWER_S = 3.0, 10.0
 _LARGEST_BYTES = 64 * 2**20
 """An answer is no larger: the series of a farm's machines have some MB."""
 _HALF_MS = 500_000
-"""The server reports its time in whole milliseconds, cut off."""
+"""The server reports its time truncated to whole milliseconds."""
 
 T = TypeVar("T")
 
@@ -38,11 +38,11 @@ class _Bearer(AuthBase):
 
 
 class Server:
-    """One server. Not safe for several threads.
+    """One Prometheus server. Not safe for several threads.
 
     Args:
-        where: how messages name it; without secrets.
-        url: its address, with the path before ``/api/v1`` if there is one; a login in it is used.
+        where: the server's name in messages, without secrets.
+        url: the server's address, with the path before ``/api/v1`` if any; a login in it is used.
         options: ``token``; or ``user`` and ``password``; ``ca``: a file of certificates (PEM).
 
     Raises:
@@ -68,19 +68,19 @@ class Server:
             self._verify = str(ca)
         self.received_bytes = 0
         self.partial: str | None = None
-        """Why its latest answers may be incomplete, in its own words; None if it reports nothing."""
+        """Why its latest answers may be incomplete, in its own words; None if it reports no reason."""
 
     def series(self, selector: str, seconds: float, until_s: float) -> list[Series]:
-        """Every scrape of the selected series in this many seconds up to a time of the server's clock."""
+        """Every scrape of the selected series over this many seconds before a time of the server's clock."""
         query = {"query": f"{selector}[{max(1, round(seconds * 1000))}ms]", "time": f"{until_s:.3f}"}
         return self._ask("query", query, lambda content: list(matrix(content)))
 
     def latest(self, selector: str) -> list[tuple[dict[str, str], float]]:
-        """The selected series' labels and their values now: of those scraped in the last five minutes."""
+        """Labels and present values of the selected series that were scraped in the last five minutes."""
         return self._ask("query", {"query": selector}, lambda content: list(vector(content)))
 
     def clock(self) -> tuple[int, int, int]:
-        """(when it was asked by our clock, its time, when the answer was here), UTC nanoseconds."""
+        """(time of the request by our clock, the server's time, time of the answer), UTC nanoseconds."""
         sent_ns = time.time_ns()
         data = self._ask("query", {"query": "time()"}, data_of)
         received_ns = time.time_ns()
@@ -135,11 +135,11 @@ class Server:
             raise CollectorError(f"{self._where}: {error}") from error
 
     def _body(self, answer: requests.Response, until: float) -> bytes:
-        """The whole body, limited in size and time, however slowly it comes."""
+        """The whole body, with limits on size and time, however slowly it arrives."""
         packed = answer.headers.get("content-encoding", "identity") != "identity"
-        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None  # gzip, one member
+        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None  # gzip with one member
         parts, left_bytes = [], _LARGEST_BYTES + 1
-        # The bytes that have come: iter_content would wait for more.
+        # The bytes that have arrived: iter_content would wait for more.
         while part := answer.raw.read1(2**16, decode_content=False):
             self.received_bytes += len(part)
             parts.append(unpacker.decompress(part, left_bytes) if unpacker else part)
@@ -163,7 +163,7 @@ _STATUS = {
     502: "a proxy before it does not reach it",
     504: "a proxy before it does not reach it",
 }
-"""HTTP's status -> what to do."""
+"""HTTP status -> remedy."""
 
 _TOO_MANY, _FAILED = 429, 500
 _BUSY = "HTTP {status}, with no word of Prometheus; it is starting (it reads its log first), or overloaded"

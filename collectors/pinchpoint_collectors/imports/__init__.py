@@ -1,1 +1,1 @@
-"""Files that other tools recorded, as samples with our names and units: one file per format."""
+"""Files that other tools recorded, as samples with our names and units: one module per format."""

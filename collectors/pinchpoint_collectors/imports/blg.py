@@ -1,7 +1,7 @@
 """The Performance Monitor's binary log (``.blg``), as Windows Vista and later write it, circular or not.
 
-It is an event trace: buffers of one size, each with a header (``WMI_BUFFER_HEADER``) and events. The first
-event describes the trace (``TRACE_LOGFILE_HEADER``); those of the provider ``_PDH`` are of four kinds:
+The log is an event trace: buffers of one size, each with a header (``WMI_BUFFER_HEADER``) and events. The
+first event describes the trace (``TRACE_LOGFILE_HEADER``); the provider ``_PDH`` has four kinds of events:
 
 * the catalogue: a record for each counter that was asked for, with its path, type and time base;
 * names: the system's counter names in its language, by their index in the registry;
@@ -35,7 +35,7 @@ _PDH = UUID("933f3bb3-943e-490d-9ced-3cbb14c14479").bytes_le
 _BUFFER = 72
 """Bytes of a buffer's header."""
 _EVENT = 72
-"""Bytes of an event's header, with the number of its part and of its parts at the end."""
+"""Bytes of an event's header, which ends with the number of its part and of its parts."""
 _CATALOGUE, _DATA, _NAMES = 0x20, 0x22, 0x24
 _TRACED, _SYSTEM = 0xC0, (1, 2)
 _ONE, _INSTANCES, _OBJECT = 1, 2, 5
@@ -56,14 +56,14 @@ _DAMAGED = (
 
 
 class _Value(NamedTuple):
-    """A counter as it was logged: its type's number, and what it was read as."""
+    """A logged counter: the number of its type, and its raw values."""
 
     type: int
     raw: Raw
 
 
 class _Record(NamedTuple):
-    """A counter that was asked for; ``counter`` and ``instance`` may be ``*``."""
+    """A requested counter; ``counter`` and ``instance`` may be ``*``."""
 
     type: int
     per_s: int
@@ -75,12 +75,12 @@ class _Record(NamedTuple):
 
 @dataclass(slots=True)
 class _Log:
-    """What stands in a log before its data.
+    """The information of a log before its data.
 
     Attributes:
-        minutes: to add to its local times for UTC.
+        minutes: minutes to add to its local times for UTC.
         records: the catalogue.
-        names: the system's counter names by their index.
+        names: index -> the system's counter name.
     """
 
     minutes: float = 0.0
@@ -88,7 +88,7 @@ class _Log:
     names: dict[int, str] = field(default_factory=dict)
 
     def name(self, index: int) -> str | None:
-        """In the system's language, else in English; None if it is not used."""
+        """The name in the system's language, else in English; None if the counter is not used."""
         return self.names.get(index) or _ENGLISH.get(index)
 
 
@@ -102,11 +102,11 @@ class Blg:
     says = "the Performance Monitor's binary log (.blg), of Windows Vista and later"
 
     def begins(self, head: bytes) -> bool:
-        """A trace whose events are those of counters."""
+        """Whether a file is a trace with counter events."""
         return _is_trace(head) and _PDH in head
 
     def read(self, file: BinaryIO, settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per counter that is understood and reading; see ``BinaryFormat.read``."""
+        """One sample per known counter and reading; see ``BinaryFormat.read``."""
         log = _Log()
         paths: dict[str, None] = {}
         for _, values in _readings(file, log, facts):
@@ -137,14 +137,14 @@ def _check_many(paths: Sized) -> None:
 
 
 def _is_trace(head: bytes) -> bool:
-    """Whether it begins with a trace header of the same buffer size."""
+    """Whether the file begins with a trace header of the same buffer size."""
     if len(head) < _BUFFER + 36 or head[_BUFFER + 3] != _TRACED or head[_BUFFER + 2] not in _SYSTEM:
         return False
     return head[:4] == head[_BUFFER + 32 : _BUFFER + 36]
 
 
 def _renumbered(columns: list[CounterColumn], paths: list[str]) -> dict[str, int]:
-    """Path -> place in a row, of the columns that are used alone; the columns get those places."""
+    """Path -> position in a row, of used columns only; the columns get these positions."""
     needed = dict.fromkeys(at for one in columns for at in (one.at, one.weight_at) if at is not None)
     places = {at: place for place, at in enumerate(needed, 1)}
     for one in columns:
@@ -156,7 +156,7 @@ def _renumbered(columns: list[CounterColumn], paths: list[str]) -> dict[str, int
 def _rows(
     file: BinaryIO, used: Mapping[str, int], facts: FileFacts
 ) -> Iterator[tuple[int, datetime, list[str]]]:
-    """(number, local time, cells as the CSV has them) of each reading."""
+    """(number, local time, cells as in relog's CSV) of each reading."""
     before: dict[str, _Value] = {}
     for number, (local, values) in enumerate(_readings(file, _Log(), facts), 1):
         row = [""] * (len(used) + 1)
@@ -199,7 +199,7 @@ def _readings(file: BinaryIO, log: _Log, facts: FileFacts) -> Iterator[tuple[dat
 
 
 def _header(file: BinaryIO) -> tuple[int, tuple[int, int]]:
-    """(its start, 100 ns since 1601; minutes to add for UTC, without and with daylight saving time)."""
+    """(start of the trace in 100 ns since 1601, minutes to add for UTC without and with summer time)."""
     file.seek(0)
     head = file.read(_BUFFER + 512)
     pointers = 2 * struct.unpack_from("<I", head, _BUFFER + 32 + 44)[0]
@@ -244,7 +244,7 @@ def _events_of(buffer: bytes) -> Iterator[bytes]:
 
 
 def _buffers(file: BinaryIO, facts: FileFacts) -> Iterator[bytes]:
-    """The filled part of each buffer, in the order in which they were written: a circular log goes round."""
+    """The filled part of each buffer, in the order of writing: a circular log starts over at the front."""
     file.seek(0, 2)
     end = file.tell()
     file.seek(0)
@@ -271,7 +271,7 @@ def _buffers(file: BinaryIO, facts: FileFacts) -> Iterator[bytes]:
 
 
 def _names(body: bytes) -> dict[int, str]:
-    """The name of the host, then the index and name of each object in turn."""
+    """The name of the host, then alternating indexes and names of objects."""
     texts = body.decode("utf-16-le", "replace").split("\0")[1:]
     pairs = zip(texts[0::2], texts[1::2], strict=False)
     return {int(index): name for index, name in pairs if index.isdecimal() and len(index) < 10 and name}
@@ -298,7 +298,7 @@ def _records(body: bytes) -> Iterator[_Record]:
 
 
 def _instance(texts: bytes, parent: int, instance: int, index: int) -> str | None:
-    """``PARENT/NAME#2``; None of an object without instances."""
+    """``PARENT/NAME#2``; None for an object without instances."""
     if instance < 0:
         return None
     name = _text(texts, instance)
@@ -307,7 +307,7 @@ def _instance(texts: bytes, parent: int, instance: int, index: int) -> str | Non
 
 
 def _text(texts: bytes, at: int) -> str:
-    """The text that begins there and ends with a 0."""
+    """The text from this position to the next 0."""
     if not 0 <= at <= len(texts):
         raise ForeignFileError(_DAMAGED.format(why="a name lies outside of its record"))
     return texts[at : len(texts) - (len(texts) - at) % 2].decode("utf-16-le", "replace").partition("\0")[0]
@@ -351,7 +351,7 @@ def _path(host: str, object_: str, instance: str | None, counter: str) -> str:
 
 
 def _logged(record: _Record, first: int, second: int) -> _Value:
-    """PDH has put beside the counter what its type divides by: its base, or the one of both times."""
+    """PDH logs the divisor of a counter's type beside it: its base, or the base of both times."""
     return _Value(record.type, Raw(first, second, second, second, max(1, record.per_s)))
 
 
@@ -386,7 +386,7 @@ def _numbered(name: str, seen: dict[str, int]) -> str:
 
 
 class _Definition(NamedTuple):
-    """A counter of an object; the one after it may be its base."""
+    """A counter's definition in an object; the next definition may be its base."""
 
     name: str | None
     type: int
@@ -395,7 +395,7 @@ class _Definition(NamedTuple):
 
 
 def _of_object(content: bytes, log: _Log) -> dict[str, _Value]:
-    """``PERF_DATA_BLOCK``: a host, its times, and its objects."""
+    """Parse ``PERF_DATA_BLOCK``: a host, its times, and its objects."""
     header, objects = struct.unpack_from("<II", content, 24)
     perf_time, per_s, sys_time, _, host_at = struct.unpack_from("<qqqII", content, 56)
     host = _text(content[:header], host_at)

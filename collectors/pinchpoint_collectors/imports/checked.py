@@ -1,7 +1,7 @@
-"""Drops impossible samples of a file; refuses a column of them, with its likely unit.
+"""Drops impossible samples of a file; refuses a column full of them, and suggests its unit.
 
-A single cell that cannot be is a slip of the recorder, and counts as not measured. Where most of a column is
-so, it is in another unit than it was taken for, and what is left of it would be wrong as well.
+A single impossible value is an error of the recorder, and counts as not measured. If most values of a column
+are impossible, the column has another unit than assumed, and the other values are wrong as well.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from pinchpoint_collectors.imports.record import CsvMapping, FileFacts
 from pinchpoint_collectors.record import Sample
 
 _PERCENT = 105.0
-"""A percentage, with its rounding."""
+"""The range of a percentage, with rounding."""
 _FEWEST, _OFTEN = 3, 0.05
-"""This many values, and such a part of them, are no slips if all of them can be percentages."""
+"""This number of impossible values, and this share of the column, mean another unit if all can be
+percentages."""
 _USUAL_WAIT_S = 60.0
 """Longer waits throughout mean another unit, because systems abort an I/O after this time."""
 _KEPT = 1000
-"""The median of this many impossible values of a column shows what they are."""
+"""The median of this many impossible values of a column suggests its unit."""
 
 
 @dataclass(slots=True)
@@ -33,10 +34,10 @@ class _Column:
 
     Attributes:
         measured: its values.
-        counted: those but 0, which fits any unit.
-        odd: of these, those that cannot be, or that no disk has throughout.
-        line: where the first of them stands.
-        kept: the first of them.
+        counted: number of values other than 0, which fits any unit.
+        odd: number of these that are impossible, or are waits that no disk has throughout.
+        line: the line of the first of them.
+        kept: the first few of them.
     """
 
     measured: int = 0
@@ -46,14 +47,14 @@ class _Column:
     kept: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, sample: Sample, line: int | None) -> None:
-        """Count a value that is odd."""
+        """Count an impossible or unusual value."""
         self.odd += 1
         self.line = self.line or line
         if sample.value is not None and len(self.kept) < _KEPT:
             self.kept.append(sample.value)
 
     def is_another_unit(self, metric: str, *, is_mapped: bool) -> bool:
-        """Whether it has another unit: most values are impossible, or those look like percentages."""
+        """Whether the column has another unit: most values are impossible, or those look like percentages."""
         if 2 * self.odd > self.counted and (self.odd >= _FEWEST or 2 * self.odd > self.measured):
             return bool(self.kept)
         if not is_mapped or not metric.endswith("_ratio") or self.odd < max(_FEWEST, _OFTEN * self.counted):
@@ -61,7 +62,7 @@ class _Column:
         return all(bounds.SHARE < value <= _PERCENT for value in self.kept)
 
     def words(self, metric: str, *, is_mapped: bool) -> str:
-        """What was found, what it may be, what to do."""
+        """What was found, what it may be, and the remedy."""
         bound, middle = bounds.bound_of(metric), median(self.kept)
         highest = 1.0 if metric.endswith("_ratio") else bound.highest
         if _is_wait(metric) and middle <= highest:
@@ -81,17 +82,17 @@ class _Column:
 def checked(
     samples: Iterable[Sample], facts: FileFacts, mapping: CsvMapping | None = None
 ) -> Iterator[Sample]:
-    """The samples; those that cannot be as not measured, which ``facts`` counts.
+    """The samples, with impossible values as not measured; ``facts`` counts them.
 
     A column of the file has one unit: if it covers several hosts, all of them are checked together.
 
     Args:
         samples: of one file.
-        facts: of the file, with the line that is being read where it has lines.
-        mapping: of a CSV, in which a person said which unit each column is in.
+        facts: the file's facts, with the present line if it has lines.
+        mapping: the mapping of a CSV, in which a person declared the unit of each column.
 
     Raises:
-        ForeignFileError: a column is mostly what cannot be.
+        ForeignFileError: most values of a column are impossible.
     """
     is_mapped = mapping is not None
     of_all_hosts = mapping is not None and mapping.host_column is not None
@@ -121,7 +122,7 @@ def checked(
 
 
 def _is_unusual(sample: Sample) -> bool:
-    """Whether it is in another unit if others of its column are so as well."""
+    """Whether a value suggests another unit if most values of its column do."""
     value = sample.value or 0.0
     if sample.metric.endswith("_ratio"):
         return value > bounds.SHARE
@@ -133,7 +134,7 @@ def _is_wait(metric: str) -> bool:
 
 
 def _guess(metric: str, middle: float) -> tuple[str, str | None]:
-    """The unit of a column with this median value, and its scale to base units; None if it is not known."""
+    """The unit of a column with this median, and its scale to base units; None if unknown."""
     if middle < 0:
         return "it is below 0: perhaps its sign or its offset is wrong", None
     units: tuple[tuple[str, float], ...] = ()

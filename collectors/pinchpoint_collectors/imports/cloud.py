@@ -1,8 +1,8 @@
-"""What Azure Monitor and CloudWatch measured, as their command line tools print it (JSON).
+"""Metrics of Azure Monitor and CloudWatch, as printed by their command line tools (JSON).
 
-Both give each value the time at which its interval begins; the interval is the usual distance of two values.
-Of a disk Azure reports the share of its limits. CloudWatch's answers name no machine, and do not say what a
-value is: of what is counted (``VolumeReadOps``) it must be the sum.
+Both stamp each value with the begin of its interval; the interval is the usual distance of two values. For a
+disk, Azure reports the share of its limits. CloudWatch's answers do not name the machine, nor the statistic:
+counts (``VolumeReadOps``) must be queried as sums.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _RESOURCE = re.compile(r"/([^/]+)/providers/microsoft\.insights/", re.IGNORECASE
 
 
 class CloudMetric(NamedTuple):
-    """What a metric of a cloud becomes.
+    """What a cloud's metric becomes.
 
     Attributes:
         metric: ours.
-        unit: what one of theirs is worth; ``offset`` is added.
-        instance: ours, where theirs names none.
-        is_count: whether it counts, so that a rate is the sum of an interval by its length.
+        unit: factor from the cloud's unit to the base unit; ``offset`` is added.
+        instance: our instance, if the cloud's metric has none.
+        is_count: whether the value is a count: its rate is the interval's sum ÷ its length.
     """
 
     metric: str
@@ -46,9 +46,9 @@ class CloudSeries(NamedTuple):
 
     Attributes:
         name: as the cloud names the metric.
-        instance: what it names the disk; "" where it names none.
-        host: of what machine it is; "" where it does not say.
-        readings: when an interval begins, and what the cloud reports of it, by statistic.
+        instance: the cloud's name of the disk; "" if missing.
+        host: the cloud's name of the machine; "" if missing.
+        readings: begin of each interval -> the cloud's values by statistic.
     """
 
     name: str
@@ -146,7 +146,7 @@ AWS: Mapping[str, CloudMetric] = {
 """Metrics of EC2 instances (with those of their network adapter), EBS volumes, RDS and ElastiCache."""
 _MEANS = ("average", "value", "maximum", "total", "sum")
 _SUMS = ("total", "sum", "value")
-"""What a reading may have, by preference."""
+"""The statistics of a reading, by preference."""
 
 
 class AzureMonitorJson:
@@ -232,7 +232,8 @@ def _samples(
             value = values[at_s]
             if value is not None:
                 value = value * means.unit / (interval_s if means.is_count else 1.0) + means.offset
-                value = max(value, 0.0) if means.offset else value  # what is left of more than there was
+                # the remaining amount is larger than the whole
+                value = max(value, 0.0) if means.offset else value
             at_ns = round((at_s + interval_s) * 1e9)
             yield Sample(at_ns, interval_s, one.host, means.metric, instance, value, None)
     if unused:
@@ -243,7 +244,7 @@ def _samples(
 
 
 def _value(reading: Mapping[str, Any], means: CloudMetric) -> float | None:
-    """What was reported of an interval; None where nothing was."""
+    """The value of an interval; None without one."""
     for name in _SUMS if means.is_count else _MEANS:
         value = reading.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):

@@ -1,8 +1,8 @@
 """SharePoint's crawl log as CSV: the crawl history, a row per crawl, or the log itself, a row per item.
 
-``CrawlLog.GetCrawlHistory()`` and ``CrawlLog.GetCrawledUrls()`` with ``Export-Csv``; times are UTC there. A
-row of the history becomes one sample over the whole crawl; items are counted per minute, as crawl reports do.
-Rate = documents ÷ duration; the one that SharePoint reports itself is kept beside it.
+The file comes from ``CrawlLog.GetCrawlHistory()`` and ``CrawlLog.GetCrawledUrls()`` with ``Export-Csv``; its
+times are UTC. A row of the history becomes one sample over the whole crawl; items are counted per minute, as
+in crawl reports. Rate = documents ÷ duration; SharePoint's own rate is kept beside it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CrawlLog:
 
 
 def _rows(lines: Iterable[str]) -> Iterator[_Row]:
-    """(line, column -> cell). Export-Csv may begin with a line about the type."""
+    """(line, column -> cell). Export-Csv may write a line about the type first."""
     numbered = itertools.dropwhile(
         lambda each: not each[1].strip("\ufeff \r\n") or each[1].lstrip("\ufeff").startswith("#TYPE"),
         enumerate(lines, 1),
@@ -165,13 +165,13 @@ def _first(row: Mapping[str, str], names: Iterable[str]) -> str | None:
 
 
 def _count(text: str | None, line: int, decimal: str = ".") -> float | None:
-    """A whole number; thousands may be grouped, as a workbook or a report writes them."""
+    """A whole number; its thousands may be grouped, as in a workbook or a report."""
     plain = (text or "").strip()
     return _mean(re.sub(r"\D", "", plain) if _GROUPED.fullmatch(plain) else plain, line, decimal)
 
 
 def _mean(text: str | None, line: int, decimal: str) -> float | None:
-    """A number. Raises ``ForeignFileError`` where it is none, or could be either of two."""
+    """A number. Raises ``ForeignFileError`` if it is not one, or has two possible readings."""
     plain = (text or "").strip()
     if not plain:
         return None
@@ -188,13 +188,13 @@ def _mean(text: str | None, line: int, decimal: str) -> float | None:
 
 
 def _decimal_mark(rows: Iterable[_Row]) -> str:
-    """The decimal mark of a history: a comma where one of its means can have no other, such as 12,8."""
+    """The decimal mark of a history: a comma if one of its means can have no other, such as 12,8."""
     cells = (row.get(name, "").strip() for _, row in rows for name in _MEANS)
     return "," if any(_is_number(cell, ",") and not _is_number(cell, ".") for cell in cells) else "."
 
 
 def _is_number(text: str, decimal: str) -> bool:
-    """Whether it is one with this decimal mark, or may be."""
+    """Whether the text is, or may be, a number with this decimal mark."""
     try:
         numerals.strict(numerals.plain(text, decimal))
     except numerals.AmbiguousNumeralError:
@@ -209,7 +209,7 @@ class _LogTimes:
 
     Args:
         texts: all of them.
-        settings: a zone, where they are not UTC.
+        settings: the zone, if times are not UTC.
         found: see ``Dates``.
     """
 

@@ -1,10 +1,10 @@
-"""Snapshots of a database server's views, a CSV with the time of the snapshot in each row.
+"""Snapshots of a database server's views: a CSV with the snapshot's time in each row.
 
-Waits (``sys.dm_os_wait_stats``) and files' I/O (``sys.dm_io_virtual_file_stats``) count since the start of
-the server: their increase from one snapshot to the next is used. Milliseconds that are waited in a second are
-sessions that wait, by Little's law. Requests (``sys.dm_exec_requests``, ``sys.dm_os_waiting_tasks``) and
-memory grants (``sys.dm_exec_query_memory_grants``) are counted as they are. Files of one drive are one disk.
-Of PostgreSQL ``pg_stat_activity`` and ``pg_stat_database`` are read, of MySQL ``SHOW GLOBAL STATUS``.
+Waits (``sys.dm_os_wait_stats``) and files' I/O (``sys.dm_io_virtual_file_stats``) count since the server's
+start: the increase from one snapshot to the next is used. Milliseconds of waiting per second are waiting
+sessions, by Little's law. Requests (``sys.dm_exec_requests``, ``sys.dm_os_waiting_tasks``) and memory grants
+(``sys.dm_exec_query_memory_grants``) are counted as they are. The files of one drive are one disk. For
+PostgreSQL ``pg_stat_activity`` and ``pg_stat_database`` are read, for MySQL ``SHOW GLOBAL STATUS``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OF_TIME = re.compile(r"time|date|stamp|_at$|^ts$|^now$")
 _NOT_NOW = re.compile(
     r"(start|login|blk|session|active|idle|last|create|max|wait|signal|cpu|elapsed|total|estimated)_?.*"
 )
-"""Columns with a time of something else than the snapshot."""
+"""Columns with other times than the snapshot's."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 _WAIT_INFO = re.compile(r"\)([A-Z_]+)")
 _RECORD = "record the view every 15 s, with SYSUTCDATETIME() AS sample_time as a column"
@@ -48,7 +48,7 @@ _AS_METRIC = {
     "Memory:RESOURCE_SEMAPHORE": "db.memory_grants_pending",
     "CPU:THREADPOOL": "db.tasks_queued",
 }
-"""Kinds of waits, or single ones, with a metric of their own."""
+"""Kinds of waits, or single waits, with their own metric."""
 
 _NONE = frozenset({"", "0", "NULL"})
 
@@ -56,7 +56,7 @@ Row = Mapping[str, str]
 
 
 class Snapshot(NamedTuple):
-    """The rows of one time, UTC seconds, and the line of the last one."""
+    """The rows of one time (UTC seconds), and the line of the last row."""
 
     time_s: float
     rows: list[Row]
@@ -78,7 +78,7 @@ class Dmv:
         return bool(lines) and _reader(_names(lines[0])) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per figure and snapshot but the first, which begins; see ``Format.read``."""
+        """One sample per figure and snapshot, except the first snapshot; see ``Format.read``."""
         header, rows = _table(lines, facts)
         read = _reader(header)
         if read is None:
@@ -108,7 +108,7 @@ Reader = Callable[[Snapshot, Snapshot, float], Iterator[Figure]]
 
 
 def _reader(names: Sequence[str]) -> Reader | None:
-    """The reader of a view with these columns; None for other views."""
+    """The reader of a view with these columns; None for an unknown view."""
     return next((reader for needed, reader in _READERS if needed <= set(names)), None)
 
 
@@ -121,7 +121,7 @@ def _names(line: str) -> list[str]:
 
 
 def _table(lines: Iterable[str], facts: FileFacts) -> tuple[list[str], list[tuple[int, Row]]]:
-    """(names of the columns, the line and cells of each row); sqlcmd puts dashes below the names."""
+    """(names of the columns, line and cells of each row); sqlcmd prints dashes below the names."""
     header: list[str] = []
     rows: list[tuple[int, Row]] = []
     last = LastLine(facts)
@@ -161,7 +161,7 @@ def _snapshots(
 def _counts(
     snapshot: Snapshot, key: Callable[[Row], str | None], columns: Sequence[str]
 ) -> dict[str, list[float]]:
-    """What a snapshot counts of each thing, added up where several rows are of one."""
+    """The counts of a snapshot by instance; several rows of one instance are added up."""
     result: dict[str, list[float]] = {}
     for row in snapshot.rows:
         name = key(row)
@@ -175,7 +175,7 @@ def _counts(
 def _increases(
     before: Snapshot, after: Snapshot, key: Callable[[Row], str | None], columns: Sequence[str]
 ) -> Iterator[tuple[str, list[float]]]:
-    """The increase of each thing between two snapshots; new or reset counters are left out."""
+    """The increase of each count between two snapshots; new and reset counters are left out."""
     earlier = _counts(before, key, columns)
     for name, values in _counts(after, key, columns).items():
         if name in earlier:
@@ -194,7 +194,7 @@ def _waits(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Fig
 
 
 def _place(wait: str) -> tuple[str, str]:
-    """(metric, instance) of a wait as the collector names it."""
+    """(metric, instance) of a wait, as the collector names it."""
     metric = _AS_METRIC.get(wait) or _AS_METRIC.get(wait.partition(":")[0])
     return (metric, "") if metric else ("db.sessions_waiting", wait)
 
@@ -209,7 +209,7 @@ def _requests(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[
 
 
 def _wait_of(row: Row) -> str:
-    """What a request waits for; sp_WhoIsActive puts how long in front of it."""
+    """The wait of a request; sp_WhoIsActive puts its duration in front."""
     if "wait_type" in row:
         return row["wait_type"].strip()
     wait = _WAIT_INFO.search(row["wait_info"])
@@ -217,7 +217,7 @@ def _wait_of(row: Row) -> str:
 
 
 def _sessions(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:  # noqa: ARG001 -- they do not count
-    """PostgreSQL's, by what the active ones wait for; its waits for locks have their own metric."""
+    """PostgreSQL's active sessions by wait; waits for locks have their own metric."""
     waits = [
         Counter(f"{row['wait_event_type'].strip()}:{row['wait_event'].strip()}" for row in _active(one))
         for one in (before, after)
@@ -226,7 +226,7 @@ def _sessions(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[
     locks = sum(count for wait, count in waits[1].items() if wait.startswith("Lock:"))
     yield "db.lock_waiters", "", float(locks), None
     for wait in sorted(waits[0].keys() | waits[1].keys()):
-        if not wait.startswith(("Lock:", ":", "NULL:")):  # without an event it runs
+        if not wait.startswith(("Lock:", ":", "NULL:")):  # a session without a wait event runs
             yield "db.sessions_waiting", wait, float(waits[1][wait]), None
 
 
@@ -235,13 +235,13 @@ def _active(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _figures(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:
-    """Those of PostgreSQL's databases together, or of MySQL's status: as of their exporters."""
+    """Figures of all PostgreSQL databases together, or of MySQL's status, as their exporters have them."""
     for metric, instance, value in figures(_by_series(before), _by_series(after), interval_s):
         yield metric, instance, value, None
 
 
 def _by_series(snapshot: Snapshot) -> dict[str, float]:
-    """The figures of a snapshot, named as the exporters name them."""
+    """The figures of a snapshot under the exporters' names."""
     total: dict[str, float] = {}
     for row in snapshot.rows:
         named_ = (
@@ -269,7 +269,7 @@ def _files(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Fig
 
 
 def _disk(row: Row) -> str | None:
-    """The drive a file is on, else the file's own name, else its number in its database."""
+    """The drive of a file, else the file's own name, else its number in its database."""
     path = next((row[column].strip() for column in _PATHS if row.get(column, "").strip()), "")
     drive = _DRIVE.match(path)
     named_by = " ".join(row[column].strip() for column in _NUMBERED if row.get(column, "").strip())
@@ -286,4 +286,4 @@ _READERS: Sequence[tuple[set[str], Reader]] = (
     ({"numbackends", "xact_commit"}, _figures),
     ({"variable_name", "value"}, _figures),
 )
-"""The columns of a view -> its reader; the first that fits."""
+"""Columns of a view -> its reader; the first match counts."""

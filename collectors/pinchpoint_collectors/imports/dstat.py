@@ -1,9 +1,9 @@
-"""What dstat, dool and pcp-dstat write with ``--output``: CSV.
+"""The CSV of dstat, dool and pcp-dstat (``--output``).
 
-Two lines name the columns: a group each (``dsk/sda``), and within it a name each (``read``). The first row
-covers the time since the machine started and is left out. Times have no year, which the header's date gives;
-without a column for them that date and the command line's interval are taken. A file that is written to again
-has another header.
+Two lines name the columns: the group (``dsk/sda``), and the name within it (``read``). The first row covers
+the time since the machine's boot and is left out. Times have no year; the header's date gives it. Without a
+column for times, that date and the command line's interval are used. A file that is appended to has one
+header per recording.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pinchpoint_collectors.record import Sample
 _BEGINS = re.compile(r"[\ufeff\s]*\"?(?:pcp-dstat|Dstat|Dool) \S+ CSV output", re.IGNORECASE)
 _DATE = re.compile(r"(?P<date>\d{1,2} \w+ \d{4} \d\d:\d\d:\d\d)\s*(?P<zone>\S*)")
 _EVERY = re.compile(r"\s(?P<first>[1-9]\d*)(?:\s+\d+)?\s*$")
-"""The interval in a command line, and how many times."""
+"""Interval and count of a command line."""
 _CPU = re.compile(r"(?:total|cpu(?P<core>\d+))(?: cpu)? usage")
 _TIMES = ("%d-%m %H:%M:%S", "%b-%d %H:%M:%S")
-"""The formats of times that dstat and dool write."""
+"""The formats of times in dstat and dool."""
 _ALL = "total"
 Column = tuple[str, str]
 """The group and the name of a column."""
@@ -56,7 +56,7 @@ class Dstat:
 
 
 class _Section:
-    """What follows one header.
+    """The rows after one header.
 
     Args:
         settings: see ``record.Settings``.
@@ -155,7 +155,7 @@ class _Section:
         return self._local_s(self._begin)
 
     def _moment(self, text: str, line: int) -> datetime:
-        """A time with the header's year, or the next one where that is long past."""
+        """A time with the header's year, or with the next year if it is far before the header's date."""
         begin = self._begin
         if begin is None:
             raise ForeignFileError(
@@ -181,7 +181,7 @@ class _Section:
 
 
 def _filled(row: Sequence[str]) -> Sequence[str]:
-    """The group of each column: its name stands above the first one alone."""
+    """The group of each column: its name stands above its first column alone."""
     groups: list[str] = []
     for name in row:
         groups.append(name or (groups[-1] if groups else ""))
@@ -189,7 +189,7 @@ def _filled(row: Sequence[str]) -> Sequence[str]:
 
 
 _LONG_PAST = 180
-"""Days before the header's date: such a time is of the next year."""
+"""Days before the header's date: a time this early belongs to the next year."""
 _CPU_NAMES = {"idl": "idle", "wai": "iowait", "stl": "steal"}
 _DISK: Mapping[Column, tuple[str, float]] = {
     ("dsk", "read"): ("read_bytes_per_s", 1.0),
@@ -243,7 +243,7 @@ def _values(row: Row, interval_s: float, facts: FileFacts) -> Iterator[Reported]
 
 
 def _disks(row: Row) -> Mapping[str, Mapping[str, float | None]]:
-    """Disk -> metric -> value; their total only where it stands alone."""
+    """Disk -> metric -> value; the total is used only if there are no single disks."""
     result: dict[str, dict[str, float | None]] = {}
     for (group, name), value in row.items():
         kind, slash, disk = group.rpartition("/")

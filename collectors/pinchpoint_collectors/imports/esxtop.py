@@ -1,8 +1,8 @@
-r"""What ``esxtop -b`` writes of an ESX host: a table as the Performance Monitor's, with counters of its own.
+r"""Tables of ``esxtop -b`` for an ESX host, in Performance Monitor's format with ESX counters.
 
-The CPU is that of all cores (``Physical Cpu(_Total)\% Util Time``). What the CPUs of virtual machines waited
-for a core (``% Ready``), all together, are the threads that waited. Disks are the devices and NFS volumes,
-else the adapters; latency is what a guest sees. Of ports only uplinks (vmnic) count: others go through them.
+The CPU is that of all cores (``Physical Cpu(_Total)\% Util Time``). The sum of the virtual CPUs' ready times
+(``% Ready``) is the number of threads that waited for a core. Disks are devices and NFS volumes, else
+adapters; latency is that of a guest. Of ports only uplinks (vmnic) count: the others send through them.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ class Esxtop:
     says = "esxtop's batch mode, CSV (esxtop -b -a -d 15 -n 240)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the frame of perfmon's logs, and by counters that only ESX has."""
+        """Recognised by the frame of Performance Monitor's logs and by ESX counters."""
         return perfmon.Perfmon().recognises(head) and any(name in head.splitlines()[0] for name in _OWN)
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per counter that is understood and row; see ``Format.read``."""
+        """One sample per known counter and row; see ``Format.read``."""
         rows = perfmon.rows_of(lines)
         line, header = next(rows, (1, [""]))
         pace = ReadingTimes()
@@ -106,7 +106,7 @@ class Esxtop:
 
 
 def _columns(paths: Sequence[str], known: Sequence[Mapping[str, str]]) -> list[perfmon.CounterColumn]:
-    """The counters that are understood, of several for one figure the one of the lowest rank."""
+    """The known counters; of several for one figure, the one with the lowest rank."""
     has_devices = any(each.get("object") in _DEVICES for each in known)
     best: dict[tuple[str, str, str], perfmon.CounterColumn] = {}
     places = {
@@ -140,7 +140,7 @@ def _instance(of: str, counter: str, logged: str) -> str | None:
 
 
 class _ColumnSums:
-    """What is reckoned of several columns: the CPUs that waited, and the share of memory that is free.
+    """Figures computed from several columns: CPUs that waited, and the share of free memory.
 
     Args:
         known: the parts of each path.
@@ -160,7 +160,7 @@ class _ColumnSums:
         self._free, self._size = (named.get(("Memory", name)) for name in ("Free MBytes", "Machine MBytes"))
 
     def columns(self, host: str) -> list[perfmon.CounterColumn]:
-        """Behind those of the file."""
+        """Further columns, behind those of the file."""
         result = [("Group Cpu", _READY), ("Memory", _SHARE)]
         return [
             perfmon.CounterColumn(self._width + at, f"{of} together", host, "", None, of, "", means, "")
@@ -168,7 +168,7 @@ class _ColumnSums:
         ]
 
     def cells(self, row: Sequence[str]) -> tuple[str, str]:
-        """Their values; blank where a part is not there."""
+        """Values of the further columns; blank if a part is missing."""
         ready = [_number(row[at]) for at in self._ready]
         free, size = (_number(row[at]) if at else None for at in (self._free, self._size))
         return (

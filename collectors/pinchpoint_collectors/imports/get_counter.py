@@ -1,9 +1,9 @@
-r"""What PowerShell's ``Get-Counter`` measured, as it prints it, and by ``Export-Csv`` in both of its shapes.
+r"""Output of PowerShell's ``Get-Counter``, printed or written by ``Export-Csv`` in either form.
 
-``Get-Counter ... | Export-Csv`` has a row for each reading, with all counters in one cell (``Readings``), a
-path and a value in turn. ``(Get-Counter ...).CounterSamples | Export-Csv`` has a row for each counter and
-reading (``Path``, ``CookedValue``). Paths are in small letters, and times local ones, as the culture writes
-them. As with the Performance Monitor's logs the first reading begins the recording.
+``Get-Counter ... | Export-Csv`` has one row per reading, with all counters in one cell (``Readings``),
+alternating path and value. ``(Get-Counter ...).CounterSamples | Export-Csv`` has one row per counter and
+reading (``Path``, ``CookedValue``). Paths are in lower case; times are local, in the culture's format. The
+first reading begins the recording, as in Performance Monitor's logs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pinchpoint_collectors.record import Sample
 _SETS = frozenset({"Timestamp", "Readings"})
 _SINGLE = frozenset({"Timestamp", "Path", "CookedValue"})
 _PRINTED = ["Timestamp", "CounterSamples"]
-"""The header of what it prints without Export-Csv."""
+"""The header of the output without Export-Csv."""
 _DRIVE = re.compile(r"(?<![^\W\d_])[a-z]:(?=[^(]*\))")
 Cell = tuple[str, str]
 """A counter's path and its value."""
@@ -42,7 +42,7 @@ class GetCounter:
         return header >= _SETS or header >= _SINGLE or first.split() == _PRINTED
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per counter that is understood and reading; see ``Format.read``."""
+        """One sample per known counter and reading; see ``Format.read``."""
         text = list(lines)
         first = next(filter(_is_content, text), "")
         rows = list(_printed(text) if first.split() == _PRINTED else _rows(text, facts))
@@ -64,12 +64,12 @@ class GetCounter:
 
 
 def _is_content(line: str) -> bool:
-    """Whether a line is not blank, and not the type that Windows PowerShell puts above the header."""
+    """Whether a line is neither blank nor the type line of Windows PowerShell above the header."""
     return bool(line.strip("\ufeff \r\n")) and not line.lstrip("\ufeff").startswith("#TYPE")
 
 
 def _printed(lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Likewise of what it prints without Export-Csv: a path ends with a colon, its value stands below."""
+    """The rows of output without Export-Csv: a path ends with a colon, its value is in the next line."""
     time, begin, path = "", 0, ""
     for line, text in enumerate(lines, 1):
         plain = text.strip()
@@ -83,7 +83,7 @@ def _printed(lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
 
 
 def _rows(lines: Iterable[str], facts: FileFacts) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """(line, column -> cell) of each row; what was cut off at the end is left out."""
+    """(line, column -> cell) of each row; an incomplete last row is left out."""
     numbered = [(line, text) for line, text in enumerate(lines, 1) if text.strip()]
     begin = next((at for at, (_, text) in enumerate(numbered) if _is_content(text)), None)
     if begin is None:
@@ -124,7 +124,7 @@ def _rows(lines: Iterable[str], facts: FileFacts) -> Iterator[tuple[int, Mapping
 
 
 def _reported(row: Mapping[str, str], line: int) -> Iterator[Cell]:
-    """What a row says; a status other than 0 says that a value could not be read."""
+    """The values of a row; a status other than 0 means that a value could not be read."""
     if "Path" in row:
         cells = [(row["Path"], row["CookedValue"] if row.get("Status", "0") in {"0", ""} else "")]
     else:

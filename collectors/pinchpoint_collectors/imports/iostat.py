@@ -1,7 +1,7 @@
-"""What ``iostat -t -x`` prints, as text or as JSON (``-o JSON``).
+"""Output of ``iostat -t -x``, as text or as JSON (``-o JSON``).
 
-Its first report covers the time since the machine started (unless -y was given, which it does not say), and
-is left out. Times have no zone unless the environment had ``S_TIME_FORMAT=ISO``.
+The first report covers the time since boot and is left out (the file does not show whether -y was given).
+Times have no zone unless the environment had ``S_TIME_FORMAT=ISO``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Iostat:
     says = "iostat's text or JSON (S_TIME_FORMAT=ISO iostat -t -x 5 720)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the frame, and by keys that only iostat's reports have."""
+        """Recognised by the frame and by keys of iostat's reports."""
         if TEXT.match(head):
             return any(_is_header(line.split()) for line in head.splitlines())
         return BEGINS.match(head) is not None and '"file-date"' not in head and _reports(head)
@@ -71,7 +71,7 @@ class Iostat:
 
 
 _BEGIN = 10
-"""The first line of a text stands within this many."""
+"""The first line of a text is within this number of lines."""
 _CPU = "avg-cpu:"
 _TIME = re.compile(r"Time:\s*(?P<clock>.+)|\d+[-/.年]\d+[-/.月]\d+.*")
 
@@ -81,7 +81,7 @@ def _is_header(words: Sequence[str]) -> bool:
 
 
 def _text_blocks(lines: Sequence[str], facts: FileFacts) -> Iterator[Fields]:
-    """The text as the blocks that JSON has."""
+    """The text as the blocks of JSON."""
     blocks: list[_TextBlock] = []
     last = LastLine(facts)
     for line, text in last.lines(lines):
@@ -106,7 +106,7 @@ class _TextBlock:
         self.reports: list[dict[str, Any]] = []
         self._columns: list[str] = []
         self._name: list[str] = []
-        """The name of a disk that is too long for its column: its figures are in the next line."""
+        """A disk's name that is too long for its column: its figures are in the next line."""
 
     def add(self, text: str, line: int) -> None:
         """Read a line. Raises ``ForeignFileError``."""
@@ -127,7 +127,7 @@ class _TextBlock:
         return self._columns[:1] == [_CPU[:-1]]
 
     def _begin(self, columns: list[str]) -> None:
-        """Begin a table; without -t nothing else says where a report begins."""
+        """Begin a table; without -t only this shows where a report begins."""
         self._columns = columns
         report = self.reports[-1] if self.reports else None
         if report is None or "disk" in report or (self._is_cpu and "avg-cpu" in report):
@@ -204,7 +204,7 @@ def _values(report: Fields, interval_s: float, facts: FileFacts) -> Iterator[Rep
 
 
 def _part_of_another(device: str, names: set[str]) -> bool:
-    """Whether it is a partition of a disk in the file, which would count the same I/O twice."""
+    """Whether the device is a partition of a disk in the file, which would count the same I/O twice."""
     match = _PARTITION.fullmatch(device)
     return match is not None and (match[1] or match[2]) in names
 
@@ -214,7 +214,7 @@ def _is_extended(disk: Fields) -> bool:
 
 
 def _short(disk: Fields, device: str, interval_s: float, facts: FileFacts) -> Iterator[Reported]:
-    """What it prints without -x, or with -s: both ways together."""
+    """The columns without -x, or with -s: reads and writes together."""
     rate = number(disk, "tps")
     yield "disk.transfers_per_s", device, rate, None
     if number(disk, "await") is None:
@@ -231,18 +231,18 @@ def _short(disk: Fields, device: str, interval_s: float, facts: FileFacts) -> It
 
 
 def _kib(disk: Fields, kib: str, mib: str, sectors: str) -> float | None:
-    """KiB a second, in whichever unit they are."""
+    """KiB per second, from any unit."""
     units = {kib: 1.0, mib: KIB, sectors: SECTOR_BYTES / KIB}
     result = ((number(disk, name), factor) for name, factor in units.items())
     return next((value * factor for value, factor in result if value is not None), None)
 
 
 _ROUNDED = 0.1
-"""Requests x their mean size and bytes a second differ by a tenth at most, and by what is rounded."""
+"""Requests × mean size and bytes per second may differ by a tenth, and by rounding."""
 
 
 def _checked(disk: Fields, way: str, size_kib: float | None, facts: FileFacts) -> float | None:
-    """KiB a second; where requests x their size contradict it, these: with -m some versions are wrong."""
+    """KiB per second, or requests × size if both differ: with -m some versions print wrong values."""
     rate, each_kib = number(disk, f"{way[0]}/s"), number(disk, f"{way[0]}areq-sz")
     if rate is None or each_kib is None or size_kib is None:
         return size_kib

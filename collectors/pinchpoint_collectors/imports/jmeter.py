@@ -1,8 +1,8 @@
-"""What JMeter's PerfMon Metrics Collector recorded of servers: a results file (.jtl) as CSV or as XML.
+"""Results of JMeter's PerfMon Metrics Collector (.jtl), as CSV or XML.
 
 Each line is one value: the label has the host, the metric and its parameters (``db1 Disks I/O fs=/:reads``),
-and the elapsed time is the value times 1000. What the agent counts it counts since its reading before. CPU
-``combined`` has waiting for I/O in it, which is taken out where ``iowait`` was recorded as well.
+and the elapsed time is the value × 1000. Counts cover the time since the agent's last reading. CPU
+``combined`` includes waiting for I/O, which is subtracted if ``iowait`` was recorded, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DEFAULTS = {
     "Network I/O": "bytesrecv",
     "Swap": "used",
 }
-"""What is measured where the parameters do not say."""
+"""The measured figure if the parameters name none."""
 _OF_PROCESSES = frozenset({"pid", "name", "ptql"})
 _UNITS = {"kb": 1024.0, "mb": 1024.0 * 1024.0}
 _PAGE = 4096.0
@@ -39,7 +39,7 @@ _ALL = "all"
 
 
 class _ReadingMeans(NamedTuple):
-    """What a type of a metric becomes: ours = theirs x scale + offset, of a second where it is counted."""
+    """The meaning of a metric's type: ours = theirs × scale + offset, per second for counts."""
 
     metric: str
     scale: float = 1.0
@@ -71,13 +71,13 @@ _MEANS: Mapping[tuple[str, str], _ReadingMeans] = {
 
 @dataclass(slots=True)
 class _LabelReadings:
-    """One label: what it means, and its readings.
+    """One label: its meaning and its readings.
 
     Attributes:
-        host: as the label names it.
+        host: the host in the label.
         instance: disk, core or interface.
-        means: what its values become.
-        readings: UTC seconds and values, and the line of each.
+        means: the meaning of its values.
+        readings: UTC seconds, value and line of each reading.
     """
 
     host: str
@@ -158,7 +158,7 @@ def _rows(lines: Iterable[str], facts: FileFacts) -> Iterator[tuple[int, Mapping
 
 
 def _series(label: str) -> _LabelReadings | None:
-    """What a label is; None of one that is not used, of a process for instance."""
+    """The series of a label; None for a label that is not used, such as a process's."""
     match = _LABEL.fullmatch(label)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Any CSV, by a mapping that says which column is what."""
+"""Any CSV, with a mapping of its columns."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ METRICS = frozenset(
         *(f"pressure.{name}_ratio" for name in ("cpu", "io", "memory")),
     }
 )
-"""What a column may be; ``db.*``, ``search.*`` and ``web.*`` may have any name."""
+"""The metrics that a column may have; ``db.*``, ``search.*`` and ``web.*`` may have any name."""
 
 _MOST_OUTSTANDING = 10_000.0
-"""More I/Os than that at a time (rate x latency) no disk is asked for: the latency is in another unit."""
+"""More outstanding I/Os (rate × latency) than any disk gets: the latency has another unit."""
 _UNIX = {"unix": 1.0, "unix_ms": 1e3}
-"""Formats of a time that count since 1970 -> how many make a second."""
+"""Formats of times that count since 1970 -> units per second."""
 _MS = 1e11
-"""As seconds such a number would be beyond the year 5000, so it is taken as milliseconds."""
+"""A number this large would be beyond the year 5000 in seconds, so it is in milliseconds."""
 
 _NOTHING = frozenset({"", "nan", "null", "none", "n/a", "-"})
 """Cells without a value, such as a workbook's errors (#N/A, #DIV/0!)."""
@@ -118,7 +118,7 @@ class MappedCsv:
 
 
 def _header(reader: Iterator[list[str]]) -> list[str]:
-    """The first line that is neither empty nor a spreadsheet's own word about the delimiter (``sep=;``)."""
+    """The first line that is neither empty nor a spreadsheet's delimiter line (``sep=;``)."""
     for row in reader:
         if any(cell.strip("\ufeff ") for cell in row) and not row[0].strip("\ufeff ").startswith("sep="):
             return row
@@ -126,7 +126,7 @@ def _header(reader: Iterator[list[str]]) -> list[str]:
 
 
 def _places(header: Sequence[str], mapping: CsvMapping) -> Mapping[str, int]:
-    """Column -> its position. Raises ``ForeignFileError`` with every column that is missing."""
+    """Column -> its position. Raises ``ForeignFileError`` that names every missing column."""
     places = {name: at for at, name in enumerate(header)}
     wanted = [mapping.time, *([mapping.host_column] if mapping.host_column else []), *mapping.columns]
     wanted += [column.weight for column in mapping.columns.values() if column.weight]
@@ -152,8 +152,8 @@ class _MappedRows:
 
     Args:
         header: the names of its columns.
-        mapping: what they are.
-        settings: a zone, where times name none.
+        mapping: the meaning of the columns.
+        settings: the zone, if times have none.
         found: receives the hosts.
     """
 
@@ -214,7 +214,7 @@ class _MappedRows:
             ) from error
 
     def report(self) -> None:
-        """Say where nothing was recorded."""
+        """Report gaps in the recording."""
         for host, pace in self._paces.items():
             pace.report(self._found, host)
 
@@ -238,12 +238,12 @@ class _MappedRows:
         if self._settings.zone is None:
             self._found.zone_assumed = True
             self._found.note("its times have no time zone; UTC was assumed: give --zone if that is wrong")
-        # Rows that say how long they are need no order: of an hour that comes twice nobody knows which it is.
+        # Rows with their own duration need no order: an hour that occurs twice is ambiguous.
         last_s = self._last_s.get(host) if self._mapping.interval_s is None else None
         return zoned_s(moment, self._settings.zone or UTC, last_s)
 
     def _interval_s(self, host: str, time_s: float, line: int) -> float | None:
-        """Seconds a row covers; None: it is the first, and it is not known."""
+        """Seconds that a row covers; None for the first row, where they are unknown."""
         given = self._mapping.interval_s
         before_s = self._last_s.get(host)
         self._last_s[host] = time_s
@@ -269,7 +269,7 @@ class _MappedRows:
 
 
 def _check_latency(sample: Sample, column: str, line: int) -> None:
-    """Raises ``ForeignFileError`` where as much would have been outstanding as no disk is asked for."""
+    """Raises ``ForeignFileError`` if the latency means more outstanding I/Os than any disk gets."""
     if not (sample.metric.startswith("disk.") and sample.metric.endswith("_latency_s")):
         return
     if not bounds.is_possible(sample):

@@ -1,7 +1,7 @@
-"""What ``mysqladmin extended-status -i 10`` prints (also with ``-r``), or ``SHOW GLOBAL STATUS`` repeatedly.
+"""Output of ``mysqladmin extended-status -i 10`` (also with ``-r``), or of repeated ``SHOW GLOBAL STATUS``.
 
-It has no times: the server's ``Uptime`` gives the intervals. With ``-r`` all tables but the first have
-differences, of ``Uptime``, too.
+The output has no times: the server's ``Uptime`` gives the intervals. With ``-r`` all tables except the first
+contain differences, also of ``Uptime``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FIRST = re.compile(r"[\ufeff\s+-]*\|?\s*Variable_name\s*[|\t]\s*Value\b")
 _ROW = re.compile(r"\|?\s*(?P<name>\w+)\s*[|\t]\s*(?P<value>\S*)\s*\|?\s*")
 _HEADER, _UPTIME = "variable_name", "uptime"
 _COUNTED = (_UPTIME, "questions", "bytes_sent")
-"""What only rises, but as a difference."""
+"""Variables that only grow, except as differences."""
 
 
 class MysqlStatus:
@@ -37,7 +37,7 @@ class MysqlStatus:
         return _FIRST.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per figure and table but the first, which begins; see ``Format.read``."""
+        """One sample per figure and table, except the first table; see ``Format.read``."""
         tables = _tables(lines, facts)
         if len(tables) < 2:
             found = counted(len(tables), "table")
@@ -62,7 +62,7 @@ class MysqlStatus:
 
 
 def _tables(lines: Iterable[str], facts: FileFacts) -> list[dict[str, float]]:
-    """The numbers of each table that has the server's uptime; the last one may be cut off before it."""
+    """The numbers of each table with the server's uptime; an incomplete last table may lack it."""
     tables: list[dict[str, float]] = []
     for _, text in LastLine(facts).lines(lines):
         row = _ROW.fullmatch(text.strip("\ufeff\r\n"))
@@ -75,7 +75,7 @@ def _tables(lines: Iterable[str], facts: FileFacts) -> list[dict[str, float]]:
             try:
                 tables[-1][name] = numerals.strict(row["value"])
             except ValueError:
-                continue  # one that is a text
+                continue  # a variable with a text value
     return [table for table in tables if _UPTIME in table]
 
 

@@ -1,7 +1,7 @@
-"""What nmon records (``nmon -f``) on Linux and on AIX, sorted (as its analysers want it) or not.
+"""Recordings of nmon (``nmon -f``) on Linux and AIX, sorted (as its analysers need) or not.
 
-Each line has the number of its snapshot, whose time ``ZZZZ`` lines give. The first snapshot begins the
-recording. Of disks there are neither latencies nor queues.
+Each line has the number of its snapshot; ``ZZZZ`` lines give the times of snapshots. The first snapshot
+begins the recording. Disks have neither latencies nor queues.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DISK_MEANS = {
     "READS": ("reads_per_s", 1.0),
     "WRITES": ("writes_per_s", 1.0),
 }
-"""A table -> metric and unit. With more than 150 disks there are several tables."""
+"""Table -> metric and unit. With more than 150 disks there are several tables."""
 _NET = re.compile(r"(.+)-(read|write)-KB/s")
 _NET_MEANS = {"read": "net.received_bytes_per_s", "write": "net.sent_bytes_per_s"}
 _USED = frozenset({"MEM", "MEMNEW", "VM", "PAGE", "PROC", "NET"})
@@ -77,7 +77,7 @@ class Nmon:
 
 
 class _Recording:
-    """What was read of one file."""
+    """The contents of one file."""
 
     def __init__(self, facts: FileFacts) -> None:
         self._found = facts
@@ -107,7 +107,7 @@ class _Recording:
             self._rows.setdefault(second, []).append((table, line, self._values(table, rest[:-1], line)))
 
     def _values(self, table: str, cells: Sequence[str], line: int) -> Fields:
-        """A row by its header, which may have fewer names (VM) than the row has cells."""
+        """A row by its header, which may have fewer names than the row has cells (VM)."""
         columns = self._columns.get(table)
         if columns is None or len(cells) < len([name for name in columns if name]):
             raise ForeignFileError(
@@ -120,7 +120,7 @@ class _Recording:
         }
 
     def samples(self, settings: Settings) -> Iterator[Sample]:
-        """The samples of all snapshots that have a time, except the first."""
+        """The samples of all snapshots with a time, except the first."""
         host = self._facts.get("host", "")
         cores = self._facts.get("cpus", "").partition(",")[0]
         os = self._facts.get("OS", "").partition(",")[0] or ("AIX" if "AIX" in self._facts else "Linux")
@@ -180,7 +180,7 @@ def _moment(cells: Sequence[str], line: int) -> datetime:
 
 
 def _memory(table: str, its: Fields, step_s: float, facts: FileFacts) -> Iterator[Reported]:
-    """Memory in MiB; Linux counts the pages of a snapshot, AIX those of a second."""
+    """Memory in MiB; paging is per snapshot on Linux, per second on AIX."""
     if table == "MEM" and "memtotal" in its:
         cached = total(figure(its, "cached"), figure(its, "buffers"))
         free, size = figure(its, "memfree"), figure(its, "memtotal")

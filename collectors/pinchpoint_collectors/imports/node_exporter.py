@@ -1,8 +1,8 @@
-"""Series of exporters of machines and of database servers, as Prometheus' HTTP API returns them (``matrix``).
+"""Series of machine and database exporters, as returned by Prometheus' HTTP API (``matrix``).
 
-One query brings all of a time: ``/api/v1/query`` with ``{__name__=~"node_(cpu|disk|memory|...)_.*"}[1h]`` has
-every scrape as it was; ``query_range`` has what was last scraped at each step, so that its step must be the
-scrape interval.
+One query returns all series of a time range: ``/api/v1/query`` with
+``{__name__=~"node_(cpu|disk|memory|...)_.*"}[1h]`` has every scrape; ``query_range`` has the last scrape at
+each step, so its step must be the scrape interval.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pinchpoint_collectors.imports.times import ReadingTimes
 from pinchpoint_collectors.record import Sample
 
 _CONTAINER, _SUMS = "container_", frozenset({"", "POD"})
-"""cAdvisor's series of a pod as a whole name no container, or the one that only keeps its network."""
+"""cAdvisor's series of a whole pod name no container, or the one that only keeps its network."""
 _BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"status\"\s*:\s*\"")
 
 
@@ -82,7 +82,7 @@ def _series(lines: Iterable[str]) -> Iterator[Series]:
 
 
 def _note_gaps(host: str, series: Iterable[Sequence[Points]], facts: FileFacts) -> None:
-    """Say where no scrape was made: by one series, as two jobs may scrape one host in turns."""
+    """Note gaps between scrapes, from one series, because two jobs may scrape one host in turns."""
     pace = ReadingTimes()
     longest = max(({at for piece in pieces for at in piece} for pieces in series), key=len, default=set())
     for before_s, time_s in itertools.pairwise(sorted(longest)):
@@ -91,7 +91,7 @@ def _note_gaps(host: str, series: Iterable[Sequence[Points]], facts: FileFacts) 
 
 
 def _host(labels: Labels) -> str:
-    """The scraped address without its port; of a container its pod and its own name."""
+    """The scraped address without its port; for a container, its pod and its name."""
     if labels.get(NAME, "").startswith(_CONTAINER):
         named = labels.get("container") or labels.get("name") or ""
         return "/".join(filter(None, (labels.get("pod"), named)))

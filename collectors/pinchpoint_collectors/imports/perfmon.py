@@ -1,9 +1,9 @@
-"""Logs of Windows' Performance Monitor as CSV or TSV (perfmon, logman, relog), and what typeperf prints.
+"""Performance Monitor logs as CSV or TSV (perfmon, logman, relog), and output of typeperf.
 
-The first cell of the header is ``(PDH-CSV 4.0) (<zone>)(<minutes to add for UTC>)``, of typeperf just
-``(PDH-CSV 4.0)``; the others are counters' paths. Rows begin with the local time, ``MM/DD/YYYY HH:MM:SS.mmm``
-in every language, the end of what the row covers. The first row covers an unknown time: of it only
-when it was is used. Which counter is which metric stands in ``windows/counters.csv``.
+The first cell of the header is ``(PDH-CSV 4.0) (<zone>)(<minutes to add for UTC>)``, for typeperf just
+``(PDH-CSV 4.0)``; the other cells are counter paths. A row begins with its local time, the end of its
+interval (``MM/DD/YYYY HH:MM:SS.mmm`` in every language). The first row covers an unknown time: only its time
+is used. ``windows/counters.csv`` maps counters to metrics.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _HEADER = re.compile(
     r"\(PDH-[CT]SV 4\.0\)\s*(?:\((?P<zone>.*)\)\s*\((?P<minutes>-?[0-9]{1,4})\)|(?P<unreadable>\(.*))?\s*",
     re.DOTALL,
 )
-"""A zone's name with letters that the recorder's code page lacks ends where the first of them stands."""
+"""A zone's name ends at its first letter that the recorder's code page lacks."""
 _BEGINS = re.compile(r"[\ufeff\s]*\"?\(PDH-[CT]SV 4\.0\)")
 _INDEX = re.compile(r"[0-9]{1,9}")
 _TIMES = ("%m/%d/%Y %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S")
-"""The formats of times that Windows and ESX write."""
+"""The formats of times in Windows and ESX."""
 _DELIMITER = re.compile(r"\"([,;\t])\"|(?<!\")([,;\t])\\")
-"""Between two cells of the header; a spreadsheet that saved the log left the quotes out."""
+"""Between two cells of the header; a spreadsheet that saved the log removed the quotes."""
 
 
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -55,25 +55,25 @@ SIZE_OF_MEMORY = {
     "remedy": "say it: --memory HOST=SIZE",
 }
 SHOWN = 3
-"""At most this many of hundreds of names are shown."""
+"""Largest number of names that a message lists."""
 
 
 @dataclass(slots=True)
 class CounterColumn:
-    r"""A column of a counter that is understood, such as ``\\SQL1\LogicalDisk(L:)\Avg. Disk sec/Write``.
+    r"""A column of a known counter, such as ``\\SQL1\LogicalDisk(L:)\Avg. Disk sec/Write``.
 
     Attributes:
-        at: its place in a row, the time being at 0.
+        at: its position in a row; the time is at 0.
         path: as in the header.
-        host: likewise; empty if it names none.
+        host: the host in the path; empty if there is none.
         logged: the instance, likewise.
-        server: which SQL Server it is of: ``""`` is the default one; None: none's.
+        server: the SQL Server instance of the object: ``""`` is the default one; None: not of SQL Server.
         object: in English.
         counter: likewise.
         instance: as ours.
-        weight_at: where the rate is that a mean is weighted by; None: it is no mean, or that was not logged.
-        begun: whether it has had a value: an instance may come later than the log.
-        negative: how many of its values were below 0, which no counter is: typeperf writes -1 for "invalid".
+        weight_at: position of the rate that weights a mean; None: not a mean, or its rate was not logged.
+        begun: whether a value has occurred: an instance may appear after the begin of the log.
+        negative: number of values below 0, which no counter has: typeperf writes -1 for "invalid".
     """
 
     at: int
@@ -103,7 +103,7 @@ class Perfmon:
         return _BEGINS.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per counter that is understood and row; see ``Format.read``."""
+        """One sample per known counter and row; see ``Format.read``."""
         rows = rows_of(lines)
         number, header = next(rows, (1, []))
         if not header:
@@ -127,14 +127,14 @@ def samples(
     """The samples of a table of counters.
 
     Args:
-        columns: of the counters that are understood.
-        readings: the line, the local time, and the cells, those of the counters from the second on.
+        columns: the columns of known counters.
+        readings: the line, the local time, and the cells; counters begin at the second cell.
         clock: for the local times.
         pace: for the readings.
         facts: see ``record.FileFacts``.
 
     Raises:
-        ForeignFileError: a cell is no number, or there is not a single reading.
+        ForeignFileError: a cell is not a number, or the file has no reading.
     """
     last_s: float | None = None
     for line, local, row in readings:
@@ -171,7 +171,7 @@ def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 def whole_rows(
     rows: Iterator[tuple[int, list[str]]], width: int, facts: FileFacts
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows with all their cells. Words after the last one are typeperf's; a last row may be cut off."""
+    """The complete rows. Words after the last row are typeperf's; a last row may be incomplete."""
     held: tuple[int, list[str]] | None = None
     ended = False
     for line, row in rows:
@@ -207,9 +207,9 @@ def whole_rows(
 
 
 def _is_words(row: Sequence[str], width: int) -> bool:
-    """Whether a line is what typeperf says at its end: "Exiting, please wait...", in whatever language.
+    """Whether a line is typeperf's last message, "Exiting, please wait...", in any language.
 
-    With commas it may have the same number of parts as a row of one counter has cells.
+    With commas the message may have the same number of parts as a row with one counter.
     """
     begins = [cell.strip()[:1] for cell in row]
     return not "".join(begins[:1]).isdigit() and (len(row) != width or not any(map(str.isdigit, begins)))
@@ -264,10 +264,10 @@ def _samples(
     Args:
         columns: of the log.
         row: its cells.
-        time_s: UTC seconds of it.
-        covered_s: seconds for which its rates stand (PDH's are from reading to reading), and those for which
-            its values of the moment do.
-        line: where it is.
+        time_s: its time, UTC seconds.
+        covered_s: seconds that its rates cover (PDH's rates cover the time since the last reading), and those
+            of its other values.
+        line: its line.
     """
     time_ns = round(time_s * 1e9)
     for column in columns:
@@ -276,7 +276,7 @@ def _samples(
             column.negative += 1
             value = None
         if value is None and not column.begun:
-            continue  # an instance that is not there yet
+            continue  # an instance that does not exist yet
         column.begun = True
         interval_s = covered_s[means.instant]
         weight = None
@@ -328,7 +328,7 @@ def _sql_instance(name: str) -> str | None:
 PATH = re.compile(
     r"(?:\\\\(?P<host>[^\\]+))?\\(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\(?P<counter>[^\\]+)", re.DOTALL
 )
-"""An instance may hold a path itself (a mount point)."""
+"""An instance may contain a path itself (a mount point)."""
 
 
 def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterator[CounterColumn]:
@@ -360,7 +360,7 @@ def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterato
 
 
 def _name_servers(known: Sequence[CounterColumn]) -> None:
-    """Where a machine has several SQL Servers, all but the default one put their name before the instance."""
+    """If a machine has several SQL Servers, the instances of all but the default one get its prefix."""
     servers: dict[str, set[str | None]] = {}
     for one in known:
         servers.setdefault(one.host, set()).add(one.server)
@@ -372,11 +372,11 @@ def _name_servers(known: Sequence[CounterColumn]) -> None:
 def columns_of(
     paths: Sequence[str], names: Mapping[str, frozenset[int]], facts: FileFacts
 ) -> list[CounterColumn]:
-    """The columns that are understood; ``facts`` gets the cores and what was left out.
+    """The columns of known counters; ``facts`` gets the cores and the ignored counters.
 
     Args:
         paths: the header's cells after the first.
-        names: counter names by the registry, where they were given.
+        names: counter names by registry index, if they were given.
         facts: see ``record.FileFacts``.
 
     Raises:
@@ -414,7 +414,7 @@ def columns_of(
 
 
 def _first_of_each(known: Iterable[CounterColumn]) -> list[CounterColumn]:
-    """If several counters give one series (Available Bytes and MBytes), the one of lowest rank."""
+    """If several counters give one series (Available Bytes and MBytes), the one with the lowest rank."""
     best: dict[tuple[str, str, str], CounterColumn] = {}
     for one in known:
         key = one.host, one.means.metric, one.instance
@@ -424,7 +424,7 @@ def _first_of_each(known: Iterable[CounterColumn]) -> list[CounterColumn]:
 
 
 def _without_same_disks(known: Sequence[CounterColumn], facts: FileFacts) -> list[CounterColumn]:
-    """Each drive and the disks below it once; the sum of all disks only if nothing else is recorded."""
+    """Each drive and its disks once; the sum of all disks only if nothing else was recorded."""
     disks = [one for one in known if one.object in _DISKS]
     each = [one for one in disks if one.logged.casefold() != TOTAL]
     sums = {one.host: one.object for one in disks if one.host not in {other.host for other in each}}
@@ -439,7 +439,7 @@ def _without_same_disks(known: Sequence[CounterColumn], facts: FileFacts) -> lis
 
 
 def _reported_once(disks: Sequence[CounterColumn], facts: FileFacts) -> Iterator[CounterColumn]:
-    """The columns of disks without those of physical ones ("1 L: M:") whose drives show the same I/O."""
+    """The disk columns without physical disks ("1 L: M:") whose drives show the same I/O."""
     drives: dict[tuple[str, str], dict[str, CounterColumn]] = {}
     physical: dict[tuple[str, str], list[CounterColumn]] = {}
     for one in disks:
@@ -460,7 +460,7 @@ def _beside(
     whose: str,
     facts: FileFacts,
 ) -> Iterator[CounterColumn]:
-    """What of a physical disk its drives do not report; that of a single drive is put under its name."""
+    """Columns of a physical disk that its drives lack; those of a single drive get the drive's name."""
     if not above or not all(above):
         yield from columns
         return
@@ -484,7 +484,7 @@ def _beside(
 
 
 def _cores(columns: Iterable[CounterColumn], value: FileFacts) -> None:
-    """How many cores each machine has, where they were logged one by one."""
+    """Number of cores of each machine, if they were logged individually."""
     cores: dict[str, list[str]] = {}
     for column in columns:
         if column.means.metric == "cpu.busy_ratio" and column.instance and column.object not in PARTS:
@@ -507,16 +507,16 @@ def _left_out(paths: Sequence[str], known: Sequence[CounterColumn], facts: FileF
 
 
 def registry_names(lines: Iterable[str]) -> dict[str, frozenset[int]]:
-    r"""A system's own list of counter names, one index and one name in turn, a line each.
+    r"""A system's own list of counter names: indexes and names on alternating lines.
 
-    That is what ``(Get-ItemProperty 'HKLM:\SOFTWARE\Microsoft\Windows NT\CurrentVersion\Perflib\
-    CurrentLanguage').Counter`` prints in PowerShell.
+    ``(Get-ItemProperty 'HKLM:\SOFTWARE\Microsoft\Windows NT\CurrentVersion\Perflib\
+    CurrentLanguage').Counter`` prints it in PowerShell.
 
     Returns:
-        Name (``folded``) -> the indices that have it.
+        Name (``folded``) -> its indexes.
 
     Raises:
-        ForeignFileError: it is no such list.
+        ForeignFileError: the file is not such a list.
     """
     result: dict[str, set[int]] = {}
     index: int | None = None

@@ -1,9 +1,9 @@
-"""What ``pidstat`` prints as text: the CPU time of processes (``-t``: of threads), and their waits for I/O.
+"""Text output of ``pidstat``: CPU time of processes (``-t``: of threads), and their waits for I/O.
 
-Only tasks that did something are there: those it saw before and does not print were idle. Processes of one
-name are one figure, a share of the machine's cores; of threads of one name the busiest counts, as a share of
-one core. ``%wait`` is the time a task waited for a CPU: all together are the threads that waited on average.
-``iodelay`` (``-d``) is likewise the time processes waited for I/O, in ticks of the clock; the process that
+Only active tasks are listed: tasks that were listed before and are missing now were idle. Processes of one
+name are one figure, a share of the machine's cores; for threads of one name the busiest counts, as a share of
+one core. ``%wait`` is the time a task waited for a CPU: its sum over tasks is the mean number of waiting
+threads. ``iodelay`` (``-d``) is the time that processes waited for I/O, in clock ticks; the process that
 waited longest stands for the pressure on I/O.
 """
 
@@ -22,7 +22,7 @@ from pinchpoint_collectors.record import Sample
 _ROW = re.compile(r"(?P<time>#\s+Time|\d{1,2}:\d\d:\d\d(?: [AP]M)?|\d{9,})\s+(?P<rest>\S.*)")
 _BUSY, _WAIT, _DELAY, _FAULTS, _NAME = "%CPU", "%wait", "iodelay", "majflt/s", "Command"
 _TICKS_PER_S = 100.0
-"""Ticks of the kernel's clock per second, as programs see it."""
+"""Ticks per second of the kernel's clock, in user space."""
 _THREAD = "|__"
 
 
@@ -62,10 +62,10 @@ def _is_used(columns: Sequence[str]) -> bool:
 
 
 class _Tasks:
-    """What follows one first line, reading by reading.
+    """The readings after one first line.
 
     Args:
-        machine: the block of JSON that the first line gives.
+        machine: the block of JSON from the first line.
         settings: see ``record.Settings``.
         found: see ``record.FileFacts``.
     """
@@ -126,7 +126,7 @@ class _Tasks:
             self._waiting = (self._waiting or 0.0) + wait / 100
 
     def end(self) -> Iterator[Sample]:
-        """The reading that was begun, if it is known what it covers."""
+        """The samples of the present reading, if its interval is known."""
         before_s, time_s = self._before_s, self._time_s
         if time_s is not None and before_s is not None and time_s > before_s:
             at_ns, interval_s = round(time_s * 1e9), time_s - before_s

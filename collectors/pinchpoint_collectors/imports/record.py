@@ -12,13 +12,13 @@ from pinchpoint_collectors.record import Sample
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """One column of a CSV as one of our metrics: value = cell x scale + offset.
+    """One column of a CSV as one of our metrics: value = cell × scale + offset.
 
     Attributes:
-        instance: device, core, interface; ``""`` where there is only one.
+        instance: device, core, interface; ``""`` if there is only one.
         scale: into base units (0.001 for ms, 0.01 for per cent).
         offset: added after scaling (1, with a scale of -0.01, makes "% idle" a busy ratio).
-        weight: for a mean of operations, the column with operations per second; None: no such column.
+        weight: for a mean over operations, the column with operations per second; None: no such column.
         host: None: the host of the whole file.
     """
 
@@ -32,19 +32,19 @@ class MappedColumn:
 
 @dataclass(frozen=True, slots=True)
 class CsvMapping:
-    """How to read a CSV that no format knows.
+    """How to read a CSV in an unknown format.
 
     Attributes:
-        time: the column with the time of a row, the end of what it covers.
-        time_format: as ``datetime.strptime`` has it; ``"unix"``: seconds since 1970, ``"unix_ms"``:
+        time: the column with a row's time, the end of its interval.
+        time_format: format of ``datetime.strptime``; ``"unix"``: seconds since 1970, ``"unix_ms"``:
             milliseconds; None: ISO 8601.
-        columns: column -> its metric; all others are left out.
+        columns: column -> its metric; other columns are ignored.
         host: the host of all rows, or
-        host_column: the column that names it.
+        host_column: the column with the host's name.
         interval_s: seconds a row covers; None: the time since the row before of the same host.
         delimiter: between cells.
         decimal: the decimal mark.
-        thousands: the mark between thousands; None: seen from each number, where it can be.
+        thousands: the mark between thousands; None: derived from each number, if possible.
     """
 
     time: str
@@ -60,15 +60,15 @@ class CsvMapping:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a person says about a file beside its content.
+    """What the user declares about a file.
 
     Attributes:
-        zone: of times that name none, and of those whose file names an offset that is wrong; None: not given.
-        names: a localised Windows' counter names -> their indices in its registry
+        zone: zone of times without one, and of times whose offset in the file is wrong; None: not given.
+        names: counter names of a localised Windows -> their indexes in its registry
             (``perfmon.registry_names``); empty: not given.
         mapping: of a CSV; None: not given.
         start_s: UTC seconds at which a file without times begins; None: not given.
-        every_s: seconds between its readings; None: not given.
+        every_s: seconds between readings; None: not given.
     """
 
     zone: tzinfo | None = None
@@ -80,15 +80,15 @@ class Settings:
 
 @dataclass(slots=True)
 class FileFacts:
-    """What a file reports beside its samples; filled while they are read.
+    """Facts of a file besides its samples; filled while they are read.
 
     Attributes:
-        hosts: machine, as the file names it (``""`` where it does not) -> facts for the inventory:
-            ``cores``, ``usable_cores``, ``memory_bytes``, ``os``, ``kernel``, ``data_io``, ``not_measured``.
-        notes: sentences a reader must know: what was left out, what was taken for granted.
-        zone_assumed: whether times without a zone were taken for UTC.
-        utc_offset_s: how far its times are ahead of UTC, where the file says that itself.
-        line: the one that is being read; None: of a file that is read as a whole.
+        hosts: machine in the file (``""`` if there is none) -> facts for the inventory: ``cores``,
+            ``usable_cores``, ``memory_bytes``, ``os``, ``kernel``, ``data_io``, ``not_measured``.
+        notes: sentences for the reader: what was ignored, what was assumed.
+        zone_assumed: whether times without a zone were read as UTC.
+        utc_offset_s: the file's own offset of its times from UTC, if it has one.
+        line: the present line; None for a file that is read as a whole.
     """
 
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class FileFacts:
     line: int | None = None
 
     def note(self, sentence: str) -> None:
-        """Say it once."""
+        """Add a note, unless it exists."""
         if sentence not in self.notes:
             self.notes.append(sentence)
 
@@ -108,18 +108,18 @@ class FileFacts:
 
 
 class Format(Protocol):
-    """One kind of foreign file, as ``--kind`` names it."""
+    """One kind of foreign file, named by ``--kind``."""
 
     name: str
     says: str
-    """What it is and how to record it, in a few words, for the list of kinds."""
+    """What the kind is and how to record it, in a few words, for the list of kinds."""
 
     def recognises(self, head: str) -> bool:
-        """Whether a file that begins so (its first few thousand characters) is of this kind."""
+        """Whether a file with this beginning (a few thousand characters) is of this kind."""
         ...
 
     def read(self, lines: Iterable[str], settings: Settings, value: FileFacts) -> Iterator[Sample]:
-        """The samples, host as the file names it, in any order; ``value`` is complete when they are.
+        """The samples with the file's host names, in any order; ``facts`` is complete at their end.
 
         Raises ``ForeignFileError`` with the line.
         """
@@ -128,14 +128,14 @@ class Format(Protocol):
 
 @runtime_checkable
 class BinaryFormat(Protocol):
-    """One kind of foreign file that is no text."""
+    """One kind of binary foreign file."""
 
     name: str
     says: str
     """One line for ``--help``; see ``Format.says``."""
 
     def begins(self, head: bytes) -> bool:
-        """Whether a file with these first bytes (a million at most) is of this kind."""
+        """Whether a file with these first bytes (at most a million) is of this kind."""
         ...
 
     def read(self, file: BinaryIO, settings: Settings, value: FileFacts) -> Iterator[Sample]:

@@ -32,7 +32,7 @@ BINARY: dict[str, BinaryFormat] = {each.name: each for each in (Blg(),)}
 
 
 def register(format_: Format) -> None:
-    """Make a format known by its name. Raises ``ValueError`` when the name is taken."""
+    """Register a format under its name. Raises ``ValueError`` if the name is in use."""
     if format_.name in _FORMATS:
         raise ValueError(f"a format named {format_.name!r} is registered already")
     _FORMATS[format_.name] = format_
@@ -44,12 +44,12 @@ def names() -> tuple[str, ...]:
 
 
 def listed() -> str:
-    """All formats, one a line, with what they are."""
+    """All formats, one per line, with a description."""
     return "\n".join(f"  {name}: {format_.says}" for name, format_ in _FORMATS.items())
 
 
 def format_named(name: str) -> Format:
-    """The format of that name. Raises ``ForeignFileError`` that lists every name and the nearest."""
+    """The format with this name. Raises ``ForeignFileError`` that lists every name and the nearest."""
     try:
         return _FORMATS[name]
     except KeyError:
@@ -57,7 +57,7 @@ def format_named(name: str) -> Format:
 
 
 def recognised(head: str) -> Format:
-    """The format of a file that begins so. Raises ``ForeignFileError`` that says what was seen."""
+    """The format of a file with this beginning. Raises ``ForeignFileError`` that quotes it."""
     for format_ in _FORMATS.values():
         if format_.recognises(head):
             return format_

@@ -1,7 +1,7 @@
-"""What ``sadf -j`` prints of sar's daily files.
+"""JSON of ``sadf -j`` from sar's daily files.
 
-Disks have reads and writes together: number, duration and number in progress. Its bytes are
-apart. Memory's size is not there; it follows from what is used and the percentage that is of it.
+Disks have reads and writes together: number, duration and number in progress, but separate bytes. The size of
+memory is missing; it follows from the used memory and its percentage.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pinchpoint_collectors.record import Sample
 
 _STAMP = "timestamp"
 PAGES = {"x86_64": 4096, "i686": 4096}
-"""Bytes of a page of swap, where the machine's type is known."""
+"""Bytes of a page of swap, if the machine's type is known."""
 
 
 _LONGEST_S = 366 * 86400.0
@@ -46,7 +46,7 @@ class Sadf:
     says = "sar's daily file as JSON (sadf -j FILE -- -A)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the frame, and by keys that only sadf's hosts have."""
+        """Recognised by the frame and by keys of sadf's hosts."""
         return BEGINS.match(head) is not None and '"file-date"' in head
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
@@ -79,7 +79,7 @@ class Sadf:
 
 
 def _time_s(stamp: Fields, last_s: float | None, settings: Settings, facts: FileFacts) -> float:
-    """With -j it has UTC unless it was asked for local time (-T, -t); newer ones name the zone (``tz``)."""
+    """With -j the time is UTC unless local time was requested (-T, -t); newer versions name the zone."""
     text = f"{stamp.get('date')}T{stamp.get('time')}"
     try:
         moment = datetime.fromisoformat(text)
@@ -100,11 +100,11 @@ def _time_s(stamp: Fields, last_s: float | None, settings: Settings, facts: File
 
 
 def values(statistics: Fields, block: Fields, interval_s: float, facts: FileFacts) -> Iterator[Reported]:
-    """What a record says.
+    """The values of a record.
 
     Args:
         statistics: the record.
-        block: of the machine; its type gives the page size.
+        block: the machine's block; its type gives the page size.
         interval_s: seconds it covers.
         facts: see ``record.FileFacts``.
     """
@@ -173,7 +173,7 @@ _OF_HOST = (
     ("net-etcp", "retrans", "net.retransmits_per_s"),
     ("net-nfs", "retrans", "net.nfs_retransmits_per_s"),
 )
-"""Table -> its column that is used."""
+"""Table -> its used column."""
 
 
 def _network(network: Fields) -> Iterator[Reported]:
@@ -196,7 +196,7 @@ def _network(network: Fields) -> Iterator[Reported]:
 
 
 def _pressure(pressure: Fields) -> Iterator[Reported]:
-    """Pressure over the interval; those over 10, 60 and 300 seconds belong to no interval."""
+    """Pressure over the interval; averages over 10, 60 and 300 seconds do not cover an interval."""
     for name, metric in (("psi-cpu", "cpu"), ("psi-io", "io"), ("psi-mem", "memory")):
         if fields := mapping(pressure.get(name), name):
             yield f"pressure.{metric}_ratio", "", scaled(number(fields, "some_avg", "some"), 0.01), None

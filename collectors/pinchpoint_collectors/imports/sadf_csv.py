@@ -1,7 +1,7 @@
-"""What ``sadf -d`` prints of sar's daily files: tables with semicolons, each below a line of its names.
+"""Output of ``sadf -d`` from sar's daily files: tables with semicolons, each below a line of names.
 
-A row has the machine, the seconds it covers, its time, and what a row of ``sar`` has. The type of the machine
-is not there: pages of 4 KiB are taken, as on x86.
+A row has the machine, its interval in seconds, its time, and the cells of ``sar``. The machine's type is
+missing: pages of 4 KiB are assumed, as on x86.
 """
 
 from __future__ import annotations

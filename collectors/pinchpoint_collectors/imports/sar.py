@@ -1,7 +1,7 @@
-"""What ``sar`` prints as text, live or of a daily file (``sar -A -f FILE``).
+"""Text output of ``sar``, live or from a daily file (``sar -A -f FILE``).
 
-Each table begins with its names, behind the time of the reading before; its rows are those of ``sadf -j``.
-Rows have the time of the day alone, the first line the day. What follows ``Average:`` is left out.
+A table begins with its names, after the time of the last reading; its rows have the values of ``sadf -j``.
+Rows have the time of day alone, the first line has the date. Rows after ``Average:`` are ignored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
     "%sio": ("psi", "psi-io"),
     "%smem": ("psi", "psi-mem"),
 }
-"""A column that only one table has -> where its rows stand in JSON."""
+"""A column that only one table has -> the path of its rows in JSON."""
 _LISTS = frozenset({"cpu-load", "disk", "net-dev", "net-edev"})
 _NAMES = {
     "CPU": "cpu",
@@ -50,7 +50,7 @@ _NAMES = {
     "%sio": "some_avg",
     "%smem": "some_avg",
 }
-"""Columns that JSON names otherwise than without % and /s."""
+"""Columns whose JSON name differs by more than % and /s."""
 _TEXTS = frozenset({"cpu", "disk-device", "iface"})
 
 
@@ -61,7 +61,7 @@ class Sar:
     says = "sar's text (sar -A -f FILE, or sar -A 5 720)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by sysstat's first line, and by rows that begin with a time and are of no task."""
+        """Recognised by sysstat's first line, and by rows with a time that do not describe tasks."""
         if not TEXT.match(head):
             return False
         rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))
@@ -98,13 +98,13 @@ def is_used(columns: Iterable[str]) -> bool:
 def reported(
     row: Mapping[str, str], machine: Fields, interval_s: float, line: int, facts: FileFacts
 ) -> Iterator[Reported]:
-    """What a row says.
+    """The values of a row.
 
     Args:
         row: column -> cell.
         machine: the block of JSON of the machine.
         interval_s: seconds it covers.
-        line: where it is.
+        line: its line.
         facts: see ``record.FileFacts``.
 
     Raises:
@@ -117,7 +117,7 @@ def reported(
 
 
 def _where(names: Iterable[str]) -> tuple[str, ...]:
-    """Where the rows of a table stand in JSON; empty of one that is not used."""
+    """The path of a table's rows in JSON; empty for a table that is not used."""
     return next((where for name, where in _TABLES.items() if name in names), ())
 
 
@@ -134,10 +134,10 @@ def _is_number(word: str) -> bool:
 
 
 class _Day:
-    """What follows one first line: a machine and a day, table by table.
+    """The lines after one first line: one machine and day, table by table.
 
     Args:
-        machine: the block of JSON that the first line gives.
+        machine: the block of JSON from the first line.
         settings: see ``record.Settings``.
         found: see ``record.FileFacts``.
         tables: receives the columns of each table, and whether they are used.
@@ -154,7 +154,7 @@ class _Day:
         self._columns: tuple[str, ...] = ()
         self._clocks: dict[tuple[str, ...], DayClock] = {}
         self._readings: dict[tuple[str, ...], tuple[float, float]] = {}
-        """Table -> UTC seconds of its reading before the last one, and of the last one."""
+        """Table -> UTC seconds of its last two readings."""
 
     def samples(self, clock: str, words: Sequence[str], line: int) -> Iterator[Sample]:
         """The samples of one line. Raises ``ForeignFileError``."""

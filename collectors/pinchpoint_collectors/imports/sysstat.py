@@ -1,4 +1,4 @@
-"""What sysstat's programs share: the frames of their JSON and text, and how their figures become ours."""
+"""The common part of sysstat's programs: frames of their JSON and text, units of their figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = re.compile(
     r"[\ufeff\s]*Linux (?P<release>\S+) \((?P<nodename>[^)]*)\)\s+(?P<date>\S+)"
     r"(?:\s+_(?P<machine>\S+)_)?(?:\s+\((?P<cores>\d+) CPUs?\))?"
 )
-"""The first line of their text."""
+"""The first line of the text form."""
 
 Fields = Mapping[str, Any]
 Reported = tuple[str, str, float | None, float | None]
@@ -29,10 +29,10 @@ Reported = tuple[str, str, float | None, float | None]
 
 
 def host_blocks(lines: Iterable[str], facts: FileFacts) -> Iterator[Fields]:
-    """The blocks of ``sysstat.hosts``, one per machine; of a file that was cut off what is whole.
+    """The blocks of ``sysstat.hosts``, one per machine; for an incomplete file, its complete blocks.
 
-    Several outputs may stand one behind the other (``for each in sa*; do sadf -j $each; done``). ``facts`` is
-    reported of what was left out. Raises ``ForeignFileError``.
+    A file may contain several outputs (``for each in sa*; do sadf -j $each; done``). ``facts`` notes what was
+    ignored. Raises ``ForeignFileError``.
     """
     for content in _documents(_mended(legible.whole(lines), facts), facts):
         blocks = mappings(
@@ -49,11 +49,11 @@ _SIGN = re.compile(r"[^\ufeff\s]")
 
 
 _FAULTS = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<leading>\[\s*,)|(?P<missing>\}(?=\s*\{))|[][{}]')
-"""Strings and brackets, which stay as they are, and what sysstat is known to write beside JSON."""
+"""Strings and brackets, which are kept, and sysstat's known errors in JSON."""
 
 
 def _mended(text: str, facts: FileFacts) -> str:
-    """Without the comma that ``iostat -y`` writes before its first report, and with those that it forgets."""
+    """The text without the comma before ``iostat -y``'s first report, and with its missing commas."""
     kept: list[str] = []
     begin = depth = 0
     for match in _FAULTS.finditer(text):
@@ -87,9 +87,9 @@ _ENDS = {"{": "}", "[": "]"}
 
 
 def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
-    """The whole reports of a text that is cut off; each is an element of ``statistics``.
+    """The complete reports of an incomplete text; each is an element of ``statistics``.
 
-    Raises ``ForeignFileError`` where it is damaged otherwise, or not even one is whole.
+    Raises ``ForeignFileError`` for other damage, or if no report is complete.
     """
     open_: list[str] = []
     whole = 0
@@ -102,7 +102,7 @@ def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
             if open_ == [*"{{[{["]:
                 whole = part.end()
     if whole and open_:
-        with contextlib.suppress(json.JSONDecodeError):  # then it is damaged before its end, too
+        with contextlib.suppress(json.JSONDecodeError):  # then the text is also damaged before its end
             return legible.DECODER.decode(f"{text[:whole]}]}}]}}}}")
     why = "it is truncated: the recording ends in the middle" if open_ else f"no JSON: {error.msg}"
     raise ForeignFileError(
@@ -112,7 +112,7 @@ def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
 
 
 def text_block(line: re.Match[str]) -> dict[str, Any]:
-    """The block of a machine as in JSON, without its statistics, from a text's first line (``TEXT``)."""
+    """A machine's block as in JSON, without statistics, from the first line of a text (``TEXT``)."""
     cores = line["cores"]
     return {**line.groupdict(), "sysname": "Linux", "number-of-cpus": int(cores) if cores else None}
 
@@ -130,7 +130,7 @@ def note_machine(block: Fields, facts: FileFacts) -> str:
 
 
 def number(fields: Fields, *names: str) -> float | None:
-    """The first of several names a version may have used; None if it has none of them."""
+    """The first figure among a version's possible names; None if there is none."""
     for name in names:
         value = fields.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -139,40 +139,40 @@ def number(fields: Fields, *names: str) -> float | None:
 
 
 def total(*values: float | None) -> float | None:
-    """Their sum; None if one is not known."""
+    """The sum of figures; None if one is missing."""
     return None if None in values else sum(value for value in values if value is not None)
 
 
 def scaled(value: float | None, factor: float) -> float | None:
-    """In base units; None stays None."""
+    """A figure in base units; None stays None."""
     return None if value is None else value * factor
 
 
 def cpu_values(fields: Fields) -> Iterator[tuple[str, float | None]]:
-    """Ratios of one CPU, or of all: busy + wait + steal + idle = 1, as of our own collectors.
+    """Ratios of one or all CPUs: busy + wait + steal + idle = 1, as in our own collectors.
 
-    Of a CPU that is switched off sysstat says 0 for each, idle included: nothing was measured there.
+    For a CPU that is switched off sysstat reports 0 for all, also idle: it was not measured.
     """
     if not any(value for name, value in fields.items() if name != "cpu"):
         fields = {}
     idle, wait, steal = (scaled(number(fields, name), 0.01) for name in ("idle", "iowait", "steal"))
-    rest = total(idle, wait, steal if "steal" in fields else 0.0)  # older kernels do not know it
+    rest = total(idle, wait, steal if "steal" in fields else 0.0)  # older kernels do not report it
     yield "cpu.busy_ratio", None if rest is None else bounds.share(1.0 - rest)
     yield "cpu.wait_ratio", wait
     yield "cpu.steal_ratio", steal
 
 
 def latency(milliseconds: float | None, operations: float | None) -> float | None:
-    """Seconds; None if there was no operation, of which sysstat says 0."""
+    """Seconds; None without operations, for which sysstat reports 0."""
     return None if not operations or milliseconds is None else milliseconds / 1000.0
 
 
 def available_of(
     available: float | None, free: float | None, cached: float | None, facts: FileFacts
 ) -> float | None:
-    """What is available of a memory: as the kernel says, else what is free or cached.
+    """Available memory: the kernel's figure, else free and cached memory.
 
-    A figure far below what is free contradicts it, and is not taken (0 of a version that did not know it).
+    A figure far below the free memory is wrong and not used (0 of a version that did not know it).
     """
     reckoned = total(free, cached)
     if available is not None and (free is None or available >= free / 2):

@@ -1,4 +1,4 @@
-"""Tables as text: cells that are numbers, a last line that was cut off, times of a day without the day."""
+"""Tables as text: cells with numbers, an incomplete last line, times of day without a date."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DATES = (
     "%Y年%m月%d日 %H时%M分%S秒",
     "%Y年%m月%d日 %H:%M:%S",
 )
-"""Times as the locales of America, Europe and East Asia write them; ISO 8601 needs no format."""
+"""Times in the locales of America, Europe and East Asia; ISO 8601 needs no format."""
 ALLOWED_DATES = (
     "allowed: ISO 8601 (S_TIME_FORMAT=ISO in the recorder's environment), or as locales of America, "
     "Europe and East Asia write it, the same for all times of a file"
@@ -43,7 +43,7 @@ POWERSHELL_DATES = (
     "%d-%m-%Y %H:%M:%S",
     "%Y/%m/%d %H:%M:%S",
 )
-"""The formats of times that PowerShell writes in American, European and East Asian cultures."""
+"""The formats of times in PowerShell's American, European and East Asian cultures."""
 ALLOWED_POWERSHELL_DATES = (
     "allowed: ISO 8601, or as PowerShell writes it in America (en-US), Europe (de-DE, fr-FR) or East "
     "Asia (ja-JP), the same for all times of a file"
@@ -53,7 +53,7 @@ _NOTHING = frozenset({"", "-", "nan", "-nan"})
 
 
 def number(text: str, column: str, line: int) -> float | None:
-    """A cell with a point or a comma as its decimal mark; None if it is marked as missing."""
+    """A cell with a decimal point or comma; None if it is marked as missing."""
     plain = text.strip()
     if plain.lower() in _NOTHING or numerals.is_none(plain):
         return None
@@ -67,7 +67,7 @@ def number(text: str, column: str, line: int) -> float | None:
 
 
 def csv_cells(text: str, delimiter: str, line: int) -> list[str]:
-    """The cells of one line of a CSV, at least one. Raises ``ForeignFileError`` where it is none."""
+    """The cells of one line of a CSV, at least one. Raises ``ForeignFileError`` for an invalid line."""
     try:
         return next(csv.reader([text.replace("\0", "")], delimiter=delimiter)) or [""]
     except csv.Error as error:
@@ -77,7 +77,7 @@ def csv_cells(text: str, delimiter: str, line: int) -> list[str]:
 
 
 def cells(columns: Sequence[str], words: Sequence[str], line: int) -> Mapping[str, str]:
-    """Column -> cell. Raises ``ForeignFileError`` where a row has more or fewer cells than the header."""
+    """Column -> cell. Raises ``ForeignFileError`` if a row has more or fewer cells than the header."""
     if len(columns) != len(words):
         raise ForeignFileError(
             f"found {len(words)} cells; allowed: {len(columns)}, one for each column of the header "
@@ -88,17 +88,17 @@ def cells(columns: Sequence[str], words: Sequence[str], line: int) -> Mapping[st
 
 
 class LastLine:
-    """Remembers the damage of a line: the last one of a file was cut off, any other is an error."""
+    """Remembers a damaged line: the last line of a file may be incomplete, any other is an error."""
 
     def __init__(self, facts: FileFacts) -> None:
         self._found = facts
         self._damage: ForeignFileError | None = None
 
     def lines(self, lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-        """(number, text) of each line that is not blank; ``found`` notes it, and of a cut-off one.
+        """(number, text) of each line that is not blank; ``found`` notes it, and an incomplete last line.
 
         Raises:
-            ForeignFileError: the damage of a line, when another one follows it.
+            ForeignFileError: a damaged line that is not the last one.
         """
         for line, text in enumerate(lines, 1):
             if not text.strip():
@@ -111,7 +111,7 @@ class LastLine:
             self._found.note("the last line is truncated and was ignored")
 
     def kept(self, samples: Iterable[Sample]) -> Sequence[Sample]:
-        """The samples of the present line; none of a damaged one."""
+        """The samples of the present line; none if it is damaged."""
         try:
             return list(samples)
         except ForeignFileError as error:
@@ -119,17 +119,17 @@ class LastLine:
             return ()
 
     def damaged(self, error: ForeignFileError) -> None:
-        """The line that is being read is damaged."""
+        """Mark the present line as damaged."""
         self._damage = error
 
 
 class DayClock:
-    """UTC seconds of times of the day, in their order: an earlier one than the last is of the next day.
+    """UTC seconds of times of day in their order: a time before the last one is on the next day.
 
     Args:
         date: of the first time, as in the file.
-        settings: the zone, where one was given.
-        found: receives a note if times were taken for UTC.
+        settings: the zone, if given.
+        found: receives a note if times were read as UTC.
     """
 
     def __init__(self, date: str, settings: Settings, facts: FileFacts) -> None:
@@ -142,7 +142,7 @@ class DayClock:
         self._last_s: float | None = None
 
     def utc_s(self, clock: str, line: int | None) -> float:
-        """Raises ``ForeignFileError`` where that is no time of a day."""
+        """Raises ``ForeignFileError`` for an invalid time of day."""
         if clock == self._last_clock and self._last_s is not None:
             return self._last_s
         text = f"{self._date} {clock}"
@@ -159,11 +159,11 @@ class DayClock:
 
 
 _SET_BACK = timedelta(hours=2)
-"""A clock is set back by an hour when summer ends, and by its time service by less."""
+"""A clock is set back by an hour at the end of summer time, and by its time service by less."""
 
 
 def zone_of(settings: Settings, facts: FileFacts) -> tzinfo:
-    """The zone of times that name none; ``facts`` notes if it is not known."""
+    """The zone of times without one; ``facts`` gets a note if it is unknown."""
     if settings.zone is None:
         facts.zone_assumed = True
         facts.note("its times have no time zone; UTC was assumed: give --zone if that is wrong")

@@ -1,7 +1,7 @@
-"""Times of recorders: how far apart readings are, local ones as UTC, days as cultures write them.
+"""Times of recorders: their distance, local times as UTC, dates in the formats of cultures.
 
-A perfmon log notes its distance from UTC once, when it begins. When daylight saving time ends in the middle
-of it, an hour comes twice; when it begins, an hour is missing.
+A Performance Monitor log has its offset from UTC once, at its begin. When daylight saving time ends within
+it, one hour occurs twice; when it begins, one hour is missing.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 
 GAP = 2.5
-"""Readings further apart than this many usual intervals have a gap between them."""
+"""Readings that are more usual intervals than this apart have a gap between them."""
 _LATEST = 15
-"""This many intervals report which one is usual,"""
+"""This number of intervals determines the usual one;"""
 _FEWEST = 3
-"""and with fewer than these none is."""
+"""with fewer there is none."""
 
 
 class ReadingTimes:
     """The readings of one recorder, in their order.
 
-    A recorder that stopped has no values for that time: what it reads afterwards is of the moment, or
-    of one usual interval.
+    A stopped recorder has no values for that time: its next reading covers a moment, or one usual interval.
     """
 
     def __init__(self) -> None:
@@ -44,7 +43,7 @@ class ReadingTimes:
 
         Args:
             before_s: UTC seconds of the reading before.
-            time_s: UTC seconds of this one, later.
+            time_s: UTC seconds of this reading.
         """
         step_s = time_s - before_s
         usual_s = self.usual_s if len(self._steps) >= _FEWEST else None
@@ -55,7 +54,7 @@ class ReadingTimes:
         return usual_s
 
     def report(self, facts: FileFacts, whose: str = "") -> None:
-        """Say how often, and for how long at most, nothing was read."""
+        """Report number and longest duration of gaps."""
         if not self._gaps:
             return
         begin_s, end_s = max(self._gaps, key=lambda gap: gap[1] - gap[0])
@@ -65,7 +64,7 @@ class ReadingTimes:
 
 
 def begin_of(settings: Settings, facts: FileFacts) -> datetime:
-    """When a recording without a date begins: as ``--start`` says, else on 1 January 2000, which is noted."""
+    """The begin of a recording without a date: ``--start``, else 1 January 2000, with a note."""
     if settings.start_s is None:
         facts.note("it has no date: 1 January 2000 was assumed; give its beginning with --start")
         return datetime(2000, 1, 1, tzinfo=UTC)
@@ -92,18 +91,18 @@ def numbered_s(settings: Settings, facts: FileFacts) -> tuple[float, float]:
 
 HOUR_S = 3600.0
 SET_S = 60.0
-"""A clock that is put right by its time service goes back by no more."""
+"""The largest correction by a time service."""
 NIGHT_ENDS = 5
-"""Clocks are changed at night: a missing hour that begins later in the day is a gap in the recording."""
+"""Clocks change at night: a missing hour that begins later in the day is a gap in the recording."""
 
 
 def zoned_s(local: datetime, zone: tzinfo, last_s: float | None) -> float:
-    """UTC seconds of a local time by its zone's rules; of an hour that is twice there the first, unless past.
+    """UTC seconds of a local time in its zone; of an hour that occurs twice the first, unless past.
 
     Args:
         local: the time, without a zone.
         zone: its zone.
-        last_s: UTC seconds of the time before; None: it is the first.
+        last_s: UTC seconds of the last time; None: this is the first.
     """
     times = [local.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1)]
     return next((time_s for time_s in times if last_s is None or time_s > last_s), times[0])
@@ -113,9 +112,9 @@ class LocalClock:
     """Turns the local times of one recorder, in their order, into UTC seconds.
 
     Args:
-        zone: the recorder's time zone, whose rules are then followed; None: ``offset_s`` holds at the begin.
-        offset_s: seconds to add to a local time for UTC, where no zone is given.
-        pace: how far apart the recorder's readings are.
+        zone: the recorder's time zone, whose rules apply; None: ``offset_s`` applies at the begin.
+        offset_s: seconds to add to a local time for UTC, if no zone is given.
+        pace: the usual distance of the recorder's readings.
         found: receives clock changes.
     """
 
@@ -129,10 +128,10 @@ class LocalClock:
         self._was_put_back = False
 
     def utc_s(self, local: datetime, line: int) -> float | None:
-        """UTC seconds of the next local time; None of one that comes again after the clock was put right.
+        """UTC seconds of the next local time; None for a time that repeats after a clock correction.
 
         Raises:
-            ForeignFileError: it is before the last one by more, and no clock change explains that.
+            ForeignFileError: a time is before the last one, and no clock change explains this.
         """
         time_s = zoned_s(local, self._zone, self._last_s) if self._zone else self._by_offset(local)
         if self._last_s is not None and time_s <= self._last_s:
@@ -174,9 +173,9 @@ class LocalClock:
         return time_s + change_s
 
     def _change_s(self, step_s: float, local: datetime) -> float:
-        """Seconds to add to the offset from here on: 0 if there is no clock change."""
+        """Seconds to add to the offset from here on: 0 without a clock change."""
         usual_s = self._pace.usual_s or HOUR_S / 60
-        # Readings an hour apart must not look like an hour that comes twice.
+        # Readings an hour apart must not look like an hour that occurs twice.
         near_s = min(max(1.5 * usual_s, 2.0), HOUR_S / 2)
         if -HOUR_S - near_s <= step_s <= -HOUR_S + near_s + usual_s:
             return HOUR_S
@@ -192,17 +191,17 @@ _NARROW_SPACE = "\u202f"
 
 
 class Dates:
-    """Reads the times of one file, which are all written in the same way.
+    """Reads the times of one file, all in the same format.
 
     Args:
-        texts: all of them; empty ones say nothing.
-        formats: as ``datetime.strptime`` has them; the first of those that most times have is taken, ISO 8601
-            where none has any.
-        found: receives a note if day and month could be exchanged.
+        texts: all times; empty ones are ignored.
+        formats: candidates for ``datetime.strptime``; the first one that fits most times is used, ISO 8601 if
+            none fits.
+        found: receives a note if day and month may be exchanged.
     """
 
     def __init__(self, texts: Sequence[str], formats: Sequence[str], facts: FileFacts) -> None:
-        # One time of each day is enough: days are what differs.
+        # One time of each day suffices: only days differ.
         days = {text.split()[0]: _plain(text) for text in texts if text.strip()}
         fits = {format_: _fitting(days.values(), format_) for format_ in formats}
         most = max(map(len, fits.values()))
@@ -219,7 +218,7 @@ class Dates:
             )
 
     def read(self, text: str) -> datetime:
-        """A time, with a zone where it names one. Raises ``ValueError`` where it is not written so."""
+        """A time, with a zone if it has one. Raises ``ValueError`` for another format."""
         plain = _plain(text)
         if self._format is None:
             return datetime.fromisoformat(plain)
@@ -235,9 +234,9 @@ def _parsed(text: str, format_: str) -> datetime:
 
 
 def _fitting(texts: Iterable[str], format_: str) -> list[datetime]:
-    """The times that are written so."""
+    """The times in this format."""
     datetimes = []
     for text in texts:
-        with contextlib.suppress(ValueError):  # written otherwise: it is not counted
+        with contextlib.suppress(ValueError):  # another format: not counted
             datetimes.append(_parsed(text, format_))
     return datetimes

@@ -1,7 +1,7 @@
-"""What ``top -b -d 5`` prints: the lines above its list, and which tasks wait for I/O or fill a core.
+"""Output of ``top -b -d 5``: its summary lines, and tasks that wait for I/O or saturate a core.
 
-Its first screen covers the time since the machine started and is left out. Screens have the time of the day
-alone. A task in the state D waits for I/O; of threads (``-H``) the busiest of a name is one figure.
+The first screen covers the time since boot and is left out. Screens have the time of day alone. A task in
+state D waits for I/O; for threads (``-H``) the busiest of each name is one figure.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class _Screen:
 
     Attributes:
         clock: the time of the day.
-        line: where it begins.
+        line: its first line.
         cpu: percentages, by the names of sysstat.
-        memory: bytes, by top's names; of swap only what it says of the memory.
-        running: how many tasks run or wait for a core.
+        memory: bytes, by top's names; from the swap line only what concerns memory.
+        running: number of tasks that run or wait for a core.
         columns: of the list.
-        blocked: how many tasks wait for I/O; None: there is no list.
-        threads: name -> the share of a core that the busiest took.
+        blocked: number of tasks that wait for I/O; None without a task list.
+        threads: name -> share of a core of its busiest thread.
     """
 
     clock: str
@@ -92,7 +92,7 @@ def _screens(lines: Iterable[str], facts: FileFacts) -> Iterator[_Screen]:
                 _add(screen, text.strip(), line)
             except ForeignFileError as error:
                 last.damaged(error)
-    if screen is not None and screen.columns:  # else it was cut off
+    if screen is not None and screen.columns:  # else the screen is incomplete
         yield screen
 
 
@@ -119,7 +119,7 @@ def _add(screen: _Screen, text: str, line: int) -> None:
 
 
 def _figures(row: re.Match[str], line: int) -> Iterator[re.Match[str]]:
-    """The figures of a line with their names. Raises ``ForeignFileError`` if there is anything else."""
+    """The figures of a line with their names. Raises ``ForeignFileError`` for other contents."""
     text = row["figures"].replace("+", " ")
     if rest := _FIGURE.sub("", f"{text} ").strip(" ,."):
         raise ForeignFileError(
@@ -130,7 +130,7 @@ def _figures(row: re.Match[str], line: int) -> Iterator[re.Match[str]]:
 
 
 def _memory(memory: re.Match[str], line: int) -> Mapping[str, float]:
-    """Bytes by name; of swap the figures that are of the memory stand behind its own."""
+    """Bytes by name; some memory figures are at the end of the swap line."""
     result = {}
     for one in _figures(memory, line):
         value = number(one["value"], one["name"], line)

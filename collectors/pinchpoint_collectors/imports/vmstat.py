@@ -1,8 +1,8 @@
 """What ``vmstat -t`` prints.
 
-Its first row covers the time since the machine started and is left out. Of disks it has KiB a second alone,
-all of them together. What is available of the memory it does not say: free and cached are taken for it, in
-KiB, which ``-S`` changes without a word.
+The first row covers the time since boot and is left out. Disks have only KiB per second, all of them
+together. Available memory is missing: free + cached is used, in KiB (``-S`` changes the unit without a
+trace).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIRST = re.compile(r"[\ufeff\s]*-*procs-*\s.*memory.*swap")
 _TIME = re.compile(r"\s*(?P<figures>.*?)\s+(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _NAMES = {"id": "idle", "wa": "iowait", "st": "steal"}
 LEAST_KIB = 256 * KIB
-"""With less, free, cached and swapped out together, it is no KiB: no server runs Linux in that."""
+"""If free, cached and swap together are less, the unit is not KiB: no server runs Linux with less."""
 ALL = "all"
 """The disks together."""
 
@@ -70,14 +70,14 @@ class Vmstat:
 
 
 def _rows(lines: Iterable[str], facts: FileFacts) -> list[tuple[int, str, Fields]]:
-    """(line, time or "", values) of each row; headers come again each screen."""
+    """(line, time or "", values) of each row; headers repeat with each screen."""
     columns: list[str] = []
     rows: list[tuple[int, str, Fields]] = []
     last = LastLine(facts)
     for line, text in last.lines("" if _FIRST.match(text) else text for text in lines):
         words = text.split()
         if words[0] == "r":
-            # The last name is that of the zone, where times are.
+            # If there are times, the last name is that of the zone.
             columns = [_NAMES.get(word, word) for word in words if word.islower()]
             continue
         match = _TIME.fullmatch(text)
