@@ -24,10 +24,10 @@ from pinchpoint_collectors.windows import local as windows
 class LocalKind:
     """The kind ``local`` of farm.yaml.
 
-    Its options there: ``process`` (a name or a list of names), of those with ``command_line`` the ones whose
-    command line has this text, or ``port`` (the server listens on it) say which processes are the tier's.
-    ``verify: true`` is not one of them: only the creator of a folder may have it written to, so the harness
-    sets it in ``Watch.options`` for folders of the embedded farm.
+    Options in farm.yaml: the tier's processes are given by ``process`` (a name or a list of names), with
+    ``command_line`` only those whose command line contains this text, or by ``port`` (the server listens on
+    it). ``verify: true`` is not an option for users: it writes to the folder, which only its creator may
+    allow, so the harness sets it in ``Watch.options`` for folders of the embedded farm.
     """
 
     name = "local"
@@ -35,14 +35,14 @@ class LocalKind:
     public = options
 
     def machine(self, _watch: Watch) -> str:
-        """All local watches are about this machine."""
+        """All local watches belong to this machine."""
         return "this machine"
 
     def check_options(self, watch: Watch) -> None:
         tier_processes(watch)
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
-        """Resolve disks and find processes. Raises ``CollectorError`` for a disk or option that is wrong."""
+        """Resolve disks and find processes. Raises ``CollectorError`` for an invalid disk or option."""
         if platform.system() not in ("Linux", "Windows"):
             raise CollectorError(
                 f"collector kind 'local' reads Linux and Windows, and this is {platform.system()}; "
@@ -59,7 +59,7 @@ class LocalKind:
 
 
 class LocalCollector:
-    """Watches this machine under the names of all its hosts: one reading, fanned out."""
+    """Watches this machine for all its hosts: one reading, repeated under each host's name."""
 
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._watches = tuple(watches)
@@ -90,7 +90,7 @@ class LocalCollector:
                 text = file.read()
             except OSError as error:
                 raise CollectorError(f"{source.path} can no longer be read: {error.strerror}") from error
-            # Each file has its own stamp: where CPU is short, much time may pass between two files.
+            # Each file has its own time: with a saturated CPU, much time may pass between two files.
             samples += self._machine.samples(source.take(text, time.time_ns(), time.monotonic_ns()))
         if self._tiers.by_host:
             samples += self._read_tiers()
@@ -124,7 +124,7 @@ class LocalCollector:
 def _why_missing(source: GrowingFile) -> NotMeasured | None:
     try:
         text = read_text(source.path)
-    except OSError as error:  # EOPNOTSUPP, too: pressure files exist where the kernel was set to stop them
+    except OSError as error:  # EOPNOTSUPP, too: a kernel setting can disable pressure files that exist
         return source.missing(str(error.strerror))
     source.understand(text)
     return None

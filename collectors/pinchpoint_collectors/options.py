@@ -17,7 +17,7 @@ _INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
 
 
 def text(options: Options, name: str, fits: Callable[[str], bool], allowed: str) -> str | None:
-    """A text that fits; None if none is given. What a password is stands in no message."""
+    """A text option; None if it is missing. Messages never contain a password."""
     value = options.get(name)
     if value is None:
         return None
@@ -28,7 +28,7 @@ def text(options: Options, name: str, fits: Callable[[str], bool], allowed: str)
 
 
 def word(options: Options, name: str) -> str | None:
-    """What a program takes as one word, and not for an option of its own; None if none is given."""
+    """An option that a program takes as one word and not as a flag; None if it is missing."""
     return text(options, name, _is_word, "a word that does not begin with -")
 
 
@@ -49,7 +49,7 @@ def texts(options: Options, name: str, allowed: str, where: str = "") -> tuple[s
 
 
 def flag(options: Options, name: str) -> bool:
-    """True unless it says otherwise."""
+    """A flag; True by default."""
     value = options.get(name, True)
     if not isinstance(value, bool):
         raise OptionError(name, f"found {value!r}; allowed: true or false")
@@ -69,7 +69,7 @@ def _is_whole_path(value: str) -> bool:
 
 
 def file(options: Options, name: str) -> str | None:
-    """The path of a file on this machine; None if none is given."""
+    """The path of a file on this machine; None if it is missing."""
     value = text(options, name, _is_whole_path, "an absolute path, or one that begins with ~/")
     if value is None:
         return None
@@ -94,7 +94,7 @@ def interval_s(options: Options, shortest_s: float, longest_s: float) -> float:
 
 
 def each_once(watches: Sequence[Watch], kind: str) -> None:
-    """Raises ``CollectorError`` where a host is watched by this kind twice."""
+    """Raises ``CollectorError`` if a host is watched by this kind twice."""
     hosts = [watch.host for watch in watches]
     for host in hosts:
         if hosts.count(host) > 1:
@@ -104,7 +104,7 @@ def each_once(watches: Sequence[Watch], kind: str) -> None:
 
 
 def say_the_same(watches: Sequence[Watch], options: Sequence[str], where: str) -> None:
-    """Raises ``CollectorError`` where they differ in one of these options: the machine is read once."""
+    """Raises ``CollectorError`` if watches differ in one of these options: the machine is read once."""
     for option in options:
         if len({str(watch.options.get(option)) for watch in watches}) > 1:
             hosts = ", ".join(watch.host for watch in watches)
@@ -118,7 +118,7 @@ def say_the_same(watches: Sequence[Watch], options: Sequence[str], where: str) -
 
 
 def process_names(watch: Watch, kind: str) -> tuple[str, ...] | None:
-    """The names that the option ``process`` gives; None if it does not. Raises ``OptionError``."""
+    """The names of the option ``process``; None without it. Raises ``OptionError``."""
     where = f"host {watch.host!r}, collector {kind!r}"
     return texts(watch.options, "process", "a name or a list of names", where)
 

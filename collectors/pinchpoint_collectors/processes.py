@@ -13,11 +13,11 @@ class Process(NamedTuple):
     Attributes:
         pid: its id.
         parent: its parent's id.
-        name: the kernel's name of it, at most 15 characters.
-        start: clock ticks from boot to its start; distinguishes two users of one id.
-        threads: how many it has.
-        own: clock ticks of CPU time it used itself, ended threads included.
-        reaped: clock ticks used by children it has waited for, and by those they had waited for.
+        name: its kernel name, at most 15 characters.
+        start: clock ticks from boot to its start; distinguishes two processes with the same id.
+        threads: number of its threads.
+        own: clock ticks of its own CPU time, including ended threads.
+        reaped: clock ticks of the children it has waited for, and of their children.
     """
 
     pid: int
@@ -38,7 +38,7 @@ def children(processes: Iterable[Process]) -> Mapping[int, list[Process]]:
 
 
 def tree(roots: Iterable[Process], by_parent: Mapping[int, list[Process]]) -> dict[int, Process]:
-    """The roots and all that descend from them, by id. Sessions and groups do not matter, parents do."""
+    """The roots and all their descendants, by id. Sessions and groups do not matter, parents do."""
     result: dict[int, Process] = {}
     waiting = list(roots)
     while waiting:
@@ -50,20 +50,20 @@ def tree(roots: Iterable[Process], by_parent: Mapping[int, list[Process]]) -> di
 
 
 def lives(process: Process, table: Mapping[int, Process]) -> bool:
-    """Whether it is still there: an id that ends is given to another process one day, with another start."""
+    """Whether a process still exists: a reused id has another start."""
     now = table.get(process.pid)
     return now is not None and now.start == process.start
 
 
 def tops(members: Mapping[int, Process]) -> list[int]:
-    """The processes of a tree that are no other process's child."""
+    """The processes of a tree without a parent in the tree."""
     return [pid for pid, member in members.items() if member.parent not in members]
 
 
 class Members:
     """The processes of a tier from reading to reading.
 
-    One that was found stays the tier's while it lives, also when its parent ends and another adopts it.
+    A process that was found belongs to the tier until its end, even if its parent ends before.
 
     Attributes:
         now: by id, at the last reading.
@@ -79,7 +79,7 @@ class Members:
         table: Mapping[int, Process],
         by_parent: Mapping[int, list[Process]],
     ) -> None:
-        """Find them in a new reading.
+        """Find the processes in a new reading.
 
         Args:
             roots: the root processes of the tier.
@@ -90,18 +90,18 @@ class Members:
         self._earlier, self.now = self.now, tree([*known, *roots], by_parent)
 
     def used_ticks(self, all_before: Mapping[int, Process]) -> int:
-        """CPU ticks since the reading before, in which all these processes were there."""
+        """CPU ticks since the last reading, which had all these processes."""
         return used_ticks(all_before, self._earlier, self.now)
 
 
 def used_ticks(
     all_before: Mapping[int, Process], tree_before: Mapping[int, Process], tree_after: Mapping[int, Process]
 ) -> int:
-    """CPU ticks a tree used between two readings, exact also for children that came or went in between.
+    """CPU ticks of a tree between two readings, exact also for children that started or ended meanwhile.
 
-    A child that ends hands its time to the parent that waits for it: of the parent's growth what the child
-    had when last seen is taken off again, as it was counted then. A parent that ignores SIGCHLD is handed
-    nothing: then nothing is taken off, and only the child's time since it was last seen is lost.
+    A child that ends passes its time to the parent that waits for it: from the parent's growth, the child's
+    ticks at its last reading are subtracted, because they were counted then. A parent that ignores SIGCHLD
+    gets nothing: then nothing is subtracted, and only the child's time since its last reading is lost.
 
     Args:
         all_before: every process of the machine at the reading before.
@@ -114,7 +114,7 @@ def used_ticks(
 def used_by_each(
     all_before: Mapping[int, Process], tree_before: Mapping[int, Process], tree_after: Mapping[int, Process]
 ) -> dict[int, int]:
-    """The same by the process that is there now: with its own ticks what ended children handed it."""
+    """The same by existing process: its own ticks and those of its ended children."""
     handed = _handed_over(tree_before, tree_after)
     used = {}
     for pid, process in tree_after.items():

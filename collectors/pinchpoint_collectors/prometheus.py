@@ -1,7 +1,7 @@
-"""Kind ``prometheus``: a machine as node_exporter or windows_exporter shows it, out of Prometheus' store.
+"""Kind ``prometheus``: a machine's node_exporter or windows_exporter series, from a Prometheus server.
 
-Every scrape is fetched as it was made, with its own time. What was scraped while we did not reach the server
-is still there afterwards, and is fetched then.
+Every scrape is fetched with its own time. Scrapes made while the server was not reachable are fetched
+afterwards.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pinchpoint_collectors.exporters.server import Server
 
 UP = "up"
-"""Prometheus' own series: 1 for a scrape that worked."""
+"""Prometheus' own series: 1 for a successful scrape."""
 _AT_ONCE_S = 3600.0
-"""This much is fetched in one query."""
+"""The longest time range of one query."""
 _LOOK_BACK_S = 900.0
 _LATE_S = 0.25
 """Usual time until a scrape is in the store, in seconds."""
@@ -37,8 +37,9 @@ _NS = 1_000_000_000
 class PrometheusKind:
     """The kind ``prometheus`` of farm.yaml.
 
-    Its options there: ``url``; ``instance`` (as the exporter is scraped, with its port or without; by default
-    the host's name) and ``labels`` (others it must have); ``token``, or ``user`` and ``password``; ``ca``.
+    Options in farm.yaml: ``url``; ``instance`` (the exporter's scraped address, with or without port; by
+    default the host's name) and ``labels`` (further labels of its series); ``token``, or ``user`` and
+    ``password``; ``ca``.
     """
 
     name = "prometheus"
@@ -82,7 +83,7 @@ class PrometheusKind:
 
 
 class PrometheusCollector:
-    """Watches one exporter under the names of all its hosts."""
+    """Watches one exporter for all its hosts."""
 
     def __init__(self, watches: Sequence[Watch], server: Server, matchers: str, where: str) -> None:
         self._watches = tuple(watches)
@@ -103,13 +104,13 @@ class PrometheusCollector:
         self._selector = query.selector([UP, *exporter.names], matchers)
         self._interval_s, self._interval_from = self._scrape_interval(matchers)
         self._before: dict[frozenset[tuple[str, str]], Series] = {}
-        self._last_s: float | None = None  # of the latest scrape that is known, by the server's clock
+        self._last_s: float | None = None  # time of the latest known scrape, by the server's clock
         self._due_ns = 0
         self._down: str | None = None
         self._fetch()
 
     def read(self) -> Sequence[Sample]:
-        """Every scrape that came into the store since the reading before, each with its own time."""
+        """Every scrape that was stored since the last reading, each with its own time."""
         if time.time_ns() >= self._due_ns:
             return self._fetch()
         if self._down is not None:
@@ -171,7 +172,7 @@ class PrometheusCollector:
         return samples
 
     def _since(self, now_s: float) -> Iterator[Series]:
-        """What was scraped since the latest scrape that is known; at first, of two intervals."""
+        """Scrapes since the latest known one; at first, those of two intervals."""
         begin_s = self._last_s if self._last_s is not None else now_s - GAP * self._interval_s
         while begin_s < now_s:
             until_s = min(now_s, begin_s + _AT_ONCE_S)
@@ -179,7 +180,7 @@ class PrometheusCollector:
             begin_s = until_s
 
     def _merged(self, fetched: Iterable[Series]) -> list[Series]:
-        """Each series' last point known and its new ones; the last of these is kept for the next time."""
+        """Each series' last known point and its new ones; the last one is kept for the next call."""
         new: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
         for labels, points in fetched:
             new.setdefault(frozenset(labels.items()), {}).update(points)
@@ -272,7 +273,7 @@ class PrometheusCollector:
     # ---- the scrape interval --------------------------------------------------------------------------
 
     def _scrape_interval(self, matchers: str) -> tuple[float, str]:
-        """(seconds, where that is from): the configured interval, else the distance of scrapes."""
+        """(seconds, source): the configured interval, else the distance of scrapes."""
         for target in self._own_targets():
             seconds = query.duration_s(str(target.get("scrapeInterval", "")))
             if seconds:
@@ -295,12 +296,12 @@ class PrometheusCollector:
                 yield target
 
     def _ours_ns(self, time_s: float) -> int:
-        """A time of the server's clock by ours."""
+        """A time of the server's clock, by our clock."""
         return self._clock.to_ours(round(time_s * _NS))
 
 
 def _nothing(matchers: str, server: Server) -> str:
-    """Why there is no exporter, with what the server scrapes instead."""
+    """Why there is no exporter, with a list of what the server scrapes."""
     there = sorted({labels.get("instance", "") for labels, _ in server.latest(UP)})
     shown = ", ".join([*there[:10], *(["..."] if len(there) > 10 else [])]) or "nothing"
     names = " or ".join(each.name for each in EXPORTERS)

@@ -13,14 +13,14 @@ class Sample(NamedTuple):
     """One measured value of one metric of one instance on one host at one instant.
 
     Attributes:
-        time_ns: UTC nanoseconds since 1970, stamped where the value was read; the end of the interval.
+        time_ns: UTC nanoseconds since 1970 at the end of the interval, taken when the value was read.
         interval_s: seconds the value covers (the time since the reading before).
         host: the host's name in farm.yaml.
-        metric: a name of docs/metrics.md's table; its last part says the base unit (``_s``, ``_bytes``,
-            ``_per_s``, ``_ratio``), none a count.
-        instance: device, core, interface, ``tier:NAME``, ``thread:NAME``; ``""`` where there is only one.
+        metric: a name in docs/metrics.md's table; its last part is the base unit (``_s``, ``_bytes``,
+            ``_per_s``, ``_ratio``), without one it is a count.
+        instance: device, core, interface, ``tier:NAME``, ``thread:NAME``; ``""`` if there is only one.
         value: the value in base units; ``None`` means "not measured" and is never written as 0.
-        weight: the number of operations behind a mean (a latency); ``None`` where the value is no mean.
+        weight: the number of operations of a mean (a latency); ``None`` for other values.
     """
 
     time_ns: int
@@ -34,11 +34,11 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Which processes belong to a tier on a host; their children are always included.
+    """The processes of a tier on a host; their children always belong to it.
 
-    Exactly one way is used, the first that is set: process ids, names, a TCP port that a process listens on.
-    Of processes of these names, those whose command line has a text, where one is given; of several servers
-    of these names the one that listens on the port, where one does.
+    The first option that is set counts: process ids, names, or a TCP port that a process listens on. With
+    names, ``command_line`` selects processes by a text in their command line, and of several servers the one
+    that listens on ``port``.
     """
 
     pids: tuple[int, ...] = ()
@@ -53,11 +53,11 @@ class Watch:
 
     Attributes:
         host: the host's name in farm.yaml.
-        tier: the tier it belongs to.
-        disks: disk role -> device name (``nvme1n1``, ``/dev/sdb1``) or an absolute path on it.
-        processes: the tier's processes, or ``None`` where the whole host is the tier.
+        tier: the host's tier.
+        disks: disk role -> device name (``nvme1n1``, ``/dev/sdb1``) or an absolute path on the disk.
+        processes: the tier's processes, or ``None`` if the whole host is the tier.
         options: the remaining keys of the farm.yaml ``collect`` entry (address, endpoint, ...).
-        required: whether the run is to end when the host can no longer be read.
+        required: whether the run must end when the host can no longer be read.
     """
 
     host: str
@@ -70,9 +70,9 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class NotMeasured:
-    """One metric a host does not give, why, and what to do (None if nothing can be done).
+    """A metric that a host does not have, why, and the remedy (None if there is none).
 
-    ``db.write*`` and ``disk.*`` stand for all metrics that begin so.
+    ``db.write*`` and ``disk.*`` stand for all metrics with this beginning.
     """
 
     metric: str
@@ -82,7 +82,7 @@ class NotMeasured:
 
 
 class Incident(NamedTuple):
-    """One line for the run's events that only the collector knows.
+    """An event for the run's event log that only the collector knows.
 
     Attributes:
         event: ``gap`` (``from`` and ``to`` in ISO UTC, ``missed`` readings, ``interval_s``, ``why``),
@@ -102,14 +102,15 @@ class Incident(NamedTuple):
 
 
 class Collector(Protocol):
-    """Reads one machine on demand, independent of schedules, files and verdicts."""
+    """Reads one machine on demand; it knows no schedules, files or verdicts."""
 
     def read(self) -> Sequence[Sample]:
-        """Read all counters once and return the samples since the reading before.
+        """Read all counters once and return the samples since the last reading.
 
-        The first call primes the counters and returns only values that need no difference. A value that
-        is not available is a sample with value ``None``; a metric that the machine does not have is not sent
-        and stands in the inventory's ``not_measured``. Raises ``CollectorError`` when the reading failed.
+        The first call reads the initial counters and returns only values that need no difference. A value
+        that is not available is a sample with value ``None``; a metric that the machine does not have is not
+        sent and listed in the inventory's ``not_measured``. Raises ``CollectorError`` when the reading
+        failed.
         """
         ...
 
@@ -129,52 +130,52 @@ class Collector(Protocol):
 class GapReporter(Protocol):
     """A collector that reports its own gaps, such as a remote one; late samples are no gap.
 
-    For any other the sampler reports a gap for the time in which its readings failed.
+    For other collectors, the sampler reports failed readings as gaps.
     """
 
     def incidents(self) -> Sequence[Incident]:
-        """What happened since it was asked before; asked after every reading, also one that failed."""
+        """Events since the last call; called after every reading, also after a failed one."""
         ...
 
 
 @runtime_checkable
 class LateCollector(Protocol):
-    """A collector whose values come minutes late: it is read on after the measurement.
+    """A collector whose values arrive minutes late: it is read after the end of the measurement, too.
 
     Attributes:
-        late_s: how long at most.
+        late_s: the longest delay.
     """
 
     late_s: float
 
     def complete(self, until_ns: int) -> bool:
-        """Whether all values up to then came, or were reported as not measured; asked from another thread."""
+        """Whether all values up to then have arrived or are not measured; called from another thread."""
         ...
 
 
 @runtime_checkable
 class OptionChecker(Protocol):
-    """A kind that knows which values of its options cannot be, before anything is reached.
+    """A kind that checks the values of its options before it connects.
 
-    farm.yaml is then refused with file and line; what is not checked so, ``connect`` says.
+    farm.yaml is then refused with file and line; other errors are reported by ``connect``.
     """
 
     def check_options(self, watch: Watch) -> None:
-        """Raises ``OptionError`` for one that cannot be; ``CollectorError`` for what this machine lacks."""
+        """Raises ``OptionError`` for an invalid value; ``CollectorError`` for what this machine lacks."""
         ...
 
 
 class Kind(Protocol):
-    """One kind of collector, as named by ``kind:`` in farm.yaml."""
+    """One kind of collector, the ``kind:`` of farm.yaml."""
 
     name: str
     options: frozenset[str]
-    """The option names farm.yaml may give besides ``kind``."""
+    """The option names that farm.yaml may have besides ``kind``."""
     public: frozenset[str]
     """Options whose values may be shown in files and messages; all other values are secrets."""
 
     def machine(self, watch: Watch) -> str:
-        """The machine a watch is about: watches with the same answer share one collector (one reading)."""
+        """The machine of a watch: watches with the same machine share one collector (one reading)."""
         ...
 
     def connect(self, watches: Sequence[Watch]) -> Collector:

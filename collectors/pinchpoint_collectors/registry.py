@@ -1,4 +1,4 @@
-"""The kinds of collector farm.yaml may name: one line each."""
+"""The kinds of collectors for farm.yaml: one line each."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _OWN = {
     "windows": "windows.collector:WindowsKind",
 }
 _KINDS: dict[str, Kind | str | PlugIn] = {**_OWN, **plug_ins(GROUP, _OWN)}
-"""Name -> kind, or where its class is: it is imported when it is asked for."""
+"""Name -> kind, or the place of its class, which is imported on request."""
 
 
 def register(kind: Kind) -> None:
-    """Make a kind known by its name. Raises ``ValueError`` when the name is taken."""
+    """Register a kind under its name. Raises ``ValueError`` if the name is in use."""
     if kind.name in _KINDS:
         raise ValueError(f"a collector kind named {kind.name!r} is registered already")
     _KINDS[kind.name] = kind
@@ -44,7 +44,7 @@ def names() -> tuple[str, ...]:
 
 
 def kind(name: str) -> Kind:
-    """The kind of that name. Raises ``CollectorError`` that lists every name and the nearest."""
+    """The kind with this name. Raises ``CollectorError`` that lists every name and the nearest."""
     if name not in _KINDS:
         raise CollectorError(f"no collector kind {name!r}; {allowed(name, names())}")
     result = _KINDS[name]

@@ -23,19 +23,19 @@ class Event(Protocol):
     """Writes one line to the run's events: ``on_event("gap", kind="local", hosts=[...], ...)``."""
 
     def __call__(self, event: str, /, **fields: object) -> None:
-        """Take one event by its name and fields; the fields are JSON-ready."""
+        """Write one event with its name and fields; the fields are JSON-ready."""
         ...
 
 
 class Clock:
-    """The three clocks of a sampler; a test gives it another."""
+    """The clocks of a sampler; a test replaces them."""
 
     def time_ns(self) -> int:
-        """UTC nanoseconds: what samples are stamped with."""
+        """UTC nanoseconds, the time of samples."""
         return time.time_ns()
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds that no clock change touches: what the schedule goes by."""
+        """Monotonic nanoseconds, the time of the schedule."""
         return time.monotonic_ns()
 
     def cpu_s(self) -> float:
@@ -51,13 +51,13 @@ class Schedule:
         self._next_ns = monotonic_ns + -utc_ns % self._interval_ns
 
     def wait_s(self, monotonic_ns: int) -> float:
-        """Seconds until the next slot; 0 when it has come."""
+        """Seconds until the next slot; 0 if it is due."""
         return max(0, self._next_ns - monotonic_ns) / _NS
 
     def advance(self, monotonic_ns: int) -> int:
-        """Go on to the next slot still to come; returns how many were missed on the way.
+        """Go to the next future slot; return the number of missed slots.
 
-        Call it once a slot's work is done: slots that passed meanwhile are skipped, never made up for.
+        Call it after a slot's work: slots that passed meanwhile are skipped and not repeated.
         """
         behind_ns = monotonic_ns - self._next_ns
         missed = max(0, behind_ns // self._interval_ns)
@@ -66,26 +66,26 @@ class Schedule:
 
 
 class Sampler:
-    """A thread that reads one collector every ``interval_s`` and hands the samples on.
+    """A thread that reads one collector every ``interval_s`` and passes on its samples.
 
-    A reading that fails loses only its own samples: ``collector.ok`` is 0. One event has the reason when
-    readings begin to fail, another comes when they work again, and the time between is reported as a gap (by
-    the collector itself if it is a ``GapReporter``, which may deliver samples late). If the sink or
-    ``on_event`` raises, the sampler ends and ``error`` holds the exception: the caller must read it, because
-    a run without samples is not valid. An impossible value (``bounds``) becomes "not measured" and is
-    counted in ``nonsense``; an event names the first of each series.
+    A failed reading loses only its own samples: ``collector.ok`` is 0. One event has the reason of the first
+    failure, another reports the recovery, and the time between is reported as a gap (by the collector itself
+    if it is a ``GapReporter``, which may deliver samples late). If the sink or ``on_event`` raises, the
+    sampler ends and ``error`` has the exception: the caller must check it, because a run without samples is
+    not valid. An impossible value (``bounds``) becomes "not measured" and is counted in ``nonsense``; an
+    event names the first of each series.
 
     Args:
-        collector: what is read. The sampler never closes it.
+        collector: the collector to read. The sampler never closes it.
         kind: the collector's kind: the instance of its own metrics.
-        hosts: the hosts it watches; each gets ``collector.cpu_s``, ``.duration_s`` and ``.ok``.
-        sink: takes the samples of one reading, in this thread.
-        on_event: takes ``collector_failed`` (kind, hosts, why), ``collector_recovered`` (kind, hosts),
-            ``gap`` (kind, hosts, missed, interval_s, why; from and to in UTC where readings failed), and what
-            the collector reports (``record.Incident``); ``impossible_value`` (kind, hosts, why).
+        hosts: the watched hosts; each gets ``collector.cpu_s``, ``.duration_s`` and ``.ok``.
+        sink: receives the samples of one reading, in this thread.
+        on_event: receives ``collector_failed`` (kind, hosts, why), ``collector_recovered`` (kind, hosts),
+            ``gap`` (kind, hosts, missed, interval_s, why; from and to in UTC if readings failed), the
+            collector's own events (``record.Incident``), and ``impossible_value`` (kind, hosts, why).
         interval_s: seconds between readings.
         clock: for tests.
-        bounded: whether impossible values are searched for here; if not, the receiver of the samples does it.
+        bounded: whether the sampler checks for impossible values; if not, the receiver of the samples does.
     """
 
     def __init__(
@@ -126,15 +126,15 @@ class Sampler:
         return self
 
     def ask_to_stop(self) -> None:
-        """End after the reading in flight, without waiting for that: of many samplers first ask all."""
+        """End after the present reading, without waiting for it: with many samplers, first ask all."""
         if self._asked_s is None:
             self._asked_s = time.monotonic()
         self._stopping.set()
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """End after the reading in flight. Safe to call twice, also before ``start``.
+        """End after the present reading. Safe to call twice, also before ``start``.
 
-        Raises ``CollectorError`` when that reading does not end in time. Look at ``error`` afterwards.
+        Raises ``CollectorError`` if that reading does not end in time. Check ``error`` afterwards.
         """
         self.ask_to_stop()
         if self._thread.ident is not None:
@@ -148,18 +148,18 @@ class Sampler:
 
     @property
     def failing_s(self) -> float:
-        """Seconds for which readings have failed; 0 if the last one worked."""
+        """Seconds of failing readings; 0 if the last one worked."""
         failing = self._failing
         return 0.0 if failing is None else (self._clock.monotonic_ns() - failing.since_ns) / _NS
 
     @property
     def silent_s(self) -> float:
-        """Since when no reading has worked; one that does not end counts from its begin on."""
+        """Seconds without a successful reading; a reading in progress counts from its begin."""
         return (self._clock.monotonic_ns() - self._read_ns) / _NS
 
     @property
     def why(self) -> str:
-        """Why readings began to fail; "" where the last one worked."""
+        """Why readings began to fail; "" if the last one worked."""
         failing = self._failing
         return "" if failing is None else failing.why
 
@@ -173,7 +173,7 @@ class Sampler:
 
     def _run(self) -> None:
         try:
-            self._read()  # primes: the first samples must not cover all the time since it was connected
+            self._read()  # initial counters: the first samples must not cover the time since connecting
             schedule = Schedule(self._clock.time_ns(), self._clock.monotonic_ns(), self._interval_s)
             while not self._stopping.wait(schedule.wait_s(self._clock.monotonic_ns())):
                 self.tick()
@@ -186,7 +186,7 @@ class Sampler:
             self.error = error
 
     def tick(self) -> None:
-        """One reading now, its samples and its own cost handed to the sink. Raises what the sink raises."""
+        """Read once now; pass on the samples and the collector's own cost. Raises the sink's errors."""
         clock = self._clock
         start_ns, start_cpu_s = clock.monotonic_ns(), clock.cpu_s()
         samples, why = self._read()
@@ -223,13 +223,13 @@ class Sampler:
         return self.nonsense.checked(samples, self._clock.time_ns() + bounds.AHEAD_NS)
 
     def _report_nonsense(self) -> None:
-        """One event for each series with an impossible value; their number is reported at the end."""
+        """One event for each series with an impossible value; the total is reported at the end."""
         for one in list(self.nonsense.found.values())[self._reported_nonsense :]:
             self._report("impossible_value", why=one.words())
         self._reported_nonsense = len(self.nonsense.found)
 
     def _report_change(self, why: str | None) -> None:
-        """One event when readings begin to fail and one when they work again, not one a second."""
+        """One event for the first failure and one for the recovery, not one per second."""
         if isinstance(self._collector, GapReporter):
             for incident in self._collector.incidents():
                 self._report(incident.event, **incident.fields)
@@ -248,7 +248,7 @@ class Sampler:
             self._failing.readings += 1
 
     def _report_blind(self, failing: _Failing) -> None:
-        """The gap that readings which failed have left, up to now."""
+        """The gap of failed readings until now."""
         span = {"from": utc(failing.worked_ns), "to": utc(self._clock.time_ns())}
         self._report("gap", **span, missed=failing.readings, interval_s=self._interval_s, why=failing.why)
 
@@ -258,13 +258,13 @@ class Sampler:
 
 @dataclass(slots=True)
 class _Failing:
-    """Readings that fail, one after the other.
+    """Consecutive failed readings.
 
     Attributes:
-        worked_ns: when the last one that worked was read (UTC).
-        since_ns: when the first one failed (monotonic).
+        worked_ns: time of the last successful reading (UTC).
+        since_ns: time of the first failure (monotonic).
         why: why it did.
-        readings: how many have failed.
+        readings: number of failures.
     """
 
     worked_ns: int

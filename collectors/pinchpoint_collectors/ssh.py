@@ -1,7 +1,8 @@
 """Kind ``ssh``: a Linux host without installed software, over the system's own ssh.
 
-A small shell loop runs there while we are connected (``linux_over_ssh/loop.sh``) and sends the same text that
-``local`` reads here; the same parsers read it. Its stamps are corrected by what is known of its clock.
+A small shell loop runs on the host while the link is open (``linux_over_ssh/loop.sh``) and sends the same
+texts that ``local`` reads; the same parsers read them. Their times are corrected by the measured offset of
+the host's clock.
 """
 
 from __future__ import annotations
@@ -32,31 +33,31 @@ from pinchpoint_collectors.remote.collector import CONNECT_S, GAP_INTERVALS, NS,
 from pinchpoint_collectors.remote.session import SshSession
 from pinchpoint_collectors.remote.ssh import Address
 
-# Talks with the script on a host over ssh and converts its answers.
+# Talks to the script on a host over ssh and converts its answers.
 
 _NS = 1_000_000_000
 
 FILES = tuple(source.path for source in machine_sources((), {}, (), {}, page_bytes=1))
-"""What is read over and over, in the order of a reading's sections; then come our own processes there."""
+"""The files to read repeatedly, in a reading's order; our own processes there come last."""
 
 
 class LinuxHost:
-    """One host, from its first words on.
+    """One host, from its first report on.
 
     Args:
-        hello: what it said of itself.
-        watches: what is watched there.
-        clock: of what its readings are stamped with.
+        hello: the host's first report.
+        watches: the farm's hosts on this machine.
+        clock: the clock of its readings' times.
 
     Raises:
-        CollectorError: a disk of farm.yaml is not there.
+        CollectorError: a disk of farm.yaml does not exist on the host.
     """
 
     def __init__(self, hello: Hello, watches: Sequence[Watch], clock: HostClock) -> None:
         self._hello = hello
         self._watches = tuple(watches)
         self.tiers = RemoteTiers(watches, hello)
-        """The tiers that are only part of it."""
+        """The tiers that are only a part of the host."""
         missing = hello.missing
         self._machine = LinuxMachine(
             hello.files,
@@ -75,13 +76,13 @@ class LinuxHost:
 
     @property
     def fractions(self) -> bool:
-        """Whether it can read itself more often than once a second."""
+        """Whether the host can be read more often than once a second."""
         return self._hello.fractions
 
     def samples(self, frame: Frame) -> list[Sample]:
-        """What a reading says, since the one before; of the first only what needs no difference.
+        """The samples of a reading since the last one; the first has only values that need no difference.
 
-        Raises ``CollectorError`` for one that is not understood.
+        Raises ``CollectorError`` for an invalid reading.
         """
         if len(frame.sections) <= len(FILES):
             raise CollectorError(f"a reading came with {len(frame.sections)} of more than {len(FILES)} parts")
@@ -104,11 +105,11 @@ class LinuxHost:
         return [*result, *self._own(frame.sections[len(FILES) :], times[0][0], interval_s)]
 
     def facts(self, watch: Watch) -> dict[str, Any]:
-        """One host for the inventory; see docs/metrics.md, "Inventory"."""
+        """The facts of one host for the inventory; see docs/metrics.md, "Inventory"."""
         return {**self._machine.facts(watch), **self._hello.cloud}
 
     def _own(self, sections: Sequence[FileText], time_ns: int, interval_s: float) -> Iterator[Sample]:
-        """CPU time of what runs there for us: the loop and what it starts, its shell, and sshd's session."""
+        """CPU time of our processes on the host: the loop and its children, its shell, and sshd's session."""
         ours = {one.pid: one for one in (parse(each.text) for each in sections if each.text)}
         before, self._ours_before = self._ours_before, ours
         if before is None:
@@ -119,7 +120,7 @@ class LinuxHost:
 
 
 def _ticks(before: Mapping[int, Process], after: Mapping[int, Process]) -> int:
-    """Ticks that processes used, ended children included."""
+    """Ticks of processes, including ended children."""
     return sum(
         now.own + now.reaped - before[pid].own - before[pid].reaped
         for pid, now in after.items()
@@ -132,23 +133,23 @@ _HALF_SECOND_NS = 500_000_000
 
 
 class LoopSession(SshSession):
-    """One loop that reads a host.
+    """One session with the loop that reads a host.
 
     Args:
         address: the host.
-        script: what runs there (``script.script``).
+        script: the script on the host (``script.script``).
 
     Raises:
-        CollectorError: there is no ssh on this machine.
+        CollectorError: this machine has no ssh.
     """
 
     def __init__(self, address: Address, script: str) -> None:
         self.hello: Hello | None = None
         self.frames: deque[Frame] = deque()
         self.answers: dict[int, list[str]] = {}
-        """What it said of its files, line by line, by the question's number; whole ones only."""
+        """Number of a question -> lines of its answer; only complete answers."""
         self.stamps = HostClock()
-        """The clock that readings are stamped with."""
+        """The clock of the readings' times."""
         self._seconds = HostClock()
         self._answering: dict[int, list[str]] = {}
         super().__init__(address, RECEIVE)
@@ -166,9 +167,9 @@ class LoopSession(SshSession):
         self._link.write(f"t {self._next_question()}\n")
 
     def ask_files(self, patterns: Sequence[str]) -> int:
-        """Ask for files as they are now, each a pattern of the shell; the question's number.
+        """Ask for the present contents of files, given as shell patterns; return the question's number.
 
-        The answer's lines each begin with the file's path and a colon.
+        Each line of the answer begins with the file's path and a colon.
         """
         self._number += 1
         self._link.write(f"f {self._number} {' '.join(patterns)}\n")
@@ -176,15 +177,15 @@ class LoopSession(SshSession):
 
     @property
     def wall(self) -> HostClock:
-        """The host's clock of the day: that of the stamps, where it reports nanoseconds."""
+        """The host's clock: the one in the readings' times, if it has nanoseconds."""
         return self.stamps if self.hello is not None and self.hello.nanoseconds else self._seconds
 
     def why_ended(self, silent_s: float = 0.0) -> str:
-        # Some accounts without a shell say so on standard output.
+        # Some accounts without a shell report this on standard output.
         rest = self._link.rest if self.hello is None else ""
         text = "\n".join([rest, *self._said, self._link.errors])
         status = self._link.status()
-        # ssh has the same status for a link that failed and for a command that a signal ended, but no words.
+        # ssh has the same status for a failed link and for a command ended by a signal, but no message.
         silent = status == ssh.SSH_FAILED and not text.strip() and silent_s > ssh.ALIVE_INTERVAL_S
         if self.hello is not None and silent:
             return (
@@ -234,7 +235,7 @@ class LoopSession(SshSession):
         if self.hello is not None and self.hello.nanoseconds:
             self.stamps.observe(sent_ns, stamp, now_ns)
             return
-        # What goes in steps is off by half a step to either side, on top of half the round trip.
+        # A clock with steps has an error of half a step in addition to half the round trip.
         self.stamps.observe(sent_ns - _HALF_STEP_NS, stamp + _HALF_STEP_NS, now_ns + _HALF_STEP_NS)
         day_ns = seconds * 1_000_000_000 + _HALF_SECOND_NS
         self._seconds.observe(sent_ns - _HALF_SECOND_NS, day_ns, now_ns + _HALF_SECOND_NS)
@@ -249,9 +250,8 @@ _WHOLE = "the host's sleep takes whole seconds only"
 class SshKind:
     """The kind ``ssh`` of farm.yaml.
 
-    Its options there: those of an ``Address``; ``interval`` (``200ms``: how often the host reads itself, by
-    default 1s); ``process`` (a name or a list of names: which processes are the tier's, where the host runs
-    more).
+    Options in farm.yaml: those of an ``Address``; ``interval`` (``200ms``: how often the host is read, by
+    default 1s); ``process`` (a name or a list of names: the tier's processes, if the host runs others, too).
     """
 
     name = "ssh"
@@ -259,7 +259,7 @@ class SshKind:
     public = ssh.PUBLIC | {"interval", "process"}
 
     def machine(self, watch: Watch) -> str:
-        """Watches of one address are about one machine."""
+        """Watches with the same address belong to the same machine."""
         return " ".join(f"{key}={watch.options[key]}" for key in sorted(ssh.OPTIONS & watch.options.keys()))
 
     def check_options(self, watch: Watch) -> None:
@@ -286,16 +286,16 @@ class SshKind:
 
 
 class SshCollector(RemoteCollector[LoopSession]):
-    """Reads what the loop there sends.
+    """Reads the output of the loop on a host.
 
     Args:
-        watches: what is watched, all on this machine.
-        address: where it is.
-        interval_s: seconds between two readings there.
-        silence_s: the host ends by itself after this time without a request.
+        watches: the farm's hosts on this machine.
+        address: its address.
+        interval_s: seconds between two readings.
+        silence_s: the host's loop ends after this time without a request.
 
     Raises:
-        CollectorError: the host cannot be reached, or is not what farm.yaml says.
+        CollectorError: the host is not reachable, or differs from farm.yaml.
     """
 
     kind = "ssh"
@@ -344,7 +344,7 @@ class SshCollector(RemoteCollector[LoopSession]):
             self._interval_s = 1.0
 
     def _first_frame(self, session: LoopSession) -> Frame:
-        """A reading that stays there for ``read``, and an answer of the host's clock."""
+        """Wait for a first reading, which stays for ``read``, and for the host's time."""
         session.wait(time.monotonic() + CONNECT_S, lambda: session.answered and bool(session.frames))
         if not session.frames:
             raise CollectorError(f"{self._address}: it reported what it is, but sent no reading")
@@ -354,7 +354,7 @@ class SshCollector(RemoteCollector[LoopSession]):
         result: list[Sample] = []
         while session.frames:
             samples = self._host.samples(session.frames.popleft())
-            # After a gap the first reading covers no time: it would stand for an instant among seconds.
+            # After a gap the first reading covers no interval: it would be an instant among seconds.
             result += () if self._is_first_reading and self._last_ns is not None else samples
             self._note_gap(samples[0].time_ns)
         return result
@@ -364,7 +364,7 @@ class SshCollector(RemoteCollector[LoopSession]):
         return self._host.tiers.go_on(session)
 
     def _note_gap(self, time_ns: int) -> None:
-        """Report the gap before the reading of that time."""
+        """Report the gap before the reading with this time."""
         before_ns, self._last_ns = self._last_ns, time_ns
         is_first, self._is_first_reading = self._is_first_reading, False
         if before_ns is None:
@@ -377,6 +377,6 @@ class SshCollector(RemoteCollector[LoopSession]):
 
 
 def _named(watch: Watch) -> Watch:
-    """With the processes that farm.yaml names, or none: who listens here is nothing to another machine."""
+    """The watch with the processes of farm.yaml alone: ports of this machine do not apply to another one."""
     names = process_names(watch, "ssh")
     return replace(watch, processes=Processes(names=names) if names else None)

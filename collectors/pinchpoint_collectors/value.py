@@ -9,7 +9,7 @@ N = TypeVar("N", int, float)
 
 
 class Value(NamedTuple):
-    """A sample without its time and host: what a pure parser can know. Fields as in ``record.Sample``."""
+    """A sample without time and host, as a pure parser returns it. Fields as in ``record.Sample``."""
 
     metric: str
     instance: str
@@ -18,30 +18,30 @@ class Value(NamedTuple):
 
 
 def growth(before: N, after: N) -> N | None:
-    """How much a counter grew; None if it went backwards (it was reset or wrapped: the truth is lost)."""
+    """A counter's growth; None if it fell (a reset or an overflow: the growth is unknown)."""
     return after - before if after >= before else None
 
 
 def rate(before: float, after: float, interval_s: float, unit: float = 1.0) -> float | None:
-    """Growth of a counter per second, each count worth ``unit``; None if it went backwards."""
+    """A counter's growth per second, x ``unit``; None if it fell."""
     grown = growth(before, after)
     return None if grown is None else grown * unit / interval_s
 
 
 def mean(metric: str, instance: str, spent: float | None, done: float | None) -> Value:
-    """What one operation took, weighted by their number; None if either is unknown, or none was done."""
+    """Mean time of an operation, weighted by their number; None if one is unknown, or without operations."""
     if spent is None or done is None:
         return Value(metric, instance, None)
     return Value(metric, instance, spent / done if done else None, done)
 
 
 class Metric(NamedTuple):
-    """What a figure of a server is called here: a table's value, with the server's own name as the key.
+    """The metric of a server's figure: a table's value, with the server's own name as the key.
 
     Attributes:
         metric: as in ``Value``.
         instance: likewise.
-        unit: what one of the figure is worth in the base unit.
+        unit: factor from the figure to the base unit.
     """
 
     metric: str
@@ -50,7 +50,7 @@ class Metric(NamedTuple):
 
 
 def levels(table: Mapping[str, Metric], now: Mapping[str, float | None]) -> Iterator[Value]:
-    """The figures of a table as they are now. One the server does not have is not sent."""
+    """The present figures of a table, without figures that the server lacks."""
     for name, (metric, instance, unit) in table.items():
         value = now.get(name)
         if value is not None:
@@ -63,7 +63,7 @@ def rates(
     after: Mapping[str, float | None],
     interval_s: float,
 ) -> Iterator[Value]:
-    """Growth per second of the counters of a table. One the server does not have is not sent."""
+    """Growth per second of a table's counters, without counters that the server lacks."""
     for name, (metric, instance, unit) in table.items():
         old, new = before.get(name), after.get(name)
         if old is not None and new is not None:
@@ -73,7 +73,7 @@ def rates(
 def grown(
     before: Mapping[str, float | None], after: Mapping[str, float | None], *names: str
 ) -> tuple[float | None, ...]:
-    """The growth of each of these counters; None for one that went backwards, or that the server lacks."""
+    """The growth of each of these counters; None if it fell, or if the server lacks it."""
     pairs = ((before.get(name), after.get(name)) for name in names)
     return tuple(None if old is None or new is None else growth(old, new) for old, new in pairs)
 
@@ -81,7 +81,7 @@ def grown(
 def operations(
     name: str, instance: str, done: float | None, spent_s: float | None, interval_s: float
 ) -> Iterator[Value]:
-    """Time per second and latency of a server's ``read`` or ``write``; null where a figure is unknown."""
+    """Time per second and latency of a server's ``read`` or ``write``; null if a figure is unknown."""
     if done is None:
         spent_s = None
     yield Value(f"db.{name}_s_per_s", instance, None if spent_s is None else spent_s / interval_s)

@@ -238,11 +238,11 @@ def _kib(disk: Fields, kib: str, mib: str, sectors: str) -> float | None:
 
 
 _ROUNDED = 0.1
-"""Requests × mean size and bytes per second may differ by a tenth, and by rounding."""
+"""Requests x mean size and bytes per second may differ by a tenth, and by rounding."""
 
 
 def _checked(disk: Fields, way: str, size_kib: float | None, facts: FileFacts) -> float | None:
-    """KiB per second, or requests × size if both differ: with -m some versions print wrong values."""
+    """KiB per second, or requests x size if both differ: with -m some versions print wrong values."""
     rate, each_kib = number(disk, f"{way[0]}/s"), number(disk, f"{way[0]}areq-sz")
     if rate is None or each_kib is None or size_kib is None:
         return size_kib

@@ -1,7 +1,7 @@
 """Results of JMeter's PerfMon Metrics Collector (.jtl), as CSV or XML.
 
 Each line is one value: the label has the host, the metric and its parameters (``db1 Disks I/O fs=/:reads``),
-and the elapsed time is the value × 1000. Counts cover the time since the agent's last reading. CPU
+and the elapsed time is the value x 1000. Counts cover the time since the agent's last reading. CPU
 ``combined`` includes waiting for I/O, which is subtracted if ``iowait`` was recorded, too.
 """
 
@@ -39,7 +39,7 @@ _ALL = "all"
 
 
 class _ReadingMeans(NamedTuple):
-    """The meaning of a metric's type: ours = theirs × scale + offset, per second for counts."""
+    """The meaning of a metric's type: ours = theirs x scale + offset, per second for counts."""
 
     metric: str
     scale: float = 1.0

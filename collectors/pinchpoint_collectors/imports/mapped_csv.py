@@ -71,7 +71,7 @@ METRICS = frozenset(
 """The metrics that a column may have; ``db.*``, ``search.*`` and ``web.*`` may have any name."""
 
 _MOST_OUTSTANDING = 10_000.0
-"""More outstanding I/Os (rate × latency) than any disk gets: the latency has another unit."""
+"""More outstanding I/Os (rate x latency) than any disk gets: the latency has another unit."""
 _UNIX = {"unix": 1.0, "unix_ms": 1e3}
 """Formats of times that count since 1970 -> units per second."""
 _MS = 1e11

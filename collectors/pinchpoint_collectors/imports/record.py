@@ -12,7 +12,7 @@ from pinchpoint_collectors.record import Sample
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """One column of a CSV as one of our metrics: value = cell × scale + offset.
+    """One column of a CSV as one of our metrics: value = cell x scale + offset.
 
     Attributes:
         instance: device, core, interface; ``""`` if there is only one.

@@ -1,4 +1,4 @@
-"""Reads the CPU and memory limits of a tier's control groups (v1 and v2), and how much of them is used."""
+"""Reads the CPU and memory limits of a tier's control groups (v1 and v2), and their usage."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Groups:
 
     Args:
         files: of the machine.
-        controller: of version 1, as ``cpu`` and ``memory``; version 2 has all in one tree.
+        controller: of version 1, such as ``cpu`` and ``memory``; version 2 has one tree for all.
     """
 
     def __init__(self, files: Facts, controller: str) -> None:
@@ -53,7 +53,8 @@ class Groups:
     def of(self, pids: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
         """For each group with one of the processes: (version, its directories up to the root).
 
-        The version is 0 if the group is not mounted here. A cap on any of its directories applies.
+        The version is 0 if the group is not mounted on this machine. A limit on any of its directories
+        applies.
         """
         for text in {self._files.fact(f"/proc/{pid}/cgroup") or "" for pid in pids}:
             paths = groups(text)
@@ -66,7 +67,7 @@ class Groups:
 
 
 def _upwards(mount: mountinfo.Mount, group: str) -> list[str]:
-    """The directories of a group and of all groups above it, as far as they are mounted here."""
+    """The directories of a group and of all groups above it that are mounted on this machine."""
     path = PurePosixPath(group)
     inside = path.relative_to(mount.root) if path.is_relative_to(mount.root) else PurePosixPath()
     top = PurePosixPath(mount.mount_point)
@@ -85,9 +86,9 @@ class CpuCaps:
         self._groups = Groups(files, "cpu")
 
     def cap_cores(self, pids: Iterable[int]) -> float | None:
-        """Cores the processes may use at most; None where at least one of them is not capped.
+        """Largest number of cores for the processes; None if at least one of them has no limit.
 
-        Processes in one group share its cap; caps of different groups add up.
+        Processes in one group share its limit; limits of different groups add up.
         """
         caps = [self._lowest(version, directories) for version, directories in self._groups.of(pids)]
         if not caps or None in caps:
@@ -108,20 +109,20 @@ class CpuCaps:
 
 
 _UNLIMITED_BYTES = 2**62
-"""Version 1 has no word for "no cap" but the largest number of bytes in whole pages, 2**63 less one page."""
+"""Version 1 means "no limit" by the largest number of bytes in whole pages, 2**63 less one page."""
 
 
 class GroupMemory(NamedTuple):
-    """A capped group at one instant; counters are None if the kernel does not keep them.
+    """A group with a memory limit at one instant; counters are None if the kernel does not keep them.
 
     Attributes:
-        cap_bytes: the most it may use.
-        used_bytes: what it uses, its file cache included.
-        inactive_file_bytes: of this, file cache that was not used lately: the kernel takes it back first.
-        major_faults: page faults that had to read from a disk.
-        refaults: pages of file cache that were read again soon after they had been taken away.
-        reclaimed: pages that were taken away.
-        limit_hits: how often an allocation met the cap, and something had to be taken away first.
+        cap_bytes: the memory limit.
+        used_bytes: used memory, including file cache.
+        inactive_file_bytes: part of it: file cache not used lately, which the kernel reclaims first.
+        major_faults: page faults that read from a disk.
+        refaults: pages of file cache that were read again soon after they were reclaimed.
+        reclaimed: reclaimed pages.
+        limit_hits: allocations that met the limit, so that memory had to be reclaimed first.
     """
 
     cap_bytes: int
@@ -134,15 +135,15 @@ class GroupMemory(NamedTuple):
 
     @property
     def available_bytes(self) -> int:
-        """Cap less working set; the working set is what is used less the inactive file cache.
+        """Limit - working set; the working set is used memory - inactive file cache.
 
-        That is how cAdvisor, and with it Kubernetes, defines ``container_memory_working_set_bytes``.
+        cAdvisor, and so Kubernetes, defines ``container_memory_working_set_bytes`` in the same way.
         """
         return max(0, self.cap_bytes - max(0, self.used_bytes - self.inactive_file_bytes))
 
 
 def cap_bytes_v1(limit: str) -> int | None:
-    """Bytes, from version 1's ``memory.limit_in_bytes``; None if there is no cap."""
+    """Bytes of version 1's ``memory.limit_in_bytes``; None without a limit."""
     return None if int(limit) >= _UNLIMITED_BYTES else int(limit)
 
 
@@ -156,9 +157,9 @@ def memory_v1(
 ) -> GroupMemory:
     """From ``memory.usage_in_bytes``, ``memory.stat`` and ``memory.failcnt``; groups below are included.
 
-    ``memsw`` is limit and failcnt of memory and swap together, None if they are not counted. Where that
-    limit is no higher than the cap it is met first, and ``memory.failcnt`` stays 0. Its own failcnt is kept
-    by some kernels only (6.18 does not), so that a 0 there says nothing.
+    ``memsw`` is limit and failcnt of memory and swap together, None if they are not counted. If that limit is
+    not above the memory limit, it is met first and ``memory.failcnt`` stays 0. Only some kernels keep its own
+    failcnt (6.18 does not), so that a 0 there is no evidence.
     """
     result = _numbers(stat)
     return GroupMemory(
@@ -175,7 +176,7 @@ def memory_v1(
 def memory_v2(cap_bytes: int, current: str, stat: str, events: str) -> GroupMemory:
     """From ``memory.current``, ``memory.stat`` and ``memory.events``; groups below are included."""
     result, reported = _numbers(stat), _numbers(events)
-    # Before kernel 5.9 file and anonymous pages were not counted apart.
+    # Before kernel 5.9 file and anonymous pages were not counted separately.
     refaults = result.get("workingset_refault_file", result.get("workingset_refault"))
     return GroupMemory(
         cap_bytes,
@@ -191,7 +192,7 @@ def memory_v2(cap_bytes: int, current: str, stat: str, events: str) -> GroupMemo
 def memory_values(
     before: GroupMemory | None, after: GroupMemory, interval_s: float, instance: str, page_bytes: int
 ) -> Iterator[Value]:
-    """What is left now and, since ``before``, the signs that it is too little."""
+    """Available memory now and, since ``before``, signs of too little memory."""
     yield Value("mem.available_bytes", instance, after.available_bytes)
     left = after.available_bytes / after.cap_bytes if after.cap_bytes else 0.0
     yield Value("mem.available_ratio", instance, left)
@@ -258,7 +259,7 @@ class MemoryCaps:
 
     def _read_v2(self, directory: str) -> GroupMemory | None:
         limits = (self._files.fact(f"{directory}/memory.{name}") or "max" for name in ("max", "high"))
-        cap = cap_bytes_v2(*limits)  # the root group has no such files
+        cap = cap_bytes_v2(*limits)  # the root group lacks these files
         if cap is None or cap > self._machine_bytes:
             return None
         current, stat, events = (
@@ -268,12 +269,12 @@ class MemoryCaps:
 
 
 class TierMemory:
-    """One tier's memory from reading to reading.
+    """One tier's memory, reading by reading.
 
     Args:
         tier: its name.
         caps: of the machine.
-        page_bytes: a page of its memory.
+        page_bytes: the machine's page size.
     """
 
     def __init__(self, tier: str, caps: MemoryCaps, page_bytes: int) -> None:
@@ -283,7 +284,7 @@ class TierMemory:
         self._page_bytes = page_bytes
 
     def read(self, pids: Iterable[int], interval_s: float) -> Iterator[Value]:
-        """The tier's memory now; nothing where no control group caps it.
+        """The tier's memory now; nothing without a limit by a control group.
 
         Args:
             pids: the processes the tier begins with.

@@ -1,6 +1,6 @@
-"""Region, zone and machine type of a cloud machine, as its firmware and its metadata service say.
+"""Region, zone and machine type of a cloud machine, from its firmware and its metadata service.
 
-The service is asked only where the firmware names Amazon, Microsoft Azure or Google, and never for long:
+The service is only queried if the firmware names Amazon, Microsoft Azure or Google, and with a short timeout:
 https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service,
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html,
 https://cloud.google.com/compute/docs/metadata/querying-metadata.
@@ -19,7 +19,7 @@ from pinchpoint_collectors.linux.files import HERE, HostFiles
 ORIGIN = "http://169.254.169.254"
 _DMI = "/sys/class/dmi/id"
 _AZURE = "7783-7084-3265-9085-8269-3286-77"
-"""The asset tag of each virtual machine in Azure; others of Microsoft's hypervisor have another."""
+"""The asset tag of every virtual machine in Azure; other machines on Microsoft's hypervisor differ."""
 _ANSWER_S = 1.0
 _LONGEST = 1 << 20
 
@@ -27,7 +27,7 @@ Ask = Callable[[str, Mapping[str, str], str], str]
 
 
 def from_firmware(files: HostFiles = HERE) -> dict[str, str]:
-    """``machine_type`` where the firmware says it, as Amazon's does; else nothing."""
+    """``machine_type`` if the firmware has it (Amazon's does); else nothing."""
     product = files.fact(f"{_DMI}/product_name")
     return {"machine_type": product} if product and _provider(files) == "aws" else {}
 
@@ -37,7 +37,7 @@ def from_service(files: HostFiles = HERE, origin: str = ORIGIN) -> dict[str, str
     read = _PROVIDERS.get(_provider(files) or "")
     if read is None:
         return {}
-    opener = build_opener(ProxyHandler({}))  # the service is a neighbour: no proxy leads to it
+    opener = build_opener(ProxyHandler({}))  # the service is on the local link: no proxy
 
     def ask(path: str, headers: Mapping[str, str], method: str = "GET") -> str:
         request = Request(f"{origin}{path}", headers=dict(headers), method=method)  # noqa: S310 - http, ours
@@ -49,7 +49,7 @@ def from_service(files: HostFiles = HERE, origin: str = ORIGIN) -> dict[str, str
 
 
 def from_document(provider: str, document: str) -> dict[str, str]:
-    """Likewise, from the metadata service's answer; nothing if it is invalid."""
+    """The same from the metadata service's answer; nothing if it is invalid."""
     read = _PROVIDERS.get(provider)
     return _known(read, lambda *_: document) if read is not None else {}
 
@@ -104,4 +104,4 @@ _PROVIDERS: Mapping[str, Callable[[Ask], Mapping[str, Any]]] = {
     "azure": _azure,
     "google": _google,
 }
-"""Cloud -> what reads its metadata service."""
+"""Cloud -> the reader of its metadata service."""

@@ -1,10 +1,10 @@
-"""Measures, in a bounded test, what the kernel counts as a write on one device and file system.
+"""Tests, with bounded I/O, what the kernel counts as a write on one device and file system.
 
-With a write-back cache, Linux counts the flush that ``fdatasync`` asks for as a write without data *and* as a
-flush, so diskstats shows twice the writes and a diluted latency. On a journalled file system the commit block
-is part of the flush itself, and subtracting flushes from writes subtracts data. Which applies cannot be
-known from names; so it is tried: a known number of blocks, written over and appended, each followed by
-``fdatasync``, against the device's counters. Sectors show how many blocks really moved.
+With a write-back cache, Linux counts the flush of ``fdatasync`` as a write without data *and* as a flush, so
+diskstats shows twice the writes and too low a latency. On a journalled file system the commit block is part
+of the flush itself, and subtracting flushes from writes subtracts data. Names do not show which case applies,
+so a test decides: it overwrites and appends a known number of blocks, each with ``fdatasync``, and compares
+the device's counters. Sectors show the number of blocks really written.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _TOLERANCE = 0.03
 
 @dataclass(frozen=True, slots=True)
 class DataIo:
-    """How to calculate data writes from a device's counters.
+    """How to compute data writes from a device's counters.
 
     Attributes:
-        counted: ``kernel``: writes are the data writes; ``writes-flushes``: writes less flushes are;
-            ``unknown``: neither is, or it could not be determined.
+        counted: ``kernel``: writes are data writes; ``writes-flushes``: data writes are writes less flushes;
+            ``unknown``: neither fits, or the test failed.
         why: the figures behind the answer.
     """
 
@@ -44,7 +44,7 @@ class DataIo:
 
 
 class Counts(NamedTuple):
-    """What the device counted during one pattern: writes, flushes, and blocks of data (from sectors)."""
+    """A device's counts during one pattern: writes, flushes, and blocks of data (from sectors)."""
 
     writes: int
     flushes: int
@@ -52,10 +52,11 @@ class Counts(NamedTuple):
 
 
 def verify_data_io(path: Path, device: str) -> DataIo:
-    """Try out how the kernel counts writes to ``device`` through the file system at ``path``.
+    """Test how the kernel counts writes to ``device`` through the file system at ``path``.
 
-    Writes at most 1,800 blocks into a nameless temporary file in that directory (nothing is left, not even
-    after SIGKILL) and takes at most ten seconds or so. Other I/O on the device disturbs it: three attempts.
+    Writes at most 1,800 blocks into an unlinked temporary file in that directory (nothing remains, even after
+    SIGKILL) and takes about ten seconds at most. Other I/O on the device disturbs the test, so there are
+    three attempts.
     """
     block_bytes = os.statvfs(path).f_frsize
     answer = DataIo("unknown", "not tried")

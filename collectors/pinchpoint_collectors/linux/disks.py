@@ -16,9 +16,9 @@ from pinchpoint_collectors.linux.mountinfo import Mount, mount_of
 from pinchpoint_collectors.record import NotMeasured
 
 _VIRTUAL = re.compile(r"(loop|ram|zram|dm-|md)\d")
-"""Devices made of other devices or of memory: measured only if a role is on one."""
+"""Devices made of other devices or of memory: measured only if they have a role."""
 _COUNTS_ITSELF = re.compile(r"(ram|zram|dm-|md|drbd|bcache)\d")
-"""Devices without a queue of requests: on many kernels they count their I/O though `iostats` is 0."""
+"""Devices without a request queue: many kernels count their I/O even if `iostats` is 0."""
 _NVME = re.compile(r"(nvme\d+)(n\d+)")
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs"})
 _NETWORK = frozenset(
@@ -31,9 +31,9 @@ class DiskPlace:
     """The device of a disk role.
 
     Attributes:
-        given: what farm.yaml says, a device name or a path.
-        device: the whole disk by its kernel name; None if no block device is behind it.
-        mount: its mount; None for a device that is not mounted.
+        given: the device name or path in farm.yaml.
+        device: kernel name of the whole disk; None if there is no block device below.
+        mount: its mount; None if the device is not mounted.
         why: why there is no device.
     """
 
@@ -47,8 +47,8 @@ class Disks:
     """Looks devices up in /sys.
 
     Args:
-        mounts: the mount table of a process of that machine.
-        sys: where its /sys is.
+        mounts: the mount table of a process on that machine.
+        sys: path of its /sys.
         files: the machine's files.
     """
 
@@ -78,14 +78,15 @@ class Disks:
         mount = mount_of(result.real, self._mounts)
         device = self._by_number(result.number)
         if device is None and mount is not None:
-            # btrfs and overlays give numbers that are no device's: the mount table names what is behind them.
+            # btrfs and overlays report device numbers without a device: the mount table names the device
+            # below.
             device = self._by_source(mount.source)
         if device is None:
             return DiskPlace(given, None, mount, _no_device(mount))
         return DiskPlace(given, self._disk_of(device), mount)
 
     def below(self, device: str) -> list[str]:
-        """The whole disks a virtual device is made of, on every level; of a loop device its file's disk."""
+        """The whole disks below a virtual device, on every level; for a loop device the disk of its file."""
         result: list[str] = []
         parts = [self._disk_of(name) for name in self._files.names(f"{self._sys}/block/{device}/slaves")]
         backing = self._files.fact(f"{self._sys}/block/{device}/loop/backing_file")
@@ -97,9 +98,9 @@ class Disks:
         return sorted(set(result))
 
     def lines(self, device: str) -> list[str]:
-        """The lines of /proc/diskstats in which its I/O is counted; none where the kernel does not count it.
+        """The lines of /proc/diskstats with its I/O; none if the kernel does not count it.
 
-        Of an NVMe disk of several paths kernels before 6.4 count nothing but the I/O of each path.
+        For an NVMe disk with several paths, kernels before 6.4 only count the I/O of each path.
         """
         paths = self._paths(device)
         stat = self._files.fact(f"{self._sys}/block/{device}/stat")
@@ -109,7 +110,7 @@ class Disks:
         return paths if all(map(self._counts, paths)) else []
 
     def not_counted(self, device: str) -> NotMeasured:
-        """One without ``lines``: the zeros that the kernel has of it say nothing."""
+        """A disk without ``lines``: the kernel's zeros for it are not measurements."""
         parts = self._paths(device) or [device]
         files = [self._iostats(part) for part in parts if not self._counts(part)]
         return NotMeasured(
@@ -134,7 +135,7 @@ class Disks:
         return [name for name in self._files.names(f"{self._sys}/block") if path.fullmatch(name)]
 
     def facts(self, device: str) -> dict[str, Any]:
-        """What the kernel knows about a disk; None for what it does not."""
+        """The kernel's facts about a disk; None for unknown ones."""
         path = f"{self._sys}/block/{device}"
         fact = self._files.fact
         size, rotational = fact(f"{path}/size"), fact(f"{path}/queue/rotational")
@@ -170,19 +171,19 @@ class Disks:
             result = self._files.find(source)
         except (
             CollectorError
-        ):  # no device file of that name ("overlay", "server:/share"): the caller reports it
+        ):  # no device file with this name ("overlay", "server:/share"): the caller reports it
             return None
         return self._by_number(result.number) if result.is_device else None
 
     def _disk_of(self, device: str) -> str:
-        """The disk of a partition; a disk is its own."""
+        """The disk of a partition; a disk itself is returned."""
         path = f"{self._sys}/class/block/{device}"
         real = PurePosixPath(self._files.real(path) or path)
         return real.parent.name if self._files.fact(f"{path}/partition") else real.name
 
 
 def _no_device(mount: Mount | None) -> str:
-    """Why a path has no block device that could be watched."""
+    """Why a path has no block device to watch."""
     if mount is None:
         return "the mount table does not say what it lies on"
     kind = mount.file_system

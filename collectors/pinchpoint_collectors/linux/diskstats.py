@@ -1,4 +1,4 @@
-"""/proc/diskstats: I/O by block device. Field numbers f1… are those of the kernel's iostats documentation."""
+"""/proc/diskstats: I/O by block device. Fields f1… are numbered as in the kernel's iostats documentation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.value import Value, growth, rate
 
 SECTOR_BYTES = 512
-"""A sector in diskstats and /sys/block/*/size, whatever the device's own sector is."""
+"""Size of a sector in diskstats and /sys/block/*/size, whatever the device's own sector size."""
 
 
 METRICS = (
@@ -22,11 +22,11 @@ METRICS = (
     "disk.outstanding",
     "disk.busy_ratio",
 )
-"""What every kernel's file gives; newer ones also say flushes."""
+"""Metrics of every kernel's file; newer kernels also have flushes."""
 
 
 class DiskCounters(NamedTuple):
-    """Counts of one device since boot; times in milliseconds. The last two are None before kernel 5.5."""
+    """One device's counts since boot; times in milliseconds. The last two are None before kernel 5.5."""
 
     reads: int  # f1
     read_sectors: int  # f3
@@ -35,7 +35,7 @@ class DiskCounters(NamedTuple):
     write_sectors: int  # f7
     write_ms: int  # f8
     busy_ms: int  # f10
-    outstanding_ms: int  # f11: each millisecond counted once per I/O that was outstanding in it
+    outstanding_ms: int  # f11: each millisecond counted once per outstanding I/O
     flushes: int | None  # f16
     flush_ms: int | None  # f17
 
@@ -47,8 +47,8 @@ def parse(text: str, wanted: Mapping[str, str] | None = None) -> dict[str, DiskC
 
     Args:
         text: the file's.
-        wanted: line name -> device whose counters it has: several are added up. None: each its own,
-            partitions included.
+        wanted: line name -> device: the counters of a device's lines are added up. None: each line is a
+            device, including partitions.
     """
     disks: dict[str, DiskCounters] = {}
     for line in text.splitlines():
@@ -57,7 +57,7 @@ def parse(text: str, wanted: Mapping[str, str] | None = None) -> dict[str, DiskC
             raise CollectorError(
                 f"/proc/diskstats: a line has {len(fields)} fields, expected 14 or more: {line!r}"
             )
-        # /sys writes a name's slash (cciss/c0d0) as "!"; so do we everywhere.
+        # /sys writes a slash in a name (cciss/c0d0) as "!"; so do all our names.
         name = fields[2].replace("/", "!")
         device = name if wanted is None else wanted.get(name)
         if device is None:
@@ -70,7 +70,7 @@ def parse(text: str, wanted: Mapping[str, str] | None = None) -> dict[str, DiskC
 
 
 def _together(counters: DiskCounters, other: DiskCounters) -> DiskCounters:
-    """The counters of two paths to one disk together; it is as busy as the busier path."""
+    """The counters of two paths to one disk together; the busier path counts as its busy time."""
     return DiskCounters(
         counters.reads + other.reads,
         counters.read_sectors + other.read_sectors,
@@ -99,12 +99,12 @@ def values(
         after: this reading.
         interval_s: seconds between the two.
         devices: the whole disks to report.
-        flushes_are_writes: those of them where each flush was verified to be counted as a write too.
+        flushes_are_writes: the devices whose flushes are verified to be counted as writes, too.
     """
     if before is None:
         return
     for device in devices:
-        if device not in before or device not in after:  # it was taken away while we watched
+        if device not in before or device not in after:  # the device was removed meanwhile
             yield from (Value(metric, device, None) for metric in METRICS)
             continue
         yield from _values(device, before[device], after[device], interval_s)
@@ -133,14 +133,15 @@ def _values(device: str, old: DiskCounters, new: DiskCounters, interval_s: float
 
 
 def _data_values(device: str, old: DiskCounters, new: DiskCounters, interval_s: float) -> Iterator[Value]:
-    """Writes that carry data: writes less flushes, in number and in time (docs/metrics.md)."""
+    """Data writes: writes less flushes, in number and time (docs/metrics.md)."""
     writes, write_ms = growth(old.writes, new.writes), growth(old.write_ms, new.write_ms)
     flushes, flush_ms = _flushes(old, new)
     data = None if writes is None or flushes is None else writes - flushes
     data_ms = None if write_ms is None or flush_ms is None else write_ms - flush_ms
     if data is not None and data < 0:  # the two counts of a flush fell into different intervals
         data = None
-    if data_ms is not None and data_ms < 0:  # likewise; but whole milliseconds make -1 of nothing
+    # the same; rounding to whole milliseconds may give -1 instead of 0
+    if data_ms is not None and data_ms < 0:
         data_ms = 0 if data_ms == -1 else None
     yield Value("disk.data_writes_per_s", device, None if data is None else data / interval_s)
     yield _latency("disk.data_write_latency_s", device, data, data_ms)
@@ -153,7 +154,7 @@ def _flushes(old: DiskCounters, new: DiskCounters) -> tuple[int | None, int | No
 
 
 def _latency(metric: str, device: str, operations: int | None, spent_ms: int | None) -> Value:
-    """Mean latency and its weight: no operations, no latency, weight 0; after a reset neither."""
+    """Mean latency and its weight: without operations no latency and weight 0; after a reset neither."""
     if operations is None or spent_ms is None:
         return Value(metric, device, None, None)
     return Value(metric, device, spent_ms / 1000 / operations if operations else None, operations)

@@ -11,12 +11,12 @@ from pinchpoint_collectors.errors import CollectorError
 
 
 class ExistingPath(NamedTuple):
-    """A path that is there.
+    """A path that exists.
 
     Attributes:
         real: without symbolic links.
-        is_device: whether it is a block device's file.
-        number: ``major:minor`` of that device, or of the one below it; None if unknown.
+        is_device: whether it is the file of a block device.
+        number: ``major:minor`` of this device, or of the device below the path; None if unknown.
     """
 
     real: str
@@ -25,7 +25,7 @@ class ExistingPath(NamedTuple):
 
 
 class Facts(Protocol):
-    """A machine's small files, by their paths."""
+    """The contents of a machine's small files, by path."""
 
     def fact(self, path: str) -> str | None:
         """The stripped text of a file; None if it is missing, empty or refused."""
@@ -33,10 +33,10 @@ class Facts(Protocol):
 
 
 class HostFiles(Facts, Protocol):
-    """Requests for a machine's files, made once when it is inspected."""
+    """Requests for a machine's files during its inspection."""
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder, sorted; none if it is missing."""
+        """The sorted names in a folder; none if it is missing."""
         ...
 
     def real(self, path: str) -> str | None:
@@ -58,7 +58,7 @@ class LocalFiles:
         return sorted(entry.name for entry in Path(folder).iterdir()) if Path(folder).is_dir() else []
 
     def real(self, path: str) -> str | None:
-        # Path.exists raises where a folder on the way may not be searched.
+        # Path.exists raises if a parent folder is not searchable.
         return os.path.realpath(path) if os.path.exists(path) else None  # noqa: PTH110 - as said
 
     def find(self, path: str) -> ExistingPath:
@@ -79,8 +79,8 @@ HERE = LocalFiles()
 def read_text(path: str) -> str:
     """The whole file. Raises ``OSError``.
 
-    By the system's own calls: every second some dozen to some hundred of these are read, and ``open`` with
-    its buffer and text layer takes twice as long as the kernel does.
+    System calls are used directly: dozens to hundreds of these files are read each second, and ``open`` with
+    its buffer and text layer takes twice the kernel's time.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -93,10 +93,10 @@ def read_text(path: str) -> str:
 
 
 class ReopenedFile:
-    """A file of /proc that is read over and over: opening it anew costs a third of a reading.
+    """A file of /proc that is read repeatedly: opening it takes a third of a reading's time.
 
     Args:
-        path: where it is.
+        path: its path.
     """
 
     def __init__(self, path: str) -> None:
@@ -104,7 +104,7 @@ class ReopenedFile:
         self._descriptor: int | None = None
 
     def read(self) -> str:
-        """The whole file, as it is now. Raises ``OSError``."""
+        """The whole present file. Raises ``OSError``."""
         if self._descriptor is None:
             self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         text = b""
@@ -120,8 +120,8 @@ class ReopenedFile:
 
 
 def read_fact(path: str) -> str | None:
-    """The stripped text of a file that not every machine has; None if it is missing, empty or refused."""
+    """The stripped text of an optional file; None if it is missing, empty or refused."""
     try:
         return read_text(path).strip() or None
-    except OSError:  # not there, or (EINVAL) a device that has no answer: both mean "not known"
+    except OSError:  # missing, or (EINVAL) a device without an answer: both mean "not known"
         return None

@@ -11,11 +11,11 @@ from pinchpoint_collectors.linux.files import HERE, HostFiles
 
 
 def usable_cores(files: HostFiles = HERE) -> list[int]:
-    """The machine's cores; in a container those that its first process may use.
+    """The machine's cores; in a container those of its first process.
 
-    Not our own affinity: whoever keeps load and watching apart may have put us on one core. Outside a
-    container not the first process's either: `isolcpus` and systemd's `CPUAffinity` keep it off the cores
-    that a database is given.
+    Our own affinity is not used: load and collectors may be pinned to separate cores. Outside a container the
+    first process's affinity is not used either: `isolcpus` and systemd's `CPUAffinity` keep it off a
+    database's cores.
     """
     online = core_list(files.fact("/sys/devices/system/cpu/online") or "")
     if online and _is_whole(files):
@@ -25,7 +25,7 @@ def usable_cores(files: HostFiles = HERE) -> list[int]:
 
 
 def _is_whole(files: HostFiles) -> bool:
-    """Whether its processes are the whole machine's: no container shows the kernel's own threads."""
+    """Whether this is the machine and not a container, which shows no kernel threads."""
     second = files.fact("/proc/2/status") or ""
     return bool(
         re.search(r"^Name:\s*kthreadd$", second, re.MULTILINE)
@@ -34,7 +34,7 @@ def _is_whole(files: HostFiles) -> bool:
 
 
 def core_list(text: str) -> list[int]:
-    """The cores of a list as the kernel writes it (``0-3,8``), in order."""
+    """The cores of a kernel list (``0-3,8``), in order."""
     cores: list[int] = []
     for part in text.strip().split(","):
         if part:
@@ -44,18 +44,18 @@ def core_list(text: str) -> list[int]:
 
 
 def allowed_cores(status: str) -> list[int]:
-    """The cores that a process may run on, from its /proc/PID/status; none where that does not say."""
+    """The cores that a process may use, from its /proc/PID/status; none if the file lacks them."""
     allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.MULTILINE)
     return core_list(allowed[1]) if allowed else []
 
 
 def machine_id(files: HostFiles = HERE) -> str | None:
-    """The same for all that runs under this kernel, containers included; another after a reboot."""
+    """An id shared by everything on this kernel, containers included; different after a reboot."""
     return files.fact("/proc/sys/kernel/random/boot_id")
 
 
 def machine_facts(files: HostFiles = HERE) -> dict[str, Any]:
-    """What is the same for every host that is this machine (keys: docs/metrics.md, "Inventory")."""
+    """Facts shared by all hosts on this machine (keys: docs/metrics.md, "Inventory")."""
     memory = meminfo.parse(files.fact("/proc/meminfo") or "")
     cores = usable_cores(files)
     return {
@@ -75,19 +75,19 @@ def machine_facts(files: HostFiles = HERE) -> dict[str, Any]:
 
 
 def interfaces(files: HostFiles = HERE) -> dict[str, float | None]:
-    """The network interfaces that are not down, with their speed in bytes/s (None: they report none)."""
+    """The network interfaces that are not down, with their speed in bytes/s (None: not reported)."""
     speeds = {}
     for name in files.names("/sys/class/net"):
         entry = str(PurePosixPath("/sys/class/net") / name)
         state = files.fact(f"{entry}/operstate")
         if state is not None and state != "down":
-            megabits = int(files.fact(f"{entry}/speed") or -1)  # a virtual interface says -1 or EINVAL
+            megabits = int(files.fact(f"{entry}/speed") or -1)  # a virtual interface reports -1 or EINVAL
             speeds[name] = megabits * 1e6 / 8 if megabits > 0 else None
     return speeds
 
 
 def _cpu_model(files: HostFiles) -> str | None:
-    """The name in /proc/cpuinfo; ARM machines have it in the device tree, or only the kind of processor."""
+    """The model in /proc/cpuinfo; on ARM from the device tree, or only the kind of processor."""
     named = re.search(r"^model name\s*:\s*(.+)$", files.fact("/proc/cpuinfo") or "", re.MULTILINE)
     if named:
         return named[1].strip()
@@ -102,7 +102,7 @@ def _os_name(files: HostFiles) -> str:
 
 
 def _virtualisation(files: HostFiles) -> str | None:
-    """The maker of the virtual machine, from its firmware; None on real hardware."""
+    """The vendor of the virtual machine, from its firmware; None on real hardware."""
     if " hypervisor" not in (files.fact("/proc/cpuinfo") or ""):
         return None
     names = [files.fact(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name")]

@@ -1,4 +1,4 @@
-"""Combines what is read of a Linux machine into samples and inventory for its hosts."""
+"""Combines the files of a Linux machine into samples and inventory of its hosts."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from pinchpoint_collectors.record import NotMeasured, Sample, Watch
 
 
 class LinuxMachine:
-    """One Linux machine, local or remote: converts the texts of its files into samples.
+    """One Linux machine, local or remote: converts its files' texts into samples.
 
     Args:
         files: its small files.
-        watches: what is watched there.
-        page_bytes: a page of its memory.
-        tiers: those of its hosts that are only part of it.
-        why_missing: why it does not give a source's file; None if it does.
-        verify: tries out what counts as a write to a device through a folder, where that was asked for.
+        watches: the farm's hosts on this machine.
+        page_bytes: the machine's page size.
+        tiers: the tiers of hosts that are only a part of the machine.
+        why_missing: why the machine lacks a source's file; None if it has it.
+        verify: test of what counts as a write to a device through a folder, if requested.
 
     Attributes:
-        sources: all there may be, in the order in which they are read.
-        missing: path -> what is not measured, as the machine does not give that file.
+        sources: all possible sources, in reading order.
+        missing: path -> what is not measured because the file is missing.
 
     Raises:
-        CollectorError: a disk of farm.yaml is not there; it names host and role.
+        CollectorError: a disk of farm.yaml does not exist; the message names host and role.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class LinuxMachine:
         ]
 
     def facts(self, watch: Watch) -> dict[str, Any]:
-        """One host for the inventory; see docs/metrics.md, "Inventory"."""
+        """The facts of one host for the inventory; see docs/metrics.md, "Inventory"."""
         places, data_io = self._places[watch.host], self._data_io.get(watch.host, {})
         return {
             "tier": watch.tier,
@@ -89,7 +89,7 @@ class LinuxMachine:
         }
 
     def _verified(self, verify: Callable[[Path, str], DataIo]) -> dict[str, dict[str, DataIo]]:
-        """What counts as a write, by host and role, where we may try it; each file system once."""
+        """What counts as a write, by host and role, where testing is allowed; one test per file system."""
         tried: dict[tuple[str, str], DataIo] = {}
         ios: dict[str, dict[str, DataIo]] = {}
         for watch in self._watches:
@@ -106,7 +106,7 @@ class LinuxMachine:
         return ios
 
     def _flushes_are_writes(self) -> set[str]:
-        """Devices on which every role that was tried out said so."""
+        """Devices for which every tested role confirmed this."""
         answers: dict[str, set[str]] = {}
         for host, by_role in self._data_io.items():
             for role, answer in by_role.items():
@@ -139,7 +139,7 @@ def _places(disks: Disks, watch: Watch) -> dict[str, DiskPlace]:
 
 
 def _role(place: DiskPlace, data_io: DataIo | None) -> dict[str, Any]:
-    """One role as in the inventory; ``data_io`` where it was tried out."""
+    """A role's entry in the inventory; ``data_io`` if it was tested."""
     mount = place.mount
     return {
         "given": place.given,

@@ -9,7 +9,7 @@ from pinchpoint_collectors.value import Value
 
 
 def parse(text: str) -> dict[str, int]:
-    """Parse to bytes by name (``MemAvailable``); lines that are counts and not sizes stay counts."""
+    """Parse to bytes by name (``MemAvailable``); lines without a unit stay counts."""
     sizes = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")
@@ -22,12 +22,12 @@ _AVAILABLE = re.compile(r"^(MemTotal|MemAvailable): +(\d+) kB$", re.MULTILINE)
 
 
 def parse_available(text: str) -> dict[str, int]:
-    """Parse to what ``values`` needs of it, in bytes: two of some 55 lines."""
+    """Parse what ``values`` needs, in bytes: two of about 55 lines."""
     return {name: int(number) * 1024 for name, number in _AVAILABLE.findall(text)}
 
 
 def values(_before: object, after: Mapping[str, int], _interval_s: float) -> Iterator[Value]:
-    """Memory that can be had without paging (kernel 3.14 and later say how much)."""
+    """Memory available without paging (reported by kernel 3.14 and later)."""
     if "MemAvailable" in after:
         yield Value("mem.available_bytes", "", after["MemAvailable"])
         yield Value("mem.available_ratio", "", after["MemAvailable"] / after["MemTotal"])

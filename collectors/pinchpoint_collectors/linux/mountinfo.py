@@ -1,4 +1,4 @@
-"""/proc/PID/mountinfo: what is mounted where."""
+"""/proc/PID/mountinfo: the mount table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Mount(NamedTuple):
-    """One mount. ``device`` is ``major:minor``; ``root`` the part of the file system that is mounted."""
+    """One mount. ``device`` is ``major:minor``; ``root`` the mounted part of the file system."""
 
     device: str
     root: str
@@ -21,7 +21,7 @@ class Mount(NamedTuple):
 
 
 def parse(text: str) -> list[Mount]:
-    """Parse in the file's order: of two mounts on one point the later hides the earlier."""
+    """Parse in file order: of two mounts on one point the later hides the earlier."""
     mounts = []
     for line in text.splitlines():
         left, _, right = line.partition(" - ")

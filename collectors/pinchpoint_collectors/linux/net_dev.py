@@ -11,7 +11,7 @@ METRICS = ("net.received_bytes_per_s", "net.sent_bytes_per_s", "net.errors_per_s
 
 
 class NetCounters(NamedTuple):
-    """Counts of one interface since boot; ``errors`` of both directions, drops not included."""
+    """One interface's counts since boot; ``errors`` of both directions, without drops."""
 
     received_bytes: int
     sent_bytes: int
@@ -19,9 +19,9 @@ class NetCounters(NamedTuple):
 
 
 def parse(text: str, only: Collection[str] | None = None) -> dict[str, NetCounters]:
-    """Parse to counters by interface, of those in ``only`` if it is given.
+    """Parse to counters by interface, of the interfaces in ``only`` if given.
 
-    A name may hold colons (``eth0:1``).
+    A name may contain colons (``eth0:1``).
     """
     interfaces = {}
     for line in text.splitlines()[2:]:
@@ -39,13 +39,13 @@ def values(
     interval_s: float,
     speeds: Mapping[str, float | None],
 ) -> Iterator[Value]:
-    """Rates of the interfaces in ``speeds`` (bytes/s each, None if the interface has no speed)."""
+    """Rates of the interfaces in ``speeds`` (bytes/s each, None for an unknown speed)."""
     for name, speed in speeds.items():
         if speed is not None:
             yield Value("net.speed_bytes_per_s", name, speed)
         if before is None:
             continue
-        if name not in before or name not in after:  # it was taken away while we watched
+        if name not in before or name not in after:  # the interface was removed meanwhile
             yield from (Value(metric, name, None) for metric in METRICS)
             continue
         old, new = before[name], after[name]

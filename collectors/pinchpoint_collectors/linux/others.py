@@ -19,23 +19,23 @@ from pinchpoint_collectors.record import Processes, Sample
 METRIC = "generator.others_ratio"
 """Share of the machine's CPU; instance ``""``: all other processes together."""
 HYPERVISOR = "hypervisor"
-"""Instance: what the hypervisor took (the kernel's steal)."""
+"""Instance: CPU time that the hypervisor took (the kernel's steal)."""
 PROCESS = "process:"
-"""Instances of single programs begin so; processes of one name count together."""
+"""Prefix of instances of single programs; processes of one name count together."""
 _AT_A_TIME = 10
 _LEAST_RATIO = 0.005
 _NAMES = 100
 
 
 class OtherProcesses:
-    """Measures the CPU of processes other than Pinchpoint and the farm's own servers.
+    """Measures the CPU of processes other than Pinchpoint's and the farm's own.
 
-    A process that ends between two readings counts up to its last reading under its own name; what it used
-    after that counts under the name of the parent that waited for it.
+    A process that ends between two readings counts under its own name until its last reading; its later CPU
+    time counts under the name of the parent that waited for it.
 
     Args:
         host: the host name of the samples.
-        ours: processes that are not "others", with all that they started; this process is always one.
+        ours: processes that are not "others", with their descendants; this process is always one.
     """
 
     def __init__(self, host: str, ours: Sequence[Processes]) -> None:
@@ -87,7 +87,7 @@ class OtherProcesses:
         ]
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Nothing: it has no facts of its own."""
+        """Empty: this collector has no facts."""
         return {}
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class OtherProcesses:
 
 
 def _whole_name(name: str, table: Mapping[int, Process]) -> str:
-    """The program's name where the kernel cut it off at 15 letters; of its command line nothing else."""
+    """The program's full name if the kernel cut it at 15 letters; no other part of the command line."""
     if len(name) < KERNEL_NAME_LETTERS:
         return name
     for pid in (pid for pid, process in table.items() if process.name == name):

@@ -1,4 +1,4 @@
-"""Finds the processes of this machine, and those of a tier among them."""
+"""Finds the processes of this machine and of its tiers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KERNEL_NAME_LETTERS = 15
 _READINGS_PER_FULL_SCAN = 60
 _READINGS_PER_PORT_SEARCH = 10
 UNSEEN = (FileNotFoundError, ProcessLookupError, PermissionError)
-"""It ended since its name was listed, or it is another user's and /proc is mounted with hidepid=1."""
+"""The process has ended since the listing, or is another user's and /proc is mounted with hidepid=1."""
 _HIDDEN = (
     "/proc hides other users' processes there (hidepid): watch as root, as the server's user, or as one of "
     "the group that its mount option gid names"
@@ -26,7 +26,7 @@ _HIDDEN = (
 def parse(text: str) -> Process:
     """Parse /proc/PID/stat, or a thread's /proc/PID/task/TID/stat.
 
-    The name stands in parentheses and may hold spaces and parentheses itself.
+    The name is in parentheses and may contain spaces and parentheses.
     """
     head, _, tail = text.rpartition(")")
     pid, _, name = head.partition(" (")
@@ -38,15 +38,15 @@ def parse(text: str) -> Process:
 
 
 class ProcessTable:
-    """All processes but the kernel's own threads, read once for all tiers."""
+    """All processes except kernel threads, read once for all tiers."""
 
     def __init__(self) -> None:
         self._kernel_threads: set[int] = set()
         self._readings = 0
 
     def read(self) -> dict[int, Process]:
-        """Every process by its id. Read from /proc directly: psutil needs some ten times as long for each."""
-        if self._readings % _READINGS_PER_FULL_SCAN == 0:  # an id may have been given to another process
+        """Every process by its id. /proc is read directly: psutil takes ten times as long per process."""
+        if self._readings % _READINGS_PER_FULL_SCAN == 0:  # the id may belong to another process now
             self._kernel_threads.clear()
         self._readings += 1
         pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 - no Path per process
@@ -63,11 +63,12 @@ class ProcessTable:
 
 
 class ServerMark(NamedTuple):
-    """What distinguishes one server from another of the same name.
+    """What distinguishes one server from another with the same name.
 
     Attributes:
         ports: the TCP ports it listens on.
-        directory: where it works: PostgreSQL, MariaDB and Redis do in their data directory; None: not known.
+        directory: its working directory: PostgreSQL, MariaDB and Redis use their data directory; None:
+            unknown.
     """
 
     ports: Sequence[int] = ()
@@ -75,26 +76,26 @@ class ServerMark(NamedTuple):
 
 
 class ProcessReader(Protocol):
-    """What a machine says of single processes.
+    """Reads details of single processes.
 
     Attributes:
-        ticks_per_s: the clock ticks its CPU time is counted in.
-        page_bytes: a page of its memory.
+        ticks_per_s: clock ticks per second of its CPU times.
+        page_bytes: the machine's page size.
     """
 
     ticks_per_s: int
     page_bytes: int
 
     def threads(self, pid: int) -> Mapping[int, Process]:
-        """The threads of a process by thread id; none when it has ended. ``own`` is the thread's own time."""
+        """The threads of a process by thread id; none after its end. ``own`` is the thread's own time."""
         ...
 
     def cores(self, members: Mapping[int, Process]) -> list[int]:
-        """The cores that at least one of these processes may run on, in order."""
+        """The cores that at least one of these processes may use, in order."""
         ...
 
     def places(self, pids: Sequence[int]) -> Mapping[int, ServerMark]:
-        """Where processes listen and work, as far as this user may know."""
+        """Ports and working directories of processes, as far as this user may see them."""
         ...
 
 
@@ -113,7 +114,7 @@ class LocalProcessReader:
         for pid in members:
             try:
                 allowed |= os.sched_getaffinity(pid)
-            except ProcessLookupError:  # it ended since it was found
+            except ProcessLookupError:  # the process ended since it was listed
                 continue
         return sorted(allowed)
 
@@ -137,7 +138,7 @@ def _directory(pid: int) -> str | None:
 
 
 def read_threads(pid: int) -> dict[int, Process]:
-    """The threads of a process by thread id; none when it has ended. ``own`` is the thread's own time."""
+    """The threads of a process by thread id; none after its end. ``own`` is the thread's own time."""
     try:
         tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - no Path object per thread and second
     except UNSEEN:
@@ -161,14 +162,14 @@ def _command_line(pid: int) -> str:
 
 
 class Missing(NamedTuple):
-    """Why a tier's processes were not found, and what to do."""
+    """Why a tier's processes were not found, and the remedy."""
 
     why: str
     remedy: str
 
 
 def _sees_all(table: Mapping[int, Process]) -> bool:
-    """Whether other users' processes are among those that were found: the first one always runs."""
+    """Whether other users' processes are visible: the first process always exists."""
     return 1 in table
 
 
@@ -184,7 +185,7 @@ class Roots:
         self.missing: Missing | None = None
 
     def find(self, table: Mapping[int, Process]) -> list[Process]:
-        """The tier's first processes among all; if there are none, ``missing`` says why."""
+        """The tier's root processes; if there are none, ``missing`` says why."""
         if self._wanted.pids:
             process = self._by_pid(table)
         elif self._wanted.names:
@@ -220,7 +221,7 @@ class Roots:
         return [found for found in named if self._wanted.command_line in _command_line(found.pid)]
 
     def _that_answers(self, named: list[Process]) -> list[Process]:
-        """The server that listens on the port of the tier's endpoint; all servers if none does."""
+        """The server that listens on the tier's endpoint; all servers if none does."""
         own = {found.pid: found for found in named}
         first = tops(own)
         if self._wanted.port is None or len(first) < 2:

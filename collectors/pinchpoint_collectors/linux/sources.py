@@ -1,4 +1,4 @@
-"""The files of /proc that describe the whole machine, read repeatedly, local or remote."""
+"""The files of /proc about the whole machine, read repeatedly, local or remote."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pinchpoint_collectors.value import Value
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """Values that were read together: when (UTC ns), and how long after those before (0 at the first)."""
+    """Values read together: their time (UTC ns), and the time since the last reading (0 at the first)."""
 
     time_ns: int
     interval_s: float
@@ -22,14 +22,14 @@ class SourceReading:
 
 
 class GrowingFile:
-    """One file, and what its growth says.
+    """A file of counters, and the metrics of their growth.
 
     Args:
         path: the file.
-        metrics: what is not measured where the file is missing (``disk.*``).
+        metrics: what is not measured if the file is missing (``disk.*``).
         parse: the pure parser.
         values: from the record before (None at the first reading), the record now and the seconds between.
-        remedy: what brings the file back if it is missing; None when nothing does.
+        remedy: how to get a missing file back; None if this is not possible.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class GrowingFile:
         self._before_ns = 0
 
     def missing(self, why: str) -> NotMeasured:
-        """What is not measured where the file cannot be read."""
+        """What is not measured because the file is not readable."""
         return NotMeasured(self.metrics, "", f"{self.path}: {why}", self.remedy)
 
     def take(self, text: str, time_ns: int, now_ns: int) -> SourceReading:
@@ -57,11 +57,11 @@ class GrowingFile:
 
         Args:
             text: the file's.
-            time_ns: when it was read, UTC.
-            now_ns: the same by a clock that is never set.
+            time_ns: time of the reading, UTC.
+            now_ns: the same by a monotonic clock.
 
         Raises:
-            CollectorError: it is not written as is known.
+            CollectorError: the file has an unknown form.
         """
         after = self.understand(text)
         interval_s = 0.0 if self._before is None else (now_ns - self._before_ns) / 1e9
@@ -70,7 +70,7 @@ class GrowingFile:
         return SourceReading(time_ns, interval_s, values)
 
     def understand(self, text: str) -> Any:
-        """The file's record. Raises ``CollectorError`` where it is not written as is known."""
+        """Parse the file. Raises ``CollectorError`` if it has an unknown form."""
         try:
             return self._parse(text)
         except (ValueError, IndexError) as error:
@@ -88,10 +88,10 @@ def machine_sources(
 
     Args:
         cores: the usable cores.
-        devices: the disks to watch, with the lines of /proc/diskstats that count their I/O.
-        flushes_are_writes: those of them whose flushes are counted as writes, too.
+        devices: the disks to watch, each with its lines of /proc/diskstats.
+        flushes_are_writes: the disks whose flushes are counted as writes, too.
         speeds: the interfaces to watch, with their speed in bytes/s.
-        page_bytes: the size of a page of its memory.
+        page_bytes: the machine's page size.
     """
     lines = {line: device for device, its in devices.items() for line in its}
     sources = [

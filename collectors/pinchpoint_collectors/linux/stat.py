@@ -1,4 +1,4 @@
-"""/proc/stat: CPU time by core, and how many threads run or want to."""
+"""/proc/stat: CPU time by core, and the number of threads that run or are ready."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CoreTimes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """The parsed file: times by core number, and threads that run or are ready to run right now."""
+    """The parsed file: times by core number, and threads that run or are ready."""
 
     cores: Mapping[int, CoreTimes]
     running: int
@@ -44,8 +44,8 @@ def parse(text: str) -> Stat:
 def values(before: Stat | None, after: Stat, usable: Collection[int]) -> Iterator[Value]:
     """CPU ratios of each usable core and, as instance ``""``, of all of them together.
 
-    busy + steal + wait + idle = 1. Steal is time the hypervisor gave to others: a core with busy + steal = 1
-    is at its end. Needs no interval: the sum of all ticks is the time that passed.
+    busy + steal + wait + idle = 1. Steal is time that the hypervisor gave to others: a core with busy + steal
+    = 1 is saturated. No interval is needed: the sum of all ticks is the elapsed time.
     """
     # The reader itself runs while it reads: it is not a thread that waits for a core.
     yield Value("cpu.run_queue", "", max(0, after.running - 1))
@@ -63,7 +63,7 @@ def values(before: Stat | None, after: Stat, usable: Collection[int]) -> Iterato
 
 
 def _spent(before: CoreTimes, after: CoreTimes) -> list[int] | None:
-    """Ticks by state; None after a reset. Idle and wait may go back a little (proc(5)): that is no reset."""
+    """Ticks by state; None after a reset. Idle and wait may fall slightly (proc(5)): that is no reset."""
     busy, idle, wait, steal = (b - a for a, b in zip(before, after, strict=True))
     return None if busy < 0 or steal < 0 else [busy, max(0, idle), max(0, wait), steal]
 

@@ -13,19 +13,19 @@ from pinchpoint_collectors.record import Processes
 from pinchpoint_collectors.value import Value
 
 _BUSY_RATIO = 0.1
-"""A thread that has once been its tier's busiest with this share of a core is followed from then on."""
+"""A thread that was once its tier's busiest, with this share of a core, is followed from then on."""
 _FOLLOWED_NAMES = 20
 
 
 class TierProcesses:
-    """One tier's processes on a machine, from reading to reading.
+    """One tier's processes on a machine, reading by reading.
 
     Args:
         name: the tier's.
         wanted: the root processes of the tier.
         caps: of the machine's control groups.
         memory_caps: likewise.
-        singles: what the machine says of single processes.
+        singles: reads details of single processes.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class TierProcesses:
         before: Mapping[int, Process] | None,
         interval_s: float,
     ) -> Iterator[Value]:
-        """CPU since the last reading, and memory if it is capped, both read now.
+        """CPU since the last reading, and memory if it is limited, both read now.
 
         Args:
             table: every process of the machine now.
@@ -62,11 +62,11 @@ class TierProcesses:
         yield from threads
 
     def follow(self, table: Mapping[int, Process], by_parent: Mapping[int, list[Process]]) -> None:
-        """Find its processes among all."""
+        """Find its processes in the table."""
         self._members.follow(self._roots.find(table), table, by_parent)
 
     def find(self, table: Mapping[int, Process]) -> None:
-        """Look for its processes ahead of the first reading, so that cores and missing() can be asked for."""
+        """Find its processes before the first reading, so that cores and missing() are known."""
         self.follow(table, children(table.values()))
 
     @property
@@ -77,7 +77,7 @@ class TierProcesses:
     def cpu(
         self, before: Mapping[int, Process] | None, interval_s: float, cores: float | None
     ) -> Iterator[Value]:
-        """The tier's CPU since the last reading, as a ratio of ``cores`` (None: number not known)."""
+        """The tier's CPU since the last reading, as a ratio of ``cores`` (None: unknown)."""
         instance = f"tier:{self.name}"
         yield Value("cpu.cores", instance, cores or None)
         if before is None or interval_s <= 0:
@@ -100,8 +100,8 @@ class TierProcesses:
         """The tier's busiest threads since the last reading of threads.
 
         Args:
-            members: its processes when the machine was asked for their threads.
-            before: every process of the machine when it was asked the time before; None at the first.
+            members: its processes at the time their threads were requested.
+            before: every process of the machine at the last request; None at the first.
             interval_s: seconds between the readings of the two.
             threads_s: seconds between the two readings of threads.
         """
@@ -111,34 +111,34 @@ class TierProcesses:
                 yield Value("cpu.busy_ratio", f"thread:{name}", ratio)
 
     def memory(self, interval_s: float) -> Iterator[Value]:
-        """Its memory where a control group caps it. ``interval_s``: since this was asked before."""
+        """Its memory, if a control group limits it. ``interval_s``: since the last call."""
         return self._memory.read(tops(self.members), interval_s)
 
     def missing(self) -> Missing | None:
-        """Why the tier's processes are not there; None when they are."""
+        """Why the tier's processes are missing; None if they exist."""
         return None if self.members else self._roots.missing
 
     def servers(self) -> list[dict[str, Any]]:
-        """The processes it begins with: id, name, TCP ports, directory, if known."""
+        """Its root processes: id, name, TCP ports, directory, if known."""
         first = tops(self.members)
         places = self._singles.places(first)
         return [{"pid": pid, "name": self.members[pid].name, **places[pid]._asdict()} for pid in first]
 
     def cores(self) -> list[int]:
-        """The cores its processes may run on; empty when there are none."""
+        """The cores that its processes may use; empty without processes."""
         return self._singles.cores(self.members)
 
     def cap_cores(self) -> float | None:
-        """The cap its control groups put on it, in cores; None without one."""
+        """The limit of its control groups, in cores; None without one."""
         return self._caps.cap_cores(tops(self.members))
 
     def cores_used(self) -> float:
-        """What its CPU is a ratio of: its cores, or its cap where that is lower; 0 without a process."""
+        """The base of its CPU ratio: its cores, or its limit if lower; 0 without a process."""
         allowed, cap = len(self.cores()), self.cap_cores()
         return float(allowed) if cap is None else min(float(allowed), cap)
 
     def cap_bytes(self) -> int | None:
-        """The memory cap its control groups put on it; None without one."""
+        """The memory limit of its control groups; None without one."""
         capped = self._memory_caps.tightest(tops(self.members))
         return capped.memory.cap_bytes if capped else None
 
@@ -149,7 +149,7 @@ class Tiers:
     Args:
         wanted: host -> (its tier's name, the root processes of the tier).
         files: of the machine.
-        singles: what it says of single processes.
+        singles: reads details of single processes.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Tiers:
         }
 
     def find(self, table: Mapping[int, Process]) -> None:
-        """Look for their processes ahead of the first reading."""
+        """Find their processes before the first reading."""
         for tier in self.by_host.values():
             tier.find(table)
 
@@ -177,7 +177,7 @@ class Tiers:
         }
 
     def missing(self, host: str) -> Missing | None:
-        """Why a host's tier has no processes; None if it has, or needs none."""
+        """Why a host's tier has no processes; None if it has some, or needs none."""
         tier = self.by_host.get(host)
         return tier.missing() if tier is not None else None
 
@@ -188,15 +188,15 @@ class _TierProcess(NamedTuple):
 
 
 class _Threads:
-    """Shares of a core by thread, read only where a process ran: one that did not has no thread that did."""
+    """Shares of a core by thread, read only for processes that ran."""
 
     def __init__(self, ticks_per_s: int) -> None:
         self._ticks_per_s = ticks_per_s
         self._seen: dict[int, _TierProcess] = {}
-        self._names: dict[str, None] = {}  # a set that keeps its order
+        self._names: dict[str, None] = {}  # a dict as an ordered set
 
     def wanted(self, members: Mapping[int, Process]) -> list[int]:
-        """Ids of the processes that have several threads, and ran since those were read."""
+        """Ids of the processes with several threads that ran since their last reading."""
         return [
             pid
             for pid, process in members.items()
@@ -211,7 +211,7 @@ class _Threads:
         interval_s: float,
         threads_s: float,
     ) -> dict[str, float]:
-        """The largest share of a core that a thread of each name used; see ``threads``."""
+        """The largest share of a core of a thread of each name; see ``threads``."""
         most: dict[str, float] = {}
         seen = {}
         for pid, process in members.items():
@@ -233,7 +233,7 @@ class _Threads:
         return most
 
     def followed(self, most: Mapping[str, float]) -> list[tuple[str, float]]:
-        """The busiest thread now, and those that are followed because they were it before."""
+        """The busiest thread now, and the followed ones, which were the busiest before."""
         busiest = max(most, key=most.__getitem__, default=None)
         names = dict(self._names)
         if busiest is not None and most[busiest] > 0:
@@ -256,7 +256,7 @@ class _Threads:
 
 
 def _ticks_used(now: Process, old: Process | None, *, fresh: bool) -> int:
-    """Ticks since the reading before; of a thread not seen then all if it is ``fresh``, else (unknown) 0."""
+    """Ticks since the last reading; for a new thread all its ticks if ``fresh``, else (unknown) 0."""
     if old is not None and old.start == now.start:
         return max(0, now.own - old.own)
     return now.own if fresh else 0

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping
 from pinchpoint_collectors.value import Value, rate
 
 _SWAP = re.compile(r"^(pswpin|pswpout) (\d+)$", re.MULTILINE)
-"""Two of some 180 lines: every second, all of them would cost more than the rest of a reading's parsing."""
+"""Two of some 180 lines: parsing all of them each second would cost more than the rest of a reading."""
 
 
 def parse(text: str) -> dict[str, int]:
-    """Parse to pages by name: those that went to swap and came from there."""
+    """Parse to pages by name: pages written to swap and read from it."""
     return {name: int(number) for name, number in _SWAP.findall(text)}
 
 
 def values(
     before: Mapping[str, int] | None, after: Mapping[str, int], interval_s: float, page_bytes: int
 ) -> Iterator[Value]:
-    """Memory that moved to and from swap.
+    """Memory written to swap and read from it.
 
-    Not ``pgpgin``/``pgpgout``: in spite of their names they count every block read or written, paging or not.
+    ``pgpgin``/``pgpgout`` are not used: despite their names they count all block I/O.
     """
     for metric, name in (("mem.paged_in_bytes_per_s", "pswpin"), ("mem.paged_out_bytes_per_s", "pswpout")):
         if before is not None and name in after and name in before:

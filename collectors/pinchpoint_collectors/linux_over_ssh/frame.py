@@ -1,4 +1,4 @@
-"""Parses one reading of all files from the wire, with the time at which each was read."""
+"""Parses one reading of all files from the wire, with each file's time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pinchpoint_collectors.remote.clock import HostClock
 END = b"\n#e\n"
 
 _UPTIME = re.compile(r"^(\d+)\.(\d\d) \d+\.\d\d\n", re.MULTILINE)
-"""/proc/uptime: no other file that is read has such a line."""
+"""/proc/uptime: no other file of the list has such a line."""
 _STEP_NS = 10_000_000
 """The uptime's resolution."""
 _SET_NS = 50_000_000
-"""Beyond this the clock of the day and the uptime differ because the clock was set."""
+"""A larger difference between clock and uptime means that the clock was set."""
 _SET_RATIO = 1e-3
 
 
@@ -32,8 +32,8 @@ class Frame(NamedTuple):
 
     Attributes:
         stamp_ns: the host's clock at its begin.
-        sections: its files in their order.
-        processes: /proc/PID/stat of every process; None if they are not requested.
+        sections: its files in order.
+        processes: /proc/PID/stat of every process; None if not requested.
     """
 
     stamp_ns: int
@@ -42,7 +42,7 @@ class Frame(NamedTuple):
 
 
 def parse(text: str) -> Frame:
-    """From what comes before ``END``. Raises ``CollectorError`` where it is damaged."""
+    """Parse the text before ``END``. Raises ``CollectorError`` if it is damaged."""
     head, _, rest = text.partition("\n")
     word, _, stamp = head.partition(" ")
     files, with_processes, processes = rest.partition("\n#p\n")
@@ -57,9 +57,9 @@ def parse(text: str) -> Frame:
 
 
 class Timeline:
-    """When readings were taken: by our clock, and by one that is never set.
+    """The times of readings: by our clock, and by a monotonic one.
 
-    The host's clock of the day is fine but may be set; its uptime is never set but goes in steps of 10 ms.
+    The host's clock is precise but may be set; its uptime is monotonic but has steps of 10 ms.
     """
 
     def __init__(self, clock: HostClock) -> None:
@@ -73,7 +73,7 @@ class Timeline:
         time_ns = self._clock.to_ours(frame.stamp_ns)
         now_ns = frame.stamp_ns - self._set_ns
         for section in frame.sections:
-            # Where the host is short of CPU, much time may pass between two files.
+            # On a host with a saturated CPU, much time may pass between two files.
             later_ns = section.uptime_ns - frame.sections[0].uptime_ns
             later_ns = later_ns if later_ns > _STEP_NS else 0
             yield time_ns + later_ns, now_ns + later_ns

@@ -1,4 +1,4 @@
-"""Parses what a host reports once, before its first reading."""
+"""Parses a host's first report, sent once before its first reading."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _BLOCK = "/sys/class/block"
 
 
 class Recorded:
-    """Another machine's files, as it reported them: what was not requested is not there.
+    """Another machine's files from its report: files that were not requested are missing.
 
     Args:
         facts: path -> text.
-        links: path -> where it leads.
-        others: paths that are there without a text.
+        links: path -> its target.
+        others: paths without a text that exist.
         places: path -> (``none``, ``path`` or ``device``; the path without symbolic links).
     """
 
@@ -81,12 +81,12 @@ class Hello:
 
     Attributes:
         files: the contents of its files in /proc and /sys.
-        missing: of the files that are read over and over those it does not give -> why.
-        fractions: whether its sleep knows fractions of a second.
+        missing: repeatedly read files that are missing -> why.
+        fractions: whether its sleep accepts fractions of a second.
         nanoseconds: whether readings are stamped to the nanosecond; else to 10 ms.
-        page_bytes: a page of its memory.
-        ticks_per_s: its clock ticks, which CPU time is counted in.
-        cloud: region, zone and machine type, as far as its cloud says them.
+        page_bytes: its page size.
+        ticks_per_s: its clock ticks per second, the unit of CPU time.
+        cloud: region, zone and machine type, as far as its cloud reports them.
     """
 
     files: Recorded
@@ -99,9 +99,9 @@ class Hello:
 
 
 def parse(text: str) -> Hello:
-    """From what ``hello`` of loop.sh prints; whatever the login shell says before it is left out.
+    """Parse the output of ``hello`` in loop.sh; output of the login shell before it is ignored.
 
-    Raises ``CollectorError`` where it is not that.
+    Raises ``CollectorError`` for other output.
     """
     _greeting, begins, rest = text.partition(BEGINS)
     if not begins:

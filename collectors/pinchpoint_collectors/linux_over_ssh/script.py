@@ -13,9 +13,9 @@ END = "#end"
 RECEIVE = shell(
     'eval "$(while IFS= read -r l; do case $l in ("' + END + '") break;; esac; printf "%s\\n" "$l"; done)"'
 )
-"""Reads the script line by line up to ``END``, and no further: what follows is read by the script itself.
+"""Reads the script line by line up to ``END``: the script itself reads what follows.
 
-So it is never on a command line, whose length and quoting differ between login shells.
+So the script is never on a command line, whose length and quoting differ between login shells.
 """
 
 _LOOP = (
@@ -34,11 +34,11 @@ def script(
     """The text to send to ``RECEIVE``.
 
     Args:
-        interval_s: seconds between two readings; whole ones where the host's sleep knows no others.
-        silence_s: after this time without a request the host ends the session.
-        files: what is read over and over.
+        interval_s: seconds between two readings; whole ones if the host's sleep accepts no fractions.
+        silence_s: the host ends the session after this time without a request.
+        files: the files to read repeatedly.
         places: paths whose disk is needed.
-        processes: whether every process is read, too.
+        processes: whether to read every process, too.
     """
     given = {
         "interval": str(round(interval_s * 1e9)),

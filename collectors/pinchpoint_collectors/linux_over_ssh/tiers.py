@@ -24,11 +24,11 @@ from pinchpoint_collectors.record import Sample, Watch
 
 _NS = 1_000_000_000
 UPTIME = "/proc/uptime"
-"""Asked for with every question: it reports when the host read the rest."""
+"""Part of every question: it shows when the host read the rest."""
 _SPECIAL = re.compile(r"[\s*?\[\]\\]")
 _THREAD = re.compile(r"/proc/(\d+)/task/(\d+)/stat:(.*)", re.DOTALL)
 _STAT = re.compile(r"^\d+ \(.*\) \S( -?\d+){40,}$", re.MULTILINE)
-"""A process may give itself a name with a line break: such a one is not recognised and belongs to no tier."""
+"""A process name may contain a line break: such a process is not recognised and belongs to no tier."""
 
 
 def parse_all(text: str) -> dict[int, Process]:
@@ -37,13 +37,13 @@ def parse_all(text: str) -> dict[int, Process]:
 
 
 class RequestedFiles:
-    """The small files of single processes and control groups, as the host's last answer has them.
+    """The small files of single processes and control groups, from the host's last answer.
 
-    ``CpuCaps`` and ``MemoryCaps`` read them like local files: what is
-    looked for is asked for with the next question, also what is known, as it changes.
+    ``CpuCaps`` and ``MemoryCaps`` read them like local files. Each file that is read is requested with the
+    next question, also if it is known, because it may change.
 
     Args:
-        hello: what the host reported at first; it is not requested again.
+        hello: the host's first report; its files are not requested again.
 
     Attributes:
         lacking: whether a file was read that has not been requested yet; the reader resets it.
@@ -56,12 +56,12 @@ class RequestedFiles:
         self.ticks_per_s = hello.ticks_per_s
         self.page_bytes = hello.page_bytes
         self._reported: Facts = hello.files
-        self._wanted: dict[str, None] = {}  # a set that keeps its order
+        self._wanted: dict[str, None] = {}  # a dict as an ordered set
         self._answer: Mapping[str, str | None] = {}
         self._threads: Mapping[int, Mapping[int, Process]] = {}
 
     def fact(self, path: str) -> str | None:
-        """The parent; None also if it is not known yet: then ``lacking`` is set."""
+        """The text of a file; None also if it is not known yet: then ``lacking`` is set."""
         reported = self._reported.fact(path)
         if reported is not None:
             return reported
@@ -71,11 +71,11 @@ class RequestedFiles:
         return self._answer.get(path)
 
     def threads(self, pid: int) -> Mapping[int, Process]:
-        """Its figures as the last answer has them, where it was asked for them."""
+        """The threads of a process, if the last answer has them."""
         return self._threads.get(pid, {})
 
     def cores(self, members: Mapping[int, Process]) -> list[int]:
-        """Its variables; a child's are its parent's: it inherits them."""
+        """The cores of a process; a child's file is not read: it inherits its parent's cores."""
         allowed: set[int] = set()
         for pid in tops(members):
             allowed |= set(allowed_cores(self.fact(f"/proc/{pid}/status") or ""))
@@ -86,7 +86,7 @@ class RequestedFiles:
         return {pid: ServerMark() for pid in pids}
 
     def question(self) -> list[str]:
-        """What was looked for since the question before."""
+        """The paths that were read since the last question."""
         wanted, self._wanted = list(self._wanted), {}
         return wanted
 
@@ -98,7 +98,7 @@ class RequestedFiles:
             lines: each a path, a colon, and a line of that file.
 
         Returns:
-            Its uptime when it read them (s); None if unknown.
+            Returns its uptime at the time of reading (s); None if unknown.
         """
         threads: dict[int, dict[int, Process]] = defaultdict(dict)
         texts: dict[str, list[str]] = defaultdict(list)
@@ -108,7 +108,7 @@ class RequestedFiles:
             if thread:
                 threads[int(thread[1])][int(thread[2])] = parse(thread[3])
                 continue
-            # A control group's name may hold a colon: only what was asked for says where the path ends.
+            # A control group's name may contain a colon: only the request shows where the path ends.
             path = next((one for one in longest_first if line.startswith(f"{one}:")), None)
             if path is not None:
                 texts[path].append(line[len(path) + 1 :])
@@ -119,20 +119,20 @@ class RequestedFiles:
 
 
 def pattern(path: str) -> str:
-    """A path as one word of the shell there, which replaces patterns: a sign that is special is any one."""
+    """A path as one word of the host's shell, which expands patterns: a special character becomes ``?``."""
     return _SPECIAL.sub("?", path)
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The host at the moment at which it is asked.
+    """The state of the host at the time of a question.
 
     Attributes:
         time_ns: of the reading before the question, by our clock.
-        now_ns: the same by one that is never set.
+        now_ns: the same by a monotonic clock.
         uptime_s: the same as the host's uptime.
-        table: every process at that reading.
-        members: by host, the tier's of them.
+        table: every process of that reading.
+        members: host -> processes of its tier.
         paths: what was requested.
         number: of the question.
     """
@@ -147,7 +147,7 @@ class _Look:
 
 
 class FileSession(Protocol):
-    """What is needed of a ``Session``.
+    """The required part of a ``Session``.
 
     Attributes:
         answers: of the host, by the question's number.
@@ -156,23 +156,23 @@ class FileSession(Protocol):
     answers: dict[int, list[str]]
 
     def ask_files(self, patterns: Sequence[str]) -> int:
-        """Ask for files; the question's number."""
+        """Ask for files; return the question's number."""
         ...
 
     def wait(self, until_s: float, enough: Callable[[], bool]) -> None:
-        """Take what comes until it is enough, or it is ``until_s`` (monotonic clock)."""
+        """Receive until ``enough`` is true, or it is ``until_s`` (monotonic clock)."""
         ...
 
 
 class RemoteTiers(Tiers):
-    """The tiers of one host that have processes of their own, from reading to reading.
+    """The tiers of one host with processes of their own, reading by reading.
 
-    Every reading holds all processes; their threads and the files of their control groups are another
-    question, asked once for each reading, and answered with the next.
+    Every reading has all processes; their threads and the files of their control groups are a separate
+    question, sent once per reading and answered with the next.
 
     Args:
-        watches: the hosts that are this machine.
-        hello: what it said of itself.
+        watches: the farm's hosts on this machine.
+        hello: the host's first report.
     """
 
     def __init__(self, watches: Sequence[Watch], hello: Hello) -> None:
@@ -186,7 +186,7 @@ class RemoteTiers(Tiers):
         self._open: _Look | None = None
         self._answered: _Look | None = None
         self._answered_s = 0.0
-        """The uptime at which the host read what it answered last."""
+        """The host's uptime at its last answer."""
 
     def cpu(
         self, text: str, time_ns: int, now_ns: int, uptime_s: float, interval_s: float
@@ -195,8 +195,8 @@ class RemoteTiers(Tiers):
 
         Args:
             text: /proc/PID/stat of every process.
-            time_ns: when it was read, by our clock.
-            now_ns: the same by one that is never set.
+            time_ns: time of the reading, by our clock.
+            now_ns: the same by a monotonic clock.
             uptime_s: the same as the host's uptime.
             interval_s: seconds since the reading before.
         """
@@ -213,7 +213,7 @@ class RemoteTiers(Tiers):
         self._latest = _Look(time_ns, now_ns, uptime_s, table, members)
 
     def go_on(self, session: FileSession) -> list[Sample]:
-        """Take the answer to what was requested, and ask anew. Never waits."""
+        """Take the answer to the last question, and send the next one. Never waits."""
         samples: list[Sample] = []
         if self._open is not None and self._open.number in session.answers:
             look, self._open = self._open, None
@@ -229,9 +229,9 @@ class RemoteTiers(Tiers):
         return samples
 
     def prepare(self, session: FileSession, until_s: float) -> None:
-        """Ask for all details of the processes that were found, also several times.
+        """Ask for all details of the processes, in several rounds.
 
-        A process shows its group, and the group its caps. Waits until then at most (monotonic clock).
+        A process shows its group, and the group its limits. Waits at most until then (monotonic clock).
         """
         while self._lacks_facts() and time.monotonic() < until_s:
             paths = [UPTIME, *self._asked.question()]
@@ -250,7 +250,7 @@ class RemoteTiers(Tiers):
     def _take(self, look: _Look, lines: Sequence[str]) -> list[Sample]:
         """Threads and memory since the answer before."""
         uptime_s = self._asked.take(look.paths, lines)
-        if uptime_s is None:  # it could not read even that: the next question may do better
+        if uptime_s is None:  # the host could not read even its uptime: the next question may succeed
             return []
         before, self._answered = self._answered, look
         since_s, self._answered_s = self._answered_s, uptime_s

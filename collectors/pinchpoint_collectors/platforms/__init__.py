@@ -1,1 +1,1 @@
-"""What a cloud platform itself measured: the share of its limits that disks and machines used."""
+"""Cloud platforms: the share of their limits that disks and machines used, as the platform measured it."""

@@ -1,8 +1,7 @@
-"""Kind ``aws``: what CloudWatch measured of an instance and its EBS volumes.
+"""Kind ``aws``: CloudWatch's metrics of an instance and its EBS volumes.
 
-https://docs.aws.amazon.com/ebs/latest/userguide/using_cloudwatch_ebs.html. Amazon
-reports no share of a limit: a check per minute says whether a volume, or the instance, was asked for more
-than its limit.
+https://docs.aws.amazon.com/ebs/latest/userguide/using_cloudwatch_ebs.html. Amazon reports no share of a
+limit: a check per minute reports whether the load on a volume or instance exceeded its limit.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from pinchpoint_collectors.record import Collector, Watch
 
 _MINUTE, _FIVE = 60, 300
 _AT_ONCE = 500
-"""Metrics in one query (GetMetricData)."""
+"""Largest number of metrics in one query (GetMetricData)."""
 
 
 class _AwsMetric(NamedTuple):
-    """What a metric of Amazon's is here.
+    """The meaning of one of Amazon's metrics.
 
     Attributes:
         metric: its name.
-        statistic: the one that is queried.
-        unit: what one of its units is worth.
-        grain_s: how often it is measured.
-        left: whether it is a share that is left, not one that is used.
+        statistic: the queried statistic.
+        unit: factor from Amazon's unit to the base unit.
+        grain_s: the interval of its values.
+        left: whether the value is the remaining share, not the used one.
     """
 
     metric: str
@@ -71,9 +70,9 @@ _ADD_UP = frozenset({"cloud.disk_reads_per_s", "cloud.disk_writes_per_s", "cloud
 class AwsKind:
     """The kind ``aws`` of farm.yaml.
 
-    Its options there: ``instance`` (its id), ``region``, ``volumes`` (disk role -> volume, or a list of a
-    stripe's); ``profile``, or ``access_key`` and ``secret_key`` (and ``session_token``), else boto3's own
-    order (environment, ~/.aws, the instance's role); ``endpoint`` of another address.
+    Options in farm.yaml: ``instance`` (its id), ``region``, ``volumes`` (disk role -> volume, or the list of
+    a stripe's volumes); ``profile``, or ``access_key`` and ``secret_key`` (and ``session_token``), else
+    boto3's own order (environment, ~/.aws, the instance's role); ``endpoint`` for another address.
     """
 
     name = "aws"
@@ -146,7 +145,7 @@ class CloudWatch:
             self._client = session.client(
                 "cloudwatch",
                 endpoint_url=str(given["endpoint"]) if given.get("endpoint") else None,
-                # Who asks again, and when, is decided above.
+                # The caller decides about retries.
                 config=Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=10),
             )
         except (BotoCoreError, ValueError) as error:
@@ -161,7 +160,7 @@ class CloudWatch:
             part = queries[start : start + _AT_ONCE]
             for number, at_s, value in self._values(part, begin_s, end_s):
                 asked = part[number]
-                # The same volume may be answered under both of its dimensions.
+                # The answer may have the same volume under both of its dimensions.
                 result.setdefault((asked.series, at_s), {})[asked.volume] = asked.of.unit * value
         for (series, at_s), values in result.items():
             value = sum(values.values()) if series.metric in _ADD_UP else max(values.values())
@@ -272,4 +271,4 @@ _CODES = {
     "SignatureDoesNotMatch": "the secret key is wrong; correct secret_key",
     "InvalidParameter": "compare `instance`, `volumes` and `region` with the console",
 }
-"""What an error code contains -> what to do."""
+"""Words in an error code -> remedy."""

@@ -1,7 +1,8 @@
-"""Kind ``azure``: what Azure Monitor measured of a virtual machine and its disks.
+"""Kind ``azure``: Azure Monitor's metrics of a virtual machine and its disks.
 
-Azure measures per minute which share of its limits a disk and the machine used:
-https://learn.microsoft.com/azure/virtual-machines/disks-metrics. A share of 1 means capped.
+Azure reports per minute the share of their limits that a disk and the machine used:
+https://learn.microsoft.com/azure/virtual-machines/disks-metrics. A share of 1 means that the limit was
+reached.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pinchpoint_collectors.platforms.base import (
 )
 from pinchpoint_collectors.record import Collector, Watch
 
-# The libraries log each failed way to log in; the collector reports the failure itself.
+# The libraries log each failed login method; the collector reports the failure itself.
 logging.getLogger("azure").addHandler(logging.NullHandler())
 
 _NAMESPACE = "Microsoft.Compute/virtualMachines"
@@ -44,7 +45,7 @@ OS_DISK = "os"
 
 
 class _AzureMetric(NamedTuple):
-    """What a metric of Azure's is here: its name, what one of its units is worth, its grain in seconds."""
+    """The meaning of one of Azure's metrics: our name, factor to the base unit, interval in seconds."""
 
     metric: str
     unit: float
@@ -58,7 +59,7 @@ _DISK: Mapping[str, _AzureMetric] = {
     "Disk Used Burst IO Credits Percentage": _AzureMetric("cloud.disk_burst_iops_used_ratio", 0.01, _FIVE),
     "Disk Used Burst BPS Credits Percentage": _AzureMetric("cloud.disk_burst_bytes_used_ratio", 0.01, _FIVE),
 }
-"""Behind ``Data `` (each disk by its LUN) or ``OS ``."""
+"""Suffixes after ``Data `` (each disk by its LUN) or ``OS ``."""
 _MACHINE: Mapping[str, _AzureMetric] = {
     "VM Uncached IOPS Consumed Percentage": _AzureMetric("cloud.vm_uncached_iops_ratio", 0.01, _MINUTE),
     "VM Uncached Bandwidth Consumed Percentage": _AzureMetric("cloud.vm_uncached_bytes_ratio", 0.01, _MINUTE),
@@ -70,8 +71,8 @@ _MACHINE: Mapping[str, _AzureMetric] = {
 class AzureKind:
     """The kind ``azure`` of farm.yaml.
 
-    Its options there: ``resource`` (the machine's resource id), ``region``; ``luns`` (disk role -> LUN, or a
-    list of a stripe's, or ``os``); ``tenant``, ``client`` and ``secret`` of an application, else
+    Options in farm.yaml: ``resource`` (the machine's resource id), ``region``; ``luns`` (disk role -> LUN, or
+    the list of a stripe's LUNs, or ``os``); ``tenant``, ``client`` and ``secret`` of an application, else
     azure-identity's default (environment, managed identity, ``az login``); for other clouds ``authority``,
     ``endpoint`` and ``audience``; ``ca``.
     """
@@ -125,7 +126,7 @@ class AzureKind:
 
 
 class AzureMonitor:
-    """The metrics of one virtual machine, by the metrics data plane."""
+    """The metrics of one virtual machine, from the metrics data plane."""
 
     name = "Azure Monitor"
 
@@ -166,7 +167,7 @@ class AzureMonitor:
         highest: dict[tuple[MetricSeries, int], float] = {}
         for names, grain_s, of_disks in self._queries():
             for series, at, value in self._query(names, grain_s, of_disks, begin_s, end_s):
-                # Of several disks of a role the one nearest to its limit, because it limits the stripe.
+                # For several disks of a role the one nearest to its limit, because it limits the stripe.
                 highest[series, at] = max(value, highest.get((series, at), value))
         for (series, at), value in highest.items():
             yield MetricPoint(series, at, value)
@@ -179,7 +180,7 @@ class AzureMonitor:
         self._credential.close()
 
     def _queries(self) -> Iterator[tuple[list[str], int, bool]]:
-        """(names, grain, whether by LUN): a filter by LUN is refused for metrics that have none."""
+        """(names, interval, whether by LUN): a filter by LUN is refused for metrics without LUNs."""
         for grain_s in (_MINUTE, _FIVE):
             for of_disks in (False, True):
                 names = [
@@ -246,14 +247,14 @@ class AzureMonitor:
                 else ""
             )
             if role is None:
-                continue  # a disk that no role names
+                continue  # a disk without a role
             for value in element.data:
                 if value.average is not None:
                     series = MetricSeries(of.metric, role, grain_s)
                     yield series, round(value.timestamp.timestamp()), float(value.average) * of.unit
 
     def _without_unknown(self, names: list[str], error: Any) -> list[str] | None:
-        """The names but those that the platform lacks for this machine; None: it says something else."""
+        """The names without those that the platform lacks for this machine; None: another error."""
         listed = _VALID.search(str(getattr(error, "message", "") or error))
         if error.status_code != 400 or listed is None:
             return None
@@ -286,7 +287,7 @@ _STATUS = {
     403: "this login may not read it: give it the role Monitoring Reader on the subscription",
     404: "there is no such machine: compare `resource` and `region` with `az vm show`",
 }
-"""HTTP's status -> what to do."""
+"""HTTP status -> remedy."""
 
 
 def _credential(given: Mapping[str, Any], common: Mapping[str, Any]) -> Any:

@@ -1,8 +1,8 @@
-"""What the collectors of cloud platforms share: values come minutes after their time, each is put at its own.
+"""The common part of the cloud platforms' collectors: values arrive minutes late, and keep their own time.
 
-A platform measures each minute, and its values can be fetched one to three minutes later. So the collector is
-read on after the measurement, for ``LATE_S`` at most (``record.Late``). Values that did not come by then are
-not measured.
+A platform measures each minute, and its values are available one to three minutes later. So the collector is
+read after the end of the measurement, for at most ``LATE_S`` (``record.LateCollector``). Values that are still missing
+then are not measured.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.record import Incident, NotMeasured, Sample, Watch
 
 LATE_S = 240
-"""How long after its interval's end a value is waited for; then it counts as not measured."""
+"""Time to wait for a value after its interval's end; then it counts as not measured."""
 EVERY_S = 30.0
 """The time between two queries."""
 _LOOK_BACK_S = 900
-"""At the start: check that there are values."""
+"""Time range of the check, at the start, that values exist."""
 _FIRST = 2
-"""The number of values from before the start that each series returns, for ``check``."""
+"""Number of earlier values of each series that the start returns, for ``check``."""
 _THROTTLED_S = 60.0
 _NS = 1_000_000_000
 
 
 class MetricSeries(NamedTuple):
-    """One metric of one instance, measured once in ``grain_s`` seconds, at whole multiples of them in UTC."""
+    """One metric of one instance, measured once per ``grain_s`` seconds, at whole multiples in UTC."""
 
     metric: str
     instance: str
@@ -39,7 +39,7 @@ class MetricSeries(NamedTuple):
 
 
 class MetricPoint(NamedTuple):
-    """One value, in base units, of the interval that begins then (UTC seconds)."""
+    """One value, in base units, and the begin of its interval (UTC seconds)."""
 
     series: MetricSeries
     begin_s: int
@@ -55,8 +55,8 @@ class ThrottledError(CollectorError):
     """The platform answers no more for a while.
 
     Args:
-        said: what it answered.
-        after_s: how long it asks to wait; None if it does not say.
+        said: the platform's answer.
+        after_s: the pause it asks for; None without one.
     """
 
     def __init__(self, text: str, after_s: float | None) -> None:
@@ -68,19 +68,19 @@ class Platform(Protocol):
     """The metrics of one machine and its disks.
 
     Attributes:
-        name: as messages have it.
-        series: those that are queried.
+        name: its name in messages.
+        series: the queried series.
     """
 
     name: str
     series: Sequence[MetricSeries]
 
     def fetch(self, begin_s: int, end_s: int) -> Iterable[MetricPoint]:
-        """All values that exist now for intervals between these times. Raises ``CollectorError``."""
+        """All existing values of intervals between these times. Raises ``CollectorError``."""
         ...
 
     def unknown(self) -> Mapping[str, str]:
-        """Metrics that the platform does not have for this machine -> why."""
+        """Metrics that the platform lacks for this machine -> why."""
         ...
 
     def close(self) -> None:
@@ -89,14 +89,14 @@ class Platform(Protocol):
 
 
 class PlatformCollector:
-    """Fetches the platform's values until all have come or it is too late.
+    """Fetches the platform's values until all have arrived or are too late.
 
-    It is a ``GapReporter`` and a ``LateCollector``.
+    Implements ``GapReporter`` and ``LateCollector``.
 
     Args:
-        watches: the hosts that are this machine.
+        watches: the farm's hosts on this machine.
         platform: its metrics.
-        where: how messages name it.
+        where: its name in messages.
         clock: UTC seconds; for tests.
     """
 
@@ -116,7 +116,7 @@ class PlatformCollector:
         self._reported: list[Incident] = []
         now_s = clock()
         self._next = {each: _floor(now_s, each.grain_s) for each in platform.series}
-        """Series -> the earliest interval of which it is not known yet whether a value comes."""
+        """Series -> its earliest interval without a value that may still come."""
         self._came: set[tuple[MetricSeries, int]] = set()
         self._lost: dict[MetricSeries, int] = {}
         self._had: dict[MetricSeries, int] = {}
@@ -135,7 +135,7 @@ class PlatformCollector:
         self._due_s = now_s + EVERY_S
 
     def read(self) -> Sequence[Sample]:
-        """Every value that came since the reading before, each at its own time."""
+        """Every value that arrived since the last reading, with its own time."""
         if not self._primed:
             self._primed = True
             return ()
@@ -143,7 +143,8 @@ class PlatformCollector:
         now_s = self._clock()
         fetched = now_s >= self._due_s and self._fetch(now_s, points)
         samples = [sample for point in points for sample in self._samples(point, point.value)]
-        # While it does not answer nothing is lost: its values can be fetched later, except the last ones.
+        # While the platform does not answer, nothing is lost: earlier values can be fetched later, except the
+        # last ones.
         if fetched or (self._until_s is not None and now_s > self._until_s + LATE_S):
             samples += self._missed(now_s)
         if self._down is not None and not samples:
@@ -151,7 +152,7 @@ class PlatformCollector:
         return samples
 
     def complete(self, until_ns: int) -> bool:
-        """Whether all values up to then came, or were reported as not measured."""
+        """Whether all values up to this time have arrived, or were reported as not measured."""
         if self._until_s is None:
             self._until_s = until_ns / _NS
             self._due_s = min(self._due_s, self._clock() + 1)
@@ -175,7 +176,7 @@ class PlatformCollector:
         self._platform.close()
 
     def _fetch(self, now_s: float, into: list[MetricPoint]) -> bool:
-        """Add what is new to ``into``; whether the platform answered."""
+        """Add new values to ``into``; return whether the platform answered."""
         self._due_s = now_s + EVERY_S
         try:
             result = list(self._platform.fetch(min(self._next.values()), int(now_s)))
@@ -189,7 +190,7 @@ class PlatformCollector:
         self._down = None
         for point in result:
             place = point.series, point.begin_s
-            # The value of an interval that is not over yet is one of a part of it.
+            # An interval that is not over yet has a partial value.
             if point.begin_s >= self._next[point.series] and point.end_s <= now_s and place not in self._came:
                 self._came.add(place)
                 self._had[point.series] = self._had.get(point.series, 0) + 1
@@ -197,7 +198,7 @@ class PlatformCollector:
         return True
 
     def _missed(self, now_s: float) -> list[Sample]:
-        """What is too late: not measured."""
+        """Values that are too late: not measured."""
         lost: dict[int, list[MetricSeries]] = {}
         for series in self._next:
             while self._over(series, now_s):
@@ -220,7 +221,7 @@ class PlatformCollector:
         ]
 
     def _over(self, series: MetricSeries, now_s: float) -> bool:
-        """Whether the earliest open interval is decided: its value is here, or it is too late."""
+        """Whether the earliest open interval is complete: its value has arrived, or is too late."""
         begin_s = self._next[series]
         end_s = begin_s + series.grain_s
         if self._until_s is not None and end_s > self._until_s:
@@ -240,7 +241,7 @@ class PlatformCollector:
     # ---- what did not come ----------------------------------------------------------------------------
 
     def _note_gaps(self, lost: Mapping[int, Sequence[MetricSeries]]) -> None:
-        """A gap for each minute of which nothing came though something usually does."""
+        """A gap for each minute without any value, unless there are never values."""
         usual = {series for series in self._next if series.grain_s == 60 and self._comes(series)}
         for begin_s, missing in sorted(lost.items()):
             if usual and usual <= set(missing):
@@ -248,7 +249,7 @@ class PlatformCollector:
                 self._reported.append(Incident.gap(begin_s * _NS, (begin_s + 60) * _NS, 1, 60.0, why))
 
     def _note_missing(self) -> None:
-        """One sentence for all series of which values are missing at the end."""
+        """One sentence for all series with missing values at the end."""
         some = {series: count for series, count in self._lost.items() if self._comes(series)}
         if some:
             words = ", ".join(
@@ -284,11 +285,11 @@ def connected(
     """Log in and fetch the last minutes. Raises ``CollectorError`` with the remedy.
 
     Args:
-        watches: the hosts that are this machine.
-        where: how messages name it.
-        libraries: what ``make`` imports, module -> package; they are the ``extra``.
+        watches: the farm's hosts on this machine.
+        where: its name in messages.
+        libraries: imports of ``make``, module -> package; they are the ``extra``.
         extra: of pinchpoint-collectors.
-        make: the metrics of a machine, given what is watched and ``where``.
+        make: creates the metrics of a machine from its watch and ``where``.
     """
     try:
         for module in libraries:
@@ -308,25 +309,25 @@ def connected(
 
 
 def place(watch: Watch, kind: str) -> str:
-    """A collector of a host, as messages name it."""
+    """The name of a host's collector in messages."""
     return f"host {watch.host!r}, collector {kind!r}"
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, in one line of at most 200 characters."""
+    """An error's message in one line of at most 200 characters."""
     text = str(getattr(error, "message", "") or error).strip()
     return text.splitlines()[0][:200] if text else type(error).__name__
 
 
 def asked_pause_s(headers: Mapping[str, str]) -> float | None:
-    """The pause that ``Retry-After`` asks for; None without one."""
+    """The pause of ``Retry-After``; None without one."""
     return retry_after_s(
         next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
     )
 
 
 def as_instances(option: str, given: object, roles: Iterable[str], where: str) -> dict[str, tuple[str, ...]]:
-    """``{log: 0, data: [1, 2]}`` as role -> what the platform names its disks."""
+    """``{log: 0, data: [1, 2]}`` as role -> the platform's names of its disks."""
     if not isinstance(given, Mapping) or not given:
         raise OptionError(
             option, "missing or no mapping; needed: a disk role and its disk, as {log: ...}", where

@@ -1,1 +1,1 @@
-"""What collectors of remote machines share: ssh, and the offset between two clocks."""
+"""The common part of remote collectors: ssh, and the offset between two clocks."""

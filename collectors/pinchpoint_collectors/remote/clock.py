@@ -1,8 +1,8 @@
 """Measures the offset of a host's clock, repeatedly.
 
-A host is asked for its time; its answer is somewhere between our question and our reading of the answer, so
-in the middle give or take half the round trip (Cristian 1989, "Probabilistic clock synchronization"). Of the
-latest questions the one with the shortest round trip knows best.
+A host is asked for its time. Its answer was read between our question and the arrival of the answer, so the
+estimate is the middle, with half the round trip as error (Cristian 1989, "Probabilistic clock
+synchronization"). Of the latest questions the one with the shortest round trip is the most exact.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pinchpoint_collectors.record import Sample
 _NS = 1_000_000_000
 
 WARN_OFFSET_S = 1.0
-"""Beyond this a host's own logs and files no longer fit the run's times: a person is warned."""
+"""Beyond this a host's own logs and files no longer match the run's times, and the user is warned."""
 
 _READINGS = 30
 _DRIFT_RATIO = 500e-6
-"""The most two clocks drift apart: the kernel lets NTP slew no faster (adjtimex(2))."""
+"""The fastest drift between two clocks: the kernel's limit for NTP (adjtimex(2))."""
 
 
 class _Observation(NamedTuple):
-    """One answer: host minus ours, half the round trip, when it came (all ns)."""
+    """One answer: host's time - ours, half the round trip, time of arrival (all ns)."""
 
     offset_ns: int
     error_ns: int
@@ -32,25 +32,25 @@ class _Observation(NamedTuple):
 
 
 class HostClock:
-    """The clock of one host, if known.
+    """The clock of one host, once it has answered.
 
     Args:
-        readings: how many of the latest observations count.
+        readings: number of the latest observations that count.
     """
 
     def __init__(self, readings: int = _READINGS) -> None:
         self._latest: deque[_Observation] = deque(maxlen=readings)
 
     def observe(self, sent_ns: int, host_ns: int, received_ns: int) -> None:
-        """Take one answer of the host.
+        """Add one answer of the host.
 
-        One that came before it was asked for is left out: our own clock was set meanwhile. One that no drift
-        can bring together with those before it means that a clock was set: those before are forgotten.
+        An answer that arrived before its question is ignored: our own clock was set meanwhile. An answer that
+        drift cannot explain means that a clock was set: earlier answers are forgotten.
 
         Args:
-            sent_ns: when the host was asked, by our clock (UTC ns since 1970).
-            host_ns: what its clock said.
-            received_ns: when the answer was here, by our clock.
+            sent_ns: time of the question, by our clock (UTC ns since 1970).
+            host_ns: the host's time.
+            received_ns: time of the answer, by our clock.
         """
         if received_ns < sent_ns:
             return
@@ -60,7 +60,7 @@ class HostClock:
         self._latest.append(new)
 
     def shift(self, by_ns: int, error_ns: int) -> None:
-        """The host's clock was set by this much, give or take ``error_ns``: what is known is moved along."""
+        """Shift the known offset: the host's clock was set by this amount, with an error of ``error_ns``."""
         moved = [
             _Observation(one.offset_ns + by_ns, one.error_ns + error_ns, one.received_ns)
             for one in self._latest
@@ -70,17 +70,17 @@ class HostClock:
 
     @property
     def known(self) -> bool:
-        """Whether the host has answered at all."""
+        """Whether the host has answered at least once."""
         return bool(self._latest)
 
     @property
     def offset_ns(self) -> int:
-        """The host's clock minus ours. Raises ``ValueError`` before the first answer: it is not 0 then."""
+        """The host's clock - ours. Raises ``ValueError`` before the first answer, when it is unknown."""
         return self._best.offset_ns
 
     @property
     def error_ns(self) -> int:
-        """How wrong the offset may be, to either side. Raises ``ValueError`` before the first answer."""
+        """The error of the offset, to either side. Raises ``ValueError`` before the first answer."""
         return self._best.error_ns
 
     def to_ours(self, host_ns: int) -> int:
@@ -88,7 +88,7 @@ class HostClock:
         return host_ns - self.offset_ns
 
     def samples(self, time_ns: int, interval_s: float, hosts: Sequence[str], kind: str) -> Iterator[Sample]:
-        """``collector.clock_offset_s`` and ``collector.clock_error_s`` of each host, null while not known."""
+        """``collector.clock_offset_s`` and ``collector.clock_error_s`` of each host, null while unknown."""
         offset_s = self.offset_ns / _NS if self.known else None
         error_s = self.error_ns / _NS if self.known else None
         for host in hosts:
@@ -96,7 +96,7 @@ class HostClock:
             yield Sample(time_ns, interval_s, host, "collector.clock_error_s", kind, error_s)
 
     def facts(self) -> dict[str, Any]:
-        """For the inventory, under ``clock``: what was known when it was taken."""
+        """The inventory's ``clock``: the offset at the time of the inventory."""
         return {
             "offset_s": self.offset_ns / _NS if self.known else None,
             "error_s": self.error_ns / _NS if self.known else None,

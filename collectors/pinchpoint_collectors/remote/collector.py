@@ -1,4 +1,4 @@
-"""Measures one machine over ssh: opens the link, reopens it when it is lost, and reports the gaps."""
+"""Measures one machine over ssh: opens the link, reopens a lost link, and reports gaps."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ CONNECT_S = 20.0
 """From nothing to a host's first words, jump hosts included."""
 GAP_INTERVALS = 2.5
 SILENT_S = 2.5
-"""Beyond this, nothing that came is a failure; before, the next reading will have it."""
+"""A longer silence is a failure; after a shorter one, the next reading has the data."""
 _GIVE_UP_S = 20.0
-"""ssh notices a dead link by itself before; this is for a program that stands still behind a live one."""
+"""ssh notices a dead link earlier; this is for a frozen program behind a working link."""
 _PATIENCE_S = 0.8
 """Longest wait of a reading for new data, within the run's second."""
 _IDLE_S = 20.0
-"""Where nothing was read for this time (a run that prepares its data), this is no gap: no reading was due."""
+"""After this time without a reading (a run that prepares its data) there is no gap: no reading was due."""
 _ASK_S = 10.0
-"""How often a host is asked for its time; this also keeps the link alive."""
+"""Interval of questions for the host's time, which also keep the link alive."""
 _FIRST_QUESTIONS = 5
 
 S = TypeVar("S", bound=SshSession)
 
 
 class RemoteCollector(ABC, Generic[S]):
-    """One machine, under the names of all hosts that are it; at most one session with it at a time.
+    """One machine, for all its hosts; at most one session with it at a time.
 
-    See ``record.Collector`` and ``record.Telling``. A subclass says how a session begins and what it brings.
+    See ``record.Collector`` and ``record.GapReporter``. A subclass defines how a session begins and what it
+    reads.
 
     Args:
-        watches: what is watched, all on this machine.
-        address: where it is.
+        watches: the farm's hosts on this machine.
+        address: its address.
     """
 
     kind: str
@@ -57,7 +58,7 @@ class RemoteCollector(ABC, Generic[S]):
         self._why = ""
         """Why the last session ended, or could not be opened."""
         self._last_ns: int | None = None
-        """The last reading's time; None if there was none, or none was due since."""
+        """Time of the last reading; None if there was none, or none was due since."""
         self._incidents: list[Incident] = []
         self._reported_offset_s = 0.0
         self._cost = SessionCost()
@@ -67,7 +68,7 @@ class RemoteCollector(ABC, Generic[S]):
         self._inventory: Mapping[str, Mapping[str, Any]] = {}
 
     def read(self) -> Sequence[Sample]:
-        """What came since the reading before; see ``record.Collector``. Waits at most about a second."""
+        """The data since the last reading; see ``record.Collector``. Waits at most about a second."""
         now_s = time.monotonic()
         idle, self._read_s = now_s - self._read_s > _IDLE_S, now_s
         if idle:
@@ -91,43 +92,43 @@ class RemoteCollector(ABC, Generic[S]):
         return reported
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Facts about each host when it was connected. See docs/metrics.md, "Inventory"."""
+        """Facts about each host at the time of connecting. See docs/metrics.md, "Inventory"."""
         return self._inventory
 
     def close(self) -> None:
-        """End the link, and what runs there for it. Safe to call twice; ``read`` opens it again."""
+        """End the link and our process on the host. Safe to call twice; ``read`` opens a new link."""
         if self._session is not None:
             self._session.close()
             self._session = None
 
     @abstractmethod
     def _connect(self) -> S:
-        """A new session, on its way. Raises ``CollectorError`` where this machine has no ssh."""
+        """Start a new session. Raises ``CollectorError`` if this machine has no ssh."""
 
     @abstractmethod
     def _begin(self, session: S) -> None:
-        """The session has greeted us. Raises ``CollectorError`` where it is not what farm.yaml says."""
+        """Called after the host's greeting. Raises ``CollectorError`` if the host differs from farm.yaml."""
 
     @abstractmethod
     def _taken(self, session: S) -> list[Sample]:
-        """The samples of the readings that have come."""
+        """The samples of the readings that have arrived."""
 
     def _answers(self, session: S, until_s: float) -> Iterable[Sample]:  # noqa: ARG002 - not every kind asks
-        """What is requested beside the readings; waits no longer than then (monotonic clock)."""
+        """Take answers other than readings; waits at most until then (monotonic clock)."""
         return ()
 
     def _spent_there(self, session: S) -> Iterable[tuple[str, float]]:  # noqa: ARG002 - not every kind reports it
-        """(instance, CPU seconds) of what serves us there, since it was asked before."""
+        """(instance, CPU seconds) of our processes on the host since the last call."""
         return ()
 
     @property
     def _slow_s(self) -> float:
-        """How much longer than usual a reading may take, as its host is read seldom."""
+        """Additional time that a reading may take because its host is read rarely."""
         return 0.0
 
     @property
     def _remedy(self) -> str:
-        """Why nothing may come, and what to do."""
+        """Why no data may arrive, and the remedy."""
         return "the link is slow or cut, or the host stands still"
 
     def _open(self, patience_s: float) -> S:
@@ -164,7 +165,7 @@ class RemoteCollector(ABC, Generic[S]):
         raise CollectorError(why)
 
     def _ask(self, session: S) -> None:
-        """Ask for the time where that is due: some times at the begin, then now and then."""
+        """Ask for the host's time if due: several times at the begin, then regularly."""
         now_s = time.monotonic()
         if session.answered and now_s >= self._ask_at_s:
             session.ask_time()
@@ -172,7 +173,7 @@ class RemoteCollector(ABC, Generic[S]):
             self._ask_at_s = now_s if self._questions < _FIRST_QUESTIONS else now_s + _ASK_S
 
     def _nothing_came(self, session: S) -> None:
-        """Raises ``CollectorError`` where that is more than a reading that is late."""
+        """Raises ``CollectorError`` if the silence is longer than a late reading explains."""
         silent_s = time.monotonic() - self._came_s
         if session.ended:
             self._lose(session.why_ended(silent_s))
@@ -190,7 +191,7 @@ class RemoteCollector(ABC, Generic[S]):
         self._incidents.append(Incident.gap(from_ns, to_ns, missed, interval_s, why))
 
     def _own(self, session: S) -> Iterator[Sample]:
-        """What watching costs beside this thread, and how far the host's clock is off."""
+        """The cost of this collector outside of this thread, and the offset of the host's clock."""
         time_ns, kind, wall = time.time_ns(), self.kind, session.wall
         interval_s, cpu_s, received_bytes = self._cost.since(session)
         spent = ((f"{kind}/client", cpu_s), *self._spent_there(session))

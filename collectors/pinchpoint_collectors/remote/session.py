@@ -17,26 +17,26 @@ _SAID_LINES = 20
 
 
 class SshSession(ABC):
-    """One ssh process. It waits for nothing by itself: ``wait`` does, for the given time.
+    """One ssh process. It never waits by itself: only ``wait`` does, for the given time.
 
     Args:
         address: the host.
-        command: what is run there.
+        command: the command on the host.
 
     Raises:
-        CollectorError: there is no ssh on this machine.
+        CollectorError: this machine has no ssh.
     """
 
     def __init__(self, address: Address, command: str) -> None:
         self._address = address
         self._asked_ns: dict[int, int] = {}
-        """When the time was asked for, by the number of the question; answered ones are gone."""
+        """Number of a question -> when it was sent; answered ones are removed."""
         self._number = 0
         self._said: deque[str] = deque(maxlen=_SAID_LINES)
         self._link = ssh.start(address, command)
 
     def wait(self, until_s: float, enough: Callable[[], bool]) -> None:
-        """Take what comes until it is enough, the link ends, or it is ``until_s`` (monotonic clock)."""
+        """Receive until ``enough`` is true, the link ends, or it is ``until_s`` (monotonic clock)."""
         self._take(0.0)
         while not enough() and not self._link.ended:
             left_s = until_s - time.monotonic()
@@ -51,16 +51,16 @@ class SshSession(ABC):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether no more data will arrive."""
         return self._link.ended
 
     @property
     def received_bytes(self) -> int:
-        """All that came, ssh's own protocol not counted."""
+        """Number of received bytes, without ssh's own protocol."""
         return self._link.received_bytes
 
     def cpu_s(self) -> float | None:
-        """CPU seconds of the ssh process here; None if it has ended."""
+        """CPU seconds of the local ssh process; None if it has ended."""
         try:
             used = psutil.Process(self._link.pid).cpu_times()
         except psutil.Error:
@@ -68,11 +68,11 @@ class SshSession(ABC):
         return used.user + used.system
 
     def close(self) -> None:
-        """End it, here and what runs for us on the host. Safe to call twice."""
+        """End the session, its local process and our process on the host. Safe to call twice."""
         self._link.close()
 
     def _next_question(self) -> int:
-        """The number of a question for the time that is asked now."""
+        """The number of a question for the time that is sent now."""
         self._number += 1
         self._asked_ns[self._number] = time.time_ns()
         return self._number
@@ -85,7 +85,7 @@ class SshSession(ABC):
     @property
     @abstractmethod
     def has_reading(self) -> bool:
-        """Whether a reading with a time by our clock has come."""
+        """Whether a reading with a time by our clock has arrived."""
 
     @property
     @abstractmethod
@@ -94,19 +94,19 @@ class SshSession(ABC):
 
     @abstractmethod
     def ask_time(self) -> None:
-        """Ask for the host's time; the answer goes to its clock. It also keeps the other end alive."""
+        """Ask for the host's time; the answer updates its clock. It also keeps the other end alive."""
 
     @abstractmethod
     def why_ended(self, silent_s: float = 0.0) -> str:
-        """Why the link ended, with the remedy; ``silent_s``: for how long nothing had come."""
+        """Why the link ended, with the remedy; ``silent_s``: the time without data before."""
 
     @abstractmethod
     def _take(self, timeout_s: float) -> None:
-        """Take what comes within this many seconds, at most until something has come."""
+        """Receive for at most this many seconds, until something has arrived."""
 
 
 class SessionCost:
-    """What a session used since it was asked before."""
+    """The resources of a session since the last call."""
 
     def __init__(self) -> None:
         self._at_s = time.monotonic()
@@ -114,7 +114,7 @@ class SessionCost:
         self._bytes = 0
 
     def since(self, session: SshSession) -> tuple[float, float | None, float]:
-        """Seconds, CPU seconds of ssh's process (None: not known), bytes received."""
+        """Seconds, CPU seconds of the ssh process (None: unknown), bytes received."""
         at_s, cpu_s, received = time.monotonic(), session.cpu_s(), session.received_bytes
         passed_s = at_s - self._at_s
         used_s = None if cpu_s is None or self._cpu_s is None else cpu_s - self._cpu_s

@@ -1,6 +1,6 @@
-"""Uses the system's ssh: the address of a host, the command line, and messages for its failures.
+"""Uses the system's ssh: the address of a host, the command line, messages for its failures.
 
-The user's configuration, keys, agent, jump hosts and known_hosts are respected. No question can be answered
+The user's configuration, keys, agent, jump hosts and known_hosts apply. Questions cannot be answered
 (BatchMode), and no password is on a command line: there is no option for one.
 """
 
@@ -18,14 +18,14 @@ from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.options import file, port, word
 
 OPTIONS = frozenset({"address", "user", "port", "identity", "config"})
-"""The keys of a ``collect`` entry that say where a host is."""
+"""The keys of a ``collect`` entry with a host's address."""
 PUBLIC = frozenset({"address", "user", "port", "identity", "config"})
 """Options whose values may be shown."""
 
 CONNECT_TIMEOUT_S = 5
 ALIVE_INTERVAL_S = 5
 ALIVE_COUNT = 2
-"""ssh asks a link that is silent this many times, every ALIVE_INTERVAL_S, and gives it up at the next."""
+"""ssh probes a silent link this many times, every ALIVE_INTERVAL_S, and ends it at the next."""
 
 SSH_FAILED = 255
 """ssh's own exit status; any other is the command's."""
@@ -35,11 +35,11 @@ _SETTINGS = (
     f"ConnectTimeout={CONNECT_TIMEOUT_S}",
     f"ServerAliveInterval={ALIVE_INTERVAL_S}",
     f"ServerAliveCountMax={ALIVE_COUNT}",
-    # Errors alone, so that a banner is never taken for one.
+    # Errors alone, so that a banner is never mistaken for one.
     "LogLevel=ERROR",
-    # A connection of the user's that is up may be shared; none is left behind as a master for others.
+    # An existing shared connection of the user's is used; none is left behind as a master.
     "ControlMaster=no",
-    # What the user's configuration adds for people at a terminal.
+    # Turns off what the user's configuration adds for terminals.
     "RemoteCommand=none",
     "ClearAllForwardings=yes",
     "ForwardAgent=no",
@@ -50,14 +50,14 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a host is; what is None is left to the user's ssh configuration.
+    """The address of a host; None leaves a value to the user's ssh configuration.
 
     Attributes:
         host: a name (also an alias of the configuration) or an IP address.
-        user: whom to log in as.
+        user: the login name.
         port: the TCP port.
         identity: the file of a private key.
-        config: another ssh configuration file in place of ``~/.ssh/config``; jump hosts stand there.
+        config: another ssh configuration file than ``~/.ssh/config``; it may define jump hosts.
     """
 
     host: str
@@ -71,8 +71,8 @@ class Address:
         """From the keys ``OPTIONS`` of a ``collect`` entry; ``address`` may be ``user@host``.
 
         Raises:
-            OptionError: one of them is wrong.
-            CollectorError: a file that it names is not on this machine.
+            OptionError: an option is invalid.
+            CollectorError: a named file is not on this machine.
         """
         host = word(options, "address")
         if host is None:
@@ -94,9 +94,10 @@ class Address:
 
 
 def argv(address: Address, command: str) -> list[str]:
-    """The command line that runs ``command`` on the host, through the login shell of the user there.
+    """The command line that runs ``command`` on the host, through the user's login shell.
 
-    Its standard streams are the command's; nothing in ``command`` is secret, as ``ps`` shows it on both ends.
+    Its standard streams are the command's; ``command`` must contain no secret, because ``ps`` shows it on
+    both machines.
     """
     line = ["ssh", "-T"]
     for setting in _SETTINGS:
@@ -113,7 +114,7 @@ def argv(address: Address, command: str) -> list[str]:
 
 
 def start(address: Address, command: str) -> PipedProcess:
-    """Start ``command`` there. Raises ``CollectorError``: there is no ssh on this machine."""
+    """Start ``command`` on the host. Raises ``CollectorError`` if this machine has no ssh."""
     try:
         return PipedProcess(argv(address, command))
     except FileNotFoundError as error:
@@ -121,22 +122,22 @@ def start(address: Address, command: str) -> PipedProcess:
 
 
 def shell(script: str) -> str:
-    """A command that runs a POSIX shell script, whatever the user's login shell is.
+    """A command that runs a POSIX shell script under any login shell.
 
-    For scripts of one line without ``!`` and backslashes, which csh and fish take otherwise; longer ones go
-    over standard input.
+    For scripts of one line without ``!`` and backslashes, which csh and fish interpret; longer scripts use
+    standard input.
     """
     return f"exec /bin/sh -c {shlex.quote(script)}"
 
 
 def run(address: Address, command: str, *, given: str = "", timeout_s: float = 30.0) -> str:
-    """Run one command on the host; its standard output.
+    """Run one command on the host; return its standard output.
 
     Args:
         address: the host.
         command: see ``argv``.
         given: its standard input.
-        timeout_s: how long it may take, the connection included.
+        timeout_s: time limit, including the connection.
 
     Raises:
         CollectorError: ssh is missing or failed, the command failed or did not end; the message has the
@@ -164,7 +165,7 @@ def run(address: Address, command: str, *, given: str = "", timeout_s: float = 3
 
 
 def no_ssh() -> CollectorError:
-    """What to say where this machine has no ssh."""
+    """The message if this machine has no ssh."""
     return CollectorError(
         "no program `ssh` on this machine; install OpenSSH's client (Debian: openssh-client)"
     )
@@ -220,12 +221,12 @@ _NO_SHELL = re.compile(
 
 
 def why(address: Address, status: int, stderr: str) -> str:
-    """What a failure of ssh means and what to do, as a sentence that begins with the address.
+    """Cause and remedy of an ssh failure, as a sentence that begins with the address.
 
     Args:
         address: the host of the error.
         status: its exit status.
-        stderr: what it said.
+        stderr: its error output.
     """
     answer = _last_line(stderr)
     if status != SSH_FAILED:

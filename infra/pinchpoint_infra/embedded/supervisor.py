@@ -267,7 +267,7 @@ class Knobs:
             self._groups[name] = group
 
     def _environment(self) -> dict[str, str]:
-        """The environment of a disk's process, without the farm's mark that would end it with the tiers."""
+        """The environment of a disk's process, without the farm's mark, which would end the disk early."""
         return {**{k: v for k, v in os.environ.items() if k != MARK}, DISK_MARK: self._farm_id}
 
 
