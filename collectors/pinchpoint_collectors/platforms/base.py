@@ -1,8 +1,8 @@
 """The common part of the cloud platforms' collectors: values arrive minutes late, and keep their own time.
 
 A platform measures each minute, and its values are available one to three minutes later. So the collector is
-read after the end of the measurement, for at most ``LATE_S`` (``record.LateCollector``). Values that are still missing
-then are not measured.
+read after the end of the measurement, for at most ``LATE_S`` (``record.LateCollector``). Values that are
+still missing then are not measured.
 """
 
 from __future__ import annotations
