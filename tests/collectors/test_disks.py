@@ -1,18 +1,23 @@
-"""From a role's device or path to its whole disk: on constructed /sys trees, and on this machine."""
+"""Disks: from a role to its whole disk, the counters of its line, and probes of a real one (data_io)."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.linux import mountinfo
+from pinchpoint_collectors.linux import data_io, diskstats, mountinfo
+from pinchpoint_collectors.linux.data_io import Counts, judge, verify_data_io
 from pinchpoint_collectors.linux.disks import DiskPlace, Disks
+from pinchpoint_collectors.linux.diskstats import METRICS, DiskCounters
 from pinchpoint_collectors.linux.mountinfo import Mount
+from pinchpoint_collectors.value import Value
 
 MOUNTS = """\
 27 1 259:2 / / rw,relatime - ext4 /dev/nvme0n1p2 rw
@@ -223,3 +228,182 @@ def test_shared_memory_is_on_no_disk() -> None:
     place = disks.place("/dev/shm")
     assert place.device is None
     assert "in memory" in (place.why or "")
+
+
+OLD = DiskCounters(1000, 8000, 500, 2000, 16000, 900, 400, 1500, 100, 50)
+NEW = DiskCounters(1010, 8160, 530, 2200, 19200, 1900, 1150, 3500, 190, 950)
+
+
+def measured(old: DiskCounters, new: DiskCounters, **kwargs: object) -> dict[str, Value]:
+    verified = ["sda"] if kwargs.get("verified") else []
+    found = diskstats.values({"sda": old, "sda1": old}, {"sda": new, "sda1": new}, 2.0, ["sda"], verified)
+    return {value.metric: value for value in found}
+
+
+def test_every_metric_by_hand() -> None:
+    """10 reads, 200 writes and 90 flushes in 2 s; partitions are left out because nobody asked for them."""
+    found = measured(OLD, NEW)
+    assert {value.instance for value in found.values()} == {"sda"}
+    assert {metric: value.value for metric, value in found.items()} == {
+        "disk.reads_per_s": 5,
+        "disk.writes_per_s": 100,
+        "disk.flushes_per_s": 45,
+        "disk.read_bytes_per_s": 160 * 512 / 2,
+        "disk.write_bytes_per_s": 3200 * 512 / 2,
+        "disk.read_latency_s": pytest.approx(0.003),
+        "disk.write_latency_s": pytest.approx(0.005),
+        "disk.flush_latency_s": pytest.approx(0.01),
+        "disk.outstanding": 1.0,
+        "disk.busy_ratio": 0.375,
+    }
+    assert found["disk.write_latency_s"].weight == 200
+    assert found["disk.read_latency_s"].weight == 10
+    assert found["disk.flush_latency_s"].weight == 90
+    assert found["disk.writes_per_s"].weight is None
+
+
+def test_data_writes_where_flushes_were_verified_to_count_as_writes() -> None:
+    """200 writes less 90 flushes; 1,000 ms less 900 ms."""
+    found = measured(OLD, NEW, verified=True)
+    assert found["disk.data_writes_per_s"].value == 55
+    assert found["disk.data_write_latency_s"].value == pytest.approx(0.1 / 110)
+    assert found["disk.data_write_latency_s"].weight == 110
+    assert found["disk.writes_per_s"].value == 100  # what iostat shows stays beside it
+
+
+def test_no_operations_give_no_latency() -> None:
+    """Nothing was read or written: rates are a true 0, latencies are unknown with weight 0."""
+    found = measured(OLD, OLD, verified=True)
+    assert found["disk.writes_per_s"].value == 0
+    for metric in ("read_latency_s", "write_latency_s", "flush_latency_s", "data_write_latency_s"):
+        assert found[f"disk.{metric}"][2:] == (None, 0)
+
+
+def test_counters_that_went_back_give_nothing_and_never_a_negative() -> None:
+    """A reset of all counters, and the 32-bit wrap of one time column alone."""
+    for value in measured(NEW, OLD, verified=True).values():
+        assert value.value is None
+        assert value.weight is None
+    wrapped = measured(OLD._replace(outstanding_ms=2**32 - 10), NEW)
+    assert wrapped["disk.outstanding"].value is None
+    assert wrapped["disk.write_latency_s"].value == pytest.approx(0.005)
+    wrapped = measured(OLD._replace(write_ms=2**32 - 10), NEW, verified=True)
+    assert wrapped["disk.write_latency_s"][2:] == (None, None)
+    assert wrapped["disk.data_write_latency_s"][2:] == (None, None)
+    assert wrapped["disk.writes_per_s"].value == 100
+
+
+def test_more_flushes_than_writes_in_an_interval_are_no_negative_rate() -> None:
+    """The two counts of one flush may fall on both sides of a reading."""
+    found = measured(OLD, OLD._replace(writes=2001, flushes=103, flush_ms=60), verified=True)
+    assert found["disk.data_writes_per_s"].value is None
+    assert found["disk.data_write_latency_s"].value is None
+
+
+def test_a_kernel_without_flush_counters_sends_no_flush_metric() -> None:
+    """Not measured is not zero."""
+    old, new = (each._replace(flushes=None, flush_ms=None) for each in (OLD, NEW))
+    assert not [metric for metric in measured(old, new) if "flush" in metric]
+
+
+def test_a_disk_that_was_pulled_is_not_measured() -> None:
+    """Its series shows the hole."""
+    found = list(diskstats.values({"sda": OLD}, {}, 1.0, ["sda"], []))
+    assert found == [Value(metric, "sda", None) for metric in METRICS]
+
+
+def test_the_first_reading_has_no_rates() -> None:
+    """There is nothing to compare with."""
+    assert list(diskstats.values(None, {"sda": OLD}, 0.0, ["sda"], [])) == []
+
+
+@pytest.mark.parametrize(
+    ("overwritten", "appended", "counted", "why"),
+    [
+        # Recorded: loop devices, direct I/O; ext4 without and with a journal, write cache on and off; virtio.
+        (Counts(409, 200, 209), Counts(600, 200, 400), "writes-flushes", "409 writes, 200 flushes"),
+        (Counts(400, 200, 200), Counts(601, 401, 1201), "unknown", "a journal"),
+        (Counts(200, 0, 200), Counts(600, 0, 1200), "kernel", "200 writes, 0 flushes"),
+        (Counts(405, 200, 205), Counts(600, 200, 400), "writes-flushes", "600 writes"),
+        # A kernel before 5.5 has no flush count to take off.
+        (Counts(400, 0, 200), Counts(600, 0, 400), "unknown", "fit no rule"),
+        # Somebody streams large writes to the same device meanwhile.
+        (Counts(460, 200, 9000), Counts(660, 200, 9000), "unknown", "disturbed"),
+        # A disk so slow that the time was up.
+        (Counts(6, 3, 3), Counts(6, 3, 3), "unknown", "too few"),
+    ],
+)
+def test_the_judgement(overwritten: Counts, appended: Counts, counted: str, why: str) -> None:
+    """Every answer carries its figures; what fits no rule is unknown."""
+    answer = judge(overwritten, appended)
+    assert answer.counted == counted
+    assert why in answer.why
+
+
+def test_on_this_disk_nothing_is_left_behind(tmp_path: Path, real_disk: Callable[[Path], str]) -> None:
+    """The test ends within its bound, says its figures and leaves no file."""
+    answer = verify_data_io(tmp_path, real_disk(tmp_path))
+    assert answer.counted in ("kernel", "writes-flushes", "unknown")
+    assert "blocks appended" in answer.why
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_unknown_with_the_reason(real_disk: Callable[[Path], str]) -> None:
+    """/proc takes no files, not even from root."""
+    answer = verify_data_io(Path("/proc"), "none")
+    assert answer.counted == "unknown"
+    assert "could not write in /proc" in answer.why
+
+
+@pytest.fixture(params=["^has_journal", "has_journal"])
+def emulated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, Path, str]]:
+    """A file system with or without a journal on its own loop device: (folder, its device, the feature)."""
+    missing = [tool for tool in ("mkfs.ext4", "losetup", "mount") if shutil.which(tool) is None]
+    if os.geteuid() != 0 or missing or not Path("/dev/loop-control").exists():
+        pytest.skip(f"needs root and loop devices; missing programs: {', '.join(missing) or 'none'}")
+    image, folder = tmp_path / "image", tmp_path / "mounted"
+    folder.mkdir()
+    image.touch()
+    with image.open("r+b") as file:
+        file.truncate(64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-O", request.param, image], check=True)
+    loop = subprocess.run(
+        ["losetup", "--direct-io=on", "--find", "--show", image], check=False, capture_output=True, text=True
+    )
+    if loop.returncode != 0:
+        pytest.skip(f"needs a free loop device with direct I/O: {loop.stderr.strip()}")
+    device = Path(loop.stdout.strip())
+    try:
+        subprocess.run(["mount", device, folder], check=True)
+        try:
+            yield folder, device, request.param
+        finally:
+            subprocess.run(["umount", folder], check=True)
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+@pytest.mark.root
+def test_three_truths_on_emulated_disks(emulated: tuple[Path, Path, str]) -> None:
+    """A write cache has flushes counted as writes, a journal puts data in them; without cache, neither."""
+    folder, device, feature = emulated
+    with_cache = "unknown" if feature == "has_journal" else "writes-flushes"
+    switch = Path(f"/sys/block/{device.name}/queue/write_cache")
+    as_found = switch.read_text()  # the kernel keeps it when the loop device is given to somebody else
+    try:
+        for setting, counted in (("write back", with_cache), ("write through", "kernel")):
+            switch.write_text(setting)
+            answer = verify_data_io(folder, device.name)
+            assert (setting, answer.counted) == (setting, counted), answer.why
+    finally:
+        switch.write_text(as_found)
+
+
+def test_the_bound_in_time_holds(
+    tmp_path: Path, real_disk: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no time at all one write is made per pattern, and the answer says that this is too few."""
+    monkeypatch.setattr(data_io, "_LIMIT_S", 0.0)
+    answer = verify_data_io(tmp_path, real_disk(tmp_path))
+    assert answer.counted == "unknown"
+    assert "too few" in answer.why or "disturbed" in answer.why

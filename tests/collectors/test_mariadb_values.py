@@ -10,48 +10,11 @@ import sqlglot
 from pinchpoint_collectors.databases import mariadb
 from pinchpoint_collectors.errors import CollectorError
 
-# MariaDB 10.11 and MySQL 8.0: COMMAND, STATE, the state of the transaction, how many.
-SESSIONS: list[tuple[str, str | None, str | None, int]] = [
-    ("Query", "Updating", "LOCK WAIT", 6),
-    ("Query", "Commit", "RUNNING", 3),
-    ("Query", "waiting for handler commit", "RUNNING", 2),
-    ("Query", "Waiting for table metadata lock", None, 1),
-    ("Execute", "Sending data", None, 4),
-    ("Query", "", None, 1),
-    ("Query", "Writing to net", None, 1),
-    ("Sleep", "", None, 50),
-    ("Sleep", "", "RUNNING", 2),
-    ("Daemon", "InnoDB purge coordinator", None, 5),
-    ("Binlog Dump", "Master has sent all binlog to slave", None, 1),
-    ("Slave_SQL", "Slave has read all relay log", None, 1),
-]
-
 MYSQL = {
     "innodb_redo_log_current_lsn": 5_000_000.0,
     "innodb_redo_log_checkpoint_lsn": 3_000_000.0,
     "innodb_redo_log_capacity_resized": 100_000_000.0,
 }
-COUNTERS = {
-    "handler_commit": 1000.0,
-    "innodb_buffer_pool_read_requests": 10_000.0,
-    "innodb_buffer_pool_reads": 100.0,
-    "innodb_row_lock_waits": 10.0,
-    "innodb_row_lock_time": 5000.0,
-    "uptime": 100.0,
-}
-
-
-def recorded() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of PROCESSLIST, our own first, and of INNODB_TRX."""
-    sessions: list[dict[str, Any]] = [{"Id": 1, "User": "watcher", "Command": "Query", "State": "starting"}]
-    transactions = []
-    for command, state, trx, count in SESSIONS:
-        for _ in range(count):
-            number = len(sessions) + 1
-            sessions.append({"Id": number, "User": "loader", "Command": command, "State": state})
-            if trx is not None:
-                transactions.append({"id": number, "state": trx})
-    return sessions, transactions
 
 
 @pytest.mark.parametrize(

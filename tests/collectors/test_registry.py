@@ -1,7 +1,9 @@
-"""Kinds of collector by name."""
+"""Kinds of collector by name, and what those that watch hosts, or ask servers, have in common."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -12,6 +14,7 @@ from pinchpoint_collectors import registry
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Sample, Watch
+from pinchpoint_collectors.registry import kind
 from pinchpoint_collectors.sampler import Sampler
 
 
@@ -81,3 +84,109 @@ def test_a_new_kind_needs_one_line_in_the_registry(monkeypatch: pytest.MonkeyPat
         ("collector.duration_s", "two-numbers"),
         ("collector.ok", "two-numbers"),
     }
+
+
+HOSTS: dict[str, dict[str, Any]] = {
+    "local": {},
+    "ssh": {"address": "sql1"},
+    "agent": {"address": "sql1"},
+    "windows": {"address": "sql1", "user": "w", "password": "hunter2"},
+}
+"""Kind -> the least that farm.yaml has to say."""
+PORT = "allowed: a number from 1 to 65535"
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_one_host_twice_is_refused(name: str) -> None:
+    """Its samples would be there twice."""
+    twice = [Watch("db1", tier, options=HOSTS[name]) for tier in ("sql", "nosql")]
+    with pytest.raises(CollectorError, match=f"'db1' is watched by '{name}' more than once"):
+        kind(name).connect(twice)
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_hosts_of_one_machine_share_a_collector(name: str) -> None:
+    """Whatever else they say."""
+    watches = [
+        Watch("sql1", "sql", options=HOSTS[name]),
+        Watch("web1", "web", {"log": "/x"}, options=HOSTS[name]),
+    ]
+    assert len({kind(name).machine(each) for each in watches}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("local", {"process": []}, r"process: found \[\]; allowed: a name or a list of names"),
+        ("local", {"process": 5}, "process: found 5"),
+        ("local", {"port": "5432"}, f"port: found '5432'; {PORT}"),
+        ("local", {"port": True}, "port: found True"),
+        (
+            "local",
+            {"port": 5432, "process": "postgres"},
+            "port: given beside `process`; allowed: one of them",
+        ),
+        ("ssh", {"interval": "5s"}, "interval: found '5s'; allowed: a duration from 100ms to 1s"),
+        ("ssh", {"interval": 1}, "interval: found 1"),
+        ("ssh", {"address": None}, "address: missing"),
+        ("ssh", {"port": 0}, f"port: found 0; {PORT}"),
+        ("agent", {"address": None}, "address: missing"),
+        ("agent", {"folder": "-x"}, "folder: found '-x'; allowed: a path on the host"),
+        ("windows", {"address": None}, "address: missing"),
+        ("windows", {"port": 0}, f"port: found 0; {PORT}"),
+        ("windows", {"interval": "1ms"}, "interval: found '1ms'; allowed: a duration from 200ms to 15s"),
+    ],
+)
+def test_wrong_options_name_host_and_collector(name: str, options: dict[str, Any], said: str) -> None:
+    """What was found, what is allowed; a password is in no message."""
+    with pytest.raises(CollectorError, match=f"host 'sql1', collector '{name}': {said}") as caught:
+        kind(name).connect([Watch("sql1", "sql", options={**HOSTS[name], **options})])
+    assert "hunter2" not in str(caught.value)
+
+
+SERVERS = {
+    "postgres": ("psycopg", "postgresql"),
+    "valkey": ("valkey", "valkey"),
+    "cassandra": ("cassandra", "cassandra"),
+    "mongodb": ("pymongo", "mongodb"),
+    "mariadb": ("pymysql", "mysql"),
+    "sqlserver": ("pyodbc", "mssql+odbc"),
+}
+"""Kind -> its library, the scheme of its URLs."""
+
+
+@pytest.mark.parametrize("name", [*SERVERS, "prometheus"])
+def test_without_its_library_the_remedy_is_the_extra(name: str) -> None:
+    """The package without its extra still has all other kinds."""
+    library, scheme = SERVERS.get(name, ("requests", "http"))
+    program = (
+        f"import sys; sys.modules[{library!r}] = None\n"
+        "from pinchpoint_collectors.record import Watch\n"
+        "from pinchpoint_collectors.registry import kind\n"
+        "from pinchpoint_collectors.errors import CollectorError\n"
+        "assert kind('local')\n"
+        f"try: kind({name!r}).connect([Watch('a', 'tier', options={{'url': '{scheme}://h/x'}})])\n"
+        "except CollectorError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert f"run: pip install 'pinchpoint-collectors[{name}]'" in done.stdout
+
+
+@pytest.mark.parametrize("options", [{}, {"url": "smb://127.0.0.1/x"}, {"url": "smb://h", "address": "h"}])
+@pytest.mark.parametrize("name", SERVERS)
+def test_an_endpoint_of_another_kind_is_explained(name: str, options: dict[str, str]) -> None:
+    """With what has to be said in farm.yaml."""
+    said = (
+        rf"host 'db1', collector '{name}': .* say `endpoint: NAME` .* {SERVERS[name][1].replace('+', '.')}://"
+    )
+    with pytest.raises(CollectorError, match=said):
+        kind(name).connect([Watch("db1", "sql", options=options)])
+
+
+@pytest.mark.parametrize("name", [name for name in SERVERS if "address" in kind(name).options])
+def test_of_several_servers_the_watched_one_has_to_be_said(name: str) -> None:
+    """Each tells of itself only."""
+    url = f"{SERVERS[name][1]}://watcher:se-cret@one.invalid,two.invalid/x"
+    with pytest.raises(CollectorError, match=r"several nodes .* as in `address: one.invalid`") as caught:
+        kind(name).connect([Watch("db1", "sql", options={"url": url})])
+    assert "cret" not in str(caught.value)

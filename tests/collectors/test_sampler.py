@@ -1,4 +1,4 @@
-"""The sampler: its schedule with a fake clock, its behaviour when the collector or the sink fails."""
+"""The sampler: its schedule with a fake clock; a collector, a sink or a look at sessions that fails."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from support import until
 
+from pinchpoint_collectors.databases.session_sampler import SessionSample, SessionSampler
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Incident, Sample
 from pinchpoint_collectors.sampler import Clock, Sampler, Schedule
@@ -325,3 +326,25 @@ def test_a_value_that_is_no_number_fails_the_reading() -> None:
     sampler = Sampler(Odd(), "agent", ["sql1"], taken.extend, on_event=events, clock=FakeClock())
     sampler.tick()
     assert events.names() == ["collector_failed"]
+
+
+@pytest.mark.parametrize(
+    "error", [CollectorError("it is gone"), UnicodeDecodeError("utf-8", b"x", 0, 1, "x")]
+)
+def test_a_sample_that_fails_is_not_the_last_one(error: Exception) -> None:
+    """Neither an error of ours nor one of the driver's ends the thread."""
+    sampled = threading.Semaphore(0)
+    failing = [error, error]
+
+    def sample() -> SessionSample:
+        if failing:
+            raise failing.pop()
+        sampled.release()
+        return SessionSample(running=1)
+
+    sampler = SessionSampler("test-sessions", sample, sample)
+    try:
+        assert sampled.acquire(timeout=10), "no sample came after the ones that failed"
+        assert len(sampler.take()) >= 2
+    finally:
+        sampler.stop()

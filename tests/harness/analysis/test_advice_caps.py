@@ -12,8 +12,6 @@ from harness.analysis.verdicts import first, judged
 
 from pinchpoint_infra.catalogue import profile
 
-PAGE = 8192
-
 
 def log_on(name: str | None, writes: float, cpu: float = 0.3, stripes: int = 1, **more: Any) -> Build:
     """Commits on a log disk of that type of the catalogue (None: withheld), held at so many writes."""

@@ -7,15 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from ground_truth.noises import every
-from harness.analysis.build import Build, Floats
-from harness.analysis.disks import Capped, Seconds, Spindle, commits, reads
+from harness.analysis.build import Build
+from harness.analysis.disks import Capped, Spindle, commits, reads
 from harness.analysis.test_checkpoints import LENGTH
 from harness.analysis.test_disks import data, log
 from harness.analysis.verdicts import length
 
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.flows import find_flows
-from pinchpoint.analysis.resources.disk.rate_response import RateResponse, io_response
 from pinchpoint.data.inputs import read_inputs
 from pinchpoint.store.coarse import coarse
 from pinchpoint.store.read import StoredRun
@@ -69,19 +68,6 @@ def test_a_limit_read_seldom_is_still_one(seconds: int) -> None:
     named = judged(read_every(log(found, 32), seconds)).bottleneck
     assert named is not None
     assert (named.kind, named.role, named.confidence) == ("disk_cap", "log", "medium"), named.why_not_more
-
-
-def movement(found: Seconds, seconds: int) -> RateResponse:
-    """Of its reads, as one reading of so many seconds tells of them, in steps of one."""
-    parts = found.length // seconds
-
-    def column(values: Floats) -> Floats:
-        told = np.full(found.length, np.nan)
-        told[seconds // 2 :: seconds][:parts] = values[: parts * seconds].reshape(parts, -1).mean(axis=1)
-        return told
-
-    io, size, outstanding, busy = map(column, (found.reads, found.bytes, found.time_s, found.busy))
-    return io_response(io, size, outstanding, busy, float(seconds))
 
 
 # ---- loads ---------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -106,10 +105,3 @@ def test_a_plan_has_one_store() -> None:
     one = mongodb.store([STATUS, later(100, query=1500)], "db1")
     with pytest.raises(InputError, match="a plan has one store of records; give the sources of one"):
         span_s([one, replace(one, family="valkey")])
-
-
-def both(folder: Path) -> Sequence[str]:
-    """Two answers of a Valkey."""
-    return file(folder / "i1.txt", info(0)), file(
-        folder / "i2.txt", info(10, sets=100, aof_current_size=34_000)
-    )

@@ -13,7 +13,6 @@ ZONE = "(PDH-CSV 4.0) (W. Europe Standard Time)(-60)"
 
 SQL = r"\\SQL1"
 APP = r"\\APP3"
-DISKS = ("L:", "M:")
 
 At = Callable[[float], float]
 """Hours since the begin -> value."""

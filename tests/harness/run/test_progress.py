@@ -1,15 +1,23 @@
-"""What a person sees while a run goes on: how far it is, each machine and each disk once."""
+"""What a person sees while a run goes on; phases and their times."""
 
 from __future__ import annotations
 
 import io
+import time
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from pinchpoint.base.clock import seconds_of
+from pinchpoint.data.series import Window
+from pinchpoint.plan import load_plan
 from pinchpoint.run import progress as shown
+from pinchpoint.run.phases import PhaseRunner
 from pinchpoint.run.progress import Board, ProgressDisplay, machines_of
+from pinchpoint.run.recent_seconds import RecentSeconds
 from pinchpoint_collectors.record import Sample
 
 ROLE = {"device": "vda"}
@@ -76,3 +84,33 @@ def test_a_terminal_shows_each_disk_once(columns: int) -> None:
 def test_work_that_is_done_counts_down_the_phase() -> None:
     """A corpus that is crawled again has no share left."""
     assert said(ok=5000).startswith("measuring until the work is done, at most: 60 min left")
+
+
+PLAN = """\
+name: p
+scenarios: {burst: {use: nosql-burst, load: {model: closed, users: 1}}}
+phases: {warm_up: 0s, measure: 2s}
+"""
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """Load, records and words are of no matter here."""
+
+
+@pytest.mark.parametrize("offset_s", [0.02, 0.5, 0.98])
+def test_as_many_whole_seconds_are_measured_as_were_asked_for(offset_s: float, tmp_path: Path) -> None:
+    """From wherever in a second measuring begins: two of them can be judged, not one."""
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    store: Any = SimpleNamespace(
+        manifest={"phases": []}, event=nothing, save_manifest=nothing, compact=nothing, warn=nothing
+    )
+    pool: Any = SimpleNamespace(begin=nothing, begun_ns=lambda _: 0, stop=nothing)
+    progress: Any = SimpleNamespace(say=nothing, tick=nothing)
+    plan = load_plan(tmp_path / "plan.yaml")
+    phases = PhaseRunner(plan, pool, store, RecentSeconds(), progress, must_end=lambda: False)
+    time.sleep((offset_s - time.time()) % 1)
+    phases.run()
+    measured = store.manifest["phases"][1]
+    begun_s, ended_s = seconds_of(measured["from"]), seconds_of(measured["to"])
+    assert Window.between(begun_s, ended_s).seconds == 2
+    assert ended_s - begun_s < 3.5

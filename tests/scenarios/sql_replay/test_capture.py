@@ -1,7 +1,4 @@
-"""Captured sessions, their times and pauses; captures that are long.
-
-What is read of each kind of capture is compared by the golden answers ``inputs``.
-"""
+"""Captured sessions and slow logs: their times and pauses; captures that are long."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from pathlib import Path
 import pytest
 from scenarios.sql_replay.exported import Happened, exported_csv
 
+from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_replay import read_capture
 from pinchpoint_scenarios.sql_replay.capture import Captured, CapturedSession, LogEntry, at_once, sessions_of
 from pinchpoint_scenarios.sql_replay.pglog import as_sent
@@ -82,3 +80,79 @@ def test_a_large_export_is_read_piece_by_piece(tmp_path: Path) -> None:
     found = list(read_capture([path]))
     assert len(found) == 401
     assert {each.text for each in found} == {long, *(each.text for each in many)}
+
+
+# Written by `mariadb --batch` of MariaDB 10.11.
+BATCH = (
+    "start_time\tquery_time\tthread_id\tdb\tsql_text\n"
+    "2026-11-21 23:54:06.685484\t00:00:00.000071\t41\t\tSET NAMES utf8mb4\n"
+    "2026-11-21 23:54:06.686666\t00:00:01.005937\t41\tshop\t"
+    "INSERT INTO moved (turn, note) VALUES (1, 'it\\\\'s \\\\\\\\ é\\\\n\\tx')\n"
+    "2026-11-21 23:54:08.000000\t01:00:00.000000\t42\tshop\tSELECT 1,\r\\n  2\n"
+    "2026-11-21 23:54:09.000000\t00:00:00.000001\t42\tshop\t# administrator command: Ping\n"
+)
+CSV = (
+    '"start_time","user_host","query_time","db","sql_text","thread_id"\n'
+    '"2026-11-21 23:54:06.686666","app","00:00:00.5","shop","SELECT ""a"",\n  2",41\n'
+)
+
+
+def log(path: Path, content: str) -> list[LogEntry]:
+    """The statements of an export of that content."""
+    path.write_text(content, encoding="utf-8")
+    return list(read_capture([path]))
+
+
+def test_what_the_client_writes_is_read(tmp_path: Path) -> None:
+    """Breaks, tabs and backslashes as they were sent; what was sent to no database is no load of one."""
+    first, second = log(tmp_path / "slow.tsv", BATCH)
+    assert (first.session, first.database) == ("41", "shop")
+    assert first.duration_s == pytest.approx(1.005937)
+    assert first.text == "INSERT INTO moved (turn, note) VALUES (1, 'it\\'s \\\\ é\\n\tx')"
+    assert second.text == "SELECT 1,\r\n  2"
+    assert second.began_s - first.began_s == pytest.approx(1.313334, abs=1e-5)
+    assert second.duration_s == 3600
+
+
+def test_a_csv_export_is_read(tmp_path: Path) -> None:
+    """Columns by their names, in any order."""
+    [entry] = log(tmp_path / "slow.csv", CSV)
+    assert (entry.session, entry.text, entry.duration_s) == ("41", 'SELECT "a",\n  2', 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ("USE `other`", "changes_database"),
+        ("/* ApplicationName=DBeaver */ USE `other`", "changes_database"),
+        ("SELECT `use it` FROM t USE INDEX (i)", None),
+        ("LOAD DATA LOCAL INFILE 'x' INTO TABLE t", "copy_data_not_logged"),
+        ("", "no_text"),
+        ("SET NAMES utf8mb4", "connections_housekeeping"),
+        ("SET @names = 1", None),
+        ("SELECT 1", None),
+    ],
+)
+def test_what_cannot_be_made_again_says_why(tmp_path: Path, text: str, left_out: str | None) -> None:
+    """As of other servers."""
+    head = "start_time\tquery_time\tthread_id\tdb\tsql_text\n2026-11-21 23:54:06\t00:00:00\t41\tshop\t"
+    [entry] = log(tmp_path / "slow.tsv", f"{head}{text}\n")
+    assert entry.left_out == left_out
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (BATCH.replace("00:00:01.005937", "1 s"), r"slow:3: the query_time '1 s'; allowed: as in 00:00:01"),
+        (
+            BATCH.replace("2026-11-21 23:54:08", "noon"),
+            r"slow:4: the start_time 'noon.*'; allowed: as in",
+        ),
+        (BATCH.replace("\tSELECT 1", " SELECT 1"), r"slow:4: 4 columns; allowed: 5, as in the header"),
+        (CSV.replace(",41\n", "\n"), r"slow:3: 5 columns; allowed: 6, as in the header"),
+    ],
+)
+def test_what_is_no_export_is_said_with_its_line(tmp_path: Path, content: str, said: str) -> None:
+    """File, line, what was found, what is allowed."""
+    with pytest.raises(ScenarioError, match=said):
+        log(tmp_path / "slow", content)

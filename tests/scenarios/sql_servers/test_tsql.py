@@ -22,7 +22,6 @@ from pinchpoint_scenarios.sql_script.marked_copy import DIALECTS, CopySql
 
 MIX = mix_sql("[pinchpoint_test]")
 COPY = DIALECTS["mssql"]
-PROCEDURAL = ("lock", "create[1]", "data_label")
 """Statements around a stored procedure: the parser passes EXEC on."""
 
 
