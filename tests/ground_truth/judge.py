@@ -14,8 +14,8 @@ from ground_truth.variants import VARIANTS, blind
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.analyse import analyse_case
 from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.periods import taking_turns
 from pinchpoint.analysis.resources.kinds import KINDS
-from pinchpoint.analysis.turns import taking_turns
 from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint.store.samples import table
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.coverage import HOST_WITH_ROOM, stolen, unseen
-from pinchpoint.analysis.failing import failing_words
+from pinchpoint.analysis.failing import failing_words, unanswered_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.levels import during_level
 from pinchpoint.analysis.resources.base import NoSingleCause
@@ -28,7 +28,6 @@ from pinchpoint.analysis.thresholds import (
     STOLEN,
     exceeds,
 )
-from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.base import units, wording
 from pinchpoint.data.changes import kendall
 from pinchpoint.data.inputs import Inputs

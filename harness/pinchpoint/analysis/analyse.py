@@ -34,6 +34,7 @@ from pinchpoint.analysis.objectives import not_measured_words, objective_table
 from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.periods import (
     Period,
+    alternating_words,
     at_times_words,
     find_periods,
     full_from_s,
@@ -51,7 +52,6 @@ from pinchpoint.analysis.server_objectives import server_table
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.store_tables import store_table
 from pinchpoint.analysis.tables import cpu_table, disk_table, scenario_table
-from pinchpoint.analysis.turns import alternating_words
 from pinchpoint.analysis.verdict import Bottleneck, Verdict
 from pinchpoint.base.wording import capitalised
 from pinchpoint.data.inputs import Inputs, read_inputs

@@ -21,7 +21,7 @@ from pinchpoint.analysis.model.parts import MOST_OF_OTHERS
 from pinchpoint.analysis.resources.base import Measures, Resource
 from pinchpoint.analysis.resources.cpu import others_share
 from pinchpoint.analysis.resources.gain import SAME
-from pinchpoint.analysis.resources.kinds import KINDS, measure, owner
+from pinchpoint.analysis.resources.kinds import KINDS, measure, place
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.base import units
 
@@ -188,13 +188,8 @@ def _assumed(always: str, resource: Resource, more: str = "") -> str:
 
 def demand_row(demand: Demand) -> dict[str, Any]:
     """The utilisation of a resource and the throughput at which it is saturated."""
-    tier, host = owner(demand.resource, demand.found)
     return {
-        "tier": tier,
-        "host": host,
-        "resource": demand.resource.type,
-        "instance": demand.resource.instance,
-        "role": demand.resource.role,
+        **place(demand.resource, demand.found),
         "used_ratio": demand.use,
         "base_ratio": demand.base if demand.each_s is not None else None,
         "each_s": demand.each_s,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flow, in_flight
 from pinchpoint.analysis.resources.base import Resource, Suspicion, mean_of
 from pinchpoint.analysis.resources.cpu import other_processes
 from pinchpoint.analysis.resources.disk.measures import seldom_read
@@ -47,7 +47,7 @@ def _of_other_processes(suspicion: Suspicion, rows: Rows, flows: tuple[Flow, ...
     if running is None or other_processes(suspicion.resource, suspicion.found) is None:
         return False
     pressed = [flow for flow in flows if flow.pressed]
-    there = sum(flow.going_on(tier) for flow in flows for tier in suspicion.resource.tiers)
+    there = in_flight(flows, *suspicion.resource.tiers)
     elsewhere = any(
         1 - sum(flow.share(tier) for tier in suspicion.resource.tiers) > HARDLY_WAITED_FOR.value
         for flow in pressed

@@ -8,13 +8,12 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.contention import find_contention
 from pinchpoint.analysis.coverage import stolen, unseen
 from pinchpoint.analysis.durability import losses
-from pinchpoint.analysis.failing import failures, said_of
+from pinchpoint.analysis.failing import failures, given_up_words, said_of
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.disk.credits import credit_words
+from pinchpoint.analysis.resources.disk.limits import credit_words
 from pinchpoint.analysis.resources.disk.machines import unknown_machines
 from pinchpoint.analysis.resources.kinds import KINDS
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, OTHER_PROCESSES
-from pinchpoint.analysis.unanswered import given_up_words
 from pinchpoint.base import units, wording
 from pinchpoint.data.inputs import Inputs
 

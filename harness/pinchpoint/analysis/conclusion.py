@@ -9,9 +9,10 @@ from pinchpoint.analysis.all_clear import brief_words, coverage_gaps, health_che
 from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Trust, trust
-from pinchpoint.analysis.failing import failures, said_of
+from pinchpoint.analysis.failing import failures, said_of, unanswered_words
 from pinchpoint.analysis.flows import only_probes, pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
+from pinchpoint.analysis.periods import taking_turns
 from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.resources.cpu import used_by_generator
 from pinchpoint.analysis.resources.kinds import KINDS, facts
@@ -21,8 +22,6 @@ from pinchpoint.analysis.thresholds import (
     OFTEN,
     UTILISATION,
 )
-from pinchpoint.analysis.turns import taking_turns
-from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.analysis.verdict import Bottleneck, Outcome
 from pinchpoint.base import units
 from pinchpoint.base.wording import Summary

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pinchpoint.analysis.resources.base import compared
 from pinchpoint.analysis.thresholds import CONTENDED, CPU_WAIT, OTHER_PROCESSES
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
@@ -74,8 +75,7 @@ class Contention:
 
     def fact(self) -> Fact:
         """The same as something that was measured."""
-        result = CONTENDED.value, CONTENDED.source, CONTENDED.says
-        return Fact(self.words(), METRIC, self.ratio, self.host, "", "context", *result)
+        return compared(self.words(), METRIC, self.ratio, (self.host, ""), "context", CONTENDED)
 
 
 def find_contention(inputs: Inputs) -> Contention | None:

@@ -63,7 +63,7 @@ def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
         if host in hosts and not np.isfinite(inputs.samples.steps(host, "collector.ok", kind)).any():
             yield _view_not_seen(kind, host)
     for disk in inputs.disks:
-        names = [host.name for host in inputs.on_machine(disk.machine)]
+        names = inputs.names_on(disk.machine)
         if disk.host in hosts and disk.device:
             read = inputs.samples.first_of(names, "disk.reads_per_s", disk.device)
             if not np.isfinite(read).any():
@@ -92,7 +92,7 @@ def _is_managed(inputs: Inputs, host: str) -> bool:
 def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:
     """Disks of hosts that were seen all the time, and were not themselves."""
     for disk in {(disk.machine, disk.device): disk for disk in inputs.disks if disk.device}.values():
-        hosts = [host.name for host in inputs.on_machine(disk.machine)]
+        hosts = inputs.names_on(disk.machine)
         own = [name for name in hosts if inputs.samples.seen_ratio(name, READS, disk.device or "")]
         whole = any(not _has_gap(inputs, name, "cpu.busy_ratio") for name in hosts)
         if own and whole and all(_has_gap(inputs, name, READS, disk.device or "") for name in own):
@@ -106,7 +106,7 @@ HOST_WITH_ROOM = "Run the same plan again when the host under that machine has r
 def stolen(inputs: Inputs, least: Threshold = STEAL) -> Iterator[str]:
     """Machines that lost more than that (5 %) of their CPU time to the hypervisor."""
     for machine in dict.fromkeys(host.machine for host in inputs.hosts):
-        names = [host.name for host in inputs.on_machine(machine)]
+        names = inputs.names_on(machine)
         steal = max((inputs.samples.mean(name, "cpu.steal_ratio") or 0.0 for name in names), default=0.0)
         if steal > least.value:
             yield f"the hypervisor took {units.percent(steal)} of the CPU time of {names[0]} (steal)"

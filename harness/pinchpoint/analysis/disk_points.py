@@ -38,7 +38,7 @@ class Point:
 
     Attributes:
         outstanding: I/Os going on; None: by Little's law, from rate and latency.
-        iops: I/Os per second; None if only bytes and their size are published (``of_bytes``).
+        iops: I/Os per second.
         latency_s: mean of an I/O; None if it was not published.
         bytes_per_s: None if it was not.
         seconds: how long it was measured; 1 if that is not known, the least it can be.
@@ -51,11 +51,6 @@ class Point:
     bytes_per_s: float | None = None
     seconds: float = 1.0
     spread: float | None = None
-
-    @classmethod
-    def of_bytes(cls, bytes_per_s: float, size_bytes: float, **rest: float) -> Point:
-        """A point of which bytes per second and the size of an I/O are known."""
-        return cls(iops=bytes_per_s / size_bytes, bytes_per_s=bytes_per_s, **rest)
 
     @property
     def going_on(self) -> float | None:
@@ -70,13 +65,6 @@ class Point:
         if self.latency_s is not None:
             return self.latency_s
         return self.outstanding / self.iops if self.outstanding is not None and self.iops else None
-
-    @property
-    def consistency_ratio(self) -> float | None:
-        """Rate x latency ÷ outstanding: near 1 for any honest point of any disk. It names nothing."""
-        if self.latency_s is None or not self.outstanding:
-            return None
-        return self.iops * self.latency_s / self.outstanding
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.growth import why_not_shown, with_growth
 from pinchpoint.analysis.output import LEAST_USED, others
 from pinchpoint.analysis.resources.base import Resource, Suspicion
-from pinchpoint.analysis.resources.kinds import KINDS, facts, kind_of, owner, resource_name, suspect
+from pinchpoint.analysis.resources.kinds import KINDS, facts, kind_of, place, resource_name, suspect
 from pinchpoint.analysis.sample_counts import counted
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import CEILING, RISES, Threshold
@@ -145,15 +145,10 @@ def _gate(gate: Gate, case: Case, concluded: Conclusion) -> Check:
 
 def _row(case: Case, considered: ConsideredResource, concluded: Conclusion) -> Considered:
     one = considered.one
-    tier, host = owner(one.resource, one.found)
     return Considered(
         name=resource_name(one),
         kind=one.kind if _suspected(one) else None,
-        tier=tier,
-        host=host,
-        resource=one.resource.type,
-        instance=one.resource.instance,
-        role=one.resource.role,
+        **place(one.resource, one.found),
         used_ratio=one.found.use,
         checks=tuple(replace(each, fact=counted(each.fact, case)) for each in considered.checks),
         why=_why(case, considered, concluded),

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from pinchpoint.analysis.objectives import missed_scenarios
 from pinchpoint.analysis.resources.disk.rate_response import COUNT_ERROR
 from pinchpoint.analysis.stages import offered_per_s
@@ -15,7 +13,7 @@ from pinchpoint.analysis.stations import Station, find_stations, waiting_downstr
 from pinchpoint.analysis.thresholds import MANY_REFUSED, PRESSED, REGULATOR_FLAT, STARTED
 from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.operations import Latency, Traffic
-from pinchpoint.data.series import Floats, mean, spread
+from pinchpoint.data.series import mean, spread
 from pinchpoint.store.schema import PAUSE
 
 REFUSED = ("too_many_connections",)
@@ -203,14 +201,13 @@ def _waits(load: Load, service: Latency | None, started: float | None, think_s: 
     return service.mean_s >= PRESSED.value * (service.mean_s + think_s)
 
 
-def going_on(inputs: Inputs, flows: tuple[Flow, ...], tier: str) -> Floats:
-    """Operations in flight at a tier, as their clients see it.
+def in_flight(flows: Iterable[Flow], *tiers: str) -> float:
+    """Operations in flight at these tiers, as their clients see it.
 
     The mean over the window: an operation counts in the second in which it ends, and may have waited for a
     lock for many seconds.
     """
-    total = sum(flow.going_on(tier) for flow in flows)
-    return np.full(inputs.window.steps, total)
+    return sum(flow.going_on(tier) for flow in flows for tier in tiers)
 
 
 def only_probes(flows: Sequence[Flow]) -> bool:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pinchpoint.analysis.contention import Contention, find_contention
+from pinchpoint.analysis.failing import WAITS_BY_ITSELF, sessions, unanswered
 from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.resources.base import compared
 from pinchpoint.analysis.thresholds import (
     CLIENT_TIME_S,
     GENERATOR_CPU,
@@ -21,9 +23,7 @@ from pinchpoint.analysis.thresholds import (
     SEND_LAG_S,
     SEND_LAG_SHARE,
     STARTED,
-    Threshold,
 )
-from pinchpoint.analysis.unanswered import WAITS_BY_ITSELF, sessions, unanswered
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs
@@ -79,14 +79,6 @@ def _blamed(gate: Gate) -> Gate:
     return replace(gate, fact=replace(gate.fact, fact=f"{gate.fact.fact}{gate.blames}"))
 
 
-def _fact(
-    text: str, metric: str, value: float | None, limit: Threshold | None, where: tuple[str, str]
-) -> Fact:
-    host, instance = where
-    result = (limit.value, limit.source, limit.says) if limit else (None, None, None)
-    return Fact(text, metric, value, host, instance, "context", *result)
-
-
 def _recorder(inputs: Inputs) -> Iterator[Gate]:
     remedy = "read why in the run's events"
     for event in inputs.events:
@@ -94,14 +86,14 @@ def _recorder(inputs: Inputs) -> Iterator[Gate]:
             why = event.get("why") or "no reason was recorded"
             worker = str(event.get("worker") or "")
             text = f"the recorder failed: {why}"
-            yield Gate(worker, _fact(text, RECORDED, 0.0, None, (worker, "")), remedy)
+            yield Gate(worker, Fact(text, RECORDED, 0.0, worker), remedy)
     for key in inputs.samples.keys(RECORDED):
         mean = inputs.samples.mean(*key)
         if mean is None:
             continue
         held = mean >= 1
         text = f"the recorder of {key.host} {'recorded' if held else 'did not record'} all of the time"
-        yield Gate(key.host, _fact(text, key.metric, mean, None, (key.host, "")), remedy, held)
+        yield Gate(key.host, Fact(text, key.metric, mean, key.host), remedy, held)
 
 
 def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
@@ -126,7 +118,7 @@ def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
             limit = units.percent(GENERATOR_CPU.value)
             text += f", and {limit} or more of it for {units.percent(full)} of the time"
         remedy = "give the load generator more cores or workers, or lower the load"
-        fact = _fact(text, "generator.cpu_ratio", mean, GENERATOR_CPU, (names[0], ""))
+        fact = compared(text, "generator.cpu_ratio", mean, (names[0], ""), "context", GENERATOR_CPU)
         rule = f"{GENERATOR_CPU.says}, {GENERATOR_CPU_TIME.says}"
         yield Gate(names[0], replace(fact, rule=rule), remedy, held)
 
@@ -190,7 +182,7 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
         f"{flow.load.scenario}: response and think time explain {units.count(accounted)} of "
         f"{units.count(users)} {'user' if users == 1 else 'users'} (Little's law)"
     )
-    fact = _fact(text, "operations.service", gap, LITTLE, ("", flow.load.scenario))
+    fact = compared(text, "operations.service", gap, ("", flow.load.scenario), "context", LITTLE)
     remedy = "give the load generator more cores, or fewer users per worker"
     blames = "" if held else ": the load generator was delayed"
     yield Gate("", fact, remedy, held, blames=blames)
@@ -213,5 +205,7 @@ def _started(flow: Flow) -> Iterator[Gate]:
     only = "" if held else "only "
     share = units.percent(flow.started_ratio)
     text = f"{only}{share} of the scheduled operations of {flow.load.scenario} were started"
-    fact = _fact(text, "generator.started_per_s", flow.started_ratio, STARTED, ("", flow.load.scenario))
+    fact = compared(
+        text, "generator.started_per_s", flow.started_ratio, ("", flow.load.scenario), "context", STARTED
+    )
     yield Gate("", fact, "allow more sessions, or give the load generator more cores", held, excusable=True)

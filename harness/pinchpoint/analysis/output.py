@@ -9,7 +9,7 @@ from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.gates import RECORDED, Gate
 from pinchpoint.analysis.resources.base import Resource, ResourceKind, Suspicion
-from pinchpoint.analysis.resources.kinds import KINDS, LIMIT_MODES, facts, kind_of, measure, owner
+from pinchpoint.analysis.resources.kinds import KINDS, LIMIT_MODES, facts, kind_of, measure, place
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import PRESSED, exceeds
 from pinchpoint.analysis.verdict import Bottleneck, Next
@@ -28,18 +28,14 @@ def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
 
 def named(inputs: Inputs, stage: Stage, suspicion: Suspicion, trust: Trust | None) -> Bottleneck:
     """A suspicion as the verdict names it; without ``trust`` it is a candidate only."""
-    tier, host = owner(suspicion.resource, suspicion.found)
+    where = place(suspicion.resource, suspicion.found) | {"resource": kind_of(suspicion).reported}
     return Bottleneck(
         kind=suspicion.kind,
-        tier=tier,
-        host=host,
-        resource=kind_of(suspicion).reported,
-        instance=suspicion.resource.instance,
-        role=suspicion.resource.role,
+        **where,
         confidence=trust.level if trust else None,
         window=window_of(inputs, stage),
         evidence=facts(suspicion),
-        shared_with=tuple(other for other in suspicion.resource.tiers if other != tier),
+        shared_with=tuple(other for other in suspicion.resource.tiers if other != where["tier"]),
         uses=tuple({"tier": name, "share_ratio": share} for name, share in suspicion.found.uses.items()),
         why_not_more=trust.why_not_more if trust else (),
     )
@@ -86,18 +82,14 @@ def candidates(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> t
 
 def _candidate(inputs: Inputs, stage: Stage, resource: Resource, kind: ResourceKind[Any]) -> Bottleneck:
     result = kind.measure(resource, stage.rows)
-    tier, host = kind.owner(resource, result)
+    where = place(resource, result)
     return Bottleneck(
         kind=kind.candidate or kind.kind,
-        tier=tier,
-        host=host,
-        resource=resource.type,
-        instance=resource.instance,
-        role=resource.role,
+        **where,
         confidence=None,
         window=window_of(inputs, stage),
         evidence=(kind.standing(resource, result),),
-        shared_with=tuple(other for other in resource.tiers if other != tier),
+        shared_with=tuple(other for other in resource.tiers if other != where["tier"]),
     )
 
 
@@ -138,14 +130,9 @@ def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next,
 
 
 def _next(demand: Demand, now: float) -> Next:
-    tier, host = owner(demand.resource, demand.found)
     return Next(
         kind=KINDS[demand.resource.type].kind,
-        tier=tier,
-        host=host,
-        resource=demand.resource.type,
-        instance=demand.resource.instance,
-        role=demand.resource.role,
+        **place(demand.resource, demand.found),
         utilisation_ratio=demand.use,
         gain_ratio=max(0.0, demand.ceiling_ratio / now - 1),
         assumes=demand.assumes,

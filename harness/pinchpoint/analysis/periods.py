@@ -1,4 +1,4 @@
-"""The bottleneck over time: a load or a farm that changes may have several in turn."""
+"""The bottleneck over time: one resource after the other, or several that take turns within a step."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.levels import Level
 from pinchpoint.analysis.resources.base import Resource, Suspicion
 from pinchpoint.analysis.resources.disk.devices import disk_reading_s
-from pinchpoint.analysis.resources.kinds import owner, resource_name
-from pinchpoint.analysis.thresholds import MIN_BLOCK, MIN_BLOCKS, MIN_SECONDS
+from pinchpoint.analysis.resources.kinds import KINDS, measure, place, resource_name
+from pinchpoint.analysis.thresholds import MIN_BLOCK, MIN_BLOCKS, MIN_SECONDS, OFTEN, UTILISATION
+from pinchpoint.analysis.verdict import PLACE
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Inputs, utc
-from pinchpoint.data.series import Window
+from pinchpoint.data.series import Floats, Window
+
+Steps = npt.NDArray[np.bool_]
 
 MOST_BLOCKS = 24
 """A window is divided into at most this number of parts of equal length."""
@@ -218,15 +222,69 @@ def _same(period: Period, judged: Suspicion, window: Window) -> bool:
 
 def _row(period: Period) -> dict[str, Any]:
     window, first = period.window, period.first
-    tier, host = owner(first.resource, first.found) if first else (None, None)
     return {
         "from": utc(window.first_s),
         "to": utc(window.end_s),
         "level": period.level or None,
         "kind": first.kind if first else None,
-        "tier": tier,
-        "host": host,
-        "resource": first.resource.type if first else None,
-        "instance": first.resource.instance if first else None,
-        "role": first.resource.role if first else None,
+        **(place(first.resource, first.found) if first else dict.fromkeys(PLACE)),
     }
+
+
+# ---- resources that take turns within a step -------------------------------------------------------
+
+
+def taking_turns(case: Case) -> list[tuple[Resource, float]]:
+    """The resources that take turns at their limit, with their shares of the time, the largest first.
+
+    A turn begins and ends within a step: of one in which none is at its limit each has the share that is used
+    of it. Each is often at its limit while the others are not, and together they leave hardly any time: what
+    works on one after the other takes the sum of both. So they are at their limits at once less than half as
+    often as two that have nothing to do with each other would be.
+    """
+    if case.stage is None:
+        return []
+    uses = [
+        (one, used, used >= least.limit.value)
+        for one in case.resources
+        if one.whole is None and (least := KINDS[one.type].full_now) is not None
+        for used in [one.columns[least.column][case.stage.rows]]
+    ]
+    # What a tier may use of its cores is a limit of its own only where it is less than they are.
+    uses.sort(key=lambda use: (-use[2].mean(), use[0].type != KINDS[use[0].type].kind, use[0].key))
+    turns: list[tuple[Resource, Floats, Steps]] = []
+    for one, used, full in uses:
+        others = np.any([np.zeros_like(full), *(each for *_, each in turns)], axis=0)
+        alone, together = float((full & ~others).mean()), float((full & others).mean())
+        if alone < OFTEN.value or together > float(full.mean() * others.mean()) / 2:
+            continue
+        if not any(_of_the_same_cores(one, other) for other, *_ in turns):
+            turns.append((one, used, full))
+    if len(turns) < 2:
+        return []
+    at_limit = np.array([full for *_, full in turns])
+    parts = np.where(at_limit.any(axis=0), at_limit, np.nan_to_num([used for _, used, _ in turns]))
+    shares = (parts / np.maximum(1.0, parts.sum(axis=0))).mean(axis=1)
+    if shares.sum() < UTILISATION.value:
+        return []
+    result = [(one, float(share)) for (one, *_), share in zip(turns, shares, strict=True)]
+    return sorted(result, key=lambda item: (-item[1], item[0].key))
+
+
+def _of_the_same_cores(resource: Resource, other: Resource) -> bool:
+    """Whether one is the other's cores, or what a tier may use of them."""
+    limit = KINDS[resource.type].kind == KINDS[other.type].kind
+    return limit and resource.type != other.type and resource.machine == other.machine
+
+
+def alternating_words(case: Case) -> str:
+    """Which resources take turns at their limit, with their shares of the time; "" where none do."""
+    turns = taking_turns(case)
+    if case.stage is None or not turns:
+        return ""
+    rows = case.stage.rows
+    shares = [
+        f"{KINDS[one.type].name(one, measure(one, rows))} for {units.percent(share)} of the time"
+        for one, share in turns
+    ]
+    return f"They took turns at their limit: {listed(shares)}."

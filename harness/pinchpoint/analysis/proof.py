@@ -21,7 +21,7 @@ from pinchpoint.analysis.resources.base import Suspicion, waits_for
 from pinchpoint.analysis.resources.kinds import LIMIT_MODES, kind_of
 from pinchpoint.analysis.summary import inconclusive_words
 from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_EXCEEDS, PROOF_NOTHING, PROOF_VISIBLE, STARTED
-from pinchpoint.analysis.verdict import Bottleneck, Fact, Headroom, Kind, Verdict
+from pinchpoint.analysis.verdict import PLACE, Bottleneck, Fact, Headroom, Kind, Verdict
 from pinchpoint.base import units
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.data.operations import Traffic
@@ -175,8 +175,7 @@ def answer(
 
 
 SPEED = "the speed of operations (1 ÷ the time they take)"
-_WHERE = ("tier", "host", "resource", "instance", "role")
-NAMED = ("kind", *_WHERE)
+NAMED = ("kind", *PLACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +217,7 @@ def with_proof(verdict: Verdict, run: StoredRun, case: Case) -> Verdict:
     if "windows" not in given:
         return replace(verdict, proof=_untested(given))
     target = verdict.bottleneck or next(iter(verdict.candidates), None)
-    if target is None or any(getattr(target, key) != given["suspect"][key] for key in _WHERE):
+    if target is None or any(getattr(target, key) != given["suspect"][key] for key in PLACE):
         why = "what was made slower is not what this verdict names"
         return replace(verdict, proof={**_untested(given), "result": "undecided", "why": why})
     return _judged(verdict, run, case, target, given)

@@ -182,7 +182,7 @@ def _disks(inputs: Inputs, host: Host, about: Mapping[str, Any]) -> Iterator[_Pl
         if disk.device is None:
             yield _Place(host.name, None, f"the {disk.role} disk of {host.name}: {disk.why or 'not found'}")
             continue
-        names = [host.name, *(one.name for one in inputs.on_machine(host.machine))]
+        names = [host.name, *inputs.names_on(host.machine)]
         there = [name for name in names if inputs.samples.series(name, metric, disk.device) is not None]
         key = Key(there[0], metric, disk.device) if there else None
         yield _Place(host.name, key, _silent(metric, host.name, f", disk {disk.device}"))

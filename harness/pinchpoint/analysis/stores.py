@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pinchpoint.analysis.resources.cpu import cores_of, pool_busy
 from pinchpoint.analysis.thresholds import UTILISATION
 from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Inputs
 from pinchpoint.data.series import Floats, Key
@@ -31,7 +32,7 @@ TICKETS = {"read": "tickets for reading", "write": "tickets for writing"}
 """MongoDB's, by the collector's instance."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StoreView:
     """Requests that wait for one device, as the stores report; NaN if none reports it.
 
@@ -45,60 +46,53 @@ class StoreView:
     waiting: Floats
     share: Floats
     backlog: Floats
-    series: tuple[Key, ...] = ()
-
-
-@dataclass(slots=True)
-class _MergedStores:
-    """The same while it is put together, of several roles and stores."""
-
-    steps: int
-    waiting: Floats = field(init=False)
-    share: Floats = field(init=False)
-    backlog: Floats = field(init=False)
     series: list[Key] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.waiting, self.share, self.backlog = (np.full(self.steps, np.nan) for _ in range(3))
+    @classmethod
+    def empty(cls, steps: int) -> StoreView:
+        """The view before any store has reported."""
+        unknown = np.full(steps, np.nan)
+        return cls(unknown, unknown, unknown)
 
     def wait(self, more: Floats, *series: Key) -> None:
+        """Add operations that wait."""
         self.waiting = np.where(np.isfinite(more), np.nan_to_num(self.waiting) + more, self.waiting)
         self.series += series
 
 
 def store_view(inputs: Inputs, roles: Iterable[DiskRole]) -> StoreView:
     """Figures of the stores whose disk has these roles; a log without its own disk is on the data disk."""
-    answer = _MergedStores(inputs.window.steps)
+    view = StoreView.empty(inputs.window.steps)
     for role in roles:
         own = {disk.role for disk in inputs.disks if disk.host == role.host}
         data = role.role == "data"
         log = role.role in COMMIT_ROLES or (data and not own & set(COMMIT_ROLES))
         if log:
-            _valkey_log(inputs, role.host, answer)
-            _mongodb_log(inputs, role.host, answer)
+            _valkey_log(inputs, role.host, view)
+            _mongodb_log(inputs, role.host, view)
         if data:
-            _mongodb_data(inputs, role.host, answer)
-        _cassandra(inputs, role.host, answer, log=log, data=data)
-    return StoreView(answer.waiting, answer.share, answer.backlog, tuple(dict.fromkeys(answer.series)))
+            _mongodb_data(inputs, role.host, view)
+        _cassandra(inputs, role.host, view, log=log, data=data)
+    return view
 
 
 # ---- Valkey, Redis -----------------------------------------------------------------------------------
 
 
-def _valkey_log(inputs: Inputs, host: str, stores: _MergedStores) -> None:
+def _valkey_log(inputs: Inputs, host: str, view: StoreView) -> None:
     """The share of the main thread's work that writes and flushes the log: all clients wait for it."""
     key = Key(host, "db.aof.wait_ratio", "")
     waits, busy = inputs.samples.steps(*key), inputs.samples.steps(host, "db.main_thread.busy_ratio")
     # Without a measured busy time: at most all of the time.
     busy = np.where(np.isfinite(busy), busy, 1.0)
     share = np.divide(waits, busy, out=np.full_like(waits, np.nan), where=busy > 0)
-    _share(stores, np.minimum(1.0, share), key)
+    _share(view, np.minimum(1.0, share), key)
 
 
 # ---- MongoDB -----------------------------------------------------------------------------------------
 
 
-def _mongodb_log(inputs: Inputs, host: str, stores: _MergedStores) -> None:
+def _mongodb_log(inputs: Inputs, host: str, view: StoreView) -> None:
     """The share of a write's time that is spent waiting for the journal.
 
     If flushes follow one another without a pause, writes always wait for the next one. Else a write waits for
@@ -111,17 +105,17 @@ def _mongodb_log(inputs: Inputs, host: str, stores: _MergedStores) -> None:
     part = np.divide((1 + busy) * flush_s, write_s, out=np.full_like(busy, np.nan), where=write_s > 0)
     share = np.where(busy >= UTILISATION.value, 1.0, np.minimum(1.0, part))
     share = np.where(write_s >= flush_s, share, np.nan)
-    _share(stores, np.where(write_s < flush_s / 2, 0.0, share), key)
+    _share(view, np.where(write_s < flush_s / 2, 0.0, share), key)
 
 
 def waiting_for_data(inputs: Inputs, host: str) -> Floats:
     """The number of MongoDB clients that wait for pages or for room in the cache; NaN if not reported."""
-    answer = _MergedStores(inputs.window.steps)
-    _mongodb_data(inputs, host, answer)
-    return answer.waiting
+    view = StoreView.empty(inputs.window.steps)
+    _mongodb_data(inputs, host, view)
+    return view.waiting
 
 
-def _mongodb_data(inputs: Inputs, host: str, stores: _MergedStores) -> None:
+def _mongodb_data(inputs: Inputs, host: str, view: StoreView) -> None:
     """Clients that read pages, or wait until pages of the cache are written."""
     room = Key(host, "db.cache_wait_s_per_s", "")
     pages = Key(host, "db.cache_read_latency_s", "")
@@ -129,19 +123,19 @@ def _mongodb_data(inputs: Inputs, host: str, stores: _MergedStores) -> None:
     reading = np.nan_to_num(each_s) * how_many / inputs.window.step_s
     waiting = inputs.samples.steps(*room) + reading
     if np.isfinite(waiting).any():
-        stores.wait(waiting, pages if reading.sum() > waiting[np.isfinite(waiting)].sum() / 2 else room)
+        view.wait(waiting, pages if reading.sum() > waiting[np.isfinite(waiting)].sum() / 2 else room)
 
 
-def _share(stores: _MergedStores, share: Floats, key: Key) -> None:
+def _share(view: StoreView, share: Floats, key: Key) -> None:
     if np.isfinite(share).any():
-        stores.share = np.fmax(stores.share, share)
-        stores.series.append(key)
+        view.share = np.fmax(view.share, share)
+        view.series.append(key)
 
 
 # ---- Cassandra ---------------------------------------------------------------------------------------
 
 
-def _cassandra(inputs: Inputs, host: str, stores: _MergedStores, *, log: bool, data: bool) -> None:
+def _cassandra(inputs: Inputs, host: str, view: StoreView, *, log: bool, data: bool) -> None:
     writes, reads = tasks_held(inputs, host, WRITES), tasks_held(inputs, host, READS)
     if not np.isfinite(writes).any():
         return
@@ -152,14 +146,14 @@ def _cassandra(inputs: Inputs, host: str, stores: _MergedStores, *, log: bool, d
         return
     flushing = sum(_pending(inputs, host, pool) for pool in _pools(inputs, host, FLUSHES)) > 0
     if log:
-        stores.wait(np.where(flushing, 0.0, writes) * idle, Key(host, "db.pool.active", WRITES))
+        view.wait(np.where(flushing, 0.0, writes) * idle, Key(host, "db.pool.active", WRITES))
     if data:
         waiting = (np.nan_to_num(reads) + np.where(flushing, writes, 0.0)) * idle
-        stores.wait(waiting, Key(host, "db.pool.active", READS))
+        view.wait(waiting, Key(host, "db.pool.active", READS))
         backlog = inputs.samples.steps(host, "db.pool.pending", COMPACTIONS)
         if np.isfinite(backlog).any():
-            stores.backlog = np.fmax(stores.backlog, backlog)
-            stores.series.append(Key(host, "db.pool.pending", COMPACTIONS))
+            view.backlog = np.fmax(view.backlog, backlog)
+            view.series.append(Key(host, "db.pool.pending", COMPACTIONS))
 
 
 def tasks_held(inputs: Inputs, host: str, pool: str) -> Floats:
@@ -185,14 +179,10 @@ def _on_cpu(inputs: Inputs, name: str) -> tuple[Floats, Floats]:
     host = next((one for one in inputs.hosts if one.name == name), None)
     if host is None:
         return np.full(inputs.window.steps, np.nan), np.full(inputs.window.steps, np.nan)
-    everyone, cores = [one.name for one in inputs.on_machine(host.machine)], host.cores or host.usable
-    whole = inputs.samples.together(everyone, "cpu.busy_ratio", map(str, cores))
-    busy = inputs.samples.first_of(everyone, "cpu.busy_ratio") if whole is None else whole
-    instance = f"tier:{host.tier}"
-    own = inputs.samples.steps(name, "cpu.busy_ratio", instance)
-    allowed = inputs.samples.steps(name, "cpu.cores", instance)
-    of = np.where(np.isfinite(allowed), allowed, float(len(cores)) or np.nan)
-    used = np.where(np.isfinite(own), own * of, busy * of)
+    everyone = inputs.names_on(host.machine)
+    busy = pool_busy(inputs.samples, everyone, host.cores or host.usable)
+    own = inputs.samples.steps(name, "cpu.busy_ratio", f"tier:{host.tier}")
+    used = np.where(np.isfinite(own), own, busy) * cores_of(inputs, host)
     fullest = np.minimum(0.999, np.fmax(busy, own))
     return used, np.asarray(fullest**2 / (1 - fullest))
 

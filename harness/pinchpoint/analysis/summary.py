@@ -14,7 +14,6 @@ from pinchpoint.analysis.verdict import Bottleneck
 from pinchpoint.base import units
 from pinchpoint.base.wording import Summary, bare, capitalised, listed
 
-HALF = 0.5
 LONGER = "Measure for at least a minute at the same load."
 
 

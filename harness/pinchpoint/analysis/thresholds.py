@@ -63,7 +63,6 @@ TELLING_COUNT = Threshold(
 )
 IRREGULAR = Threshold(0.15, "design", "a device's spread: the time between I/Os spreads by 15 % or more")
 MOSTLY_BUSY = Threshold(0.75, "design", "mostly busy: three quarters of the time")
-MOVED = Threshold(0.10, "design", "clearly more is outstanding: a tenth more than usual")
 MIN_STEPS = Threshold(8, "design", "the response of a rate needs at least 8 seconds")
 SLOPE_ERROR = Threshold(0.20, "design", "a slope is known when its standard error is 0.2 at most")
 STEADIER = Threshold(3, "design", "a regulator's rate is three times as steady as latency")

@@ -33,6 +33,10 @@ Kind = Literal[
 ]
 
 
+PLACE = ("tier", "host", "resource", "instance", "role")
+"""Fields that say where a resource is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One thing that was measured, in words and as a number.

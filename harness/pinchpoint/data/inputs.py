@@ -215,6 +215,10 @@ class Inputs:
         """The hosts that are this machine."""
         return tuple(host for host in self.hosts if host.machine == machine)
 
+    def names_on(self, machine: str) -> list[str]:
+        """Their names."""
+        return [host.name for host in self.on_machine(machine)]
+
 
 def read_inputs(run: StoredRun) -> Inputs:
     """Take from a run what the analysis may see."""

@@ -28,7 +28,7 @@ def kinds(judged: tuple[Judged, ...]) -> list[str | None]:
 def test_consistency_alone_is_no_verdict(latency_s: float, outstanding: float) -> None:
     """15.99 ms x 500/s = 8 and 2.05 s x 500/s = 1,024: Little's law holds, and names nothing."""
     point = Point(iops=500, latency_s=latency_s, outstanding=outstanding)
-    assert point.consistency_ratio == pytest.approx(1, abs=0.002)
+    assert point.iops * latency_s / outstanding == pytest.approx(1, abs=0.002)
     [found] = judge_points([point])
     assert found.kind is None
     assert "does not show how a disk limits" in found.why
@@ -46,7 +46,7 @@ def test_a_capped_ssd_s_two_points(limits: Limits | None) -> None:
 @pytest.mark.parametrize("limits", [NO_LIMIT, QOS], ids=["free", "under the cap of 500"])
 def test_a_hard_disk_s_random_writes_are_its_own_limit(limits: Limits) -> None:
     """2.36 MB/s at 8 KiB is 288 I/Os a second, 3.6 s each: below any cap, whether there is one or not."""
-    point = Point.of_bytes(2.36e6, PAGE, latency_s=3.6)
+    point = Point(2.36e6 / PAGE, latency_s=3.6, bytes_per_s=2.36e6)
     assert point.iops == pytest.approx(288, rel=0.001)
     assert point.going_on == pytest.approx(1037, rel=0.001)
     [found] = judge_points([point], limits)
@@ -56,10 +56,10 @@ def test_a_hard_disk_s_random_writes_are_its_own_limit(limits: Limits) -> None:
 
 def test_the_same_disk_s_sequential_rows_stand_at_the_cap() -> None:
     """4.09 MB/s of 8 KiB is 499 of 500: the cap, not the device."""
-    [found] = judge_points([Point.of_bytes(4.09e6, PAGE, outstanding=1024.0)], QOS)
+    [found] = judge_points([Point(4.09e6 / PAGE, outstanding=1024.0, bytes_per_s=4.09e6)], QOS)
     assert (found.kind, found.exact) == ("disk_cap", True)
     # The cap counts in units: 64 KiB are eight of them.
-    [large] = judge_points([Point.of_bytes(4.09e6, 8 * PAGE, outstanding=1024.0)], QOS)
+    [large] = judge_points([Point(4.09e6 / (8 * PAGE), outstanding=1024.0, bytes_per_s=4.09e6)], QOS)
     assert (large.kind, large.exact) == ("disk_cap", True)
     assert large.point.iops == pytest.approx(62.4, rel=0.001)
 

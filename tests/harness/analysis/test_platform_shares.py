@@ -7,7 +7,7 @@ import pytest
 from harness.analysis.build import START_S, Build
 from harness.analysis.verdicts import judged
 
-from pinchpoint.analysis.resources.disk.platform_shares import recorded_shares
+from pinchpoint.analysis.resources.disk.limits import recorded_shares
 
 
 def log_on(

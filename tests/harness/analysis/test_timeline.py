@@ -9,8 +9,8 @@ from harness.analysis.test_levels import climb
 from harness.analysis.verdicts import judged
 
 from pinchpoint.analysis.analyse import judged_case
+from pinchpoint.analysis.periods import taking_turns
 from pinchpoint.analysis.resources.kinds import KINDS
-from pinchpoint.analysis.turns import taking_turns
 
 WARM_UP_S = 10
 

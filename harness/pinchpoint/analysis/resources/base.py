@@ -39,9 +39,9 @@ class DiskShift:
         spread: of the rate after the change.
         busy_before: share of the time with I/O in progress; 1 if not measured.
         busy_after: likewise.
-        alike_before: the same rate in seconds of the usual mix of reads and writes alone; None if there
-            are too few of those.
-        alike_after: likewise.
+        usual_mix_before: the rate in the seconds with the usual mix of reads and writes; None if there are
+            too few of those.
+        usual_mix_after: likewise.
         other_before: the other of ``io`` and ``bytes``; 0 if it was not measured.
         other_after: likewise.
     """
@@ -54,8 +54,8 @@ class DiskShift:
     outstanding_after: float
     busy_before: float
     busy_after: float
-    alike_before: float | None
-    alike_after: float | None
+    usual_mix_before: float | None
+    usual_mix_after: float | None
     other_before: float
     other_after: float
 

@@ -588,7 +588,7 @@ def _pools(inputs: Inputs) -> Iterator[Resource]:
 
     for (machine, cores), group in groupby(sorted(users, key=pool), key=pool):
         hosts = list(group)
-        everyone = [host.name for host in inputs.on_machine(machine)]
+        everyone = inputs.names_on(machine)
         rest = [host for host in inputs.on_machine(machine) if not host.cores]
         names, tiers = placed(hosts)
         name = ",".join(map(str, cores))
@@ -631,11 +631,14 @@ def _running(inputs: Inputs, hosts: list[Host]) -> Floats:
 
 
 def cores_used(inputs: Inputs, host: Host) -> Floats:
-    """Cores' worth of CPU a host's tier uses: its ratio times the cores it is of (a quota may be lower)."""
-    instance = f"tier:{host.tier}"
-    ratio = inputs.samples.steps(host.name, "cpu.busy_ratio", instance)
-    of = inputs.samples.steps(host.name, "cpu.cores", instance)
-    return ratio * np.where(np.isfinite(of), of, float(len(host.cores or host.usable)) or np.nan)
+    """Cores' worth of CPU a host's tier uses."""
+    return inputs.samples.steps(host.name, "cpu.busy_ratio", f"tier:{host.tier}") * cores_of(inputs, host)
+
+
+def cores_of(inputs: Inputs, host: Host) -> Floats:
+    """The cores that a host's tier may use: its quota, else those of the host; NaN if not known."""
+    quota = inputs.samples.steps(host.name, "cpu.cores", f"tier:{host.tier}")
+    return np.where(np.isfinite(quota), quota, float(len(host.cores or host.usable)) or np.nan)
 
 
 def pool_busy(samples: Samples, hosts: list[str], cores: tuple[int, ...]) -> Floats:
@@ -671,7 +674,7 @@ def _own(
     used: Floats,
     **more: Floats,
 ) -> Resource:
-    everyone = [other.name for other in inputs.on_machine(host.machine)]
+    everyone = inputs.names_on(host.machine)
     columns = {
         "busy": used,
         "pool": pool_busy(inputs.samples, everyone, host.cores or host.usable),

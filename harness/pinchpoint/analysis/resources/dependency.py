@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pinchpoint.analysis.coverage import unseen_at
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flow, in_flight
 from pinchpoint.analysis.resources.base import (
     ChangeableLimit,
     Context,
@@ -24,6 +24,7 @@ from pinchpoint.analysis.resources.base import (
     Suspicion,
     busy,
 )
+from pinchpoint.analysis.resources.cpu import cores_of
 from pinchpoint.analysis.resources.gain import Gain, advise
 from pinchpoint.analysis.resources.shared import OF_OPERATIONS, Figure, Shared
 from pinchpoint.analysis.sessions import sessions_at_work
@@ -218,7 +219,7 @@ def _waits_for_io(context: Context, host: str) -> Iterator[str]:
     """Sentences if work waits for I/O on the host, if a disk is busy, or if neither was measured."""
     inputs = context.inputs
     machines = [one.machine for one in inputs.hosts if one.name == host]
-    everyone = [host, *(one.name for machine in machines for one in inputs.on_machine(machine))]
+    everyone = [host, *(name for machine in machines for name in inputs.names_on(machine))]
     waits = mean(inputs.samples.first_of(everyone, "pressure.io_ratio"))
     if at_least(waits, PRESSURE):
         yield f"processes wait for I/O on {host} {units.percent(waits)} of the time"
@@ -246,9 +247,9 @@ def _busy_disks(context: Context, host: str, everyone: list[str]) -> Iterator[tu
 
 def _unexplained_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
     """Active sessions of a deeper tier that neither the scenarios nor these tiers explain."""
-    there = sum(flow.going_on(tier) for flow in flows for tier in tiers)
+    there = in_flight(flows, *tiers)
     for deeper in _behind(inputs, tiers):
-        more = (mean(at_work(inputs, deeper)) or 0.0) - sum(flow.going_on(deeper) for flow in flows)
+        more = (mean(at_work(inputs, deeper)) or 0.0) - in_flight(flows, deeper)
         if more > HARDLY_WAITED_FOR.value * there:
             yield f"{more:.2g} sessions are active in {deeper}; whose requests they serve is not known"
 
@@ -348,9 +349,7 @@ def _cpu(inputs: Inputs, hosts: list[Host]) -> list[Floats]:
 def _cores(inputs: Inputs, hosts: list[Host], ratios: list[Floats]) -> Iterator[Floats]:
     """The same in cores."""
     for host, ratio in zip(hosts, ratios, strict=True):
-        allowed = inputs.samples.steps(host.name, "cpu.cores", f"tier:{host.tier}")
-        usable = float(len(host.cores or host.usable) or 1)
-        yield ratio * np.where(np.isfinite(allowed), allowed, usable)
+        yield ratio * np.nan_to_num(cores_of(inputs, host), nan=1.0)
 
 
 def _most(columns: list[Floats], steps: int) -> Floats:

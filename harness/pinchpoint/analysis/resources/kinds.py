@@ -84,6 +84,18 @@ def owner(resource: Resource, measures: Measures) -> tuple[str | None, str | Non
     return KINDS[resource.type].owner(resource, measures)
 
 
+def place(resource: Resource, measures: Measures) -> dict[str, Any]:
+    """Where a resource is, as all records of verdict.json have it."""
+    tier, host = owner(resource, measures)
+    return {
+        "tier": tier,
+        "host": host,
+        "resource": resource.type,
+        "instance": resource.instance,
+        "role": resource.role,
+    }
+
+
 def resource_name(suspicion: Suspicion) -> str:
     """The resource in plain words: ``the log disk of the sql tier (sql1)``."""
     return KINDS[suspicion.resource.type].name(suspicion.resource, suspicion.found)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pinchpoint.analysis.flows import Flow, going_on
+from pinchpoint.analysis.flows import Flow, in_flight
 from pinchpoint.analysis.resources.base import (
     ChangeableLimit,
     Context,
@@ -62,10 +62,10 @@ class Lock(Shared):
             waiters = np.where(np.isfinite(active_sessions(inputs, host.name)), waiters, np.nan)
             if not np.isfinite(waiters).any():
                 continue
-            there = going_on(inputs, flows, host.tier)
+            there = in_flight(flows, host.tier)
             columns = {
                 "used": np.where(np.isfinite(waiters), waiters >= ONE_SESSION, np.nan),
-                "witness": np.divide(waiters, there, out=np.zeros_like(waiters), where=there > 0),
+                "witness": waiters / there if there > 0 else np.zeros_like(waiters),
                 "own": held_for_disks(inputs, host.name),
             }
             yield on_host(host, "lock", f"lock:{host.name}", largest_lock(inputs, host.name), columns)
@@ -89,7 +89,7 @@ class Lock(Shared):
     def unseen(self, resources: Iterable[Resource], flows: tuple[Flow, ...]) -> bool:
         """Whether sessions work in a database whose locks were not measured."""
         known = {tier for one in resources if one.type == self.type for tier in one.tiers}
-        return any(sum(flow.going_on(tier) for flow in flows) >= 1 for tier in LOCKS if tier not in known)
+        return any(in_flight(flows, tier) >= 1 for tier in LOCKS if tier not in known)
 
     def confidence_limits(
         self, suspicion: Suspicion, measures: ShareMeasures, context: Context

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flow, in_flight
 from pinchpoint.analysis.resources.base import (
     ChangeableLimit,
     Least,
@@ -56,12 +56,15 @@ class Network(Shared):
         Their witness: the share of the operations in flight there for which the machine's tiers do nothing.
         """
         seen: set[tuple[str, str]] = set()
+        pressed = [flow for flow in flows if flow.pressed]
         for key in inputs.samples.keys("net.speed_bytes_per_s"):
             hosts = [host for host in inputs.hosts if host.name == key.host]
             if not hosts or (hosts[0].machine, key.instance) in seen:
                 continue
             seen.add((hosts[0].machine, key.instance))
-            everyone = sorted(inputs.on_machine(hosts[0].machine), key=lambda host: -_there(flows, host.tier))
+            everyone = sorted(
+                inputs.on_machine(hosts[0].machine), key=lambda host: -in_flight(pressed, host.tier)
+            )
             speed = inputs.samples.steps(*key)
             names = ("net.received_bytes_per_s", "net.sent_bytes_per_s")
             received, sent = (inputs.samples.steps(key.host, name, key.instance) for name in names)
@@ -142,11 +145,6 @@ class Network(Shared):
     def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
         """Whether operations wait for it: always, as a full link delays all of them."""
         return True
-
-
-def _there(flows: tuple[Flow, ...], tier: str) -> float:
-    """Operations of pressed scenarios that wait for a tier, or for the network to it."""
-    return sum(flow.going_on(tier) for flow in flows if flow.pressed)
 
 
 def _idle(inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...], tiers: set[str]) -> Floats:

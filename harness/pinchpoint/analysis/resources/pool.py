@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pinchpoint.analysis.flows import Flow, going_on
+from pinchpoint.analysis.flows import Flow, in_flight
 from pinchpoint.analysis.resources.base import (
     LimitMode,
     NoSingleCause,
@@ -170,8 +170,8 @@ def _waited_for(
     deeper: Floats,
 ) -> Resource:
     used, queued = (inputs.samples.steps(*key) for key in keys)
-    there = going_on(inputs, flows, host.tier)
-    waiting = np.divide(queued, there, out=np.full_like(queued, np.nan), where=there > 0)
+    there = in_flight(flows, host.tier)
+    waiting = queued / there if there > 0 else np.full_like(queued, np.nan)
     columns = {
         "used": used,
         "witness": np.minimum(1.0, waiting),

@@ -164,10 +164,11 @@ def _rose(shift: DiskShift | None) -> bool:
     only seconds of the usual mix are compared; more of smaller I/Os are no more bytes, and larger ones no
     more I/Os.
     """
-    if shift is None or shift.alike_before is None or shift.alike_after is None:
+    if shift is None or shift.usual_mix_before is None or shift.usual_mix_after is None:
         return False
     least = 1 + DISK_SHIFT.value
-    rose = shift.after >= shift.before * least and shift.alike_after >= shift.alike_before * least
+    rose = shift.after >= shift.before * least
+    rose = rose and shift.usual_mix_after >= shift.usual_mix_before * least
     busy = shift.busy_before >= MOSTLY_BUSY.value
     both = shift.other_after >= shift.other_before * least or not shift.other_before
     return rose and busy and both and _moved(shift) < HALF * (shift.after / shift.before - 1)

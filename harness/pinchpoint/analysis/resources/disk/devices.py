@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pinchpoint.analysis.resources.base import DiskShift, Resource
-from pinchpoint.analysis.resources.disk.credits import with_credits
+from pinchpoint.analysis.resources.disk.limits import DISK, share_columns, with_credits
 from pinchpoint.analysis.resources.disk.managed import columns_of, files_of, reported_by
-from pinchpoint.analysis.resources.disk.platform_shares import DISK, share_columns
 from pinchpoint.analysis.resources.disk.service_time import fit_service_time
 from pinchpoint.analysis.sessions import waiting_sessions
 from pinchpoint.analysis.stores import store_view
@@ -29,7 +28,7 @@ def find_disks(inputs: Inputs) -> Iterator[Resource]:
     order = sorted(known, key=lambda disk: (disk.machine, disk.device or "", role_rank(disk.role)))
     for (machine, device), group in groupby(order, key=lambda disk: (disk.machine, disk.device or "")):
         roles = tuple(group)
-        hosts = [host.name for host in inputs.on_machine(machine)]
+        hosts = inputs.names_on(machine)
         columns = disk_columns(inputs.samples, hosts, device)
         each_s = disk_reading_s(inputs.samples, hosts, device)
         yield with_credits(_disk(inputs, roles, device, columns, each_s))
@@ -67,7 +66,7 @@ def _disk(
             "log_waits": view.share,
             "backlog": view.backlog,
         },
-        views=view.series,
+        views=tuple(dict.fromkeys(view.series)),
     )
 
 
@@ -80,7 +79,7 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
         ("io", kept["reads"] + kept["writes"]),
         ("bytes", np.nan_to_num(kept["bytes"])),
     )
-    same_mix = _usual_mix(kept["reads"], kept["writes"])
+    usual_mix = _usual_mix(kept["reads"], kept["writes"])
     for (of, rate), (_, other) in zip(rates, reversed(rates), strict=True):
         least, smallest = MIN_SAMPLES.value, LEVEL_SHIFT.value
         shift = find_shift(rate, least=least, smallest=smallest)
@@ -96,8 +95,8 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
                 outstanding_after=float(kept["outstanding"][at:].mean()),
                 busy_before=float(busy[:at].mean()),
                 busy_after=float(busy[at:].mean()),
-                alike_before=_mean(rate[:at][same_mix[:at]]),
-                alike_after=_mean(rate[at:][same_mix[at:]]),
+                usual_mix_before=_mean(rate[:at][usual_mix[:at]]),
+                usual_mix_after=_mean(rate[at:][usual_mix[at:]]),
                 other_before=float(other[:at].mean()),
                 other_after=float(other[at:].mean()),
             )

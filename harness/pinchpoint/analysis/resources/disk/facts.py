@@ -43,7 +43,7 @@ SPREADS = (REGULATOR_FLAT, BY_SIZE, DISK_SHIFT)
 """Rules about how a rate moves: no threshold for the rate they are about."""
 
 
-def standing(resource: Resource, measures: DiskMeasures) -> Fact:
+def standing_fact(resource: Resource, measures: DiskMeasures) -> Fact:
     """The rate and latency of a disk that is not suspected."""
     way = "read" if at_least(measures.reads_ratio, MOSTLY_READS) else "write"
     each_s = measures.read_s if way == "read" else write_and_flush_s(resource, measures)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flow, in_flight
 from pinchpoint.analysis.resources.base import (
     Context,
     DiskMeasures,
@@ -28,7 +27,7 @@ from pinchpoint.analysis.resources.disk.facts import (
     room_fact,
     share_words,
     shift_words,
-    standing,
+    standing_fact,
 )
 from pinchpoint.analysis.resources.disk.machines import find_machine_disks
 from pinchpoint.analysis.resources.disk.measures import (
@@ -64,10 +63,6 @@ from pinchpoint.data.curve import expected_s
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import mean, spread
 
-if TYPE_CHECKING:
-    from pinchpoint.analysis.advice_inputs import AdviceInputs
-
-
 HALF = 0.5
 SLOW_RANK = 0.9
 """Where a disk slower than its role's limit stands among candidates: something is known against it."""
@@ -99,6 +94,12 @@ class Disk(ResourceKind[DiskMeasures]):
     short = "the {role} disk of {tier}"
     placed = "the {role} disk of {tier}"
     waiting = ("outstanding I/Os", "disk.outstanding", units.count)
+    measure = staticmethod(measure_disk)
+    judge = staticmethod(judge_disk)
+    facts = staticmethod(disk_facts)
+    witnesses = staticmethod(disk_witnesses)
+    standing = staticmethod(standing_fact)
+    advise = staticmethod(about_disk)
 
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
@@ -114,27 +115,11 @@ class Disk(ResourceKind[DiskMeasures]):
         often_idle = used is not None and used < WAIT_SHARE.value and resource.shift is None
         return often_idle and most_waited(resource, rows, flows) < WAIT_SHARE.value
 
-    def measure(self, resource: Resource, rows: Rows) -> DiskMeasures:
-        """Rates and shares over time, latencies over operations."""
-        return measure_disk(resource, rows)
-
-    def judge(self, resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
-        """The suspicion against a disk, with the facts for its evidence and for the kind of its limit."""
-        return judge_disk(resource, measures, flows)
-
     def innocent(self, resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion:
         """Likewise."""
         return replace(
             super().innocent(resource, measures, flows), disk=disk_state(resource, measures, flows)
         )
-
-    def facts(self, suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
-        """Facts that show that the disk limits, and which operations wait for it."""
-        return disk_facts(suspicion, measures)
-
-    def witnesses(self, suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
-        """Facts on the operations that wait for the disk."""
-        return disk_witnesses(suspicion, measures)
 
     def load_use(self, resource: Resource, measures: DiskMeasures, *, in_steps: bool) -> float | None:
         """The utilisation; None for a disk that hardly a session waits for, as the database reports."""
@@ -182,16 +167,23 @@ class Disk(ResourceKind[DiskMeasures]):
         self, suspicion: Suspicion, measures: DiskMeasures, context: Context
     ) -> Iterator[str]:
         """Other causes that would give the same figures."""
-        return _doubts(suspicion, measures, context.rows, context.flows)
+        resource = suspicion.resource
+        if suspicion.kind == "disk":
+            yield f"how it limits is not known: {kind_unknown(resource, context.rows).why}"
+        if suspicion.contradicted:
+            yield "the measurement contradicts the declared limit of the disk"
+        if suspicion.not_waited_for:
+            yield _unwaited(suspicion, measures)
+        yield from _more_readers(suspicion, measures, context.flows)
+        yield from _ambiguous(suspicion, measures)
+        if len(resource.roles) > 1 and resource.whole is None:
+            roles = ", ".join(f"{role.tier}.{role.role}" for role in resource.roles)
+            yield f"one device serves several roles ({roles}): which role causes the I/O is not known"
 
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
         """A sentence if the disk may share a limit with another disk."""
         if first.resource.type == self.type:
             yield from _shared_limit(first.resource, resource, context.rows)
-
-    def advise(self, basis: AdviceInputs, measures: DiskMeasures) -> Iterator[Advice]:
-        """Advice by the kind of the disk's limit."""
-        return about_disk(basis, measures)
 
     def advise_on(self, suspect: Bottleneck, inputs: Inputs) -> Iterator[Advice]:
         """To measure what it can do, where that was not declared."""
@@ -228,10 +220,6 @@ class Disk(ResourceKind[DiskMeasures]):
             yield from _more_than_declared(resource, self.measure(resource, rows))
         elif resource.roles and resource.roles[0].curve:
             yield from _slower_than_probed(resource, self.measure(resource, rows))
-
-    def standing(self, resource: Resource, measures: DiskMeasures) -> Fact:
-        """How much it did, and how long each took."""
-        return standing(resource, measures)
 
     def owner(self, resource: Resource, measures: DiskMeasures) -> tuple[str | None, str | None]:
         """The tier and host of the disk's first role."""
@@ -368,21 +356,6 @@ def _no_more(measures: DiskMeasures) -> str:
     return f" with {units.count(measures.outstanding)} I/Os outstanding; the rate varies, unlike under a cap"
 
 
-def _doubts(first: Suspicion, measures: DiskMeasures, rows: Rows, flows: tuple[Flow, ...]) -> Iterator[str]:
-    """Reasons for low confidence, in sentences."""
-    if first.kind == "disk":
-        yield f"how it limits is not known: {kind_unknown(first.resource, rows).why}"
-    if first.contradicted:
-        yield "the measurement contradicts the declared limit of the disk"
-    if first.not_waited_for:
-        yield _unwaited(first, measures)
-    yield from _more_readers(first, measures, flows)
-    yield from _ambiguous(first, measures)
-    if len(first.resource.roles) > 1 and first.resource.whole is None:
-        roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
-        yield f"one device serves several roles ({roles}): which role causes the I/O is not known"
-
-
 def _unwaited(first: Suspicion, measures: DiskMeasures) -> str:
     """Why a full disk is only a candidate."""
     if first.disk is not None and ignored(measures, first.disk):
@@ -420,7 +393,7 @@ def _more_readers(first: Suspicion, measures: DiskMeasures, flows: tuple[Flow, .
     if measures.sessions is not None or measures.log_waits is not None:
         return
     reads = (measures.io or 0.0) * (measures.reads_ratio or 0.0) * (measures.read_s or 0.0)
-    there = sum(flow.going_on(tier) for flow in flows for tier in first.resource.tiers)
+    there = in_flight(flows, *first.resource.tiers)
     if at_least(measures.reads_ratio, MOSTLY_READS) and there and reads > MOST * there:
         yield (
             f"{reads:.2g} reads, but only {there:.2g} operations, are in flight: other work or read-ahead "

@@ -13,9 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from pinchpoint.analysis.resources.base import Resource
-from pinchpoint.analysis.resources.disk.credits import with_credits
 from pinchpoint.analysis.resources.disk.devices import disk_columns, disk_reading_s
-from pinchpoint.analysis.resources.disk.platform_shares import MACHINE, share_columns
+from pinchpoint.analysis.resources.disk.limits import MACHINE, share_columns, with_credits
 from pinchpoint.analysis.resources.disk.types import Profile, known
 from pinchpoint.data.inputs import Host, Inputs, Limits
 from pinchpoint.data.series import Floats, added

@@ -16,7 +16,7 @@ from pinchpoint.analysis.resources.base import (
     busy,
     mean_of,
 )
-from pinchpoint.analysis.resources.disk.platform_shares import recorded_shares
+from pinchpoint.analysis.resources.disk.limits import recorded_shares
 from pinchpoint.analysis.resources.disk.rate_response import RateResponse, bytes_response, io_response
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flow, in_flight
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource, mean_of
 from pinchpoint.analysis.resources.disk.measures import write_and_flush_s
 from pinchpoint.analysis.stages import Rows
@@ -35,7 +35,7 @@ def shares_waited(
     shares: dict[str, float] = {}
     for flow in wanted:
         ratios = [
-            flow.share(tier) * _within(resource, measures, flow, tier, _going_on(there, tier))
+            flow.share(tier) * _within(resource, measures, flow, tier, in_flight(there, tier))
             for tier, there in waiters.items()
             if any(flow is one for one in there)
         ]
@@ -60,7 +60,7 @@ def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> floa
         return max(shares.values(), default=0.0)
     sessions, log_waits = (mean_of(resource, name, rows) for name in ("sessions", "log_waits"))
     reported = {
-        tier: _as_reported(sessions, _of_tier(resource, log_waits, tier), _going_on(waiters[tier], tier))
+        tier: _as_reported(sessions, _of_tier(resource, log_waits, tier), in_flight(waiters[tier], tier))
         for tier in shares
     }
     return max(
@@ -86,10 +86,6 @@ def _waiters(resource: Resource, flows: tuple[Flow, ...], tier: str) -> tuple[Fl
 def _most_of_time(flows: tuple[Flow, ...], tier: str) -> float:
     """The largest share of its time that a pressed scenario spends at a tier."""
     return max((flow.share(tier) for flow in flows if flow.pressed), default=0.0)
-
-
-def _going_on(flows: tuple[Flow, ...], tier: str) -> float:
-    return sum(flow.going_on(tier) for flow in flows)
 
 
 def _of_tier(resource: Resource, log_waits: float | None, tier: str) -> float | None:

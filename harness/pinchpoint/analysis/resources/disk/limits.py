@@ -1,4 +1,4 @@
-"""Burst credits: a disk that does more than its type does for good, as long as these last.
+"""The limits of a disk beside those declared: burst credits of its type, and what its platform recorded.
 
 What is declared of an Azure P10 is 500 I/Os a second. Saved-up credits let it do 3,500 for half an hour: a
 shorter run never reaches the 500. While the rate is above it, the disk is compared with its burst limits.
@@ -6,18 +6,19 @@ shorter run never reaches the 500. While the rate is above it, the disk is compa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
 from pinchpoint.analysis.resources.base import Resource, mean_of
 from pinchpoint.analysis.resources.disk.types import Profile, caps_words, known, limits_words
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import exceeds
+from pinchpoint.analysis.thresholds import UTILISATION, exceeds
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Limits
-from pinchpoint.data.series import Floats
+from pinchpoint.data.series import Floats, Samples, mean
 
 USUALLY = 0.9
 """More is done for a tenth of the time or longer: a second of it may be what idle time is made up for by."""
@@ -73,3 +74,56 @@ def _profile(resource: Resource) -> Profile | None:
 def _count(resource: Resource) -> int:
     """How many disks of its type are striped."""
     return resource.roles[0].stripes if resource.roles and resource.whole is None else 1
+
+
+# ---- recorded by the platform ----------------------------------------------------------------------
+
+DISK = "cloud.disk"
+MACHINE: Mapping[str, Sequence[str]] = {
+    "network": ("cloud.vm_uncached", "cloud.vm"),
+    "cached": ("cloud.vm_cached",),
+}
+"""How disks are attached -> the platform's metrics of what they do together."""
+_RATES = {"io": "iops", "bytes": "bytes"}
+_SUFFIXES = {
+    "used": ("_{rate}_ratio",),
+    "over": ("_{rate}_exceeded_ratio",),
+    "credits": ("_burst_{rate}_used_ratio", "_burst_used_ratio"),
+}
+"""Column -> how the names of its metrics end; Amazon has one figure of credits for both rates."""
+
+
+def share_columns(
+    samples: Samples, hosts: Sequence[str], families: Iterable[str], instances: Iterable[str]
+) -> dict[str, Floats]:
+    """Columns of each recorded rate: ``used_io`` (share), ``over_io`` (1: above the limit), ``credits_io``.
+
+    ``credits_``: the share of the burst credits that is spent.
+    """
+    result = {}
+    wanted = [(family, instance) for family in families for instance in instances]
+    for rate, name in _RATES.items():
+        for column, suffixes in _SUFFIXES.items():
+            for (family, instance), suffix in product(wanted, suffixes):
+                values = samples.first_of(hosts, f"{family}{suffix.format(rate=name)}", instance)
+                if np.isfinite(values).any():
+                    result[f"{column}_{rate}"] = values
+    return result
+
+
+def recorded_shares(columns: Mapping[str, Floats]) -> dict[str, float]:
+    """``io`` and ``bytes`` -> the mean share of the limit.
+
+    A check that only reports whether more was requested counts if it does so nearly always: what it says
+    otherwise is no share.
+    """
+    result = {}
+    for rate in _RATES:
+        used, over = (
+            mean(columns[name]) if name in columns else None for name in (f"used_{rate}", f"over_{rate}")
+        )
+        if used is not None:
+            result[rate] = used
+        elif over is not None and over >= UTILISATION.value:
+            result[rate] = over
+    return result
