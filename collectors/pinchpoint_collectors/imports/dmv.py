@@ -5,6 +5,8 @@ start: the increase from one snapshot to the next is used. Milliseconds of waiti
 sessions, by Little's law. Requests (``sys.dm_exec_requests``, ``sys.dm_os_waiting_tasks``) and memory grants
 (``sys.dm_exec_query_memory_grants``) are counted as they are. The files of one drive are one disk. For
 PostgreSQL ``pg_stat_activity`` and ``pg_stat_database`` are read, for MySQL ``SHOW GLOBAL STATUS``.
+A single snapshot gives the share of each kind of wait and the files' mean latency, both since the server's
+start; requests and memory grants stand for one second.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from pinchpoint_collectors.imports.text import (
     number,
     zone_of,
 )
-from pinchpoint_collectors.imports.times import Dates, zoned_s
+from pinchpoint_collectors.imports.times import LEAST_S, Dates, begin_of, zoned_s
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.waits import named
 
@@ -37,6 +39,10 @@ _NOT_NOW = re.compile(
 )
 """Columns with other times than the snapshot's."""
 _DRIVE = re.compile(r"[A-Za-z]:")
+_DASHES = re.compile(r"-+")
+_ROWS = re.compile(r"\(\d+ \S+ \S+\)")
+"""What sqlcmd says below a table."""
+UNKNOWN_S = 3600.0
 _WAIT_INFO = re.compile(r"\)([A-Z_]+)")
 _RECORD = "record the view every 15 s, with SYSUTCDATETIME() AS sample_time as a column"
 _READS, _WRITES = ("num_of_reads", "io_stall_read_ms"), ("num_of_writes", "io_stall_write_ms")
@@ -89,17 +95,35 @@ class Dmv:
                 1,
             )
         snapshots = _snapshots(header, rows, settings, facts)
-        if len(snapshots) < 2:
-            raise ForeignFileError(
-                f"it has a single snapshot, and the views count since the start of the server; {_RECORD}"
-            )
         of_windows = {} if read in (_sessions, _figures) else {"os": "Windows"}
         facts.facts("").update(data_io="kernel", **of_windows)
+        if len(snapshots) == 1:
+            yield from _once(read, snapshots[0], facts)
         for before, after in itertools.pairwise(snapshots):
             interval_s = after.time_s - before.time_s
             facts.line = after.line
             for metric, instance, value, weight in read(before, after, interval_s):
                 yield Sample(round(after.time_s * 1e9), interval_s, "", metric, instance, value, weight)
+
+
+def _once(read: Reader, snapshot: Snapshot, facts: FileFacts) -> Iterator[Sample]:
+    """What a single snapshot says. Raises ``ForeignFileError`` where it says nothing."""
+    if read is _figures:
+        raise ForeignFileError(
+            f"it has a single snapshot, and the views count since the start of the server; {_RECORD}"
+        )
+    since_start = _SINCE_START.get(read)
+    figures_ = since_start(snapshot) if since_start else read(snapshot, snapshot, LEAST_S)
+    interval_s = UNKNOWN_S if since_start else LEAST_S
+    facts.note(
+        "it is a single snapshot, of the time since the server started, for which an hour was assumed"
+        if since_start
+        else "it is a single snapshot, of a moment: a second was assumed"
+    )
+    for metric, instance, value, weight in figures_:
+        yield Sample(
+            round((snapshot.time_s + interval_s) * 1e9), interval_s, "", metric, instance, value, weight
+        )
 
 
 Figure = tuple[str, str, float | None, float | None]
@@ -112,12 +136,21 @@ def _reader(names: Sequence[str]) -> Reader | None:
     return next((reader for needed, reader in _READERS if needed <= set(names)), None)
 
 
-def _delimiter(line: str) -> str:
-    return max(",;\t|", key=line.count)
+def _delimiter(line: str) -> str | None:
+    """The mark between cells; None where there are only spaces."""
+    mark = max(",;\t|", key=line.count)
+    return mark if mark in line else None
 
 
 def _names(line: str) -> list[str]:
     return [name.strip(' "\ufeff').casefold() for name in line.split(_delimiter(line))]
+
+
+def _cells(text: str, delimiter: str | None, spans: Sequence[tuple[int, int]], line: int) -> list[str]:
+    """The cells of a row; without a mark between them they stand below the dashes, else between spaces."""
+    if delimiter is not None:
+        return csv_cells(text, delimiter, line)
+    return [text[begin:end].strip() for begin, end in spans] if spans else text.split()
 
 
 def _table(lines: Iterable[str], facts: FileFacts) -> tuple[list[str], list[tuple[int, Row]]]:
@@ -125,13 +158,17 @@ def _table(lines: Iterable[str], facts: FileFacts) -> tuple[list[str], list[tupl
     header: list[str] = []
     rows: list[tuple[int, Row]] = []
     last = LastLine(facts)
-    delimiter = ","
+    delimiter: str | None = ","
+    spans: list[tuple[int, int]] = []
     for line, text in last.lines(lines):
         if not header:
-            header, delimiter = _names(text.rstrip("\r\n")), _delimiter(text)
-        elif text.strip(f"-+{delimiter} \r\n"):
+            header, delimiter = _names(text.rstrip("\r\n")), _delimiter(text.rstrip("\r\n"))
+        elif not text.strip(f"-+{delimiter or ''} \r\n"):
+            spans = [match.span() for match in _DASHES.finditer(text)]
+        elif not _ROWS.match(text):
             try:
-                rows.append((line, cells(header, csv_cells(text.rstrip("\r\n"), delimiter, line), line)))
+                row = _cells(text.rstrip("\r\n"), delimiter, spans, line)
+                rows.append((line, cells(header, row, line)))
             except ForeignFileError as error:
                 last.damaged(error)
     return header, rows
@@ -142,7 +179,8 @@ def _snapshots(
 ) -> list[Snapshot]:
     column = next((name for name in header if _OF_TIME.search(name) and not _NOT_NOW.fullmatch(name)), None)
     if column is None:
-        raise ForeignFileError(f"no column has the time of the snapshot; {_RECORD}", 1)
+        begin_s = begin_of(settings, facts).timestamp()
+        return [Snapshot(begin_s, [row for _, row in rows], rows[-1][0])] if rows else []
     dates = Dates([row[column] for _, row in rows], POWERSHELL_DATES, facts)
     snapshots: dict[float, Snapshot] = {}
     for line, row in rows:
@@ -191,6 +229,16 @@ def _waits(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Fig
         where = _place(name)
         waiting[where] = waiting.get(where, 0.0) + more * _WAITED_MS[column] / 1000 / interval_s
     yield from ((metric, instance, value, None) for (metric, instance), value in waiting.items())
+
+
+def _shares(snapshot: Snapshot) -> Iterator[Figure]:
+    """What sessions waited for, as shares of all that they waited."""
+    column = next(name for name in _WAITED_MS if name in snapshot.rows[0])
+    waited: Counter[str] = Counter()
+    for name, (more,) in _counts(snapshot, lambda row: named(row["wait_type"].strip()), [column]).items():
+        waited[name.partition(":")[0]] += round(more * _WAITED_MS[column])
+    for kind, more in waited.items():
+        yield "db.waits_ratio", kind, more / (waited.total() or 1), None
 
 
 def _place(wait: str) -> tuple[str, str]:
@@ -268,6 +316,12 @@ def _files(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Fig
             yield f"disk.{way}_latency_s", disk, stalled_ms / 1000 / count if count else None, count
 
 
+def _means(snapshot: Snapshot) -> Iterator[Figure]:
+    for disk, values in _counts(snapshot, _disk, [*_READS, *_WRITES]).items():
+        for way, (count, stalled_ms) in zip(("read", "write"), (values[:2], values[2:]), strict=True):
+            yield f"disk.{way}_latency_s", disk, stalled_ms / 1000 / count if count else None, count
+
+
 def _disk(row: Row) -> str | None:
     """The drive of a file, else the file's own name, else its number in its database."""
     path = next((row[column].strip() for column in _PATHS if row.get(column, "").strip()), "")
@@ -287,3 +341,5 @@ _READERS: Sequence[tuple[set[str], Reader]] = (
     ({"variable_name", "value"}, _figures),
 )
 """Columns of a view -> its reader; the first match counts."""
+_SINCE_START: Mapping[Reader, Callable[[Snapshot], Iterator[Figure]]] = {_waits: _shares, _files: _means}
+"""Views that count since the server's start -> the reader of a single snapshot."""

@@ -1,4 +1,4 @@
-"""The CSV of dstat, dool and pcp-dstat (``--output``).
+"""The CSV of dstat, dool and pcp-dstat (``--output``), and their output on the screen.
 
 Two lines name the columns: the group (``dsk/sda``), and the name within it (``read``). The first row covers
 the time since the machine's boot and is left out. Times have no year; the header's date gives it. Without a
@@ -17,10 +17,12 @@ from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import Reported, available_of, cpu_values, scaled, total
 from pinchpoint_collectors.imports.text import LastLine, cells, csv_cells, number, zone_of
-from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s
+from pinchpoint_collectors.imports.times import ReadingTimes, begin_of, numbered_s, zoned_s
 from pinchpoint_collectors.record import Sample
 
 _BEGINS = re.compile(r"[\ufeff\s]*\"?(?:pcp-dstat|Dstat|Dool) \S+ CSV output", re.IGNORECASE)
+_SCREEN = re.compile(r"[\ufeff\s]*-+total[- ]cpu[- ]usage-+.*")
+_CELL = re.compile(r"(?P<number>\d+(?:\.\d*)?)(?P<unit>[BkMGT])")
 _DATE = re.compile(r"(?P<date>\d{1,2} \w+ \d{4} \d\d:\d\d:\d\d)\s*(?P<zone>\S*)")
 _EVERY = re.compile(r"\s(?P<first>[1-9]\d*)(?:\s+\d+)?\s*$")
 """Interval and count of a command line."""
@@ -41,15 +43,21 @@ class Dstat:
 
     def recognises(self, head: str) -> bool:
         """Recognised by the first line."""
-        return _BEGINS.match(head) is not None
+        return (_BEGINS.match(head) or _SCREEN.match(head)) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         part: _Section | None = None
         last = LastLine(facts)
+        titles: list[str] = []
         for line, text in last.lines(lines):
             if _BEGINS.match(text):
                 part = _Section(settings, facts)
+            elif _SCREEN.match(text):
+                part, titles = part or _Section(settings, facts), text.split()
+            elif titles and part is not None:
+                part.begin_screen(titles, text)
+                titles = []
             elif part is not None:
                 yield from last.kept(part.samples(text, line))
         facts.note("the first row covers the time since boot and was ignored")
@@ -70,13 +78,25 @@ class _Section:
         self._begin: datetime | None = None
         self._zone_name = ""
         self._every_s = 1.0
+        self._is_screen = False
         self._groups: Sequence[str] = ()
         self._columns: list[Column] = []
         self._pace = ReadingTimes()
         self._last_s: float | None = None
 
+    def begin_screen(self, titles: Sequence[str], text: str) -> None:
+        """The two lines of names on a screen; they come again each page."""
+        groups = [title.strip("-").replace("-", " ") for title in titles]
+        names = [part.split() for part in text.split("|")]
+        self._columns = [(group, name) for group, its in zip(groups, names, strict=False) for name in its]
+        self._groups, self._is_screen = groups, True
+        self._found.facts("").update(os="Linux")
+
     def samples(self, text: str, line: int) -> Iterator[Sample]:
         """The samples of one line. Raises ``ForeignFileError``."""
+        if self._is_screen:
+            yield from self._row(_screen_cells(text), line)
+            return
         delimiter = ";" if text.count(";") > text.count(",") else ","
         row = csv_cells(text.strip(), delimiter, line)
         if row[0] in {"Author:", "Host:", "Cmdline:"}:
@@ -143,11 +163,8 @@ class _Section:
         if self._settings.start_s is not None:
             return self._settings.start_s
         if self._begin is None:
-            raise ForeignFileError(
-                "its rows have no time: record with -t or --epoch, or give the time of the first row "
-                "and the interval: --start 2026-11-20T09:00:00+01:00 --every 5s",
-                line,
-            )
+            start_s, self._every_s = numbered_s(self._settings, self._found)
+            return start_s
         self._found.note(
             f"its rows have no time: one row per {self._every_s:g} s (its command line) from the date in "
             "its header was assumed; record with -t or --epoch"
@@ -156,12 +173,7 @@ class _Section:
 
     def _moment(self, text: str, line: int) -> datetime:
         """A time with the header's year, or with the next year if it is far before the header's date."""
-        begin = self._begin
-        if begin is None:
-            raise ForeignFileError(
-                f"found the time {text!r} but no date with the year in the header; record with --epoch",
-                line,
-            )
+        begin = self._begin or begin_of(self._settings, self._found).replace(tzinfo=None)
         for format_ in _TIMES:
             for year in (begin.year, begin.year + 1):
                 try:
@@ -178,6 +190,18 @@ class _Section:
         is_utc = self._zone_name in {"UTC", "GMT"} and self._settings.zone is None
         zone = UTC if is_utc else zone_of(self._settings, self._found)
         return zoned_s(moment, zone, self._last_s)
+
+
+def _screen_cells(text: str) -> list[str]:
+    """The cells of a line on the screen, in units of one; a time has a blank inside."""
+    result: list[str] = []
+    for part in text.split("|"):
+        words = [part.strip()] if ":" in part else part.split()
+        for word in words:
+            match = _CELL.fullmatch(word)
+            factor = 1024.0 ** "BkMGT".index(match["unit"]) if match else 1.0
+            result.append(str(float(match["number"]) * factor) if match else word)
+    return result
 
 
 def _filled(row: Sequence[str]) -> Sequence[str]:

@@ -22,7 +22,7 @@ from pinchpoint_collectors.record import Sample
 
 _SETS = frozenset({"Timestamp", "Readings"})
 _SINGLE = frozenset({"Timestamp", "Path", "CookedValue"})
-_PRINTED = ["Timestamp", "CounterSamples"]
+_PRINTED = re.compile(r"\S+\s+CounterSamples\s*")
 """The header of the output without Export-Csv."""
 _DRIVE = re.compile(r"(?<![^\W\d_])[a-z]:(?=[^(]*\))")
 Cell = tuple[str, str]
@@ -39,13 +39,13 @@ class GetCounter:
         """Recognised by the columns of either shape."""
         first = next((line for line in head.splitlines() if _is_content(line)), "")
         header = set(re.split(r'[",;\t]+', first))
-        return header >= _SETS or header >= _SINGLE or first.split() == _PRINTED
+        return header >= _SETS or header >= _SINGLE or _PRINTED.fullmatch(first) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per known counter and reading; see ``Format.read``."""
         text = list(lines)
         first = next(filter(_is_content, text), "")
-        rows = list(_printed(text) if first.split() == _PRINTED else _rows(text, facts))
+        rows = list(_printed(text) if _PRINTED.fullmatch(first) else _rows(text, facts))
         dates = Dates([row["Timestamp"] for _, row in rows], POWERSHELL_DATES, facts)
         readings: list[tuple[int, datetime, dict[str, str]]] = []
         for line, row in rows:

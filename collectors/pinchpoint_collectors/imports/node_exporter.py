@@ -2,7 +2,8 @@
 
 One query returns all series of a time range: ``/api/v1/query`` with
 ``{__name__=~"node_(cpu|disk|memory|...)_.*"}[1h]`` has every scrape; ``query_range`` has the last scrape at
-each step, so its step must be the scrape interval.
+each step, so its step must be the scrape interval. The exporters' own text (``/metrics``) is read as well,
+several scrapes in one file.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from pinchpoint_collectors.common import legible
+from pinchpoint_collectors.common import legible, numerals
 from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters import databases, means
@@ -19,12 +20,17 @@ from pinchpoint_collectors.exporters.means import NAME, Labels, Points, Series
 from pinchpoint_collectors.exporters.query import matrix
 from pinchpoint_collectors.exporters.tables import EXPORTERS, present, whose
 from pinchpoint_collectors.imports.record import FileFacts, Settings
-from pinchpoint_collectors.imports.times import ReadingTimes
+from pinchpoint_collectors.imports.times import ReadingTimes, numbered_s
 from pinchpoint_collectors.record import Sample
 
 _CONTAINER, _SUMS = "container_", frozenset({"", "POD"})
 """cAdvisor's series of a whole pod name no container, or the one that only keeps its network."""
 _BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"status\"\s*:\s*\"")
+_EXPOSED = re.compile(r"[\ufeff\s]*# (?:HELP|TYPE) [a-zA-Z_:][\w:]* ")
+_LINE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>[-+.\w]+)(?:\s+\d+)?\s*")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_CLOCKS = ("node_time_seconds", "node_time")
+"""The machine's clock at a scrape."""
 
 
 class NodeExporter:
@@ -33,19 +39,19 @@ class NodeExporter:
     name = "node_exporter"
     says = (
         "series of node_exporter, windows_exporter, or of the exporters of MySQL, PostgreSQL and Redis, from "
-        "Prometheus' HTTP API (/api/v1/query with a range, or query_range), JSON"
+        "Prometheus' HTTP API (/api/v1/query with a range, or query_range), JSON; or what they serve, as text"
     )
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the frame of the API's answers."""
-        return _BEGINS.match(head) is not None
+        """Recognised by the frame of the API's answers, and by what stands above an exporter's series."""
+        return (_BEGINS.match(head) or _EXPOSED.match(head)) is not None
 
-    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
+    def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
         """One sample per value and scrape; see ``Format.read``."""
         known = databases.NAMES.union(*(each.names for each in EXPORTERS))
         by_host: dict[str, list[Series]] = {}
         unused: dict[str, None] = {}
-        for labels, points in _series(lines):
+        for labels, points in _series(lines, settings, facts):
             older = labels.get(NAME, "")
             name, unit = present(older)
             if name not in known:
@@ -74,11 +80,46 @@ class NodeExporter:
             yield from databases.samples(host, series)
 
 
-def _series(lines: Iterable[str]) -> Iterator[Series]:
+def _series(lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Series]:
+    given = iter(lines)
+    first = next((line for line in given if line.strip()), "")
+    if _EXPOSED.match(first):
+        yield from _exposed(given, settings, facts)
+        return
     try:
-        yield from matrix(legible.document(lines))
+        yield from matrix(legible.document(itertools.chain([first], given)))
     except CollectorError as error:
         raise ForeignFileError(f"{error}; {legible.AS_IT_CAME}") from error
+
+
+def _exposed(lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Series]:
+    """The series of scrapes, each of which begins where a series comes again."""
+    scrapes: list[dict[tuple[str, str], float]] = [{}]
+    for match in filter(None, (_LINE.fullmatch(line.rstrip()) for line in lines)):
+        key = match["name"], match["labels"] or ""
+        try:
+            value = numerals.strict(match["value"])
+        except ValueError:
+            continue  # NaN and infinity
+        if key in scrapes[-1]:
+            scrapes.append({})
+        scrapes[-1][key] = value
+    if len(scrapes) < 2:
+        raise ForeignFileError(
+            "it has a single scrape, and counters count since the start of the machine: scrape every 15 s"
+        )
+    clock = next(((name, "") for name in _CLOCKS if all((name, "") in each for each in scrapes)), None)
+    if clock is not None:
+        times = [each[clock] for each in scrapes]
+    else:
+        start_s, every_s = numbered_s(settings, facts)
+        times = [start_s + number * every_s for number in range(len(scrapes))]
+    points: dict[tuple[str, str], dict[float, float]] = {}
+    for at, scrape in zip(times, scrapes, strict=True):
+        for key, value in scrape.items():
+            points.setdefault(key, {})[at] = value
+    for (name, labels), values in points.items():
+        yield {**dict(_LABEL.findall(labels)), NAME: name}, values
 
 
 def _note_gaps(host: str, series: Iterable[Sequence[Points]], facts: FileFacts) -> None:

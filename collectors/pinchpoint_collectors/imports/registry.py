@@ -23,6 +23,7 @@ from pinchpoint_collectors.imports.record import BinaryFormat, Format
 from pinchpoint_collectors.imports.sadf import Sadf
 from pinchpoint_collectors.imports.sadf_csv import SadfCsv
 from pinchpoint_collectors.imports.sar import Sar
+from pinchpoint_collectors.imports.screens import Screens
 from pinchpoint_collectors.imports.top import Top
 from pinchpoint_collectors.imports.vmstat import Vmstat
 
@@ -76,6 +77,7 @@ register(Iostat())
 register(Pidstat())
 register(Vmstat())
 register(Top())
+register(Screens())
 register(Dstat())
 register(Nmon())
 register(JMeter())

@@ -922,11 +922,7 @@ def test_snapshots_of_servers_views_are_judged(name: str, tmp_path: Path) -> Non
     ("text", "said"),
     [
         (
-            "wait_type,wait_time_ms\nWRITELOG,9\n",
-            "no column has the time of the snapshot; record the view every",
-        ),
-        (
-            "sample_time,wait_type,wait_time_ms\n2026-11-20 09:00,WRITELOG,9\n",
+            "Variable_name,Value,sample_time\nQuestions,9,2026-11-20 09:00\n",
             "a single snapshot, and the views",
         ),
         (
@@ -1346,3 +1342,107 @@ def test_readings_without_times_are_a_second_apart_at_least(rows: int, said: str
     verdict = judged(tmp_path, f"{PIDSTAT}{report * rows}", places(), "iostat.txt")
     assert said in verdict["summary"]
     assert any("1 s between them was assumed" in each for each in verdict["warnings"])
+
+
+ONCE: dict[str, tuple[str, str]] = {
+    # lines of a single snapshot -> the candidate
+    "locks of the database on db5": (
+        """
+wait_type                 waiting_tasks_count  wait_time_ms
+------------------------- -------------------- --------------------
+LCK_M_X                   41223                981122310
+PAGEIOLATCH_SH            9912333              41223112
+LAZYWRITER_SLEEP          9912                 9912331233
+
+(3 rows affected)
+""",
+        "sessions waited for it, of all the time that they waited: 96 %",
+    ),
+    "log disk of the database on db5": (
+        "\nwait_type,wait_time_s,pct\nWRITELOG,881.2,79\nASYNC_NETWORK_IO,120.1,11\n",
+        "sessions waited for it, of all the time that they waited: 88 %",
+    ),
+    "disk E: of db5": (
+        """
+database_name,physical_name,num_of_reads,io_stall_read_ms,num_of_writes,io_stall_write_ms
+ERP,E:\\erp.mdf,1000,12000,1000,80000
+ERP,L:\\erp.ldf,10,20,9000,9900
+""",
+        "above 25 ms an I/O",
+    ),
+    "locks of the database": (
+        "\nsession_id,blocking_session_id,wait_type\n61,52,LCK_M_X\n62,52,LCK_M_X\n",
+        "only 1 s were recorded",
+    ),
+}
+ON_SCREEN: dict[str, tuple[str, str]] = {
+    # lines of a reading -> the candidate
+    "disk c1t2d0 of db5": (
+        """
+    r/s    w/s   kr/s   kw/s wait actv wsvc_t asvc_t  %w  %b device
+    0.1    4.0    1.0   30.0  0.0  0.0    0.0    2.1   0   1 c0t0d0
+  140.0   33.0 9100.2  700.4  8.0 30.0   46.0  171.0  88 100 c1t2d0
+""",
+        "an I/O took 217 ms",
+    ),
+    "disk da3 of db5": (
+        """
+device       r/s     w/s     kr/s     kw/s  ms/r  ms/w  ms/o  ms/t qlen  %b
+ada0           0      12      1.0    200.0     0     1     0     1    0   1
+da3           90     210   2000.0   9000.0    94   188     0   160   41 100
+""",
+        "a write took 188 ms",
+    ),
+    "memory of app_1": (
+        """
+CONTAINER ID   NAME    CPU %     MEM USAGE / LIMIT   MEM %
+3f1a9c2b77d1   db_1    31.00%    1.1GiB / 8GiB       13.75%
+91bb0c2e11aa   app_1   6.00%     1.99GiB / 2GiB      99.60%
+""",
+        "0.4 % of memory was available",
+    ),
+    "CPU of w2": (
+        """
+NAME   CPU(cores)   CPU%   MEMORY(bytes)   MEMORY%
+w1     412m         10%    9012Mi          29%
+w2     3990m        99%    11001Mi         35%
+""",
+        "busy 99 %",
+    ),
+    "CPU of db5": (
+        """
+----total-cpu-usage---- -dsk/total- -net/total-
+usr sys idl wai stl| read  writ| recv  send
+ 90   9   1   0   0|  40k  210k|   0     0
+""",
+        "busy 99 %",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*ONCE, *ON_SCREEN])
+def test_what_stands_on_a_screen_is_judged(name: str, tmp_path: Path) -> None:
+    """A few readings without times, or a single snapshot: what was at its limit is a candidate."""
+    text, said = ONCE[name] if name in ONCE else ON_SCREEN[name]
+    machine = "db5" if "db5" in name or name in ONCE else None
+    file = text.lstrip("\n") * (1 if name in ONCE else 20)
+    verdict = judged(tmp_path, file, places(host=machine), "screen.txt")
+    assert verdict["outcome"] == "inconclusive"
+    assert name in verdict["summary"]
+    assert said in verdict["summary"]
+
+
+def test_scrapes_of_an_exporter_are_judged(tmp_path: Path) -> None:
+    """What ``/metrics`` serves, again and again in one file; a single scrape is refused."""
+    scrapes = [
+        "# HELP node_cpu_seconds_total Seconds the CPUs spent in each mode.\n"
+        "# TYPE node_cpu_seconds_total counter\n"
+        f'node_cpu_seconds_total{{cpu="0",mode="idle"}} {9e5 + at * 0.3}\n'
+        f'node_cpu_seconds_total{{cpu="0",mode="user"}} {4e5 + at * 14.7}\n'
+        f"node_time_seconds {1.8e9 + 15 * at}\n"
+        for at in range(20)
+    ]
+    verdict = judged(tmp_path, "".join(scrapes), places(host="db5"), "metrics.txt")
+    assert verdict["summary"].startswith("Bottleneck: CPU of db5")
+    with pytest.raises(InputError, match="a single scrape"):
+        judged(tmp_path, scrapes[0], places(host="db5"), "one.txt")

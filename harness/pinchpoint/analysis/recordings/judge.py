@@ -24,6 +24,7 @@ from pinchpoint.analysis.recordings.waiting import (
     pools,
     replicas,
     sessions,
+    waited_mostly,
 )
 from pinchpoint.analysis.recordings.words import experiment, saturated_words, summary
 from pinchpoint.analysis.resources.disk.machines import unknown_machines
@@ -52,6 +53,7 @@ RESOURCES = (
     file_servers,
     locks,
     sessions,
+    waited_mostly,
     replicas,
     pools,
     dependencies,

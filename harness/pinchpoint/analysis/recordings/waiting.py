@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from pinchpoint.analysis.recordings.measures import (
     sessions_waiting,
 )
 from pinchpoint.analysis.sessions import LOCK
-from pinchpoint.analysis.thresholds import UTILISATION, Threshold
+from pinchpoint.analysis.thresholds import UTILISATION, WAIT_SHARE, Threshold
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
@@ -59,6 +59,20 @@ _WAITED_FOR = (
         "record the network to the secondary replica, and its log disk",
     ),
 )
+_SHARES = "db.waits_ratio"
+_KINDS: Mapping[str, tuple[Kind, str]] = {
+    "Lock": ("lock", "locks of {0}"),
+    "Latch": ("lock", "latches of {0}"),
+    "Log": ("disk", "log disk of {0}"),
+    "Data": ("disk", "data disks of {0}"),
+    "Temp": ("disk", "temporary files of {0}"),
+    "Memory": ("memory", "query memory of {0}"),
+    "CPU": ("cpu", "CPU of {1}"),
+    "Client": ("external", "what takes the results of {0}"),
+    "Replica": ("external", "secondary replicas of {0}"),
+    "External": ("external", "other servers that {0} calls"),
+}
+"""Kind of wait -> kind of resource, and its name."""
 _BACKLOG = Threshold(1e8, "design", "100 MB of the log wait for a secondary replica")
 _QUEUES = (
     ("db.log_send_queue_bytes", "log that was not sent to the secondary replica:"),
@@ -158,6 +172,27 @@ def sessions(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
             if one := measure(inputs, waiting, BLOCKED, "saturation", noun):
                 result = _waited_for(host, "external", f"{server}{instance}", f"{what} {where}", (one,))
                 yield replace(result, doubt=doubt if one.at_limit else "", remedy=remedy)
+
+
+def waited_mostly(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
+    """What sessions waited for most of the time they waited, as a mean since the start of their server."""
+    for key in inputs.samples.keys(_SHARES):
+        rows = figure(inputs, *key) if key.host == host.name else None
+        one = measure(
+            inputs,
+            rows,
+            WAIT_SHARE,
+            "attribution",
+            "sessions waited for it, of all the time that they waited:",
+        )
+        if one is None or not one.at_limit or key.instance not in _KINDS:
+            continue
+        kind, name = _KINDS[key.instance]
+        yield replace(
+            _waited_for(host, kind, key.instance, name.format(database("", host.name), host.name), (one,)),
+            doubt="it is a mean since the server started, whatever was slow",
+            remedy="record the waits every 15 s while it is slow, with the time in each row",
+        )
 
 
 def replicas(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
