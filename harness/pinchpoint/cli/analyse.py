@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pinchpoint.analysis import exit_status
-from pinchpoint.cli.arguments import RUN
+from pinchpoint.cli.arguments import RUN, show
 from pinchpoint.data.timeaxis import clock_of
 from pinchpoint.report.explained import explanation_text
 from pinchpoint.report.files import renew_verdict
@@ -59,5 +59,5 @@ def _published(path: Path, *, as_json: bool) -> int:
     from pinchpoint.published.text import published_text  # noqa: PLC0415 -- likewise
 
     result = judge_report(read_report(path))
-    click.echo(json.dumps(result.to_json(), indent=1) if as_json else published_text(result))
+    show(result, published_text, as_json=as_json)
     return 0

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from datetime import UTC, timedelta, timezone, tzinfo
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
@@ -34,6 +37,21 @@ TOKEN_FILE = click.option(
 PLAN = click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
 REPORTED = click.argument("directory", metavar="RUN|COMPARISON|PROBE|SET", type=click.Path(path_type=Path))
 RUN = click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
+
+
+class _Result(Protocol):
+    def to_json(self) -> dict[str, Any]: ...
+
+
+_R = TypeVar("_R", bound=_Result)
+
+
+def show(result: _R, words: Callable[[_R], str], directory: Path | None = None, *, as_json: bool) -> None:
+    """Print a result as JSON or in words, then the folder it is in: beside JSON on stderr."""
+    click.echo(json.dumps(result.to_json(), indent=1) if as_json else words(result))
+    if directory:
+        click.echo(directory, err=as_json)
+
 
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import click
 
 from pinchpoint.base.errors import ExitStatus, InputError
+from pinchpoint.cli.arguments import show
 from pinchpoint.comparison import (
     Comparison,
     check_factor,
@@ -30,7 +30,7 @@ from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import ratio
 from pinchpoint.probe.compare import are_probes, compared
 from pinchpoint.probe.several_probes import compare_probes, read_probes
-from pinchpoint.report.files import write_comparison, write_probe_comparison, write_sides
+from pinchpoint.report.files import write_comparison
 from pinchpoint.report.probe import comparison_text as probe_comparison_text
 from pinchpoint.report.terminal import comparison_text
 from pinchpoint.run.run_set import SET, is_set, load_set
@@ -200,9 +200,7 @@ def compare(  # noqa: PLR0913 - one for each option
         what_if=predicted(sides),
     )
     directory = write_comparison(result, out or beside(base))
-    content = result.to_json()
-    click.echo(json.dumps(content, indent=1) if as_json else comparison_text(content))
-    click.echo(directory, err=as_json)
+    show(result, lambda one: comparison_text(one.to_json()), directory, as_json=as_json)
     if fail_on:
         for line in _why_it_fails(result):
             click.echo(f"--fail-on worse: {line}", err=True)
@@ -225,9 +223,8 @@ def _several(comparison: SidesComparison, out: Path, fail_on: str | None, *, as_
     """Prints and writes a comparison of several sides."""
     from pinchpoint.report.several_page import text  # noqa: PLC0415 -- charts take a second
 
-    directory = write_sides(comparison, out)
-    click.echo(json.dumps(comparison.to_json(), indent=1) if as_json else text(comparison))
-    click.echo(directory, err=as_json)
+    directory = write_comparison(comparison, out)
+    show(comparison, text, directory, as_json=as_json)
     return several_sides.exit_status(comparison, fail_on_worse=fail_on is not None)
 
 
@@ -314,8 +311,7 @@ def _probes(
     if not other:
         raise InputError("--with: is missing: give the probe of the other side")
     result = compared(base, other)
-    directory = write_probe_comparison(result, out)
-    click.echo(json.dumps(result.to_json(), indent=1) if as_json else probe_comparison_text(result))
-    click.echo(directory, err=as_json)
+    directory = write_comparison(result, out)
+    show(result, probe_comparison_text, directory, as_json=as_json)
     worse = fail_on is not None and any(one.call == "worse" for one in result.changes)
     return ExitStatus.OBJECTIVES_MISSED if worse else ExitStatus.FINE

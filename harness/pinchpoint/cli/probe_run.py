@@ -13,18 +13,19 @@ import click
 
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.interrupts import Interrupts
-from pinchpoint.comparison.several_sides import SidesComparison, check_number
+from pinchpoint.cli.arguments import show
+from pinchpoint.comparison.several_sides import check_number
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import duration, size
 from pinchpoint.probe import suite_run, target
 from pinchpoint.probe.calibrate import calibration
-from pinchpoint.probe.compare import ProbeComparison, compared
-from pinchpoint.probe.record import LINE_S, Probe, load
+from pinchpoint.probe.compare import compared
+from pinchpoint.probe.record import LINE_S, load
 from pinchpoint.probe.several_probes import compare_probes, read_probes
 from pinchpoint.probe.target import ProbeTarget
-from pinchpoint.probe.verdict import ProbeVerdict, probe_content
-from pinchpoint.report.files import renew_probe_verdict, write_probe_comparison, write_sides
+from pinchpoint.probe.verdict import probe_content
+from pinchpoint.report.files import renew_probe_verdict, write_comparison
 from pinchpoint.report.probe import comparison_text, probe_text
 from pinchpoint.report.several_page import text as several_text
 from pinchpoint_scenarios.storage_probe import SUITES
@@ -102,17 +103,17 @@ class _GivenDisk:
 
 def _compared(made: Sequence[Path], asked: ProbeOptions) -> Path:
     """The probes beside each other: the page's folder is the last line."""
-    result: ProbeComparison | SidesComparison
+    notes = asked.notes
     if len(made) == 2:
         pair = compared(made[:1], made[1:])
-        pair = replace(pair, warnings=(*pair.warnings, *asked.notes))
-        answer, directory, result = comparison_text(pair), write_probe_comparison(pair, asked.out), pair
+        pair = replace(pair, warnings=(*pair.warnings, *notes))
+        directory = write_comparison(pair, asked.out)
+        show(pair, comparison_text, directory, as_json=asked.as_json)
     else:
         many = compare_probes(read_probes(made), made)
-        many = replace(many, warnings=(*many.warnings, *asked.notes))
-        answer, directory, result = several_text(many), write_sides(many, asked.out), many
-    click.echo(json.dumps(result.to_json(), indent=1) if asked.as_json else answer)
-    click.echo(directory, err=asked.as_json)
+        many = replace(many, warnings=(*many.warnings, *notes))
+        directory = write_comparison(many, asked.out)
+        show(many, several_text, directory, as_json=asked.as_json)
     return directory
 
 
@@ -136,7 +137,13 @@ def _one(
         verdict = suite_run.run(chosen, made, directory, interrupts, renew_probe_verdict)
         # Before the farm is stopped: what was measured is reported whatever comes of that.
         if not quiet:
-            _print(made, verdict, directory, asked)
+            if asked.as_json:
+                click.echo(json.dumps(probe_content(made, verdict), indent=1))
+            else:
+                click.echo(probe_text(made, verdict))
+            if asked.calibrate:
+                click.echo(calibration(made, verdict), err=asked.as_json)
+            click.echo(directory, err=asked.as_json)
     return directory, suite_run.status(made)
 
 
@@ -211,13 +218,3 @@ def _target(asked: ProbeOptions, place: _GivenDisk) -> Iterator[ProbeTarget]:
     farm, copied = load_farm(place.farm), asked.copy_tool
     with target.of_farm(farm, place.disk, lambda said: click.echo(said, err=True), copied) as chosen:
         yield chosen
-
-
-def _print(probe: Probe, verdict: ProbeVerdict, directory: Path, asked: ProbeOptions) -> None:
-    if asked.as_json:
-        click.echo(json.dumps(probe_content(probe, verdict), indent=1))
-    else:
-        click.echo(probe_text(probe, verdict))
-    if asked.calibrate:
-        click.echo(calibration(probe, verdict), err=asked.as_json)
-    click.echo(directory, err=asked.as_json)

@@ -19,7 +19,7 @@ from pinchpoint.comparison.several_sides import exit_status as several_status
 from pinchpoint.comparison.sides import predicted, read_several
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm
-from pinchpoint.report.files import write_comparison, write_sides
+from pinchpoint.report.files import write_comparison
 from pinchpoint.report.several_page import text as several_text
 from pinchpoint.report.terminal import comparison_text
 from pinchpoint.run.run_set import RunSet, SetFolder, turns
@@ -126,7 +126,7 @@ def compare_farms(run_set: RunSet, notes: Sequence[str] = ()) -> tuple[list[Path
         )
         several = replace(several, warnings=(*several.warnings, *notes))
         click.echo(several_text(several))
-        return [write_sides(several, run_set.directory)], several_status(several)
+        return [write_comparison(several, run_set.directory)], several_status(several)
     if not others and again is not None:
         others, again = [again], None
     written, statuses = [], []

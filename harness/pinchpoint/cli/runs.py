@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import click
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.errors import ExitStatus, InputError
+from pinchpoint.cli.arguments import show
 from pinchpoint.run.run_set import SET, load_set
 from pinchpoint.store import document
 from pinchpoint.store.read import read_manifest
@@ -68,7 +68,7 @@ def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail:
     from pinchpoint.trend import find_trend, read_histories  # noqa: PLC0415 -- a list of runs needs no statistics
 
     result = find_trend(read_histories(directory, _plan_name(plan)))
-    click.echo(json.dumps(result.to_json(), indent=1) if as_json else trend_text(result))
+    show(result, trend_text, as_json=as_json)
     if out is not None:
         from pinchpoint.report.html import write  # noqa: PLC0415 -- charts take a second
         from pinchpoint.report.trend_page import document  # noqa: PLC0415 -- likewise

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from pinchpoint.cli.arguments import RUN
+from pinchpoint.cli.arguments import RUN, show
 from pinchpoint.forecast import predict
 from pinchpoint.forecast.text import prediction_text
 from pinchpoint.probe.disk import probed_disk
@@ -35,4 +34,4 @@ def what_if(directory: Path, settings: tuple[str, ...], *, as_json: bool) -> Non
     --set it shows the run as the model sees it.
     """
     result = predict(open_run(directory), settings, probed_disk)
-    click.echo(json.dumps(result.to_json(), indent=1) if as_json else prediction_text(result))
+    show(result, prediction_text, as_json=as_json)

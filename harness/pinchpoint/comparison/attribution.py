@@ -311,7 +311,9 @@ def _named(side: Side, name: str, places: HostPairs) -> tuple[JsonObject | None,
         if agree and len(silent) * 2 < len(side.runs):
             return {**known[0], "confidence": _SURE[0]}, None
     if silent:
-        reasons = Counter(_no_bottleneck(run, side.label) for run in silent)
+        reasons = Counter(
+            _NO_BOTTLENECK[str(run.verdict["outcome"])].format(label=side.label) for run in silent
+        )
         each = (f"{why}{_in_runs(count, len(side.runs))}" for why, count in reasons.items())
         return (known[0] if known and len(known) == len(side.runs) else None), "; ".join(each)
     return None, f"the runs of {side.label} name different resources"
@@ -328,10 +330,6 @@ def _only_candidate(run: ComparedRun, name: str, places: HostPairs) -> Blamed | 
 def _in_runs(count: int, runs: int) -> str:
     """Where only some runs of a side say so: the others may all name one resource."""
     return f" in {count} of its {runs} runs" if count < runs else ""
-
-
-def _no_bottleneck(run: ComparedRun, label: str) -> str:
-    return _NO_BOTTLENECK[str(run.verdict["outcome"])].format(label=label)
 
 
 Kind = Literal["caused_by", "associated_with"]

@@ -221,16 +221,12 @@ def _cut_off(rows: _VerdictRows, source: str, metric: str) -> str | None:
 
 
 def _disk_rows(run: ComparedRun) -> Iterator[JsonObject]:
-    done_per_s = _done_per_s(run)
+    # Operations per second of a run's only scenario: with several its origin is unknown.
+    every = list((run.verdict.get("scenarios") or {}).values())
+    done_per_s = every[0].get("throughput_per_s") if len(every) == 1 else None
     for row in run.verdict.get("disks") or ():
         each = row["iops_mean"] / done_per_s if done_per_s and row["iops_mean"] is not None else None
         yield {**row, "io_per_operation": each}
-
-
-def _done_per_s(run: ComparedRun) -> float | None:
-    """Operations per second of a run's only scenario: with several its origin is unknown."""
-    every = list((run.verdict.get("scenarios") or {}).values())
-    return every[0].get("throughput_per_s") if len(every) == 1 else None
 
 
 def _scenario_rows(run: ComparedRun, _: str) -> Iterator[tuple[str, JsonObject]]:

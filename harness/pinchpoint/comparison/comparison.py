@@ -78,6 +78,11 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     @property
+    def labels(self) -> tuple[str, str]:
+        """What the sides are called."""
+        return self.sides.labels
+
+    @property
     def metrics(self) -> tuple[str, ...]:
         """The names of the figures that are judged."""
         return self.declared.metrics

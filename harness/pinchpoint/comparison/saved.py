@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
+from pydantic_core import from_json
 
 from pinchpoint.analysis.verdict import Next, Outcome
 from pinchpoint.analysis.verdict_forms import BottleneckForm
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.figures import About, Better
 from pinchpoint.comparison.attribution import ForeseenGain
-from pinchpoint.comparison.comparison import SCHEMA, Comparison
+from pinchpoint.comparison.comparison import SCHEMA
 from pinchpoint.comparison.costs import Cost
 from pinchpoint.comparison.judged_figures import By
-from pinchpoint.comparison.sides import Side
 from pinchpoint.comparison.statistics import Call
 from pinchpoint.comparison.timelines import RunTimeline
 from pinchpoint.comparison.words import Lines
@@ -213,10 +213,25 @@ class SavedComparison(Form):
 COMPARISON = "comparison.json"
 
 
-def directory_for(parent: Path, comparison: Comparison) -> Path:
-    """A directory's path that is not taken: ``comparison-dev-prod-20260101T000000Z``."""
-    names = "-".join(_slug(side) for side in comparison.sides)
-    return free_path(parent, f"comparison-{names}")
+class AnyComparison(Protocol):
+    """A comparison of two sides, of several, or of two probes."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the sides are called."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of comparison.json."""
+
+
+def save(comparison: AnyComparison, parent: Path) -> Path:
+    """Make ``comparison-dev-prod-20260101T000000Z`` with comparison.json; its path. Raises InputError."""
+    names = "-".join(map(_slug, comparison.labels))
+    directory = free_path(parent, f"comparison-{names[:80].strip('-.')}")
+    with writable(directory):
+        directory.mkdir(parents=True)
+        write_json(directory / COMPARISON, comparison.to_json())
+    return directory
 
 
 def beside(base: Sequence[Path]) -> Path:
@@ -224,18 +239,18 @@ def beside(base: Sequence[Path]) -> Path:
     return base[0].absolute().parent
 
 
-def save(comparison: Comparison, directory: Path) -> Path:
-    """Make the directory and write comparison.json into it; its path. Raises InputError."""
-    path = directory / COMPARISON
-    with writable(path):
-        directory.mkdir(parents=True)
-        write_json(path, comparison.to_json())
-    return path
-
-
 def is_comparison(directory: Path) -> bool:
     """Whether a directory holds a comparison rather than a run."""
     return (directory / COMPARISON).exists()
+
+
+def schema_of(directory: Path) -> object:
+    """The schema of its comparison.json; None without one, or if it is no JSON: its reader reports that."""
+    try:
+        result = from_json((directory / COMPARISON).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return result.get("schema") if isinstance(result, dict) else None
 
 
 def load(directory: Path) -> dict[str, Any]:
@@ -248,6 +263,6 @@ def load(directory: Path) -> dict[str, Any]:
     return content
 
 
-def _slug(side: Side) -> str:
-    """The side's farm as a part of a file's name."""
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", side.label.split(" (")[0]).strip("-.") or "unnamed"
+def _slug(label: str) -> str:
+    """A side's farm, or the end of its path, as a part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", Path(label.partition(" (")[0]).name).strip("-.") or "side"

@@ -6,15 +6,12 @@ correction is over all pairs of sides and all judged figures together.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
-
-from pydantic_core import from_json
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.errors import ExitStatus, InputError
@@ -24,16 +21,15 @@ from pinchpoint.comparison.changes import Change, changes
 from pinchpoint.comparison.comparison import Comparison, compare, plain
 from pinchpoint.comparison.costs import costs_of
 from pinchpoint.comparison.judged_figures import EstimatedChange, estimate_changes
+from pinchpoint.comparison.saved import COMPARISON
 from pinchpoint.comparison.sides import Side, Sides, pair_hosts
 from pinchpoint.comparison.statistics import ENOUGH, Call, holm, middle
 from pinchpoint.comparison.words import reported
 from pinchpoint.comparison.work import not_kept_up, work_differences
 from pinchpoint.plan.prices import Prices
 from pinchpoint.store import document
-from pinchpoint.store.write import free_path, writable, write_json
 
 SCHEMA = "pinchpoint.sides/1"
-SIDES = "comparison.json"
 FEWEST, MOST = 3, 12
 """Sides on one page."""
 
@@ -125,17 +121,13 @@ class SidesFigure:
             if one.sides == (first, second):
                 return one
             if one.sides == (second, first):
-                return _turned(one)
+                ci95 = (1 / one.ci95[1], 1 / one.ci95[0]) if one.ci95 else None
+                ratio = 1 / one.ratio if one.ratio else None
+                return PairCall(one.sides[::-1], ratio, ci95, one.p, _TURNED.get(one.call, one.call))
         return None
 
 
 _TURNED: Mapping[Call | None, Call | None] = {"better": "worse", "worse": "better"}
-
-
-def _turned(call: PairCall) -> PairCall:
-    ci95 = (1 / call.ci95[1], 1 / call.ci95[0]) if call.ci95 else None
-    ratio = 1 / call.ratio if call.ratio else None
-    return PairCall(call.sides[::-1], ratio, ci95, call.p, _TURNED.get(call.call, call.call))
 
 
 @dataclass(frozen=True, slots=True)
@@ -542,31 +534,10 @@ def exit_status(comparison: SidesComparison, *, fail_on_worse: bool = False) -> 
     return ExitStatus.OBJECTIVES_MISSED if fail_on_worse and worse else ExitStatus.FINE
 
 
-def save(comparison: SidesComparison, parent: Path) -> Path:
-    """Make a directory with comparison.json in it; its path. Raises InputError."""
-    names = "-".join(_slug(label) for label in comparison.labels)
-    directory = free_path(parent, f"comparison-{names[:80].strip('-.')}")
-    with writable(directory):
-        directory.mkdir(parents=True)
-        write_json(directory / SIDES, comparison.to_json())
-    return directory
-
-
-def _slug(label: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", Path(label.partition(" (")[0]).name).strip("-.") or "side"
-
-
-def is_sides(directory: Path) -> bool:
-    """Whether a directory holds a comparison of several sides."""
-    try:
-        result = from_json((directory / SIDES).read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(result, dict) and result.get("schema") == SCHEMA
-
-
 def load(directory: Path) -> SidesComparison:
     """A comparison's directory, read back. Raises InputError."""
     remedy = "`pinchpoint compare A B C` makes it again"
-    comparison: SidesComparison = document.read_record(directory / SIDES, SidesComparison, SCHEMA, remedy)
+    comparison: SidesComparison = document.read_record(
+        directory / COMPARISON, SidesComparison, SCHEMA, remedy
+    )
     return comparison

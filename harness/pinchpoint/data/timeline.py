@@ -84,7 +84,12 @@ def panels(run: StoredRun, clock: TimeAxis) -> tuple[Panel, ...]:
         "generator": list(_generators(recorded)),
     }
     points = recorded.points(each.line for drafts in asked.values() for each in drafts)
-    drawn = {name: _with_points(drafts, points) for name, drafts in asked.items()}
+    drawn = {
+        name: tuple(
+            TimelineSeries(one.name, points[one.line], one.style) for one in drafts if points[one.line]
+        )
+        for name, drafts in asked.items()
+    }
     if all(series.style == "dashed" for series in drawn["cpu"]):  # no tier's own processes were watched
         drawn["cpu"] = tuple(replace(series, style="solid") for series in drawn["cpu"])
     result = _all(run, clock, drawn)
@@ -326,9 +331,3 @@ def _pressure(run: StoredRun) -> Iterator[_Draft]:
 def _generators(recorded: RecordedSamples) -> Iterator[_Draft]:
     for host in recorded.hosts("generator.cpu_ratio"):
         yield _Draft(host, SampleLine((host,), ("",), ("generator.cpu_ratio",)))
-
-
-def _with_points(
-    drafts: Iterable[_Draft], points: Mapping[SampleLine, tuple[SamplePoint, ...]]
-) -> tuple[TimelineSeries, ...]:
-    return tuple(TimelineSeries(one.name, points[one.line], one.style) for one in drafts if points[one.line])

@@ -219,7 +219,11 @@ def recorded(
         InputError: a file is of no known kind, is damaged, is of several machines, or has no disks in it.
     """
     sources = [open_source(path, None) for path in paths]
-    _not_twice(sources)
+    seen: dict[str, Path] = {}
+    for source in sources:
+        if source.sha256 in seen:
+            raise InputError(f"{source.path}: is the same as {seen[source.sha256]}; give each recording once")
+        seen[source.sha256] = source.path
     names = ", ".join(path.name for path in paths)
     readings, notes = _readings(sources, zone, host, names)
     for what, metrics in _ACTIVITIES:
@@ -231,14 +235,6 @@ def recorded(
         f"{names}: no disk did any I/O in it, and no SQL Server had a batch; record the database host's "
         "disks (LogicalDisk of perfmon, sar -d)"
     )
-
-
-def _not_twice(sources: Sequence[RecordingFile]) -> None:
-    seen: dict[str, Path] = {}
-    for source in sources:
-        if source.sha256 in seen:
-            raise InputError(f"{source.path}: is the same as {seen[source.sha256]}; give each recording once")
-        seen[source.sha256] = source.path
 
 
 def _readings(
@@ -488,7 +484,8 @@ def fit(
         of_records.notes.append(f"{day.source} is used for the database, not for the store")
     if day_s is not None:
         day = _whole(day, result.sources, day_s)
-    _add_sizes(result, day)
+    for name, figure in (day.figures if day else {}).items():
+        result.collected.take(name, figure, "the server counted it itself, at the time of the statements")
     of_database = database_section(result, fitted(result), day)
     return plan_text([of_database, store_section(of_records)] if of_records else [of_database])
 
@@ -506,11 +503,6 @@ def _of_the_query_store(value: Production, zone: tzinfo | None) -> LoadCourse | 
     if len(value.course) < _FEWEST_INTERVALS:
         return None
     return course(value.course, "statements executed", value.sources, zone, (value.began_s, value.ended_s))
-
-
-def _add_sizes(value: Production, day: LoadCourse | None) -> None:
-    for name, figure in (day.figures if day else {}).items():
-        value.collected.take(name, figure, "the server counted it itself, at the time of the statements")
 
 
 def _sorted(sources: Sequence[str], over_s: float, say: Callable[[str], None]) -> Sources:
@@ -545,15 +537,11 @@ def _file(path: Path, given: Sources) -> None:
     elif (snapshot := read_csv(path)) is not None:
         given.snapshots.append(snapshot)
     else:
-        _check_recording(path)
+        try:
+            open_source(path, None)
+        except InputError as error:
+            raise InputError(f"{error}\n{_STATISTICS}") from error
         given.recordings.append(path)
-
-
-def _check_recording(path: Path) -> None:
-    try:
-        open_source(path, None)
-    except InputError as error:
-        raise InputError(f"{error}\n{_STATISTICS}") from error
 
 
 def _text(path: Path, most_bytes: int = -1) -> str:

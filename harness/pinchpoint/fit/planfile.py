@@ -102,19 +102,15 @@ def load_lines(rate_per_s: float, day: LoadCourse | None) -> Iterator[str]:
         return
     if day.hours and len(day.hours) > 1:
         yield f"# Hours of the day beside the time that was counted ({day.source}: {day.what}):"
-        yield from _hours(day)
+        # Six to a line.
+        shown = [f"{hour:02}h x {plain(ratio, 3)}" for hour, ratio in day.hours.items()]
+        for start in range(0, len(shown), 6):
+            yield f"#   {', '.join(shown[start : start + 6])}"
     if day.bursts is None:
         yield f"# The busy time is even: no two bursts {BURST} times what is between them."
         yield f"load: {{model: open, rate: {plain(rate_per_s)}/s}}"
         return
     yield from _burst(rate_per_s, day.bursts)
-
-
-def _hours(day: LoadCourse) -> Iterator[str]:
-    """Six to a line."""
-    shown = [f"{hour:02}h x {plain(ratio, 3)}" for hour, ratio in day.hours.items()]
-    for start in range(0, len(shown), 6):
-        yield f"#   {', '.join(shown[start : start + 6])}"
 
 
 def _burst(rate_per_s: float, bursts: FittedBursts) -> Iterator[str]:

@@ -58,7 +58,15 @@ def import_into_run(
     run = open_run(directory)
     if run.manifest["state"] == "running":
         raise InputError(f"{directory}: this run is still running; import into it after it has ended")
-    _not_again(run, sources)
+    there = {each["sha256"] for each in run.manifest.get("imports") or ()}
+    again = [source for source in sources if source.sha256 in there]
+    if again:
+        raise InputError(
+            *(
+                f"{source.path}: is already imported into {run.directory.name}; nothing was changed"
+                for source in again
+            )
+        )
     between = TimeSpan(*_span_s(run))
     places = _of_run(run, places)
     known, gathered = _series(run), Gathered()
@@ -87,18 +95,6 @@ def import_into_run(
     finally:
         partial.unlink(missing_ok=True)
     return sum(read.kept for read in gathered.reads)
-
-
-def _not_again(run: StoredRun, sources: Sequence[RecordingFile]) -> None:
-    there = {each["sha256"] for each in run.manifest.get("imports") or ()}
-    again = [source for source in sources if source.sha256 in there]
-    if again:
-        raise InputError(
-            *(
-                f"{source.path}: is already imported into {run.directory.name}; nothing was changed"
-                for source in again
-            )
-        )
 
 
 def _span_s(run: StoredRun) -> tuple[float, float]:

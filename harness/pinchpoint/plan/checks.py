@@ -102,7 +102,7 @@ def check_together(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
         nearest_name(name, Endpoints.model_fields) for name in set(farm.mapping("endpoints")) - offered
     }
     for name, scenario in _used(plan).items():
-        native = _is_native(plan, name)
+        native = plan.at("scenarios", name, "params", "drive") == "native"  # a farm's own crawl
         for endpoint in sorted((_NATIVE_NEEDS if native else scenario.needs) - offered - misspelt):
             yield Problem(
                 ("scenarios", name, "use"),
@@ -110,7 +110,14 @@ def check_together(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
                 f"add endpoints.{endpoint} there{_or_tier(farm, endpoint)}",
             )
         if native:
-            yield from _check_native(plan, name)
+            # The farm's own crawler decides what is crawled at once: one user starts it and looks on.
+            load = plan.at("scenarios", name, "load")
+            if isinstance(load, dict) and not (load.get("model") == "closed" and load.get("users") == 1):
+                yield Problem(
+                    ("scenarios", name, "load"),
+                    "a load for a crawl that the farm itself makes, at its own pace",
+                    "needed: load: {model: closed, users: 1}",
+                )
         elif scenario.use == "full-crawl":
             yield from _check_sources(farm, plan, name, offered)
     yield from _check_endpoints(plan, farm.file, offered)
@@ -348,22 +355,6 @@ _NATIVE_NEEDS = frozenset({"crawler"})
 """The endpoints it needs, in place of those of a crawl that Pinchpoint drives."""
 
 
-def _is_native(plan: YamlFile, name: str) -> bool:
-    """Whether a scenario is a farm's own crawl."""
-    return bool(plan.at("scenarios", name, "params", "drive") == "native")
-
-
-def _check_native(plan: YamlFile, name: str) -> Iterator[Problem]:
-    """The farm's own crawler decides what is crawled at once: one user starts it and looks on."""
-    load = plan.at("scenarios", name, "load")
-    if isinstance(load, dict) and not (load.get("model") == "closed" and load.get("users") == 1):
-        yield Problem(
-            ("scenarios", name, "load"),
-            "a load for a crawl that the farm itself makes, at its own pace",
-            "needed: load: {model: closed, users: 1}",
-        )
-
-
 _REPLAY = "sql-replay"
 
 
@@ -389,7 +380,12 @@ def _check_locustfile(plan: YamlFile, name: str) -> Iterator[Problem]:
     here = (*place, "use")
     if not use.endswith(SUFFIX) or not path.is_file():
         what = "no file" if use.endswith(SUFFIX) else "no scenario, and no .py file"
-        yield Problem(here, f"{quoted(use)} is {what}", _where(path.parent), _similar(path))
+        yield Problem(
+            here,
+            f"{quoted(use)} is {what}",
+            _where(path.parent),
+            nearest_name(path.name, [found.name for found in path.parent.glob(f"*{SUFFIX}")]),
+        )
         return
     try:
         result = inspect(path)
@@ -397,7 +393,15 @@ def _check_locustfile(plan: YamlFile, name: str) -> Iterator[Problem]:
         yield Problem(here, f"{quoted(use)} cannot be used: {error}", "needed: a file that `locust -f` takes")
         return
     yield from _check_users(result, plan.mapping(*place, "params"), here, use)
-    yield from _check_fixed(result, plan, place, use)
+    # Where every class has a fixed count, no class is left for the other users.
+    fixed = [user.fixed_count for user in result.classes]
+    field, users = _highest(plan.mapping(*place, "load"), plan.location.parent)
+    if fixed and all(fixed) and sum(fixed) < users:
+        yield Problem(
+            (*place, "load", field),
+            f"{users} users, and all classes of {quoted(use)} have a fixed_count, {sum(fixed)} in all",
+            f"needed: {field}: {sum(fixed)}, or a class without fixed_count",
+        )
 
 
 def _check_endpoints(plan: YamlFile, farm: str, offered: Iterable[str]) -> Iterator[Problem]:
@@ -460,18 +464,6 @@ def _check_users(
         )
 
 
-def _check_fixed(classes: LocustClasses, plan: YamlFile, place: Path, use: str) -> Iterator[Problem]:
-    """Where every class has a fixed count, no class is left for the other users."""
-    fixed = [user.fixed_count for user in classes.classes]
-    field, users = _highest(plan.mapping(*place, "load"), plan.location.parent)
-    if fixed and all(fixed) and sum(fixed) < users:
-        yield Problem(
-            (*place, "load", field),
-            f"{users} users, and all classes of {quoted(use)} have a fixed_count, {sum(fixed)} in all",
-            f"needed: {field}: {sum(fixed)}, or a class without fixed_count",
-        )
-
-
 def _highest(load: Mapping[str, Any], folder: FilePath) -> tuple[str, int]:
     """The highest number of users of a load, and its field; 0 for a load without users."""
     with suppress(ValidationError):  # what is wrong with its fields is found where they are read
@@ -490,7 +482,3 @@ def _where(folder: FilePath) -> str:
     names = sorted(path.name for path in folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
     there = f"; in that folder: {listed(names[:10])}" if names else ""
     return f"allowed: a scenario's name, or a locustfile's path from the plan's folder{there}"
-
-
-def _similar(path: FilePath) -> str | None:
-    return nearest_name(path.name, [found.name for found in path.parent.glob(f"*{SUFFIX}")])

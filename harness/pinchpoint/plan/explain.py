@@ -70,7 +70,11 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: 
             if given
             else ""
         )
-    near = _nearest_literal(kind, ctx, given)
+    near = (
+        nearest_name(given, _literals(ctx["expected"]))
+        if kind == "literal_error" and isinstance(given, str)
+        else None
+    )
     shown = NOT_SHOWN if secret and near is None else _shown(here, given)
     return Problem(here, f"found {shown}", allowed, near)
 
@@ -104,14 +108,6 @@ def _in_unit(value: object, given: object) -> object:
     if unit.startswith(" B") and value % 2**20 == 0 and value:
         return f"{value / 2**20:g} Mi{unit.strip()}"
     return f"{value:.12g}{unit}"
-
-
-def _nearest_literal(kind: str, ctx: Mapping[str, Any], given: object) -> str | None:
-    return (
-        nearest_name(given, _literals(ctx["expected"]))
-        if kind == "literal_error" and isinstance(given, str)
-        else None
-    )
 
 
 def _literals(expected: str) -> list[str]:

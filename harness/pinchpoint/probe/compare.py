@@ -13,11 +13,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pydantic_core import from_json
-
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.wording import Summary
+from pinchpoint.comparison.saved import COMPARISON
 from pinchpoint.comparison.statistics import ENOUGH, SAME, Call, Estimate, call_of, holm, welch
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge
@@ -272,9 +271,6 @@ def _sentences(comparison: ProbeComparison) -> Iterator[str]:
         yield "More than the disks differs, so the difference may not come from them."
 
 
-COMPARISON = "comparison.json"
-
-
 def are_probes(directories: Sequence[Path]) -> bool:
     """Whether all of these are probes. Raises InputError where only some are."""
     probes = [directory for directory in directories if (directory / PROBE).exists()]
@@ -284,11 +280,6 @@ def are_probes(directories: Sequence[Path]) -> bool:
             f"compare: {probes[0]} is a probe, {rest} is none: probes compare with probes, runs with runs"
         )
     return bool(probes)
-
-
-def is_comparison(directory: Path) -> bool:
-    """Whether a directory holds a comparison of probes."""
-    return _schema(directory / COMPARISON) == SCHEMA
 
 
 def compared(base: Sequence[Path], other: Sequence[Path]) -> ProbeComparison:
@@ -308,12 +299,3 @@ def load(directory: Path) -> ProbeComparison:
         directory / COMPARISON, ProbeComparison, SCHEMA, remedy
     )
     return comparison
-
-
-def _schema(path: Path) -> object:
-    """The schema that a file names; None if there is no file, or no JSON: its reader reports that."""
-    try:
-        result = from_json(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return result.get("schema") if isinstance(result, dict) else None

@@ -9,7 +9,7 @@ from typing import Any
 from pinchpoint.analysis import Verdict
 from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.base.errors import InputError
-from pinchpoint.comparison import Comparison, saved, several_sides
+from pinchpoint.comparison import saved, several_sides
 from pinchpoint.probe import compare as of_probes
 from pinchpoint.probe import in_run, record
 from pinchpoint.probe.judge import judge
@@ -18,7 +18,6 @@ from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.report.cover import PLAIN, Cover
 from pinchpoint.run.run_set import is_set, load_set
 from pinchpoint.store.read import StoredRun
-from pinchpoint.store.write import free_path, writable, write_json
 from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED
 
 # The formats are imported where they are used: charts take a second, and a verdict alone needs none.
@@ -67,27 +66,9 @@ def write_run(run: StoredRun, verdict: dict[str, Any], formats: Sequence[str], o
     return write_reports(gather(run, verdict), formats, out)
 
 
-def write_comparison(comparison: Comparison, parent: Path) -> Path:
+def write_comparison(comparison: saved.AnyComparison, parent: Path) -> Path:
     """Make the comparison's directory with comparison.json and report.html; its path. Raises InputError."""
-    directory = saved.directory_for(parent, comparison)
-    saved.save(comparison, directory)
-    write_saved(directory, ["html"], directory)
-    return directory
-
-
-def write_probe_comparison(comparison: of_probes.ProbeComparison, parent: Path) -> Path:
-    """Likewise of two probes."""
-    directory = free_path(parent, "probe-comparison")
-    with writable(directory):
-        directory.mkdir(parents=True)
-        write_json(directory / of_probes.COMPARISON, comparison.to_json())
-    write_saved(directory, ["html"], directory)
-    return directory
-
-
-def write_sides(comparison: several_sides.SidesComparison, parent: Path) -> Path:
-    """Likewise of several sides."""
-    directory = several_sides.save(comparison, parent)
+    directory = saved.save(comparison, parent)
     write_saved(directory, ["html"], directory)
     return directory
 
@@ -121,9 +102,9 @@ def write_saved(
     elif (directory / record.PROBE).exists():
         probe = record.load(directory)
         report = probe_page.document(probe, judge(probe))
-    elif of_probes.is_comparison(directory):
+    elif (schema := saved.schema_of(directory)) == of_probes.SCHEMA:
         report = probe_page.compared_document(of_probes.load(directory))
-    elif several_sides.is_sides(directory):
+    elif schema == several_sides.SCHEMA:
         from pinchpoint.report import several_page  # noqa: PLC0415 -- likewise
 
         report = several_page.document(several_sides.load(directory))

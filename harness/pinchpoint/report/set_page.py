@@ -71,7 +71,7 @@ def document(run_set: RunSet) -> PlainReport:
 
 def _saved(directory: Path) -> dict[str, Any]:
     """A comparison's sides and summary."""
-    if several_sides.is_sides(directory):
+    if saved.schema_of(directory) == several_sides.SCHEMA:
         result = several_sides.load(directory)
         return {"sides": wording.listed(list(result.labels)), "summary": str(result.answer)}
     one = saved.load(directory)

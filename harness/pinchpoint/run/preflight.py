@@ -388,25 +388,19 @@ class FirstReadings:
         measured = sum(each.value is not None for each in samples)
         result = f"{measured} values of {len({each.metric for each in samples})} metrics"
         yield ProofCheck(host, kind, "read twice", "ok", result)
-        yield from _units(host, kind, samples, facts, broken)
+        wrong = implausible(samples, facts)
+        if not wrong:
+            yield ProofCheck(
+                host, kind, "units", "ok", "shares, latencies and rates are within what machines can do"
+            )
+        remedy = "compare with the host's own tools; it is not to be trusted until both agree"
+        for sentence in wrong:
+            yield ProofCheck(host, kind, "units", broken, sentence, remedy)
         yield from _counters(host, kind, samples, facts, broken)
         yield from _busy(host, kind, samples)
         yield from _rights(host, kind, facts)
         yield from _processes(host, kind, facts)
         yield _clock(host, kind, self.latest[host], facts)
-
-
-def _units(
-    host: str, kind: str, samples: Sequence[Sample], facts: JsonObject, broken: Outcome
-) -> Iterator[ProofCheck]:
-    wrong = implausible(samples, facts)
-    if not wrong:
-        yield ProofCheck(
-            host, kind, "units", "ok", "shares, latencies and rates are within what machines can do"
-        )
-    remedy = "compare with the host's own tools; it is not to be trusted until both agree"
-    for sentence in wrong:
-        yield ProofCheck(host, kind, "units", broken, sentence, remedy)
 
 
 def _counters(
@@ -685,7 +679,9 @@ def here(_watch: Watch, folder: str) -> int:
     try:
         free = shutil.disk_usage(folder).free
         if free < _LEAST_FREE_BYTES:
-            raise CollectorError(_no_room(folder, free))
+            raise CollectorError(
+                f"too little room in {folder}: {bytes_(free)} free, {bytes_(_LEAST_FREE_BYTES)} needed"
+            )
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
             return _fill(file.fileno(), f"/proc/self/fd/{file.fileno()}")
     except OSError as error:
@@ -837,7 +833,3 @@ def judge(
     return WriteTest(
         "failed", f"{text}, and on no other disk", "the disk's counters are broken, or it is hidden here"
     )
-
-
-def _no_room(folder: str, free: int) -> str:
-    return f"too little room in {folder}: {bytes_(free)} free, {bytes_(_LEAST_FREE_BYTES)} needed"

@@ -104,7 +104,13 @@ def pack(directory: Path, out: Path | None = None, key: Path | None = None) -> t
     directory = directory.resolve()
     if open_run(directory).manifest["state"] == "running":
         raise InputError(f"{directory}: this run is still going on; pack it when it has ended")
-    _check_no_secret(directory)
+    # A manifest is written without secrets; one that was edited since may hold one.
+    manifest = read_manifest(directory)
+    result = next(_differences(manifest, redacted_value(manifest), ""), None)
+    if result is not None:
+        raise InputError(
+            f"{directory / MANIFEST}: {result}: holds what looks like a secret; replace it by ***"
+        )
     path = out or directory.parent
     path = path / f"{directory.name}{ENDING}" if path.is_dir() else path
     if path.exists():
@@ -189,16 +195,6 @@ def _run_name(directory: Path) -> str:
     if re.fullmatch(_NAME, directory.name):
         return directory.name
     return re.sub(r"[^A-Za-z0-9_.-]", "-", directory.name).strip(".-")[:100] or "run"
-
-
-def _check_no_secret(directory: Path) -> None:
-    """A manifest is written without secrets; one that was edited since may hold one."""
-    manifest = read_manifest(directory)
-    result = next(_differences(manifest, redacted_value(manifest), ""), None)
-    if result is not None:
-        raise InputError(
-            f"{directory / MANIFEST}: {result}: holds what looks like a secret; replace it by ***"
-        )
 
 
 def _differences(value: Any, clean: Any, place: str) -> Iterator[str]:

@@ -101,7 +101,15 @@ def compact_closed(directory: Path, step_s: int = 1) -> bounds.Tally:
     result, nonsense = segments(directory), bounds.Tally()
     for segment, following in itertools.pairwise(result):
         if _writer(segment) == _writer(following):
-            _compact(segment, step_s, nonsense)
+            operations, samples = segment_tables(segment, nonsense)
+            # The samples part is written last: if it exists, its operations part exists too.
+            for path, table in zip(
+                _parts(segment.with_suffix("")), (coarse(operations, step_s), samples), strict=True
+            ):
+                partial = path.with_suffix(".partial")
+                pq.write_table(table, partial, compression=_COMPRESSION, write_page_checksum=True)
+                partial.replace(path)
+            segment.unlink()
     return nonsense
 
 
@@ -233,18 +241,6 @@ def _pairs(directory: Path, step_s: int, nonsense: bounds.Tally) -> Iterator[tup
 def _read(part: Path, schema: pa.Schema) -> pa.Table:
     """Raises InputError: the machine, not we, left it damaged."""
     return checked.read(part, schema, "move it and the one beside it away: all but their minute is kept")
-
-
-def _compact(segment: Path, step_s: int, nonsense: bounds.Tally) -> None:
-    operations, samples = segment_tables(segment, nonsense)
-    # The samples part is written last: if it exists, its operations part exists too.
-    for path, table in zip(
-        _parts(segment.with_suffix("")), (coarse(operations, step_s), samples), strict=True
-    ):
-        partial = path.with_suffix(".partial")
-        pq.write_table(table, partial, compression=_COMPRESSION, write_page_checksum=True)
-        partial.replace(path)
-    segment.unlink()
 
 
 def _parts(stem: Path) -> tuple[Path, Path]:

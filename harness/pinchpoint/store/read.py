@@ -72,7 +72,17 @@ def open_run(directory: Path) -> StoredRun:
                 f'{directory / MANIFEST}: state: found "running", and there is no journal; allowed of a run '
                 f"without one: finished, interrupted; {_AGAIN}"
             )
-        _recover(directory, manifest)
+        try:
+            last_ns = compact.last_ns(directory / JOURNAL)
+            ended = utc(last_ns) if last_ns else manifest["started"]
+            for phase in manifest.get("phases", []):
+                phase["to"] = phase["to"] or ended
+            manifest.setdefault("warnings", []).append(INCOMPLETE)
+            write.finish(directory, manifest, "interrupted", ended)
+        except OSError as error:
+            raise InputError(
+                f"{directory}: cannot be recovered: {error}; make it readable and writable, and try again"
+            ) from error
     elif (directory / JOURNAL).exists():
         # Killed in the last step: the two files are complete, only the clearing away was not.
         shutil.rmtree(directory / JOURNAL, ignore_errors=True)
@@ -97,20 +107,6 @@ def read_manifest(directory: Path) -> dict[str, Any]:
             f"{directory}: holds no {MANIFEST}, so it is no run directory; `pinchpoint runs` lists runs"
         ) from error
     return manifest
-
-
-def _recover(directory: Path, manifest: dict[str, Any]) -> None:
-    try:
-        last_ns = compact.last_ns(directory / JOURNAL)
-        ended = utc(last_ns) if last_ns else manifest["started"]
-        for phase in manifest.get("phases", []):
-            phase["to"] = phase["to"] or ended
-        manifest.setdefault("warnings", []).append(INCOMPLETE)
-        write.finish(directory, manifest, "interrupted", ended)
-    except OSError as error:
-        raise InputError(
-            f"{directory}: cannot be recovered: {error}; make it readable and writable, and try again"
-        ) from error
 
 
 def _events(directory: Path) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from harness.report.example import HOSTILE
 from pinchpoint.base import wording
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import compare
-from pinchpoint.comparison.saved import directory_for, load, save
+from pinchpoint.comparison.saved import load, save
 from pinchpoint.report import html, jsonfile, markdown, registry
 from pinchpoint.report.comparison import gather
 from pinchpoint.report.comparison_tables import fact_value, fact_words
@@ -97,14 +97,13 @@ def test_the_terminal_says_what_else_differs_and_what_work_was_not_the_same() ->
 def test_reports_are_written_from_the_saved_file_alone(tmp_path: Path) -> None:
     """comparison.json is enough; the same report comes out again."""
     done = compare(two_sides(), ["disks"])
-    directory = directory_for(tmp_path, done)
+    directory = save(done, tmp_path)
     assert directory.name.startswith("comparison-dev-prod-")
-    save(done, directory)
     again = load(directory)
     assert again == done.to_json()
     paths = registry.write_reports(gather(again), ["html", "md", "json"], tmp_path / "out")
     assert [path.name for path in paths] == ["report.html", "report.md", "report.json"]
-    assert directory_for(tmp_path, done) != directory, "a second comparison never overwrites the first"
+    assert save(done, tmp_path) != directory, "a second comparison never overwrites the first"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from harness.probe.build import Disk, geometric, probe_of
 from support import run_cli
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.comparison.saved import save
 from pinchpoint.comparison.several_sides import (
     MOST,
     PairCall,
@@ -24,7 +25,6 @@ from pinchpoint.comparison.several_sides import (
     compare_sides,
     load,
     ranked,
-    save,
 )
 from pinchpoint.comparison.sides import Side
 from pinchpoint.comparison.statistics import call_of, holm, welch

@@ -17,7 +17,7 @@ from pinchpoint.probe.compare import compare
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import save
 from pinchpoint.probe.verdict import probe_content
-from pinchpoint.report.files import write_probe_comparison as saved
+from pinchpoint.report.files import write_comparison as saved
 
 
 def probed(folder: Path, name: str, disk: Disk) -> Path:

@@ -35,7 +35,7 @@ from pinchpoint.probe.compare import compared
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import save
 from pinchpoint.probe.verdict import probe_content
-from pinchpoint.report.files import write_probe_comparison as save_comparison
+from pinchpoint.report.files import write_comparison as save_comparison
 from pinchpoint.run.run_set import SET, RunSet, SetFolder
 from pinchpoint.store.journal import MAGIC, JournalWriter, read_frames
 from pinchpoint.store.read import StoredRun

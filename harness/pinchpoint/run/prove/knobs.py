@@ -243,18 +243,18 @@ def knob_for(
         all_of_it: whether the ratio is of its capacity, or of what was used of it: a
             suspect is to feel it, a resource with room is not.
     """
-    if not named.get("tier") and named["kind"] == "cpu":
-        return NoKnob("not_supported", "which tier uses the shared cores was not measured")
+    kind = str(named["kind"])
+    why = NO_KNOB.get(kind) if farm.embedded else None
     if not named.get("tier"):
-        return NoKnob("not_supported", "the bottleneck is outside of the farm")
-    if str(named["kind"]).startswith("disk") and not named.get("role"):
-        return NoKnob("not_supported", "it is a limit of all of a machine's disks together")
-    if farm.embedded is None:
-        result = _allowed_knob(farm, named)
-        return result if not isinstance(result, str) else NoKnob("not_allowed", result)
-    why = NO_KNOB.get(str(named["kind"]))
-    knob = why or _built_knob(farm, named, verdict, hosts, RATIO, all_of_it=all_of_it)
-    return knob if not isinstance(knob, str) else NoKnob("not_supported", knob)
+        why = "the bottleneck is outside of the farm"
+        if kind == "cpu":
+            why = "which tier uses the shared cores was not measured"
+    elif kind.startswith("disk") and not named.get("role"):
+        why = "it is a limit of all of a machine's disks together"
+    elif farm.embedded is None:
+        return _allowed_knob(farm, named)
+    knob = why or _built_knob(farm, named, verdict, hosts, all_of_it=all_of_it)
+    return NoKnob("not_supported", knob) if isinstance(knob, str) else knob
 
 
 _WAYS = {"cpu": CPU, "cpu_thread": CPU, "external": ENDPOINT}
@@ -300,16 +300,18 @@ class AllowedKnob:
         forget(self.farm.identity)
 
 
-def _allowed_knob(farm: Farm, named: JsonObject) -> AllowedKnob | str:
+def _allowed_knob(farm: Farm, named: JsonObject) -> AllowedKnob | NoKnob:
     """The knob of a resource, or that it is not allowed."""
     kind, tier = str(named["kind"]), str(named["tier"])
     part = named.get("role") if kind.startswith("disk") else _WAYS.get(kind)
-    if part is None:
-        return f"a farm that is not ours can be made slower in its disks, CPU and ways; this is {kind}"
     name = f"{tier}.{part}"
-    if name not in farm.prove:
-        return f"the farm does not allow it: its farm.yaml has no prove.{name} (slower, restore, by)"
-    return AllowedKnob(farm, name, farm.prove[name])
+    if part is None:
+        why = f"a farm that is not ours can be made slower in its disks, CPU and ways; this is {kind}"
+    elif name not in farm.prove:
+        why = f"the farm does not allow it: its farm.yaml has no prove.{name} (slower, restore, by)"
+    else:
+        return AllowedKnob(farm, name, farm.prove[name])
+    return NoKnob("not_allowed", why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,18 +323,18 @@ class BuiltKnob:
         what: the resource in words.
         knob: ``disk``, ``cpu`` or ``delay``.
         name: ``tier.role`` of a disk, else the tier.
-        ratio: what is left of its speed.
         cores: of ``cpu``, the cores' worth of CPU that the ratio is of.
         of: what the ratio is of: ``capacity``, or ``use``.
+        ratio: what is left of its speed.
     """
 
     farm: Farm
     what: str
     knob: str
     name: str
-    ratio: float
     cores: float | None = None
     of: Literal["capacity", "use"] = "capacity"
+    ratio: float = RATIO
 
     def slower(self, for_s: float) -> None:
         farms = embedded()
@@ -344,60 +346,30 @@ class BuiltKnob:
 
 
 def _built_knob(
-    farm: Farm,
-    named: JsonObject,
-    verdict: JsonObject,
-    hosts: JsonObject,
-    ratio: float,
-    *,
-    all_of_it: bool,
+    farm: Farm, named: JsonObject, verdict: JsonObject, hosts: JsonObject, *, all_of_it: bool
 ) -> BuiltKnob | str:
     """The knob of a resource, or why there is none; see ``knob_for``."""
     result = embedded().standing(farm)
-    if result is None:
+    if farm.embedded is None or result is None:
         return "the farm is not up any more"
-    kind, tier = str(named["kind"]), str(named["tier"])
+    kind, tier, role = str(named["kind"]), str(named["tier"]), named.get("role")
     if kind.startswith("disk"):
-        return _disk(farm, f"{tier}.{named['role']}", result.emulated, ratio)
+        disk = BuiltKnob(farm, f"the {role} disk of {tier}", "disk", f"{tier}.{role}")
+        plain = f"{disk.name} is a plain folder: only an emulated disk can be made slower (root, Linux)"
+        return disk if disk.name in result.emulated else plain
     if kind == "external":
-        return _way(farm, tier, ratio)
+        nothing = f"nothing of ours lies on the way to {tier} that could be made slower"
+        way = BuiltKnob(farm, f"the way to {tier}", "delay", tier)
+        return way if tier in farm.embedded.delays else nothing
     if missing := embedded().cpu_caps_missing():
         return f"the CPU of {tier} cannot be capped: {missing}"
-    cores = _cores(farm, named, verdict, hosts, all_of_it=all_of_it)
+    # Cores' worth of CPU that the tier may use, or did use.
+    about = hosts.get(str(named["host"])) or {}
+    cores = farm.embedded.cpus.get(tier) or len(about.get("tier_cores") or ()) or None
+    if cores and not all_of_it:
+        rows = [row for row in verdict["cpus"] if row["tier"] == tier and row["of"] == "tier"]
+        busy = rows[0]["busy_mean_ratio"] if rows else None
+        cores = cores * min(1.0, busy) if busy else None
     if cores is None:
         return f"how much CPU {tier} used was not measured"
-    return BuiltKnob(
-        farm, f"the CPU of {tier}", "cpu", tier, ratio, cores, of="capacity" if all_of_it else "use"
-    )
-
-
-def _disk(farm: Farm, name: str, emulated: JsonObject, ratio: float) -> BuiltKnob | str:
-    if name not in emulated:
-        return f"{name} is a plain folder: only an emulated disk can be made slower (root, Linux)"
-    tier, _, role = name.partition(".")
-    return BuiltKnob(farm, f"the {role} disk of {tier}", "disk", name, ratio)
-
-
-def _way(farm: Farm, tier: str, ratio: float) -> BuiltKnob | str:
-    if farm.embedded is None or tier not in farm.embedded.delays:
-        return f"nothing of ours lies on the way to {tier} that could be made slower"
-    return BuiltKnob(farm, f"the way to {tier}", "delay", tier, ratio)
-
-
-def _cores(
-    farm: Farm,
-    named: JsonObject,
-    verdict: JsonObject,
-    hosts: JsonObject,
-    *,
-    all_of_it: bool,
-) -> float | None:
-    """Cores' worth of CPU that a tier may use, or did use; None if that is not known."""
-    tier, about = str(named["tier"]), hosts.get(str(named["host"])) or {}
-    quota = farm.embedded.cpus.get(tier) if farm.embedded else None
-    may = quota or len(about.get("tier_cores") or ()) or None
-    if all_of_it or may is None:
-        return may
-    rows = [row for row in verdict["cpus"] if row["tier"] == tier and row["of"] == "tier"]
-    busy = rows[0]["busy_mean_ratio"] if rows else None
-    return may * min(1.0, busy) if busy else None
+    return BuiltKnob(farm, f"the CPU of {tier}", "cpu", tier, cores, "capacity" if all_of_it else "use")
