@@ -1,4 +1,4 @@
-"""The parts of verdict.json that a history of many runs reads; a report judges its run anew."""
+"""The parts of verdict.json that a history of many runs reads; a report shows all of it."""
 
 from __future__ import annotations
 

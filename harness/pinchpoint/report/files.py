@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.analysis import Verdict
-from pinchpoint.analysis.saved import verdict_of
+from pinchpoint.analysis.saved import current_verdict, verdict_of
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import saved, several_sides
 from pinchpoint.probe import compare as of_probes
@@ -26,9 +26,13 @@ from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED
 def renew_verdict(directory: Path) -> tuple[StoredRun, Verdict]:
     """A run's verdict, reached anew and kept beside it; so are those on its probes. Raises InputError."""
     run, verdict = verdict_of(directory)
+    _judge_probes(run)
+    return run, verdict
+
+
+def _judge_probes(run: StoredRun) -> None:
     if run.manifest["state"] != "running":
         write_probes(run)
-    return run, verdict
 
 
 def write_probes(run: StoredRun) -> list[Path]:
@@ -111,8 +115,9 @@ def write_saved(
     elif saved.is_comparison(directory):
         report = gather_comparison(saved.load(directory))
     else:
-        run, verdict = renew_verdict(directory)
-        report = gather(run, verdict.to_json())
+        run, verdict = current_verdict(directory)
+        _judge_probes(run)
+        report = gather(run, verdict)
     if redact:
         from pinchpoint.report.redaction import redacted  # noqa: PLC0415 -- likewise
 
