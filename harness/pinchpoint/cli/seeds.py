@@ -132,8 +132,8 @@ SEEDS: tuple[Seed, ...] = (
         "a",
         "crawl-dev-vs-prod",
         "a full crawl of four content sources on two farms that differ in their SQL disks (5 to 9 minutes)",
-        "The SQL and index disks are emulated. One search server with a fifth of a core and one index disk "
-        "stands for the two of the published test: all tiers run on this machine.",
+        "The SQL and index disks are emulated. The two search hosts have a tenth of a core and an index disk "
+        "each: all tiers run on this machine.",
         (_runs("dev", "prod"),),
         _share,
     ),

@@ -10,6 +10,7 @@ from pinchpoint.base import units
 from pinchpoint.base.groups import by_key
 from pinchpoint.base.objects import JsonObject
 from pinchpoint.comparison.sides import HostPair, HostPairs, tiers_of
+from pinchpoint.plan.embedded import for_each_server
 
 Area = Literal[
     "disks",
@@ -174,11 +175,14 @@ def _declared_limits(manifest: JsonObject, side: str, places: HostPairs) -> _Sub
 def _built(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
     """The settings of an embedded farm; the verdict does not read them, but two farms differ in them."""
     built = (manifest.get("farm") or {}).get("embedded") or {}
-    for key, disk in (built.get("disks") or {}).items():
-        tier, _, role = key.partition(".")
-        place = places.of(tier, f"{tier}1", side)
-        if stands_alone(manifest, f"{tier}1", role):
-            yield from _each("disks", disk, tier, place, role, prefix="built")
+    hosts = built.get("hosts") or {}
+    for tier, count in hosts.items():
+        yield Subject("machine", "built.hosts", tier), count
+    for key, disk in for_each_server(built.get("disks") or {}, hosts).items():
+        tier, *own, role = key.split(".")
+        host = own[0] if own else f"{tier}1"
+        if stands_alone(manifest, host, role):
+            yield from _each("disks", disk, tier, places.of(tier, host, side), role, prefix="built")
     for section, (area, word) in _BUILT.items():
         for tier, given in (built.get(section) or {}).items():
             own: Area = "generators" if tier == GENERATOR else area

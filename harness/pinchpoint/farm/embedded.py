@@ -14,7 +14,7 @@ from typing import Any
 from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.farm.ready import Crash
 from pinchpoint.plan import BuiltDisk, Farm
-from pinchpoint.plan.embedded import GENERATOR
+from pinchpoint.plan.embedded import EMBEDDED_ROLES, GENERATOR, built_servers, for_each_server
 from pinchpoint_infra import embedded
 from pinchpoint_infra.catalogue import BurstAllowance, profile
 from pinchpoint_infra.disks import Device, DiskSpec, SlowStart
@@ -26,32 +26,30 @@ from pinchpoint_infra.faults.delay import DelayedEndpoint
 from pinchpoint_infra.faults.throttle import ThrottledEndpoint
 from pinchpoint_scenarios.contract import DISK
 
-_ROLES = {"sql": ("log", "data"), "search": ("index",), "nosql": ("data",), "files": ("content",)}
-"""Disk roles of an embedded farm's tiers."""
-
 
 def spec(farm: Farm) -> FarmSpec:
     """The farm that infra builds for a farm.yaml with ``embedded:``."""
     assert farm.embedded is not None  # noqa: S101 -- callers ask first
-    content = farm.embedded.content
+    content, hosts = farm.embedded.content, farm.embedded.hosts
     return FarmSpec(
         identity=farm.identity,
         name=farm.name,
         tiers=tuple(farm.embedded.tiers),
         corpus=content.corpus if content else None,
         documents=content.documents if content else None,
-        disks={name: disk_spec(disk) for name, disk in farm.embedded.disks.items()},
-        cpus=dict(farm.embedded.cpus),
-        memory=dict(farm.embedded.memory),
+        hosts=dict(hosts),
+        disks={name: disk_spec(disk) for name, disk in for_each_server(farm.embedded.disks, hosts).items()},
+        cpus=for_each_server(farm.embedded.cpus, hosts),
+        memory=for_each_server(farm.embedded.memory, hosts),
         delays={
-            tier: DelayedEndpoint(delay.round_trip_s, delay.bytes_per_s)
-            for tier, delay in farm.embedded.delays.items()
+            server: DelayedEndpoint(delay.round_trip_s, delay.bytes_per_s)
+            for server, delay in for_each_server(farm.embedded.delays, hosts).items()
         },
         throttle={
             tier: ThrottledEndpoint(throttle.requests_per_s, round(throttle.retry_after_s), throttle.status)
             for tier, throttle in farm.embedded.throttle.items()
         },
-        networks=dict(farm.embedded.networks),
+        networks=for_each_server(farm.embedded.networks, hosts),
         settings={tier: dict(settings) for tier, settings in farm.embedded.settings.items()},
         share_cores=farm.embedded.share_cores,
     )
@@ -121,9 +119,10 @@ def stand_ins(farm: Farm) -> dict[str, dict[str, str]]:
     given = {name: dict(endpoint.given) for name, endpoint in farm.endpoints.named().items()}
     here = socket.gethostname()
     disks = {
-        f"{DISK}{tier}.{role}": {"url": f"/embedded/{tier}.{role}", "host": here}
+        f"{DISK}{server.name}.{role}": {"url": f"/embedded/{server.name}.{role}", "host": here}
         for tier in farm.embedded.tiers
-        for role in _ROLES.get(tier, ())
+        for server in built_servers(farm.embedded.hosts, tier)
+        for role in EMBEDDED_ROLES[tier]
     }
     return given | disks | dict(known[tier] for tier in farm.embedded.tiers)
 
@@ -201,9 +200,10 @@ def status(identity: Path) -> FarmStatus:
 def describe(value: FarmStatus) -> str:
     """A farm's tiers for the terminal: state, process, port, log; why one crashed."""
     lines = [f"farm {value.farm_id}: {value.state}"]
+    width = max((7, *(len(tier.server) for tier in value.tiers)))
     for tier in value.tiers:
         where = f", port {tier.port}" if tier.port else ""
-        lines.append(f"  {tier.name:<7} {tier.state:<9} process {tier.pid}{where}, log {tier.log}")
+        lines.append(f"  {tier.server:<{width}} {tier.state:<9} process {tier.pid}{where}, log {tier.log}")
         if tier.state == "crashed":
             lines.append(f"          exit status {tier.exit_status}; the end of its log:")
             lines += [f"          {line}" for line in tier.log_tail.splitlines()]
@@ -296,7 +296,7 @@ def crashed_tiers(identity: Path) -> list[Crash]:
     """Every tier that ended by itself."""
     result = status(identity)
     return [
-        Crash(tier.name, tier.host, _ended(tier.exit_status), tier.log_tail)
+        Crash(tier.name, tier.host, tier.server, _ended(tier.exit_status), tier.log_tail)
         for tier in result.tiers
         if tier.state == "crashed"
     ]

@@ -56,12 +56,14 @@ class Crash:
     Attributes:
         tier: its name.
         host: its host.
+        server: its tier; ``tier.host`` where the tier has several hosts.
         ended: how: ``exit status 1``, ``ended by SIGKILL``.
         log_tail: the end of its log; may be empty.
     """
 
     tier: str
     host: str
+    server: str
     ended: str
     log_tail: str
 
@@ -69,7 +71,7 @@ class Crash:
     def words(self) -> str:
         """What happened, for a person."""
         log = f"; the end of its log:\n{self.log_tail}" if self.log_tail.strip() else "; its log is empty"
-        return f"tier {self.tier} crashed ({self.ended}){log}"
+        return f"tier {self.server} crashed ({self.ended}){log}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def _embedded(farm: Farm, status: Any) -> ReadyFarm:
             Watch(
                 host=tier.host,
                 tier=tier.name,
-                disks=status.disks.get(tier.name, {}),
+                disks=status.disks.get(tier.server, {}),
                 processes=Processes(pids=(tier.pid,)) if tier.pid else None,
                 options={"verify": True},  # the folders are ours: the write test may run there
             ),
@@ -174,8 +176,8 @@ def _embedded(farm: Farm, status: Any) -> ReadyFarm:
     endpoints = _given(farm) | {name: dict(given) for name, given in status.endpoints.items()}
     endpoints |= _disks(
         {
-            f"{tier}.{role}": status.emulated.get(f"{tier}.{role}", {}).get("mount", folder)
-            for tier, roles in status.disks.items()
+            f"{server}.{role}": status.emulated.get(f"{server}.{role}", {}).get("mount", folder)
+            for server, roles in status.disks.items()
             for role, folder in roles.items()
         }
     )

@@ -21,7 +21,9 @@ from pinchpoint.plan.embedded import (
     GENERATOR,
     SERVED,
     SERVERS,
+    SEVERAL,
     THROTTLED,
+    built_servers,
 )
 from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.explain import explain
@@ -36,6 +38,7 @@ from pinchpoint.plan.units import duration, rate
 from pinchpoint.plan.urls import names_server
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_infra.catalogue import catalogue
+from pinchpoint_infra.servers import Server
 from pinchpoint_scenarios import registry as scenarios
 from pinchpoint_scenarios.contract import FileParams, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
@@ -148,17 +151,21 @@ def _check_embedded(farm: YamlFile) -> Iterator[Problem]:
 def _check_knobs(farm: YamlFile) -> Iterator[Problem]:
     """Every knob of the embedded farm turns something the farm has."""
     tiers = _embedded_tiers(farm)
-    disks = sorted(f"{tier}.{role}" for tier in tiers for role in EMBEDDED_ROLES[tier])
-    served = [tier for tier in SERVED if tier in tiers]
+    names = {tier: list(dict.fromkeys((tier, *(one.name for one in _servers(farm, tier))))) for tier in tiers}
+    disks = sorted(
+        f"{name}.{role}" for tier in tiers for name in names[tier] for role in EMBEDDED_ROLES[tier]
+    )
+    served = [name for tier in SERVED if tier in tiers for name in names[tier]]
     far = [*served, *(tier for tier in ("files",) if tier in tiers)]
     allowed = {"disks": disks, "cpus": [*served, GENERATOR], "memory": served, "delays": far}
     allowed |= {"networks": served, "settings": [tier for tier in SERVERS if tier in tiers]}
     allowed |= {"throttle": [tier for tier in THROTTLED if tier in tiers]}
-    for knob, names in allowed.items():
+    allowed |= {"hosts": [tier for tier in SEVERAL if tier in tiers]}
+    for knob, known in allowed.items():
         what = "disk" if knob == "disks" else "tier"
         for name in farm.mapping("embedded", knob):
-            if name not in names:
-                yield unknown_at(("embedded", knob, name), f"{what} of this farm:", name, names)
+            if name not in known:
+                yield unknown_at(("embedded", knob, name), f"{what} of this farm:", name, known)
     disk_types = [entry.name for entry in catalogue().values() if entry.kind == "disk"]
     for name in farm.mapping("embedded", "disks"):
         here = ("embedded", "disks", name, "profile")
@@ -169,10 +176,12 @@ def _check_knobs(farm: YamlFile) -> Iterator[Problem]:
 
 def _check_embedded_host(farm: YamlFile, tier: str, host: str) -> Iterator[Problem]:
     place: Path = ("tiers", tier, "hosts", host)
-    if host != f"{tier}1":
-        yield Problem(
-            place, f"unknown host {host}", f"allowed: {tier}1, the embedded tier's only host", f"{tier}1"
-        )
+    hosts = [server.host for server in _servers(farm, tier)]
+    if host not in hosts:
+        which = "the embedded tier's only host" if len(hosts) == 1 else "the embedded tier's hosts"
+        more = f"; embedded.hosts: {{{tier}: {len(hosts) + 1}}} gives it another" if tier in SEVERAL else ""
+        allowed = f"allowed: {listed(hosts)}, {which}{more}"
+        yield Problem(place, f"unknown host {host}", allowed, nearest_name(host, hosts) or hosts[0])
     if "collect" in farm.mapping(*place):
         yield Problem(
             (*place, "collect"),
@@ -277,6 +286,10 @@ def _embedded_tiers(farm: YamlFile) -> list[str]:
     return [tier for tier in EMBEDDED_ENDPOINTS if isinstance(tiers, list) and tier in tiers]
 
 
+def _servers(farm: YamlFile, tier: str) -> tuple[Server, ...]:
+    return built_servers(farm.at("embedded", "hosts"), tier)
+
+
 def _or_tier(farm: YamlFile, endpoint: str) -> str:
     tiers = [tier for tier, name in EMBEDDED_ENDPOINTS.items() if name == endpoint]
     return f", or {tiers[0]} to embedded.tiers" if "embedded" in farm.data and tiers else ""
@@ -326,8 +339,7 @@ def _check_rules(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
     disks = disks_of(farm.data)
     roles = {role for tier in disks for role in disks[tier]}
     hosts = {host for tier in farm.mapping("tiers") for host in farm.mapping("tiers", tier, "hosts")}
-    built = farm.at("embedded", "tiers")
-    hosts |= {f"{tier}1" for tier in built if isinstance(tier, str)} if isinstance(built, list) else set()
+    hosts |= {server.host for tier in _embedded_tiers(farm) for server in _servers(farm, tier)}
     named = (("tier", set(disks)), ("host", hosts), ("role", roles))
     places = (
         (part, position, one)

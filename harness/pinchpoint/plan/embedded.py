@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -23,6 +23,9 @@ from pinchpoint.plan.record import (
     only_one,
 )
 from pinchpoint.plan.units import DURATION, DURATION_FORM, RATE_FORM, found
+from pinchpoint_infra.servers import Server, servers_of
+
+T = TypeVar("T")
 
 EmbeddedTier = Literal["web", "sql", "search", "nosql", "files"]
 
@@ -35,14 +38,19 @@ EMBEDDED_ENDPOINTS: Mapping[str, str] = {
 }
 """The endpoint each tier of the embedded farm is."""
 
-EMBEDDED_ROLES: Mapping[str, frozenset[str]] = {
-    "web": frozenset(),
-    "sql": frozenset({"log", "data"}),
-    "search": frozenset({"index"}),
-    "nosql": frozenset({"data"}),
-    "files": frozenset({"content"}),
+EMBEDDED_ROLES: Mapping[str, tuple[str, ...]] = {
+    "web": (),
+    "sql": ("log", "data"),
+    "search": ("index",),
+    "nosql": ("data",),
+    "files": ("content",),
 }
 """The disk roles each tier of the embedded farm has."""
+
+SEVERAL = ("search",)
+"""The tiers of the embedded farm that may have several hosts."""
+
+_MOST_HOSTS = 8
 
 SERVED = ("web", "sql", "search", "nosql")
 """The tiers that are processes behind a TCP port; ``files`` is a folder."""
@@ -276,6 +284,26 @@ class Content(StrictRecord):
 
 
 DiskName = Annotated[str, Field(min_length=1)]
+ServerName = Annotated[str, Field(min_length=1)]
+"""``tier``, or ``tier.host``; ``checks`` knows those of the farm."""
+
+
+def built_servers(hosts: object, tier: str) -> tuple[Server, ...]:
+    """The servers of a tier that is built; ``hosts`` as ``embedded`` has it, in a file or a record."""
+    number = hosts.get(tier) if tier in SEVERAL and isinstance(hosts, Mapping) else None
+    return servers_of(tier, number if isinstance(number, int) and 1 <= number <= _MOST_HOSTS else 1)
+
+
+def for_each_server(given: Mapping[str, T], hosts: object) -> dict[str, T]:
+    """What is given to a tier, given to each of its servers; what is given to one server goes before."""
+    result: dict[str, T] = {}
+    for name, value in sorted(given.items(), key=lambda item: item[0].count(".")):
+        tier, *rest = name.split(".")
+        servers = built_servers(hosts, tier)
+        one_of_several = len(servers) > 1 and rest and rest[0] in {server.host for server in servers}
+        for server in servers:
+            result[name if one_of_several else ".".join((server.name, *rest))] = value
+    return result
 
 
 class Embedded(StrictRecord):
@@ -283,6 +311,9 @@ class Embedded(StrictRecord):
 
     Attributes:
         tiers: the tiers to start: ``web``, ``sql``, ``search``, ``nosql``, ``files``.
+        hosts: the number of hosts of ``search``, such as ``{search: 2}``: ``search1`` and ``search2``. What
+            is given to the tier, each host has for itself; ``search.search2`` and ``search.search2.index``
+            stand for one host alone.
         disks: emulated disks by ``tier.role``, such as ``sql.log`` (root, Linux).
         cpus: cores by tier, such as ``{search: 0.5}`` (root).
         memory: memory by tier, page cache included, such as ``{sql: 256MiB}`` (root).
@@ -298,12 +329,13 @@ class Embedded(StrictRecord):
     tiers: tuple[EmbeddedTier, ...] = Field(
         strict=False, min_length=1, description="a list of tiers to start: web, sql, search, nosql, files"
     )
+    hosts: Mapping[Name, Annotated[int, Field(ge=1, le=_MOST_HOSTS)]] = Field(default_factory=dict)
     disks: Mapping[DiskName, BuiltDisk] = Field(default_factory=dict)
-    cpus: Mapping[Name, Annotated[float, Field(ge=0.01, le=1024)]] = Field(default_factory=dict)
-    memory: Mapping[Name, Annotated[Bytes, Field(ge=16 * 2**20)]] = Field(default_factory=dict)
-    delays: Mapping[Name, Delay] = Field(default_factory=dict)
+    cpus: Mapping[ServerName, Annotated[float, Field(ge=0.01, le=1024)]] = Field(default_factory=dict)
+    memory: Mapping[ServerName, Annotated[Bytes, Field(ge=16 * 2**20)]] = Field(default_factory=dict)
+    delays: Mapping[ServerName, Delay] = Field(default_factory=dict)
     throttle: Mapping[Name, Throttle] = Field(default_factory=dict)
-    networks: Mapping[Name, InterfaceSpeed] = Field(default_factory=dict)
+    networks: Mapping[ServerName, InterfaceSpeed] = Field(default_factory=dict)
     settings: Mapping[Name, Mapping[Name, Setting]] = Field(default_factory=dict)
     share_cores: bool = False
     content: Content = Content()

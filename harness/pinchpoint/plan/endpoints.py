@@ -181,6 +181,8 @@ class SearchEndpoint(EndpointSpec):
     """Where crawled documents go.
 
     Attributes:
+        url: its address. That of ``pinchpoint`` may name several hosts (``http://app3:8200,app4:8200``): each
+            then indexes its share of the documents.
         kind: ``pinchpoint`` (the index service of the embedded farm), ``opensearch`` (an index of OpenSearch
             or Elasticsearch) or ``none`` (documents are not indexed).
         pipeline: an ingest pipeline of OpenSearch.
@@ -212,6 +214,10 @@ class SearchEndpoint(EndpointSpec):
             )
         if self.kind != "none" and not self.url:
             raise BadValue(f"kind {self.kind} without a url", "add url, or say kind: none to index nothing")
+        if self.kind == "opensearch" and "," in self.url.partition("://")[2].partition("/")[0]:
+            raise BadValue(
+                "kind opensearch with several hosts", "needed: one; every node of a cluster takes documents"
+            )
         logins = [name for name in ("user", "token", "api_key") if getattr(self, name) is not None]
         more = ["pipeline"] if self.pipeline is not None else []
         allowed = {"opensearch": [*logins, *more], "pinchpoint": ["token"]}.get(self.kind, [])

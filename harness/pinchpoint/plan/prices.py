@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from pinchpoint.plan.compare import disks_of
 from pinchpoint.plan.document import YamlFile
+from pinchpoint.plan.embedded import built_servers
 from pinchpoint.plan.problems import BadValue, Problem, quoted, unknown, unknown_at
 from pinchpoint.plan.record import StrictRecord
 from pinchpoint_infra.catalogue import catalogue
@@ -67,8 +68,9 @@ def check_prices(farm: YamlFile) -> Iterator[Problem]:
     """A price that is not of the catalogue is of a disk or a host of this farm: else it is never counted."""
     disks = disks_of(farm.data)
     hosts = {host for tier in disks for host in farm.mapping("tiers", tier, "hosts")}
-    built = farm.mapping("embedded").get("tiers")
-    hosts |= {f"{tier}1" for tier in disks if isinstance(built, list) and tier in built}
+    built, count = farm.at("embedded", "tiers"), farm.at("embedded", "hosts")
+    named = [tier for tier in disks if isinstance(built, list) and tier in built]
+    hosts |= {server.host for tier in named for server in built_servers(count, tier)}
     own = {"disks": {f"{tier}.{role}" for tier in disks for role in disks[tier]}, "machines": hosts}
     for field, names in own.items():
         for name in farm.mapping("prices", field):

@@ -73,7 +73,7 @@ _LIBPQ_PLACE = frozenset({"host", "hostaddr", "service"})
 _FORMS = {"odbc": "odbc:///?dsn=NAME"}
 """Schemes that need no host, and what they need: a data source of the system's knows it."""
 _SEVERAL = ("postgresql", "postgres", "cassandra", "scylla", "mongodb", *valkey_urls.SCHEMES)
-"""Schemes whose URL may name several hosts, with commas between them."""
+"""Schemes whose URL may name several hosts, with commas between them; of ``search`` any may."""
 _ENCODED = "in a password write %2F for '/', %40 for '@'"
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -106,7 +106,7 @@ def check_url(name: str, url: str) -> None:
     if odbc.is_odbc(url):
         _check_odbc(name, url, allowed)
     else:
-        _check_hosts(url, allowed)
+        _check_hosts(url, allowed, several=scheme in _SEVERAL or name == "search")
     if scheme in valkey_urls.SCHEMES and "${" not in url and _has_host(url):
         try:
             valkey_urls.read(url)
@@ -118,14 +118,14 @@ def check_url(name: str, url: str) -> None:
         raise BadValue(f"{shown} has a '%' that encodes nothing", "in a password write %25 for '%'")
 
 
-def _check_hosts(url: str, allowed: str) -> None:
+def _check_hosts(url: str, allowed: str, *, several: bool) -> None:
     """Raise ``BadValue`` unless every host of the URL is valid; one with a variable is checked when expanded.
 
     No host is shown by itself: where a password is not encoded, what stands in a host's place is part of it.
     """
     scheme, shown = url.partition("://")[0], quoted(redacted_text(url))
     hosts = _netloc(url).rpartition("@")[2].split(",")
-    if len(hosts) > 1 and scheme not in _SEVERAL:
+    if len(hosts) > 1 and not several:
         raise BadValue(f"{shown} has several hosts", f"allowed: {scheme}://HOST; {_ENCODED}")
     for number, host in enumerate(hosts, 1):
         which = f" (host {number} of {len(hosts)})" if len(hosts) > 1 else ""

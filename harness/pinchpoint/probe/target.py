@@ -201,14 +201,15 @@ def of_farm(
         return
     with claimed(farm, say), embedded().embedded_farm(farm, say) as status:
         folders = {
-            f"{tier}.{role}": path for tier, roles in status.disks.items() for role, path in roles.items()
+            f"{server}.{role}": path for server, roles in status.disks.items() for role, path in roles.items()
         }
         chosen = _chosen(farm, name, folders)
         emulated = status.emulated.get(chosen)
         folder = Path(emulated["mount"] if emulated else folders[chosen])
-        tier, _, role = chosen.partition(".")
+        tier, *own, role = chosen.split(".")
         hosts = farm.tiers[tier].hosts if tier in farm.tiers else {}
-        host = next((host for host in hosts.values() if role in host.disks), None)
+        declared = (host for name, host in hosts.items() if role in host.disks and own in ([], [name]))
+        host = next(declared, None)
         answer = host.disks[role] if host else None
         embedded().limit(farm.identity, hold=True)
         try:

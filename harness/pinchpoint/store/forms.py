@@ -207,6 +207,7 @@ class StoredPrices(Form):
 class Built(Form):
     """How an embedded farm was built: by tier, a figure or figures by name; of a disk by TIER.ROLE."""
 
+    hosts: dict[str, int] | None = None
     disks: dict[str, dict[str, Any]] | None = None
     cpus: dict[str, Any] | None = None
     memory: dict[str, Any] | None = None

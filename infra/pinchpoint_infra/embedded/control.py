@@ -147,7 +147,7 @@ def down_by_id(identifier: str) -> list[str]:
         deadline = time.monotonic() + _STOP_S
         while removal.alive(*state.supervisor) and time.monotonic() < deadline:
             time.sleep(0.05)
-        done.append(f"stopped {', '.join(state.tiers)}")
+        done.append(f"stopped {', '.join(dict.fromkeys(tier.tier for tier in state.tiers.values()))}")
     done += removal.remove(identifier, directory)
     _let_go(identifier)
     return done
@@ -250,6 +250,9 @@ def _check(spec: FarmSpec) -> None:
         raise FarmInputError(f"tiers: found {', '.join(unknown) or 'none'}; allowed: {', '.join(TIERS)}")
     if "web" in spec.tiers and "sql" not in spec.tiers:
         raise FarmInputError("tiers: web needs sql, where its content lies; add sql")
+    if fixed := sorted(set(spec.hosts) - {name for name, tier in TIERS.items() if tier.several}):
+        several = ", ".join(name for name, tier in TIERS.items() if tier.several)
+        raise FarmInputError(f"hosts: found {', '.join(fixed)}; allowed: {several}")
     if unthrottled := sorted(set(spec.throttle) - ({WebTier.name} & set(spec.tiers))):
         raise FarmInputError(
             f"throttle: found {', '.join(unthrottled)}; allowed: web, where it is among the tiers"
@@ -330,8 +333,9 @@ def _is_unnoted(state: State) -> bool:
 def _tier(name: str, tier: TierState) -> TierStatus:
     state = "crashed" if _is_gone(tier) else tier.state
     return TierStatus(
-        name=name,
-        host=f"{name}1",
+        server=name,
+        name=tier.tier,
+        host=tier.host,
         state=cast("TierWord", state),  # written by the supervisor from the same words
         pid=tier.pid,
         port=tier.port,

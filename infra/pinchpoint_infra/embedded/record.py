@@ -34,11 +34,12 @@ class FarmSpec:
         corpus: the folder of documents for the farm; None: the machine's documentation.
         documents: their number, reached by further copies if needed; None: all of a named corpus, a default
             number of another one.
-        disks: ``tier.role`` -> the emulated disk; other roles are plain folders.
-        cpus: tier, or ``generator`` -> its limit in cores.
-        memory: tier -> its limit in bytes, including page cache.
-        delays: tier -> the delay in front of its endpoint.
-        networks: tier -> bytes per second of the network interface in front of its endpoint.
+        hosts: tier -> the number of its hosts, where it is not one.
+        disks: ``server.role`` -> the emulated disk; other roles are plain folders.
+        cpus: server, or ``generator`` -> its limit in cores.
+        memory: server -> its limit in bytes, including page cache.
+        delays: server -> the delay in front of its endpoint.
+        networks: server -> bytes per second of the network interface in front of its endpoint.
         throttle: ``web`` -> how it refuses requests above a rate.
         settings: ``sql``, ``nosql`` -> further settings of its server, which replace the farm's own.
         share_cores: whether the tiers may also use the load generators' cores.
@@ -49,6 +50,7 @@ class FarmSpec:
     tiers: tuple[str, ...]
     corpus: Path | None = None
     documents: int | None = None
+    hosts: Mapping[str, int] = field(default_factory=dict)
     disks: Mapping[str, DiskSpec] = field(default_factory=dict)
     cpus: Mapping[str, float] = field(default_factory=dict)
     memory: Mapping[str, int] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class Slower:
 
     Attributes:
         knob: ``disk``, ``cpu`` or ``delay``.
-        name: ``tier.role`` of a disk, or the tier.
+        name: ``server.role`` of a disk, or the server.
         ratio: the remaining speed, 0 to 1: limits are multiplied by it, times of an I/O or a round trip
             divided by it.
         cores: for ``cpu``, the number of cores that the ratio refers to.
@@ -79,11 +81,12 @@ class Slower:
 
 @dataclass(frozen=True, slots=True)
 class TierStatus:
-    """The state of one tier.
+    """The state of one server of a tier.
 
     Attributes:
+        server: its name; see ``pinchpoint_infra.servers``.
         name: the tier.
-        host: name of its host in the farm: the tier's name with a 1.
+        host: name of its host in the farm.
         state: the tier's state; ``crashed`` if it ended without being stopped.
         pid: its first process; None for a tier that is a folder.
         port: its port on the loopback interface; None for a tier that is a folder.
@@ -93,6 +96,7 @@ class TierStatus:
         log_tail: the end of a crashed tier's log.
     """
 
+    server: str
     name: str
     host: str
     state: TierState
@@ -112,13 +116,13 @@ class FarmStatus:
         farm_id: derived from the path of the farm file.
         state: ``broken`` if a tier crashed, its supervisor is gone, or files remain.
         directory: all it made.
-        tiers: its tiers.
+        tiers: the servers of its tiers.
         endpoints: name -> url and options, as in farm.yaml's ``endpoints``; contains secrets.
-        disks: tier -> disk role -> its folder.
+        disks: server -> disk role -> its folder.
         farm_cores: the cores of its tiers.
         generator_cores: the cores left for load generators.
         content: its documents.
-        emulated: ``tier.role`` -> its emulated disk: device, mount, method, notes.
+        emulated: ``server.role`` -> its emulated disk: device, mount, method, notes.
         limited: whether limits and delays are in force now.
         slower: the slowdown in force now, if any.
         warnings: sentences that a report of a run on this farm must show.

@@ -18,8 +18,10 @@ WANTED = "limits.json"
 
 @dataclass(slots=True)
 class TierState:
-    """One tier in its supervisor's records; see ``record.TierStatus``."""
+    """One server of a tier in its supervisor's records; see ``record.TierStatus``."""
 
+    tier: str
+    host: str
     state: str = "starting"
     pid: int | None = None
     create_time: float | None = None
@@ -62,7 +64,8 @@ class State:
         failure: why the farm failed, one sentence with the end of a log.
         input_at_fault: whether the requested farm is the cause.
         supervisor: (process id, creation time).
-        emulated: ``tier.role`` -> its emulated disk.
+        tiers: server -> its state.
+        emulated: ``server.role`` -> its emulated disk.
         limits: whether limits and delays are in force now.
         warnings: differences from the requested farm.
     """

@@ -21,6 +21,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -41,6 +42,7 @@ from pinchpoint_infra.embedded.tiers.sql import Sql
 from pinchpoint_infra.embedded.tiers.web import WebTier
 from pinchpoint_infra.faults import caps, interface
 from pinchpoint_infra.faults.delay import DelayProxy
+from pinchpoint_infra.servers import Server, servers_of
 
 # Changes a running farm's limits: disks, CPU, delays, throttles.
 
@@ -53,7 +55,8 @@ class Knobs:
     Args:
         spec: the farm.
         farm_id: its id.
-        directory: the farm's folder; a tier's disk role has the folder ``tier/role`` in it.
+        directory: the farm's folder; a server's disk role has the folder ``tier/role`` or
+            ``tier/host/role`` in it.
     """
 
     def __init__(self, spec: FarmSpec, farm_id: str, directory: Path) -> None:
@@ -82,19 +85,19 @@ class Knobs:
             self.warnings.append("built without what this machine lacks the means for: " + "; ".join(lacking))
 
     def emulates(self, disk: str) -> bool:
-        """Whether this disk (``tier.role``) is emulated."""
+        """Whether this disk (``server.role``) is emulated."""
         return disk in self._disks
 
-    def caps_memory(self, tier: str) -> bool:
-        """Whether this tier's memory will be limited."""
-        return tier in self._spec.memory and "memory" in caps.support().roots
+    def caps_memory(self, server: str) -> bool:
+        """Whether this server's memory will be limited."""
+        return server in self._spec.memory and "memory" in caps.support().roots
 
     @contextmanager
-    def around(self, tier: str) -> Iterator[None]:
-        """Processes started meanwhile belong to the tier's control group, if it has one."""
+    def around(self, server: str) -> Iterator[None]:
+        """Processes started meanwhile belong to the server's control group, if it has one."""
         with ExitStack() as stack:
-            if tier in self._groups:
-                stack.enter_context(self._groups[tier].inside())
+            if server in self._groups:
+                stack.enter_context(self._groups[server].inside())
             yield
 
     def stand_before(self, tiers: Mapping[str, EmbeddedTier]) -> None:
@@ -116,14 +119,14 @@ class Knobs:
             self._throttled[name] = tier
 
     def endpoint(self, tier: EmbeddedTier) -> dict[str, str]:
-        """A tier's endpoint for clients: behind the proxy, if it has one."""
+        """A server's endpoint for clients: behind the proxy, if it has one."""
         endpoint = tier.endpoint()
-        port = self._proxied.get(tier.name, self._port(tier))
+        port = self._proxied.get(tier.server, self._port(tier))
         return {**endpoint, "url": re.sub(rf":{tier.port}\b", f":{port}", endpoint["url"])}
 
     def _port(self, tier: EmbeddedTier) -> int:
-        """The port of a tier: behind its network interface, if it has one."""
-        own = self._interfaces.get(tier.name)
+        """The port of a server: behind its network interface, if it has one."""
+        own = self._interfaces.get(tier.server)
         return own.port if own else tier.port or 0
 
     def hold(self, *, on: bool) -> None:
@@ -131,7 +134,7 @@ class Knobs:
         self._held = on
         for disk in self._disks.values():
             try:
-                group = self._groups.get(disk.name.partition(".")[0])
+                group = self._groups.get(disk.name.rpartition(".")[0])
                 disk.apply(on=on, group=group.io if group else None)
             except (DiskError, OSError) as error:
                 raise FarmError(f"the limits of the disk {disk.name} could not be set: {error}") from error
@@ -154,7 +157,7 @@ class Knobs:
 
         Args:
             slower: the slowdown, while limits are in force.
-            pids: for ``cpu``, the tier's processes, the first one first.
+            pids: for ``cpu``, the server's processes, the first one first.
 
         Raises:
             FarmError: the farm has no such part, or the slowdown failed.
@@ -180,7 +183,7 @@ class Knobs:
                 disk = self._disks.get(slower.name)
                 if disk is None or not disk.limited:
                     raise FarmError(f"the disk {slower.name} is no emulated one with limits of its own")
-                group = self._groups.get(slower.name.partition(".")[0])
+                group = self._groups.get(slower.name.rpartition(".")[0])
                 disk.slow_to(slower.ratio, group.io if group else None)
             case "delay":
                 if self._proxy is None or slower.name not in self._proxied:
@@ -256,8 +259,8 @@ class Knobs:
         capped = [
             name for controller, tiers in wanted.items() if controller in machine.roots for name in tiers
         ]
-        # Version 2 limits a disk per control group, so that tier needs a group, too.
-        capped += [name.partition(".")[0] for name in self._disks if "io" in machine.roots]
+        # Version 2 limits a disk per control group, so that server needs a group, too.
+        capped += [name.rpartition(".")[0] for name in self._disks if "io" in machine.roots]
         for name in dict.fromkeys(capped):
             group = caps.Group(self._farm_id, name, machine)
             try:
@@ -316,25 +319,32 @@ class Supervisor:
 
     def start(self) -> None:
         """Start every tier, fill the farm, wait until all answer. Raises FarmError, ContentError."""
-        wanted = [tier for name, tier in TIERS.items() if name in self._spec.tiers]
-        first = [tier for tier in wanted if not tier.after]
+        wanted = [
+            (server, tier)
+            for name, tier in TIERS.items()
+            if name in self._spec.tiers
+            for server in servers_of(name, self._spec.hosts.get(name, 1))
+        ]
+        first = [(server, tier) for server, tier in wanted if not tier.after]
         if self._spec.disks:
             self._say(f"making the disks {', '.join(self._spec.disks)}")
         self._knobs.build()
-        self._say("starting " + ", ".join(tier.name for tier in first))
-        for tier in first:
-            self._launch(tier)
-        for tier in first:
-            self._wait_ready(tier.name)
+        self._say("starting " + ", ".join(server.name for server, _ in first))
+        for server, tier in first:
+            self._launch(server, tier)
+        for server, _ in first:
+            self._wait_ready(server.name)
         self._fill()
-        for tier in (tier for tier in wanted if tier.after):
-            self._say(f"starting {tier.name}")
-            self._launch(tier)
-            self._wait_ready(tier.name)
+        for server, tier in (each for each in wanted if each[1].after):
+            self._say(f"starting {server.name}")
+            self._launch(server, tier)
+            self._wait_ready(server.name)
         self._knobs.stand_before(self._tiers)
-        self._state.endpoints = {
-            tier.endpoint_name: self._knobs.endpoint(tier) for tier in self._tiers.values()
-        }
+        for one in self._tiers.values():
+            given = self._knobs.endpoint(one)
+            first_host = self._state.endpoints.setdefault(one.endpoint_name, given)
+            if first_host is not given:  # a URL names several hosts with commas between them
+                first_host["url"] += f",{urlsplit(given['url']).netloc}"
         self._state.emulated = self._knobs.described_disks()
         self._state.warnings = self._knobs.warnings
         self._state.stage = "up"
@@ -374,25 +384,28 @@ class Supervisor:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
-    def _launch(self, kind: type[EmbeddedTier]) -> None:
-        folder = self._directory / kind.name
-        folder.mkdir(exist_ok=True)  # its disks may be mounted below the folder already
+    def _launch(self, server: Server, kind: type[EmbeddedTier]) -> None:
+        folder = self._directory.joinpath(*server.name.split("."))
+        folder.mkdir(parents=True, exist_ok=True)  # its disks may be mounted below the folder already
         folder.chmod(0o711 if kind.lets_pass and os.geteuid() == 0 else 0o700)
-        tier = self._tiers[kind.name] = kind(folder, self._tiers)
+        tier = self._tiers[server.name] = kind(folder, self._tiers)
+        tier.server = server.name
         tier.emulated = frozenset(
-            role for role in tier.disks() if self._knobs.emulates(f"{kind.name}.{role}")
+            role for role in tier.disks() if self._knobs.emulates(f"{server.name}.{role}")
         )
-        tier.far = kind.name in self._spec.delays
-        tier.memory_capped = self._knobs.caps_memory(kind.name)
+        tier.far = server.name in self._spec.delays
+        tier.memory_capped = self._knobs.caps_memory(server.name)
         tier.settings = self._spec.settings.get(kind.name, {})
-        state = self._state.tiers[kind.name] = TierState(directory=str(folder), log=str(tier.log))
+        state = self._state.tiers[server.name] = TierState(
+            tier=server.tier, host=server.host, directory=str(folder), log=str(tier.log)
+        )
         tier.prepare()
         state.port = tier.port
         state.disks = {role: str(place) for role, place in tier.disks().items()}
         command = tier.command()
         if command is not None:
-            with tier.log.open("ab") as log, self._knobs.around(tier.name):
-                process = self._processes[kind.name] = subprocess.Popen(
+            with tier.log.open("ab") as log, self._knobs.around(server.name):
+                process = self._processes[server.name] = subprocess.Popen(
                     command,
                     cwd=folder if tier.user is None else next(iter(tier.disks().values())),
                     stdin=subprocess.DEVNULL,
@@ -461,7 +474,7 @@ class Supervisor:
         self._save()
 
     def _pids(self, slower: Slower | None) -> list[int]:
-        """The processes of the tier to slow down, the first one first."""
+        """The processes of the server to slow down, the first one first."""
         leader = self._processes.get(slower.name) if slower and slower.knob == "cpu" else None
         if leader is None or leader.poll() is not None:
             return []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, ClassVar, cast
+from urllib.parse import urlsplit
 
 from pinchpoint_collectors.common.names import unknown
 
@@ -263,6 +265,8 @@ def _checked(endpoint: Endpoint, shared: Service | Repository) -> Mapping[str, A
 
 
 def _explained(endpoint: Endpoint, failure: Failure) -> EndpointUnreachable:
+    if failure.place:
+        endpoint = replace(endpoint, url=urlsplit(endpoint.url)._replace(netloc=failure.place).geturl())
     if isinstance(failure, LoginFailed):
         return unreachable(endpoint, without_secrets(failure.cause, endpoint), failure.remedy)
     cause, remedy = _CAUSES.get(failure.kind) or (without_secrets(str(failure), endpoint), "see its log")

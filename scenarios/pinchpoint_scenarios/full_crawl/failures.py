@@ -10,7 +10,10 @@ class Failure(Exception):  # noqa: N818 - an outcome of the farm, not an error o
         kind: the name of the failure: ``http_503``, ``timeout``, ``unreachable``, ``not_found``, ...
         permanent: trying again would get the same answer.
         retry_after_s: how long the server asked us to wait; 0 if it did not.
+        place: host and port of the server, where its endpoint names several; else "".
     """
+
+    place = ""
 
     def __init__(
         self, kind: str, detail: str = "", *, permanent: bool = False, retry_after_s: float = 0

@@ -28,6 +28,10 @@ def farm(search: str) -> str:
         ("{kind: none}", {"kind": "none"}),
         ('{url: "http://app3:8200"}', {"url": "http://app3:8200", "kind": "pinchpoint"}),
         (
+            '{url: "http://app3:8200,app4:8200"}',
+            {"url": "http://app3:8200,app4:8200", "kind": "pinchpoint"},
+        ),
+        (
             '{url: "https://os1:9200/crawl", kind: opensearch, user: u, password: "${PW}", pipeline: text}',
             {
                 "url": "https://os1:9200/crawl",
@@ -56,6 +60,11 @@ def test_each_kind_with_what_it_needs(search: str, given: dict[str, str], tmp_pa
         ('{kind: none, url: "http://x"}', "kind none with a url; documents go nowhere then: remove url"),
         ('{url: "http://x", pipeline: p}', "kind pinchpoint with pipeline; these are for kind opensearch"),
         ('{url: "http://x", kind: opensearch, user: u}', "a login of user; allowed: user with password"),
+        (
+            '{url: "http://os1:9200,os2:9200/crawl", kind: opensearch}',
+            "kind opensearch with several hosts; needed: one; every node of a cluster takes documents",
+        ),
+        ('{url: "http://app3:8200,app4:0"}', "has no host, or a wrong port (host 2 of 2)"),
         ('{url: "http://x", kind: solr}', "allowed: pinchpoint, opensearch, none"),
     ],
 )

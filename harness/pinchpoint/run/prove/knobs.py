@@ -24,6 +24,7 @@ from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.redact import masked
 from pinchpoint.farm.ready import embedded
 from pinchpoint.plan import CPU, ENDPOINT, Allowed, Farm
+from pinchpoint.plan.embedded import for_each_server
 
 _TAIL = 300
 
@@ -322,7 +323,7 @@ class BuiltKnob:
         farm: the farm.
         what: the resource in words.
         knob: ``disk``, ``cpu`` or ``delay``.
-        name: ``tier.role`` of a disk, else the tier.
+        name: ``server.role`` of a disk, else the server.
         cores: of ``cpu``, the cores' worth of CPU that the ratio is of.
         of: what the ratio is of: ``capacity``, or ``use``.
         ratio: what is left of its speed.
@@ -353,23 +354,27 @@ def _built_knob(
     if farm.embedded is None or result is None:
         return "the farm is not up any more"
     kind, tier, role = str(named["kind"]), str(named["tier"]), named.get("role")
+    servers = {one.host: one.server for one in result.tiers if one.name == tier}
+    server, count = servers.get(str(named["host"]), tier), farm.embedded.hosts
     if kind.startswith("disk"):
-        disk = BuiltKnob(farm, f"the {role} disk of {tier}", "disk", f"{tier}.{role}")
+        disk = BuiltKnob(farm, f"the {role} disk of {server}", "disk", f"{server}.{role}")
         plain = f"{disk.name} is a plain folder: only an emulated disk can be made slower (root, Linux)"
         return disk if disk.name in result.emulated else plain
     if kind == "external":
-        nothing = f"nothing of ours lies on the way to {tier} that could be made slower"
-        way = BuiltKnob(farm, f"the way to {tier}", "delay", tier)
-        return way if tier in farm.embedded.delays else nothing
+        nothing = f"nothing of ours lies on the way to {server} that could be made slower"
+        way = BuiltKnob(farm, f"the way to {server}", "delay", server)
+        return way if server in for_each_server(farm.embedded.delays, count) else nothing
     if missing := embedded().cpu_caps_missing():
         return f"the CPU of {tier} cannot be capped: {missing}"
-    # Cores' worth of CPU that the tier may use, or did use.
+    # Cores' worth of CPU that the server may use, or did use.
     about = hosts.get(str(named["host"])) or {}
-    cores = farm.embedded.cpus.get(tier) or len(about.get("tier_cores") or ()) or None
+    quota = for_each_server(farm.embedded.cpus, count).get(server)
+    cores = quota or len(about.get("tier_cores") or ()) or None
     if cores and not all_of_it:
         rows = [row for row in verdict["cpus"] if row["tier"] == tier and row["of"] == "tier"]
+        rows.sort(key=lambda row: row["host"] != named["host"])  # of several hosts the one that is named
         busy = rows[0]["busy_mean_ratio"] if rows else None
         cores = cores * min(1.0, busy) if busy else None
     if cores is None:
         return f"how much CPU {tier} used was not measured"
-    return BuiltKnob(farm, f"the CPU of {tier}", "cpu", tier, cores, "capacity" if all_of_it else "use")
+    return BuiltKnob(farm, f"the CPU of {server}", "cpu", server, cores, "capacity" if all_of_it else "use")

@@ -13,11 +13,11 @@ from typing import ClassVar
 
 
 class EmbeddedTier(ABC):
-    """One tier: its folder, its process, its health, its endpoint.
+    """One server of a tier: its folder, its process, its health, its endpoint.
 
     Args:
-        directory: the tier's own folder; made by the supervisor.
-        others: the tiers made earlier, by name.
+        directory: the server's own folder; made by the supervisor.
+        others: the servers made earlier, by name.
     """
 
     name: ClassVar[str]
@@ -27,7 +27,11 @@ class EmbeddedTier(ABC):
     after: ClassVar[tuple[str, ...]] = ()
     """Tiers that must be up, with the farm's content loaded, before this one starts."""
 
+    several: ClassVar[bool] = False
+    """Whether the tier may have several hosts: its endpoint then names all of them."""
+
     def __init__(self, directory: Path, others: dict[str, EmbeddedTier]) -> None:
+        self.server: str = self.name  # its name among the farm's servers; see ``pinchpoint_infra.servers``
         self.directory = directory
         self.others = others
         self.port: int | None = None

@@ -9,16 +9,18 @@ from pinchpoint_infra.ports import free_port
 
 
 class Search(ServiceTier):
-    """``services.search`` with its index in its own folder."""
+    """``services.search`` with its index in its own folder; all hosts of the tier take one token."""
 
     name = "search"
+    several = True
     endpoint_name = "search"
     module = "pinchpoint_infra.services.search"
 
     def prepare(self) -> None:
         """Make the index's folder: see ``EmbeddedTier``."""
         self.port = free_port()
-        self._token = new_secret()
+        beside = [tier for tier in self.others.values() if isinstance(tier, Search) and tier is not self]
+        self._token: str = beside[0]._token if beside else new_secret()
         index = self.directory / "index"
         index.mkdir(exist_ok=True)
         write_config(self.config, port=self.port, token=self._token, directory=str(index))
