@@ -260,7 +260,7 @@ class Cores(Cpu):
         else:
             beside = _beside(basis, measures) if tier else []
             yield from _evenly(basis, measures, beside)
-            yield from _all_full(basis, beside)
+            yield from _all_full(basis, beside, resource.cores, "Add CPUs to {}")
             what = f"Add CPUs to {f'{host}, of the hosts of {tier}' if beside else tier}{cores}"
         yield advise(first.kind, str(tier or host), what, gain)
 
@@ -342,11 +342,15 @@ class CpuLimit(Cpu):
         return "allow it more CPU"
 
     def advise(self, basis: AdviceInputs, measures: CpuMeasures) -> Iterator[Advice]:
-        """More of it."""
+        """More of it; of several hosts, to spread the load, or more for each."""
         resource = basis.first.resource
-        more, gain = _more_cores(basis, _allowed(resource))
-        tier = resource.tiers[0]
-        what = f"Allow {tier} more CPU{_cores_words(_allowed(resource), more)}"
+        allowed, beside = _allowed(resource), _beside(basis, measures)
+        yield from _evenly(basis, measures, beside)
+        yield from _all_full(basis, beside, allowed, "Allow {} more CPU")
+        more, gain = _more_cores(basis, allowed)
+        tier, host = resource.tiers[0], resource.hosts[0]
+        whom = f"{host}, of the hosts of {tier}," if beside else tier
+        what = f"Allow {whom} more CPU{_cores_words(allowed, more)}"
         yield advise(basis.first.kind, tier, what, gain)
 
     def busy_words(self, resource: Resource, measures: CpuMeasures) -> str:
@@ -460,14 +464,14 @@ def _named(cores: int | None) -> str:
 
 
 def _beside(basis: AdviceInputs, measures: CpuMeasures) -> list[tuple[Resource, float]]:
-    """The other pools of cores that only the same tier uses, and how busy they are."""
+    """The CPU of the tier's other hosts: cores that only this tier uses, or CPU limits; how busy each is."""
     first, stage = basis.first.resource, basis.case.stage
-    if stage is None or first.type != Cores.type or measures.busy is None:
+    if stage is None or measures.busy is None:
         return []
     others = (
         (one, busy(one, stage.rows))
         for one in basis.case.resources
-        if one.type == Cores.type and one.key != first.key and one.tiers == first.tiers
+        if one.type == first.type and one.key != first.key and one.tiers == first.tiers
     )
     return [(one, used) for one, used in others if used is not None]
 
@@ -490,17 +494,19 @@ def _evenly(
     yield advise(first.kind, tier, what, basis.until(times, f"the CPU of all hosts of {tier}", assumes))
 
 
-def _all_full(basis: AdviceInputs, beside: Sequence[tuple[Resource, float]]) -> Iterator[Advice]:
+def _all_full(
+    basis: AdviceInputs, beside: Sequence[tuple[Resource, float]], cores: float | None, what: str
+) -> Iterator[Advice]:
     """Where other hosts of the tier are saturated as well: what it brings to do the same for all of them."""
     first = basis.first.resource
     full = {one.key: one.hosts[0] for one, used in beside if used >= UTILISATION.value}
     if not full:
         return
     demands = tuple(one for one in basis.demands if one.resource.key not in full)
-    more, gain = _more_cores(replace(basis, demands=demands), first.cores, {first.key, *full})
-    hosts = listed(sorted({first.hosts[0], *full.values()}))
-    what = f"Add CPUs to {hosts} of {first.tiers[0]}{_cores_words(first.cores, more, ' each')}"
-    yield advise(basis.first.kind, first.tiers[0], what, gain)
+    more, gain = _more_cores(replace(basis, demands=demands), cores, {first.key, *full})
+    hosts = f"{listed(sorted({first.hosts[0], *full.values()}))} of {first.tiers[0]}"
+    words = _cores_words(cores, more, " each")
+    yield advise(basis.first.kind, first.tiers[0], f"{what.format(hosts)}{words}", gain)
 
 
 def _allowed(resource: Resource) -> float | None:
