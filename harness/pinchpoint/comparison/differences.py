@@ -179,8 +179,8 @@ def _built(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
     for tier, count in hosts.items():
         yield Subject("machine", "built.hosts", tier), count
     for key, disk in for_each_server(built.get("disks") or {}, hosts).items():
-        tier, *own, role = key.split(".")
-        host = own[0] if own else f"{tier}1"
+        tier, *named, role = key.split(".")
+        host = named[0] if named else f"{tier}1"
         if stands_alone(manifest, host, role):
             yield from _each("disks", disk, tier, places.of(tier, host, side), role, prefix="built")
     for section, (area, word) in _BUILT.items():

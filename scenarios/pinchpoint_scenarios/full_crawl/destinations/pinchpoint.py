@@ -101,7 +101,7 @@ class PinchpointIndex:
             http.close()
 
     def _host_of(self, url: str) -> Http:
-        """The connection to the host of one document: always the same host, and each has as many of them."""
+        """The connection to the host of a document: an address always has the same host."""
         if len(self._each) == 1:
             return self._each[0]
         number = int.from_bytes(hashlib.sha256(url.encode()).digest()[:8])
