@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.common.names import allowed
+from pinchpoint_collectors.imports.awr import Awr
 from pinchpoint_collectors.imports.blg import Blg
 from pinchpoint_collectors.imports.cloud import AzureMonitorJson, CloudWatchJson
 from pinchpoint_collectors.imports.crawl_log import CrawlLog
@@ -14,6 +15,7 @@ from pinchpoint_collectors.imports.get_counter import GetCounter
 from pinchpoint_collectors.imports.iostat import Iostat
 from pinchpoint_collectors.imports.jmeter import JMeter
 from pinchpoint_collectors.imports.mapped_csv import MappedCsv
+from pinchpoint_collectors.imports.mysql_sessions import MysqlSessions
 from pinchpoint_collectors.imports.mysql_status import MysqlStatus
 from pinchpoint_collectors.imports.nmon import Nmon
 from pinchpoint_collectors.imports.node_exporter import NodeExporter
@@ -86,5 +88,7 @@ register(AzureMonitorJson())
 register(CloudWatchJson())
 register(Dmv())
 register(MysqlStatus())
+register(MysqlSessions())
+register(Awr())
 register(CrawlLog())
 register(MappedCsv())

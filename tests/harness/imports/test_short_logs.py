@@ -1446,3 +1446,93 @@ def test_scrapes_of_an_exporter_are_judged(tmp_path: Path) -> None:
     assert verdict["summary"].startswith("Bottleneck: CPU of db5")
     with pytest.raises(InputError, match="a single scrape"):
         judged(tmp_path, scrapes[0], places(host="db5"), "one.txt")
+
+
+AWR = """WORKLOAD REPOSITORY report for
+
+DB Name         DB Id    Instance     Inst Num Startup Time    Release     RAC
+------------ ----------- ------------ -------- --------------- ----------- ---
+PROD          2345678901 PROD1               1 01-Nov-26 03:11 12.1.0.2.0  NO
+
+Host Name        Platform                         CPUs Cores Sockets Memory(GB)
+---------------- -------------------------------- ---- ----- ------- ----------
+oradb1           Linux x86 64-bit                   16     8       2      125.63
+
+              Snap Id      Snap Time      Sessions Curs/Sess
+            --------- ------------------- -------- ---------
+Begin Snap:     40122 18-Nov-26 09:00:12       312       4.1
+  End Snap:     40123 18-Nov-26 10:00:15       330       4.2
+
+Top 10 Foreground Events by Total Wait Time
+                                           Total Wait       Wait   % DB Wait
+Event                                Waits Time (sec)    Avg(ms)   time Class
+------------------------------ ----------- ---------- ---------- ------ --------
+{}
+DB CPU                                       4321.1              3.9
+
+Host CPU
+~~~~~~~~                  Load Average
+ CPUs Cores Sockets     Begin       End     %User   %System    %WIO     %Idle
+----- ----- ------- --------- --------- --------- --------- ------- ---------
+   16     8       2      3.21      3.44      6.1       2.2     9.9      {}
+"""
+EVENTS: dict[str, tuple[str, float, str]] = {
+    # an event and the idle CPU of an hour -> the candidate
+    "disks": ("log file sync  1,645,900  98.7K  60.0  89.3 Commit", 91.7, "disks of oradb1"),
+    "locks": (
+        "enq: TX - row lock contention  9,100  54.1K  5940  71.0 Applicatio",
+        91.7,
+        "locks of the database",
+    ),
+    "clients": (
+        "SQL*Net more data to client  9,900,100  21.2K  2.1  44.0 Network",
+        91.7,
+        "what takes the results",
+    ),
+    "CPU": ("log file sync  900  9.1  10  0.1 Commit", 1.2, "CPU of oradb1"),
+    "nothing": ("log file sync  900  9.1  10  0.1 Commit", 91.7, "no recorded resource was saturated"),
+}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_report_of_oracle_is_judged(name: str, tmp_path: Path) -> None:
+    """What sessions waited for on average between two snapshots, and the host's CPU."""
+    event, idle, candidate = EVENTS[name]
+    verdict = judged(tmp_path, AWR.format(event, idle), places(), "awr.txt")
+    assert verdict["outcome"] == ("bottleneck" if name == "CPU" else "inconclusive")
+    assert candidate in verdict["summary"]
+    with pytest.raises(InputError, match="no times of its snapshots"):
+        judged(tmp_path, AWR.format(event, idle).replace("End Snap", "Snap"), places(), "cut.txt")
+
+
+LIST = "| Id | User | Host | db | Command | Time | State | Info |\n" + "".join(
+    f"| {at} | app | h | shop | {command} | 9 | {state} | NULL |\n"
+    for at, (command, state) in enumerate(
+        [("Query", "Waiting for table metadata lock")] * 4 + [("Sleep", ""), ("Query", "Sending data")]
+    )
+)
+MONITOR = (
+    "=====\n2026-11-20 09:00:{} 0x7f1 INNODB MONITOR OUTPUT\n=====\n---TRANSACTION 42, ACTIVE 90 sec\n"
+    "mysql tables in use 1, locked 1\nLOCK WAIT 2 lock struct(s), heap size 1128, 1 row lock(s)\n"
+    "Pending normal aio reads: 0 [0, 0]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (LIST, "only 1 s were recorded"),
+        (LIST * 70, "sessions that waited for a lock: 4 all the time"),
+        (MONITOR.format("00"), "only 1 s were recorded"),
+        (
+            "".join(MONITOR.format(at) for at in range(10, 60)),
+            "sessions that waited for a lock: 1 all the time",
+        ),
+    ],
+)
+def test_sessions_that_mysql_lists_are_judged(text: str, said: str, tmp_path: Path) -> None:
+    """The process list, or InnoDB's monitor: once, or again and again."""
+    verdict = judged(tmp_path, text, places(host="db5"), "sessions.txt")
+    assert [one["resource"] for one in verdict["candidates"]] == ["lock"]
+    assert "locks of the database on db5" in verdict["summary"]
+    assert said in verdict["summary"]
