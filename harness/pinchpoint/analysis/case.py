@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pinchpoint.analysis.cause import rank, suspects
-from pinchpoint.analysis.flows import Flow, find_flows
+from pinchpoint.analysis.flows import Flows, find_flows
 from pinchpoint.analysis.gates import Gate, check_gates
 from pinchpoint.analysis.growth import SteppedLevels, with_growth
 from pinchpoint.analysis.knee import Knee, no_knee
-from pinchpoint.analysis.resources.base import Resource, Suspicion
+from pinchpoint.analysis.resources.base import Resources, Suspicion
 from pinchpoint.analysis.resources.disk.classify import fell
 from pinchpoint.analysis.resources.disk.devices import find_disks
 from pinchpoint.analysis.resources.disk.measures import settle
@@ -33,8 +33,8 @@ class Case:
     """
 
     inputs: Inputs
-    flows: tuple[Flow, ...]
-    resources: tuple[Resource, ...]
+    flows: Flows
+    resources: Resources
     gates: tuple[Gate, ...]
     knee: Knee
     stages: tuple[Stage, ...]
@@ -79,7 +79,7 @@ def build_case(
         since: the same with what was measured before: a disk whose credits ran out then has none now.
     """
     flows, stages = find_flows(inputs), find_stages(inputs)
-    resources = _fallen(_paced(find_resources(inputs, flows), climb), since)
+    resources = _with_earlier_falls(_with_service_times(find_resources(inputs, flows), climb), since)
     stage, resources, result = _judged(stages, resources, flows)
     result = by_all_levels(result, climb)
     knee = knee or no_knee(len(stages))
@@ -93,7 +93,7 @@ def by_all_levels(suspicions: tuple[Suspicion, ...], climb: SteppedLevels | None
     return tuple(sorted(with_growth(suspicions, climb), key=rank, reverse=True))
 
 
-def _paced(resources: tuple[Resource, ...], climb: SteppedLevels | None) -> tuple[Resource, ...]:
+def _with_service_times(resources: Resources, climb: SteppedLevels | None) -> Resources:
     """The service-time model of disks, over all levels: the last ones differ too little."""
     if climb is None:
         return resources
@@ -101,7 +101,7 @@ def _paced(resources: tuple[Resource, ...], climb: SteppedLevels | None) -> tupl
     return tuple(replace(one, service_time=models.get(one.key, one.service_time)) for one in resources)
 
 
-def _fallen(resources: tuple[Resource, ...], since: Inputs | None) -> tuple[Resource, ...]:
+def _with_earlier_falls(resources: Resources, since: Inputs | None) -> Resources:
     """The resources, with how disks' levels fell before the stretch."""
     if since is None:
         return resources
@@ -110,8 +110,8 @@ def _fallen(resources: tuple[Resource, ...], since: Inputs | None) -> tuple[Reso
 
 
 def _judged(
-    stages: tuple[Stage, ...], resources: tuple[Resource, ...], flows: tuple[Flow, ...]
-) -> tuple[Stage | None, tuple[Resource, ...], tuple[Suspicion, ...]]:
+    stages: tuple[Stage, ...], resources: Resources, flows: Flows
+) -> tuple[Stage | None, Resources, tuple[Suspicion, ...]]:
     """The first stage in which a resource is saturated (sustained ones first), else the first one."""
     first = None
     for stage in stages:

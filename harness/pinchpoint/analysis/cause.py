@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pinchpoint.analysis.flows import Flow, in_flight
-from pinchpoint.analysis.resources.base import Resource, Suspicion, mean_of
+from pinchpoint.analysis.flows import Flows, in_flight
+from pinchpoint.analysis.resources.base import Resource, Resources, Suspicion, mean_of
 from pinchpoint.analysis.resources.cpu import other_processes
 from pinchpoint.analysis.resources.disk.measures import seldom_read
 from pinchpoint.analysis.resources.kinds import KINDS, LIMIT_MODES, kind_of, suspect
@@ -15,7 +15,7 @@ from pinchpoint.analysis.stations import DEPTH
 from pinchpoint.analysis.thresholds import HARDLY_WAITED_FOR, OWN_USE, at_least
 
 
-def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> tuple[Suspicion, ...]:
+def suspects(resources: Iterable[Resource], rows: Rows, flows: Flows) -> tuple[Suspicion, ...]:
     """Everything with evidence against it over those rows, the cause first."""
     resources = tuple(resources)
     result = [one for one in (suspect(resource, rows, flows) for resource in resources) if one is not None]
@@ -30,15 +30,13 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
     return tuple(sorted(rest, key=rank, reverse=True))
 
 
-def _without_yielding(
-    suspicions: list[Suspicion], resources: tuple[Resource, ...], rows: Rows
-) -> list[Suspicion]:
+def _without_yielding(suspicions: list[Suspicion], resources: Resources, rows: Rows) -> list[Suspicion]:
     """The suspects without those that count only if everything else has room, when something has none."""
     firm = [one for one in suspicions if not kind_of(one).yields]
     return firm if any(not one.not_waited_for for one in firm) or _crowded(resources, rows) else suspicions
 
 
-def _of_other_processes(suspicion: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> bool:
+def _of_other_processes(suspicion: Suspicion, rows: Rows, flows: Flows) -> bool:
     """Whether other processes fill the cores while the servers report that few of their sessions need a CPU.
 
     So they are not what operations wait for, as far as those who press the farm spend their time there.
@@ -55,7 +53,7 @@ def _of_other_processes(suspicion: Suspicion, rows: Rows, flows: tuple[Flow, ...
     return bool(pressed) and not elsewhere and running < HARDLY_WAITED_FOR.value * there
 
 
-def _crowded(resources: tuple[Resource, ...], rows: Rows) -> bool:
+def _crowded(resources: Resources, rows: Rows) -> bool:
     """Whether some of the farm's own has no room, or was read too seldom to say that it has."""
     own = (KINDS[one.type].own_use(one, rows) for one in resources)
     return any(at_least(used, OWN_USE) for used in own) or bool(seldom_read(resources, rows))

@@ -10,9 +10,9 @@ import numpy as np
 
 from pinchpoint.analysis.cause import rank, suspects
 from pinchpoint.analysis.coverage import HOST_WITH_ROOM, stolen, unseen
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flows
 from pinchpoint.analysis.knee import Knee
-from pinchpoint.analysis.resources.base import Context, NoSingleCause, Resource, Suspicion
+from pinchpoint.analysis.resources.base import Context, NoSingleCause, Resource, Resources, Suspicion
 from pinchpoint.analysis.resources.cpu import other_processes, unwatched
 from pinchpoint.analysis.resources.kinds import KINDS, kind_of
 from pinchpoint.analysis.stages import Stage
@@ -55,7 +55,7 @@ class Trust:
 
 
 def votes(
-    suspicions: Sequence[Suspicion], resources: tuple[Resource, ...], stage: Stage, flows: tuple[Flow, ...]
+    suspicions: Sequence[Suspicion], resources: Resources, stage: Stage, flows: Flows
 ) -> Counter[str | None]:
     """Resource -> in how many block-bootstrap resamples of the stage it comes first; None: nothing does.
 
@@ -92,9 +92,9 @@ def _could_be_suspected(resource: Resource, stage: Stage) -> bool:
 def trust(
     inputs: Inputs,
     suspicions: tuple[Suspicion, ...],
-    resources: tuple[Resource, ...],
+    resources: Resources,
     stage: Stage,
-    flows: tuple[Flow, ...],
+    flows: Flows,
     knee: Knee,
 ) -> Trust:
     """High, medium or low by docs/rules.md; None names no one. Too few load levels: medium at most."""
@@ -131,9 +131,9 @@ def _short_of_high(first: Suspicion, stable: float) -> Iterator[str]:
 def _lowering(
     inputs: Inputs,
     suspicions: tuple[Suspicion, ...],
-    resources: tuple[Resource, ...],
+    resources: Resources,
     stage: Stage,
-    flows: tuple[Flow, ...],
+    flows: Flows,
 ) -> Iterator[str]:
     """Every reason that lowers the confidence to low."""
     first, context = suspicions[0], Context(inputs, resources, stage.rows, flows)

@@ -223,7 +223,7 @@ def _reasons(case: Case, concluded: Conclusion) -> Iterator[str]:
         yield concluded.why
         return
     if not case.found:
-        yield f"no scenario had to wait for the farm: {_pace(case)} limited the load"
+        yield f"no scenario had to wait for the farm: {_load_limit(case)} limited the load"
         return
     first = case.found[0]
     yield f"{resource_name(first)}: {_kinds(first)}"
@@ -239,7 +239,7 @@ def _reasons(case: Case, concluded: Conclusion) -> Iterator[str]:
             yield from (f"why the confidence is not higher: {why}" for why in sure.why_not_more)
 
 
-def _pace(case: Case) -> str:
+def _load_limit(case: Case) -> str:
     """What limited the offered load: the schedule, or the users' think time."""
     kinds = sorted({flow.load.scheduled for flow in case.flows}, reverse=True)
     return listed(["the schedule" if scheduled else "how long users think" for scheduled in kinds])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flow, Flows
 from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.thresholds import FAILING, HELD_UP, HELD_UP_S, SEEN
 from pinchpoint.base import units
@@ -51,7 +51,7 @@ def _place(event: Mapping[str, Any]) -> str:
     return str(event.get("operation"))
 
 
-def failing_words(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[str]:
+def failing_words(inputs: Inputs, flows: Flows) -> Iterator[str]:
     """Scenarios in which more operations fail than an objective allows, or too many without one."""
     errors = (row for row in objective_table(inputs) if row["metric"] == "errors_ratio")
     allowed = {row["scenario"] for row in errors if row["met"]}
@@ -95,7 +95,7 @@ def sessions(inputs: Inputs, flow: Flow) -> float | None:
     return float(users[known].mean()) if len(users) and known.mean() >= SEEN.value else flow.load.users
 
 
-def unanswered_words(inputs: Inputs, flows: tuple[Flow, ...]) -> str:
+def unanswered_words(inputs: Inputs, flows: Flows) -> str:
     """Sessions without an answer at the end of the window, and since when; "" if there are none."""
     return "; ".join(text for flow in flows for text in _held_up(inputs, flow))
 

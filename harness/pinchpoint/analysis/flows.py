@@ -93,7 +93,10 @@ class Flow:
         return self.ok == 0 and self.failures > 0
 
 
-def find_flows(inputs: Inputs) -> tuple[Flow, ...]:
+Flows = tuple[Flow, ...]
+
+
+def find_flows(inputs: Inputs) -> Flows:
     """One flow per planned scenario, in the plan's order."""
     missed = missed_scenarios(inputs)
     flows = [_flow(inputs, load, missed=load.scenario in missed) for load in inputs.loads]

@@ -12,7 +12,7 @@ import numpy as np
 
 from pinchpoint.analysis.contention import Contention, find_contention
 from pinchpoint.analysis.failing import WAITS_BY_ITSELF, sessions, unanswered
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flow, Flows
 from pinchpoint.analysis.resources.base import compared
 from pinchpoint.analysis.thresholds import (
     CLIENT_TIME_S,
@@ -56,7 +56,7 @@ class Gate:
     blames: str = ""
 
 
-def check_gates(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Gate, ...]:
+def check_gates(inputs: Inputs, flows: Flows) -> tuple[Gate, ...]:
     """Every gate, the recorder's first; one that nothing was measured for is left out.
 
     Where operations came late though every load worker had room on its own core, and other processes took
@@ -131,7 +131,7 @@ def _of_allowed(inputs: Inputs, worker: str) -> Floats:
     return used / np.fmin(1.0, np.where(np.isfinite(allowed), allowed, 1.0))
 
 
-def _send_lag(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Gate]:
+def _send_lag(inputs: Inputs, flows: Flows) -> Iterator[Gate]:
     """Operations sent later than intended though a session was free."""
     for flow in (flow for flow in flows if flow.load.scheduled):
         operations = inputs.traffic.of(flow.load.scenario)

@@ -54,16 +54,16 @@ def disk_table(inputs: Inputs) -> list[dict[str, Any]]:
 def _disk(inputs: Inputs, disk: DiskRole) -> dict[str, Any]:
     hosts = [disk.host, *(h.name for h in inputs.on_machine(disk.machine) if h.name != disk.host)]
 
-    def told(metric: str) -> Key | None:
+    def key_of(metric: str) -> Key | None:
         keys = (Key(host, f"disk.{metric}", disk.device or "") for host in hosts)
         return next((key for key in keys if inputs.samples.mean(*key) is not None), None)
 
     def series(metric: str) -> Series | None:
-        key = told(metric)
+        key = key_of(metric)
         return inputs.samples.series(*key) if key else None
 
     def readings(metric: str) -> Readings | None:
-        key = told(metric)
+        key = key_of(metric)
         return inputs.samples.readings(*key) if key else None
 
     counted = None if disk.seen else database_row(inputs, disk)

@@ -38,6 +38,7 @@ from pinchpoint.analysis.thresholds import (
     WAIT_SHARE,
     WAITING_IO,
     at_least,
+    exceeds,
 )
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.data.curve import expected_s
@@ -153,7 +154,7 @@ def _caps(resource: Resource, measures: DiskMeasures, wait: float, kind: Kind | 
     used = caps.share(io, size)
     # A disk that idles most of the time is flat by chance.
     held = measures.held if measures.busy is None or measures.busy >= WAIT_SHARE.value else None
-    if used > 1 + CAP_MATCH.value:  # the measurement contradicts the declaration
+    if exceeds(used):  # the measurement contradicts the declaration
         caps = Limits(iops=io)
     if kind in NO_LIMIT_KINDS:
         return caps, False  # one write after the other is flat as well, without any regulator
@@ -511,7 +512,7 @@ def _parts(
     limited = {tier for part in allowed for tier in part.tiers}
     reads_only = all(_reads_only(case, flow) for flow in case.flows)
     full = [part for part in allowed if _use(part, seen) >= UTILISATION.value]
-    held_sizes = tuple(_held_sizes(case, rows))
+    held = dict(_changeable(case, rows))
     for resource in case.resources:
         if resource.type == "cpu":
             yield from _pool(resource, rows, shares, limited, unmeasured)
@@ -520,21 +521,19 @@ def _parts(
             kind = next((one.kind for one in case.found if one.resource.key == resource.key), None)
             starved = any(set(part.tiers) & set(resource.tiers) for part in full)
             beside = DiskContext(kind, _flushes(case, resource, rows), reads_only, starved)
-            result = measured_disk(
-                resource, rows, case.flows, _beside_held(held_sizes, resource, seen), shares, beside
-            )
+            there = _beside_held(case, held, resource, seen)
+            result = measured_disk(resource, rows, case.flows, there, shares, beside)
             if isinstance(result, DiskPart):
                 yield result
             reason = result.unseen if isinstance(result, DiskPart) else result
             if reason:
                 unmeasured[target] = reason
         else:
-            held = None
-            if any(one.resource.key == resource.key for one in case.found):
-                held = KINDS[resource.type].held(resource, measure(resource, rows), rows, case.flows)
-            yield from _bound(resource, rows, shares, held, seen)
+            yield from _bound(resource, rows, shares, held.get(resource.key), seen)
     for one in case.found:
-        yield from _wait(one.resource, rows, case.flows, seen)
+        limit = held.get(one.resource.key)
+        if limit is not None and limit.size is None:
+            yield from _wait(one.resource, rows, limit, seen)
 
 
 def _use(part: CoresPart, seen: Sequence[ScenarioRun]) -> float:
@@ -606,39 +605,37 @@ def _pool(
     )
 
 
-def _held_sizes(case: Case, rows: Rows) -> Iterator[tuple[Resource, ChangeableLimit]]:
-    """The interfaces and threads that limit."""
+def _changeable(case: Case, rows: Rows) -> Iterator[tuple[str, ChangeableLimit]]:
+    """(key of a limiting resource, what a setting may change of it) where there is something."""
     for one in case.found:
         resource = one.resource
         held = KINDS[resource.type].held(resource, measure(resource, rows), rows, case.flows)
-        if held is not None and held.size is not None:
-            yield resource, held
+        if held is not None:
+            yield resource.key, held
 
 
 def _beside_held(
-    held_sizes: Sequence[tuple[Resource, ChangeableLimit]], disk: Resource, seen: tuple[ScenarioRun, ...]
+    case: Case, held: Mapping[str, ChangeableLimit], disk: Resource, seen: tuple[ScenarioRun, ...]
 ) -> tuple[ScenarioRun, ...]:
     """The scenarios with the time that is left beside waiting for an interface or a thread of its tiers."""
-    for other, held in held_sizes:
-        if set(other.tiers) & set(disk.tiers):
-            waited_s = _waited_s(held, seen)
+    for one in case.found:
+        limit = held.get(one.resource.key)
+        if limit is not None and limit.size is not None and set(one.resource.tiers) & set(disk.tiers):
+            waited_s = _waited_s(limit, seen)
             return tuple(replace(each, time_s=each.time_s - waited_s[each.name]) for each in seen)
     return seen
 
 
 def _wait(
-    resource: Resource, rows: Rows, flows: tuple[Flow, ...], seen: Sequence[ScenarioRun]
+    resource: Resource, rows: Rows, held: ChangeableLimit, seen: Sequence[ScenarioRun]
 ) -> Iterator[Wait]:
     """The waits of operations for a resource that limits and has no queue in the model."""
-    result = measure(resource, rows)
-    held = KINDS[resource.type].held(resource, result, rows, flows)
-    if held is None or held.size is not None:
-        return
     waited_s = _waited_s(held, seen)
     each_s = held.each_s or max(waited_s.values(), default=0.0)
     if each_s:
         waits = {name: one / each_s for name, one in waited_s.items()}
-        yield Wait(resource.key, limit_words(resource, result), held.setting, each_s, waits, held.assumes)
+        name = limit_words(resource, measure(resource, rows))
+        yield Wait(resource.key, name, held.setting, each_s, waits, held.assumes)
 
 
 def _waited_s(held: ChangeableLimit, seen: Sequence[ScenarioRun]) -> dict[str, float]:
@@ -661,19 +658,14 @@ def _bound(
             demand = shares.each(used if held is None else 1.0, resource.tiers)
             one = Bound(resource.key, name, None, resource.hosts, resource.tiers, demand)
             if held is not None and held.size is not None:
-                waited_s = _waited_s(held, seen)
-                one = replace(
-                    one, target=held.setting, size=held.size, assumes=held.assumes, waited_s=waited_s
-                )
+                one = replace(one, target=held.setting, size=held.size, assumes=held.assumes)
+                one = replace(one, waited_s=_waited_s(held, seen))
             yield one
         return
-    limits = resource.limits
-    if result.io is None or limits is None:
+    caps = resource.limits
+    if result.io is None or caps is None:
         return
-    caps = limits
-    if (
-        caps.share(result.io, result.bytes or 0.0) > 1 + CAP_MATCH.value
-    ):  # the measurement contradicts the declaration
+    if exceeds(caps.share(result.io, result.bytes or 0.0)):  # the measurement contradicts the declaration
         caps = Limits()
     yield Bound(
         key=resource.key,

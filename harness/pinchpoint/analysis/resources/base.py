@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flows
 from pinchpoint.analysis.resources.disk.rate_response import RateResponse
 from pinchpoint.analysis.resources.disk.service_time import ServiceTimeModel
 from pinchpoint.analysis.stages import Rows
@@ -135,6 +135,9 @@ class Resource:
     def role(self) -> str | None:
         """The first role of a device; None for all disks of a machine together."""
         return self.roles[0].role if self.roles and self.whole is None else None
+
+
+Resources = tuple[Resource, ...]
 
 
 def placed(hosts: Iterable[Host]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -473,9 +476,9 @@ class Context:
     """
 
     inputs: Inputs
-    resources: tuple[Resource, ...]
+    resources: Resources
     rows: Rows
-    flows: tuple[Flow, ...]
+    flows: Flows
 
 
 Waiting = tuple[str, str, Callable[[float], str]]
@@ -552,12 +555,10 @@ class ResourceKind(ABC, Generic[M]):
         return self.type
 
     @abstractmethod
-    def discover(
-        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
-    ) -> Iterator[Resource]:
+    def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
         """Every resource of this kind with samples in the run; ``disks``: those with a role."""
 
-    def clearly_unsuspected(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
+    def clearly_unsuspected(self, resource: Resource, rows: Rows, flows: Flows) -> bool:
         """Whether it is plain by one or two columns that nothing speaks against it; ``judge`` would agree."""
         return self.least is not None and not at_least(
             mean_of(resource, self.least.column, rows), self.least.limit
@@ -568,10 +569,10 @@ class ResourceKind(ABC, Generic[M]):
         """The figures of a resource over those rows of the window."""
 
     @abstractmethod
-    def judge(self, resource: Resource, measures: M, flows: tuple[Flow, ...]) -> Suspicion | None:
+    def judge(self, resource: Resource, measures: M, flows: Flows) -> Suspicion | None:
         """The evidence against it; None if there is none."""
 
-    def innocent(self, resource: Resource, measures: M, flows: tuple[Flow, ...]) -> Suspicion:
+    def innocent(self, resource: Resource, measures: M, flows: Flows) -> Suspicion:
         """The same of one that nothing speaks against."""
         return Suspicion(resource, self.kind, frozenset(), measures)
 
@@ -627,9 +628,7 @@ class ResourceKind(ABC, Generic[M]):
         """
         return waits_for(None, working)
 
-    def held(
-        self, resource: Resource, measures: M, rows: Rows, flows: tuple[Flow, ...]
-    ) -> ChangeableLimit | None:
+    def held(self, resource: Resource, measures: M, rows: Rows, flows: Flows) -> ChangeableLimit | None:
         """The setting of ``what-if`` for a limiting resource; None if it is a queue of the model."""
         return None
 
@@ -647,12 +646,12 @@ class ResourceKind(ABC, Generic[M]):
         measures: M,
         disks: Iterable[Resource],
         rows: Rows,
-        flows: tuple[Flow, ...],
+        flows: Flows,
     ) -> bool:
         """Whether what speaks against it costs time."""
         return True
 
-    def unseen(self, resources: Iterable[Resource], flows: tuple[Flow, ...]) -> bool:
+    def unseen(self, resources: Iterable[Resource], flows: Flows) -> bool:
         """Whether operations may wait for one of these that was not measured."""
         return False
 

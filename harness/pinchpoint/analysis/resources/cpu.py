@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flows
 from pinchpoint.analysis.resources.base import (
     GENERATOR,
     USE,
@@ -28,6 +28,7 @@ from pinchpoint.analysis.resources.base import (
     Measures,
     Resource,
     ResourceKind,
+    Resources,
     Suspicion,
     Waiting,
     busy,
@@ -83,7 +84,7 @@ class Cpu(ResourceKind[CpuMeasures]):
         """Means over the rows; uses are shares of the pool's busy time."""
         return measure_cpu(resource, rows)
 
-    def judge(self, resource: Resource, measures: CpuMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
+    def judge(self, resource: Resource, measures: CpuMeasures, flows: Flows) -> Suspicion | None:
         """E1 from the busy ratio, E4 from a second source.
 
         A quota that is saturated is met exactly: whoever merely shares full cores does not get that far.
@@ -168,9 +169,7 @@ class Cores(Cpu):
     full_now = Least("busy", UTILISATION)
     short = "the CPU of {tier}"
 
-    def discover(
-        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
-    ) -> Iterator[Resource]:
+    def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
         """The distinct sets of cores that tiers may use, per machine."""
         return _pools(inputs)
 
@@ -316,9 +315,7 @@ class CpuLimit(Cpu):
         """A tier's CPU limit is a separate resource only if it is less than the cores it runs on."""
         return measures.use if measures.quota else None
 
-    def discover(
-        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
-    ) -> Iterator[Resource]:
+    def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
         """One per host whose tier was measured by its processes."""
         for host in inputs.hosts:
             used = inputs.samples.steps(host.name, "cpu.busy_ratio", f"tier:{host.tier}")
@@ -371,9 +368,7 @@ class Thread(Cpu):
     least = Least("busy", THREAD_BUSY)
     waiting = None
 
-    def discover(
-        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
-    ) -> Iterator[Resource]:
+    def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
         """The watched threads; on a host without a collector, the thread that its server reports."""
         for host in inputs.hosts:
             if len(host.cores or host.usable) == 1:
@@ -389,7 +384,7 @@ class Thread(Cpu):
                 yield _own(inputs, host, "thread", "thread:main", at_work - waits)
 
     def held(
-        self, resource: Resource, measures: CpuMeasures, rows: Rows, flows: tuple[Flow, ...]
+        self, resource: Resource, measures: CpuMeasures, rows: Rows, flows: Flows
     ) -> ChangeableLimit | None:
         """The operations at its tier: it works on one at a time."""
         waiting = {flow.load.scenario: flow.going_on(resource.tiers[0]) for flow in flows}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pinchpoint.analysis.coverage import unseen_at
-from pinchpoint.analysis.flows import Flow, in_flight
+from pinchpoint.analysis.flows import Flows, in_flight
 from pinchpoint.analysis.resources.base import (
     ChangeableLimit,
     Context,
@@ -20,6 +20,7 @@ from pinchpoint.analysis.resources.base import (
     LimitMode,
     NoSingleCause,
     Resource,
+    Resources,
     ShareMeasures,
     Suspicion,
     busy,
@@ -69,9 +70,7 @@ class Dependency(Shared):
     shown = "{used} of the users of {scenario} wait there, {each_s} each time; the farm itself is mostly idle"
     relieved = "remove the delay in front of {instance}"
 
-    def discover(
-        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
-    ) -> Iterator[Resource]:
+    def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
         """One per station of every closed load: only there is the pool of users limited, and known."""
         for flow in flows:
             users = flow.load.users
@@ -132,7 +131,7 @@ class Dependency(Shared):
             ),
         )
 
-    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
+    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: Flows) -> bool:
         """Whether its own scenario waits for the farm.
 
         For a tier that was not measured, its idle time is unknown.
@@ -149,7 +148,7 @@ class Dependency(Shared):
         return measures.used, f"its users wait for it {units.percent(measures.used)} of their time"
 
     def held(
-        self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
+        self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: Flows
     ) -> ChangeableLimit | None:
         """The users of its scenario that wait for it."""
         own = next((flow for flow in flows if flow.load.scenario == resource.scenario), None)
@@ -245,7 +244,7 @@ def _busy_disks(context: Context, host: str, everyone: list[str]) -> Iterator[tu
             yield f"disk {key.instance}", samples.mean(*key)
 
 
-def _unexplained_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
+def _unexplained_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: Flows) -> Iterator[str]:
     """Active sessions of a deeper tier that neither the scenarios nor these tiers explain."""
     there = in_flight(flows, *tiers)
     for deeper in _behind(inputs, tiers):
@@ -271,7 +270,7 @@ def seen_by(resource: Resource) -> str:
 
 
 def held_outside(
-    inputs: Inputs, flows: tuple[Flow, ...], station: Station, disks: tuple[Resource, ...]
+    inputs: Inputs, flows: Flows, station: Station, disks: Resources
 ) -> dict[str, Floats] | None:
     """``outside``: users that wait while the tier is idle for them; ``own``, ``witness`` as in ShareMeasures.
 
@@ -287,7 +286,7 @@ def held_outside(
 
 
 def _as_server_sees(
-    inputs: Inputs, flows: tuple[Flow, ...], station: Station, hosts: list[Host]
+    inputs: Inputs, flows: Flows, station: Station, hosts: list[Host]
 ) -> dict[str, Floats] | None:
     """Operations in flight without an active session in the server."""
     working = sessions_at_work(inputs, [host.name for host in hosts])
@@ -303,7 +302,7 @@ def _as_server_sees(
 
 
 def _by_own_use(
-    inputs: Inputs, station: Station, hosts: list[Host], disks: tuple[Resource, ...]
+    inputs: Inputs, station: Station, hosts: list[Host], disks: Resources
 ) -> dict[str, Floats] | None:
     """Users for whom the tier works, from its CPU and disk use.
 

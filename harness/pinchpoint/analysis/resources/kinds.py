@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flows
 from pinchpoint.analysis.resources.base import (
     LimitMode,
     Measures,
     Resource,
     ResourceKind,
+    Resources,
     Suspicion,
 )
 from pinchpoint.analysis.resources.cpu import Cores, CpuLimit, Thread
@@ -45,7 +46,7 @@ LIMIT_MODES: Mapping[Kind, LimitMode] = {
 """Kind of limit -> how it limits."""
 
 
-def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, ...]:
+def find_resources(inputs: Inputs, flows: Flows) -> Resources:
     """Every resource that the run measured (docs/rules.md)."""
     resources: list[Resource] = []
     for kind in KINDS.values():
@@ -65,7 +66,7 @@ def measure(resource: Resource, rows: Rows) -> Measures:
     return measures
 
 
-def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
+def suspect(resource: Resource, rows: Rows, flows: Flows) -> Suspicion | None:
     """Judge one resource over those rows; None if nothing speaks against it."""
     kind = KINDS[resource.type]
     if kind.clearly_unsuspected(resource, rows, flows):

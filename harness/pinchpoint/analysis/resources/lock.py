@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pinchpoint.analysis.flows import Flow, in_flight
+from pinchpoint.analysis.flows import Flows, in_flight
 from pinchpoint.analysis.resources.base import (
     ChangeableLimit,
     Context,
     Least,
     LimitMode,
     Resource,
+    Resources,
     ShareMeasures,
     Suspicion,
     mean_of,
@@ -53,9 +54,7 @@ class Lock(Shared):
     relieved = "change the same rows in fewer transactions"
     waiting = ("the share of operations that wait for locks", "db.lock_waiters", units.percent)
 
-    def discover(
-        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
-    ) -> Iterator[Resource]:
+    def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
         """The lock of every database that reported its lock waits."""
         for host in inputs.hosts:
             waiters = inputs.samples.steps(host.name, "db.lock_waiters")
@@ -71,7 +70,7 @@ class Lock(Shared):
             yield on_host(host, "lock", f"lock:{host.name}", largest_lock(inputs, host.name), columns)
 
     def held(
-        self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
+        self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: Flows
     ) -> ChangeableLimit | None:
         """The share of the operations in flight that wait for a lock."""
         tier = resource.tiers[0]
@@ -86,7 +85,7 @@ class Lock(Shared):
         what = f"{what} (they wait for {kind})" if kind else what
         yield advise("lock", tier, what, basis.asked_for(f"{tier}.lock=0ms"))
 
-    def unseen(self, resources: Iterable[Resource], flows: tuple[Flow, ...]) -> bool:
+    def unseen(self, resources: Iterable[Resource], flows: Flows) -> bool:
         """Whether sessions work in a database whose locks were not measured."""
         known = {tier for one in resources if one.type == self.type for tier in one.tiers}
         return any(in_flight(flows, tier) >= 1 for tier in LOCKS if tier not in known)

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import Least, LimitMode, Resource, ShareMeasures, Suspicion, placed
+from pinchpoint.analysis.flows import Flows
+from pinchpoint.analysis.resources.base import (
+    Least,
+    LimitMode,
+    Resource,
+    Resources,
+    ShareMeasures,
+    Suspicion,
+    placed,
+)
 from pinchpoint.analysis.resources.disk.measures import measure_disk
 from pinchpoint.analysis.resources.disk.waits import reads_are_waited_for
 from pinchpoint.analysis.resources.gain import advise
@@ -42,9 +50,7 @@ class Memory(Shared):
     shown = "{witness} of the reads are of data that was evicted from memory before"
     relieved = "give it twice as much"
 
-    def discover(
-        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
-    ) -> Iterator[Resource]:
+    def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
         """The memory of every tier with a limit of its own, and of every machine, once."""
         machines: set[str] = set()
         for host in inputs.hosts:
@@ -95,7 +101,7 @@ class Memory(Shared):
         measures: ShareMeasures,
         disks: Iterable[Resource],
         rows: Rows,
-        flows: tuple[Flow, ...],
+        flows: Flows,
     ) -> bool:
         """Whether sessions wait for it, or for a disk of its hosts that reads for lack of it.
 
@@ -142,7 +148,7 @@ def _memory(inputs: Inputs, hosts: tuple[Host, ...], instance: str, left: Floats
     )
 
 
-def _read(disks: tuple[Resource, ...], host: Host) -> Floats:
+def _read(disks: Resources, host: Host) -> Floats:
     """Bytes per second that the disks with a role on this host's machine read."""
     read = [disk.columns["read_bytes"] for disk in disks if disk.machine == host.machine]
     return np.sum([np.nan_to_num(one) for one in read], axis=0) if read else np.zeros(0)

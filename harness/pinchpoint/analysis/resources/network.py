@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pinchpoint.analysis.flows import Flow, in_flight
+from pinchpoint.analysis.flows import Flows, in_flight
 from pinchpoint.analysis.resources.base import (
     ChangeableLimit,
     Least,
     LimitMode,
     Resource,
+    Resources,
     ShareMeasures,
     mean_of,
     placed,
@@ -48,9 +49,7 @@ class Network(Shared):
     relieved = "use a faster interface"
     grows = True
 
-    def discover(
-        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
-    ) -> Iterator[Resource]:
+    def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
         """Each once per machine.
 
         Their witness: the share of the operations in flight there for which the machine's tiers do nothing.
@@ -89,7 +88,7 @@ class Network(Shared):
             )
 
     def held(
-        self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
+        self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: Flows
     ) -> ChangeableLimit | None:
         """Operations at its tiers that no session works on; all of them if sessions were not measured."""
         speed = mean_of(resource, "speed", rows)
@@ -142,12 +141,12 @@ class Network(Shared):
             Figure(lambda found: found.witness, unseen, seen_by(resource), NOT_SEEN, "E4"),
         )
 
-    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
+    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: Flows) -> bool:
         """Whether operations wait for it: always, as a full link delays all of them."""
         return True
 
 
-def _idle(inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...], tiers: set[str]) -> Floats:
+def _idle(inputs: Inputs, flows: Flows, disks: Resources, tiers: set[str]) -> Floats:
     """The largest share of the operations of pressed scenarios that waits for the network to these tiers."""
     most = np.full(inputs.window.steps, np.nan)
     for flow in flows:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pinchpoint.analysis.flows import Flow, in_flight
+from pinchpoint.analysis.flows import Flows, in_flight
 from pinchpoint.analysis.resources.base import (
     LimitMode,
     NoSingleCause,
     Resource,
+    Resources,
     ShareMeasures,
     Suspicion,
     on_host,
@@ -47,9 +48,7 @@ class Pool(Shared):
     relieved = "allow more of them"
     grows = True
 
-    def discover(
-        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
-    ) -> Iterator[Resource]:
+    def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
         """The pool of every server that reported its connections, or that refused an operation.
 
         Of threads and tickets ``used`` is the share in use; ``witness``, of the operations in flight, those
@@ -132,7 +131,7 @@ class Pool(Shared):
             ),
         )
 
-    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
+    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: Flows) -> bool:
         """Whether all connections were in use, if that was measured, and an operation was refused one."""
         if resource.views:
             return True
@@ -149,7 +148,7 @@ class Pool(Shared):
         return f"{units.percent(measures.used)} of {of} are in use, and {missed} {meet} one"
 
 
-def _connections(inputs: Inputs, flows: tuple[Flow, ...], host: Host) -> Iterator[Resource]:
+def _connections(inputs: Inputs, flows: Flows, host: Host) -> Iterator[Resource]:
     """The connections of a database that was asked about them, or that refused some."""
     used = inputs.samples.steps(host.name, "db.connections_ratio")
     own = [flow for flow in flows if flow.share(host.tier)]
@@ -162,7 +161,7 @@ def _connections(inputs: Inputs, flows: tuple[Flow, ...], host: Host) -> Iterato
 
 def _waited_for(
     inputs: Inputs,
-    flows: tuple[Flow, ...],
+    flows: Flows,
     host: Host,
     name: str,
     keys: list[Key],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flows
 from pinchpoint.analysis.resources.base import Resource, ResourceKind, ShareMeasures, Suspicion, compared
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import OWN_USE, Threshold, at_least
@@ -80,7 +80,7 @@ class Shared(ResourceKind[ShareMeasures]):
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """The figures that judge it, the strongest first."""
 
-    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
+    def waited_for(self, resource: Resource, measures: ShareMeasures, flows: Flows) -> bool:
         """Whether whoever waits for it, if anybody does, presses the farm."""
         return any(flow.pressed and flow.share(tier) > 0 for flow in flows for tier in resource.tiers)
 
@@ -107,7 +107,7 @@ class Shared(ResourceKind[ShareMeasures]):
         """The change that would relieve it."""
         return self.relieved.format(instance=resource.instance)
 
-    def judge(self, resource: Resource, measures: ShareMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
+    def judge(self, resource: Resource, measures: ShareMeasures, flows: Flows) -> Suspicion | None:
         """E1 from its use, E4 from a second source; nothing unless all requirements are met."""
         figures = self.figures(resource)
         held = all(one.reached(measures) for one in figures if one.required)

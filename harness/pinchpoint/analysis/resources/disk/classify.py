@@ -7,7 +7,7 @@ role's limit takes the place of E1, with medium confidence at most.
 
 from __future__ import annotations
 
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flows
 from pinchpoint.analysis.resources.base import (
     DiskMeasures,
     DiskShift,
@@ -48,7 +48,7 @@ SATURATED = ("disk_cap", "disk_burst_exhausted")
 that wait."""
 
 
-def disk_state(resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> DiskState:
+def disk_state(resource: Resource, measures: DiskMeasures, flows: Flows) -> DiskState:
     """Answer the questions of ``DiskState``."""
     wait, scenario = waited(resource, measures, flows)
     reading = at_least(measures.reads_ratio, MOSTLY_READS) and not resource.commit_path
@@ -181,7 +181,7 @@ def _moved(shift: DiskShift) -> float:
     return shift.outstanding_after / shift.outstanding_before - 1
 
 
-def judge_disk(resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
+def judge_disk(resource: Resource, measures: DiskMeasures, flows: Flows) -> Suspicion | None:
     """The evidence against a disk; None if there is none."""
     state = disk_state(resource, measures, flows)
     evidence = disk_evidence(measures, state)

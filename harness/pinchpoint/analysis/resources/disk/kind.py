@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from pinchpoint.analysis.flows import Flow, in_flight
+from pinchpoint.analysis.flows import Flows, in_flight
 from pinchpoint.analysis.resources.base import (
     Context,
     DiskMeasures,
@@ -13,6 +13,7 @@ from pinchpoint.analysis.resources.base import (
     LimitMode,
     Resource,
     ResourceKind,
+    Resources,
     Suspicion,
     busy,
     waits_for,
@@ -101,21 +102,19 @@ class Disk(ResourceKind[DiskMeasures]):
     standing = staticmethod(standing_fact)
     advise = staticmethod(about_disk)
 
-    def discover(
-        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
-    ) -> Iterator[Resource]:
+    def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
         """Disks with a role, and all disks of each machine whose caps are known."""
         own = [replace(disk, even=_evenly_asked(disk, flows)) for disk in find_disks(inputs)]
         yield from own
         yield from find_machine_disks(inputs, own)
 
-    def clearly_unsuspected(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
+    def clearly_unsuspected(self, resource: Resource, rows: Rows, flows: Flows) -> bool:
         """Whether the rate was steady, the disk idle half of the time, and no operation waited that long."""
         used = busy(resource, rows)
         often_idle = used is not None and used < WAIT_SHARE.value and resource.shift is None
         return often_idle and most_waited(resource, rows, flows) < WAIT_SHARE.value
 
-    def innocent(self, resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion:
+    def innocent(self, resource: Resource, measures: DiskMeasures, flows: Flows) -> Suspicion:
         """Likewise."""
         return replace(
             super().innocent(resource, measures, flows), disk=disk_state(resource, measures, flows)
@@ -343,7 +342,7 @@ def _slower_than_probed(resource: Resource, measures: DiskMeasures) -> Iterator[
         )
 
 
-def _evenly_asked(disk: Resource, flows: tuple[Flow, ...]) -> bool:
+def _evenly_asked(disk: Resource, flows: Flows) -> bool:
     """Whether all that go to a disk's tiers come in an even schedule."""
     there = [flow for flow in flows if any(flow.share(tier) for tier in disk.tiers)]
     return bool(there) and all(flow.even for flow in there)
@@ -388,7 +387,7 @@ def _ambiguous(first: Suspicion, measures: DiskMeasures) -> Iterator[str]:
         yield "I/Os were issued one at a time, so their duration cannot be excluded as the limit"
 
 
-def _more_readers(first: Suspicion, measures: DiskMeasures, flows: tuple[Flow, ...]) -> Iterator[str]:
+def _more_readers(first: Suspicion, measures: DiskMeasures, flows: Flows) -> Iterator[str]:
     """More reads than operations, on a disk whose waiters are not known."""
     if measures.sessions is not None or measures.log_waits is not None:
         return

@@ -9,13 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from pinchpoint.analysis.resources.base import (
-    DiskMeasures,
-    NoSingleCause,
-    Resource,
-    busy,
-    mean_of,
-)
+from pinchpoint.analysis.resources.base import DiskMeasures, NoSingleCause, Resource, Resources, busy, mean_of
 from pinchpoint.analysis.resources.disk.limits import recorded_shares
 from pinchpoint.analysis.resources.disk.rate_response import RateResponse, bytes_response, io_response
 from pinchpoint.analysis.stages import Rows
@@ -102,7 +96,7 @@ def seldom(disk: Resource, rows: Rows) -> NoSingleCause:
     return NoSingleCause(why, f"Read {where} more often, or measure for longer; then run again.")
 
 
-def seldom_read(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
+def seldom_read(resources: Iterable[Resource], rows: Rows) -> Resources:
     """Disks that are busy most of the time, and were read too seldom to say what that means."""
     disks = (one for one in resources if one.type == "disk" and one.whole is None)
     return tuple(
@@ -110,7 +104,7 @@ def seldom_read(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ..
     )
 
 
-def settle(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
+def settle(resources: Iterable[Resource], rows: Rows) -> Resources:
     """The resources with the rate response of their disks over those rows, computed once for all resamples.
 
     The standard error shows how reliable a slope is. Resamples would not: many would lack the few seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pinchpoint.analysis.flows import Flow, in_flight
+from pinchpoint.analysis.flows import Flow, Flows, in_flight
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource, mean_of
 from pinchpoint.analysis.resources.disk.measures import write_and_flush_s
 from pinchpoint.analysis.stages import Rows
@@ -12,9 +12,7 @@ from pinchpoint.analysis.thresholds import MOSTLY_READS, ONE_AT_A_TIME, UTILISAT
 from pinchpoint.data.inputs import COMMIT_ROLES
 
 
-def waited(
-    resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]
-) -> tuple[float | None, str | None]:
+def waited(resource: Resource, measures: DiskMeasures, flows: Flows) -> tuple[float | None, str | None]:
     """(the largest share over the pressed scenarios, that scenario); None if none is pressed."""
     shares = shares_waited(resource, measures, flows, [flow for flow in flows if flow.pressed])
     if not shares:
@@ -24,7 +22,7 @@ def waited(
 
 
 def shares_waited(
-    resource: Resource, measures: DiskMeasures, flows: tuple[Flow, ...], wanted: Iterable[Flow]
+    resource: Resource, measures: DiskMeasures, flows: Flows, wanted: Iterable[Flow]
 ) -> dict[str, float]:
     """The share of time that operations of each wanted flow wait for the disk, by scenario.
 
@@ -43,13 +41,13 @@ def shares_waited(
     return shares
 
 
-def reads_are_waited_for(disk: Resource, measures: DiskMeasures, flows: tuple[Flow, ...]) -> bool:
+def reads_are_waited_for(disk: Resource, measures: DiskMeasures, flows: Flows) -> bool:
     """Whether it mostly reads, and operations wait for it half of their time."""
     share, _ = waited(disk, measures, flows)
     return at_least(measures.reads_ratio, MOSTLY_READS) and at_least(share, WAIT_SHARE)
 
 
-def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> float:
+def most_waited(resource: Resource, rows: Rows, flows: Flows) -> float:
     """The highest result of ``waited`` over those rows; 0 where that is None.
 
     It takes two columns at most, and none where those who press the farm are hardly ever at the disk's tier.
@@ -68,7 +66,7 @@ def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> floa
     )
 
 
-def _waiters(resource: Resource, flows: tuple[Flow, ...], tier: str) -> tuple[Flow, ...]:
+def _waiters(resource: Resource, flows: Flows, tier: str) -> Flows:
     """The scenarios whose operations may wait for a disk: for a log only those that commit.
 
     What a tier waits for there on behalf of a scenario may be a commit; if none commits, any scenario may
@@ -83,7 +81,7 @@ def _waiters(resource: Resource, flows: tuple[Flow, ...], tier: str) -> tuple[Fl
     return tuple(result) or flows
 
 
-def _most_of_time(flows: tuple[Flow, ...], tier: str) -> float:
+def _most_of_time(flows: Flows, tier: str) -> float:
     """The largest share of its time that a pressed scenario spends at a tier."""
     return max((flow.share(tier) for flow in flows if flow.pressed), default=0.0)
 
