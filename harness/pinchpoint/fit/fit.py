@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import math
 import time
 from collections import defaultdict
@@ -24,7 +23,16 @@ from pinchpoint.fit.mix import fitted
 from pinchpoint.fit.planfile import database_section, plan_text, store_section
 from pinchpoint.fit.production import Production, production
 from pinchpoint.fit.rates import LoadCourse, Rate, course
-from pinchpoint.fit.snapshots import DATABASE, IO, STATEMENTS, WAL, CounterSnapshot, changes, read_csv
+from pinchpoint.fit.snapshots import (
+    DATABASE,
+    IO,
+    STATEMENTS,
+    WAL,
+    CounterSnapshot,
+    changes,
+    decoded,
+    read_csv,
+)
 from pinchpoint.fit.stores import record, valkey
 from pinchpoint.fit.stores import watched as watched_store
 from pinchpoint.fit.stores.fitted import records, span_s
@@ -552,6 +560,4 @@ def _text(path: Path, most_bytes: int = -1) -> str:
             content = file.read(most_bytes)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # as PowerShell redirects
-        return content.decode("utf-16", errors="replace")
-    return content.decode("utf-8-sig", errors="replace")
+    return decoded(content)

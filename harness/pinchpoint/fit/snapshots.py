@@ -193,14 +193,14 @@ def read_csv(path: Path) -> CounterSnapshot | None:
     """
     try:
         with path.open("rb") as file:
-            head = _decoded(file.read(_HEAD_BYTES)).partition("\n")[0]
+            head = decoded(file.read(_HEAD_BYTES)).partition("\n")[0]
             delimiter = max(",;\t", key=head.count)
             names = [name.strip().strip('"').lower() for name in head.split(delimiter)]
             kind = next((each for each in KINDS if each.columns <= set(names)), None)
             if kind is None:
                 return None  # another format, and maybe a large file: who asked will try them
             file.seek(0)
-            text = _decoded(file.read())
+            text = decoded(file.read())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     csv.field_size_limit(_LONGEST_FIELD)
@@ -218,7 +218,7 @@ def read_csv(path: Path) -> CounterSnapshot | None:
     return CounterSnapshot(kind, path.name, rows, text.endswith(("\n", "\r")))
 
 
-def _decoded(content: bytes) -> str:
+def decoded(content: bytes) -> str:
     """Text in the encodings of Management Studio and psql; unknown letters are replaced."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", errors="replace")

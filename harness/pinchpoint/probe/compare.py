@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
@@ -27,6 +27,7 @@ from pinchpoint.probe.words import OVER_TIME, named
 from pinchpoint.store import document
 from pinchpoint_scenarios.storage_probe import Cell
 
+_Key = TypeVar("_Key")
 SCHEMA = "pinchpoint.probe-comparison/1"
 MARGIN = 1 + SAME
 """Two disks within it are equivalent."""
@@ -97,8 +98,11 @@ def compare(base: Probe, other: Probe) -> ProbeComparison:
             "measurement with the same block size, share of reads, order and queue depth; compare two probes "
             "of the same suite"
         )
-    estimates = {cell: _estimate(base.cells[cell], other.cells[theirs]) for cell, theirs in both.items()}
-    p = _corrected(estimates)
+    estimates = {
+        cell: estimate(values_of(base.cells[cell]), values_of(other.cells[theirs]))
+        for cell, theirs in both.items()
+    }
+    p = corrected(estimates)
     changes = [
         _change(
             cell,
@@ -146,7 +150,7 @@ def _change(
     p: float | None,
 ) -> CellChange:
     reported = any(one.iops is not None for one in value)
-    base, other = (_values(side) for side in trials)
+    base, other = map(values_of, trials)
     middles = [median(values) if values else None for values in (base, other)]
     latencies = [one.mean_s for one in value]
     call: Call = "inconclusive"
@@ -169,18 +173,19 @@ def _ratio(base: float | None, other: float | None) -> float | None:
     return other / base if base and other is not None else None
 
 
-def _values(trials: Sequence[Trial]) -> list[float]:
+def values_of(trials: Sequence[Trial]) -> list[float]:
+    """The figure of each repetition that was measured."""
     return [one.figure for one in trials if one.failed is None and one.figure]
 
 
-def _estimate(base: Sequence[Trial], other: Sequence[Trial]) -> Estimate | None:
-    """None with too few repetitions."""
-    values = _values(base), _values(other)
-    return welch(*values) if min(map(len, values)) >= ENOUGH else None
+def estimate(base: Sequence[float], other: Sequence[float]) -> Estimate | None:
+    """Of their ratio; None with too few repetitions."""
+    return welch(base, other) if min(len(base), len(other)) >= ENOUGH else None
 
 
-def _corrected(estimates: Mapping[Cell, Estimate | None]) -> dict[Cell, float]:
-    known = {cell: one.p_within(MARGIN) for cell, one in estimates.items() if one is not None}
+def corrected(estimates: Mapping[_Key, Estimate | None]) -> dict[_Key, float]:
+    """The p of a ratio within ``MARGIN`` of each, by Holm over all of them."""
+    known = {key: one.p_within(MARGIN) for key, one in estimates.items() if one is not None}
     return dict(zip(known, holm(list(known.values())), strict=True))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Literal
 
 import numpy as np
 
@@ -101,6 +102,12 @@ class Figures:
 def figures(probe: Probe) -> Mapping[Cell, Figures]:
     """Every cell's."""
     return {cell: trial_figures(trials) for cell, trials in probe.cells.items()}
+
+
+def highest(figures: Iterable[Figures], name: str, of: Literal["mean", "middle"] = "mean") -> float | None:
+    """The highest rate of that name (``iops``, ``write_bytes_per_s``) of several cells; None without one."""
+    means = [getattr(one, name) for one in figures]
+    return max((getattr(mean, of) for mean in means if mean is not None), default=None)
 
 
 def trial_figures(trials: Sequence[Trial]) -> Figures:

@@ -18,7 +18,7 @@ from pinchpoint.analysis.thresholds import CAP_MATCH, IRREGULAR
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe import over_time, words
 from pinchpoint.probe.caps import MeasuredCaps, counted_ratio, find_caps, queued, types_with
-from pinchpoint.probe.figures import Figures, TrialMean, figures, trial_figures
+from pinchpoint.probe.figures import Figures, TrialMean, figures, highest, trial_figures
 from pinchpoint.probe.over_time import Fall, RateChange, between, settled
 from pinchpoint.probe.record import DeclaredDisk, Probe
 from pinchpoint.probe.verdict import CellVerdict, ProbeVerdict, WorkloadVerdict
@@ -90,12 +90,6 @@ def _exceeds(rate: TrialMean, limit: float) -> bool:
     its limit by that, and the next one is not.
     """
     return rate.middle > limit * (1 + max(CAP_MATCH.value, rate.spread_ratio))
-
-
-def most(value: Mapping[Cell, Figures], name: str) -> float | None:
-    """The highest of ``iops`` or ``bytes_per_s``."""
-    means = [getattr(one, name) for one in value.values()]
-    return max((mean.middle for mean in means if mean is not None), default=None)
 
 
 def reads_above(value: Mapping[Cell, Figures], declared: DeclaredDisk) -> dict[Cell, str]:
@@ -256,8 +250,8 @@ def judge(probe: Probe) -> ProbeVerdict:
         declared_used=_declared_used(probe.declared, trusted or result),
         behaves_like=types_with(
             caps.limits,
-            most(trusted, "iops"),
-            most(trusted, "bytes_per_s"),
+            highest(trusted.values(), "iops", "middle"),
+            highest(trusted.values(), "bytes_per_s", "middle"),
             sorted({1, probe.declared.stripes}),
         ),
         workloads=workloads,
@@ -499,4 +493,6 @@ def _declared_used(declared: DeclaredDisk, value: Mapping[Cell, Figures]) -> dic
     if limits is None:
         return {}
     pairs = (("iops", limits.iops), ("bytes_per_s", limits.bytes_per_s))
-    return {name: done / cap for name, cap in pairs if cap and (done := most(value, name))}
+    return {
+        name: done / cap for name, cap in pairs if cap and (done := highest(value.values(), name, "middle"))
+    }

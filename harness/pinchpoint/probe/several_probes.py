@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import median
@@ -21,10 +21,10 @@ from pinchpoint.comparison.several_sides import (
     check_number,
     ranked,
 )
-from pinchpoint.comparison.statistics import ENOUGH, SAME, call_of, holm, welch
+from pinchpoint.comparison.statistics import ENOUGH, SAME, call_of
 from pinchpoint.probe import words
-from pinchpoint.probe.compare import MARGIN, bytes_words, matching, unsettled
-from pinchpoint.probe.figures import Figures, figures
+from pinchpoint.probe.compare import MARGIN, bytes_words, corrected, estimate, matching, unsettled, values_of
+from pinchpoint.probe.figures import Figures, figures, highest
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial, load
 from pinchpoint.probe.verdict import ProbeVerdict
@@ -103,36 +103,29 @@ def _cells(probes: Sequence[Probe]) -> dict[Cell, list[Cell | None]]:
 
 def _judged(probes: Sequence[Probe], cells: Mapping[Cell, Sequence[Cell | None]]) -> list[SidesFigure]:
     """Throughput of each measurement on each side, every pair called; Holm over all of them."""
-    values = {
-        cell: [_values(probes[at].cells[own]) if own else [] for at, own in enumerate(sides)]
+    trials = {
+        cell: [probe.cells[own] if own else [] for probe, own in zip(probes, sides, strict=True)]
         for cell, sides in cells.items()
     }
-    pairs = [
-        (cell, pair)
+    values = {cell: [values_of(each) for each in sides] for cell, sides in trials.items()}
+    estimates = {
+        (cell, pair): estimate(*(values[cell][at] for at in pair))
         for cell in cells
         for pair in combinations(range(len(probes)), 2)
-        if _both(values[cell], pair)
-    ]
-    estimates = {
-        (cell, pair): welch(*(values[cell][at] for at in pair))
-        if min(len(values[cell][at]) for at in pair) >= ENOUGH
-        else None
-        for cell, pair in pairs
+        if all(values[cell][at] for at in pair)
     }
-    known = {key: one.p_within(MARGIN) for key, one in estimates.items() if one is not None}
-    p = dict(zip(known, holm(list(known.values())), strict=True))
+    p = corrected(estimates)
     made = []
-    for cell, sides in cells.items():
+    for cell, sides in trials.items():
         calls = []
-        for pair in combinations(range(len(probes)), 2):
-            if (cell, pair) not in estimates:
-                continue
-            one = estimates[cell, pair]
-            first, second = (median(values[cell][at]) for at in pair)
-            call = call_of(one, p[cell, pair], same=MARGIN, better="higher") if one else "inconclusive"
-            calls.append(PairCall(pair, second / first, one.ci95 if one else None, p.get((cell, pair)), call))
-        trials = [probes[at].cells[own] if own else [] for at, own in enumerate(sides)]
-        metric = _metric(cell, trials)
+        for (of, pair), one in estimates.items():
+            if of == cell:
+                first, second = (median(values[cell][at]) for at in pair)
+                call = call_of(one, p[cell, pair], same=MARGIN, better="higher") if one else "inconclusive"
+                calls.append(
+                    PairCall(pair, second / first, one.ci95 if one else None, p.get((cell, pair)), call)
+                )
+        metric = _metric(cell, sides)
         made.append(
             ranked(
                 SidesFigure(
@@ -141,7 +134,7 @@ def _judged(probes: Sequence[Probe], cells: Mapping[Cell, Sequence[Cell | None]]
                     metric=metric,
                     better="higher",
                     judged=True,
-                    values=tuple(tuple(getattr(one, metric) for one in side) for side in trials),
+                    values=tuple(tuple(getattr(one, metric) for one in side) for side in sides),
                     pairs=tuple(calls),
                     workload=cell.workload,
                     outstanding=cell.outstanding,
@@ -156,14 +149,6 @@ def _metric(cell: Cell, trials: Sequence[Sequence[Trial]]) -> Literal["iops", "b
     done = [one for side in trials for one in side if one.failed is None]
     large = (cell.block_bytes or 0) >= _LARGE_BYTES and all(one.bytes_per_s is not None for one in done)
     return "bytes_per_s" if large or not any(one.iops is not None for one in done) else "iops"
-
-
-def _both(values: Sequence[Sequence[float]], pair: tuple[int, int]) -> bool:
-    return all(values[at] for at in pair)
-
-
-def _values(trials: Sequence[Trial]) -> list[float]:
-    return [one.figure for one in trials if one.failed is None and one.figure]
 
 
 def _latency(
@@ -201,17 +186,12 @@ def _limits(
                 kind=one.kind,
                 holds_to=one.line_holds_to,
                 crossed_at=one.line_crossed_at,
-                within_iops=_most(within, "iops"),
-                most_iops=_most(own.values(), "iops"),
-                within_bytes_per_s=_most(within, "bytes_per_s"),
-                most_bytes_per_s=_most(own.values(), "bytes_per_s"),
+                within_iops=highest(within, "iops"),
+                most_iops=highest(own.values(), "iops"),
+                within_bytes_per_s=highest(within, "bytes_per_s"),
+                most_bytes_per_s=highest(own.values(), "bytes_per_s"),
                 load_class=one.load_class,
             )
-
-
-def _most(value: Iterable[Figures], name: str) -> float | None:
-    means = [getattr(one, name) for one in value]
-    return max((mean.mean for mean in means if mean is not None), default=None)
 
 
 def _limit(verdict: ProbeVerdict) -> str:

@@ -16,7 +16,7 @@ from pinchpoint.base.wording import listed
 from pinchpoint.probe import words
 from pinchpoint.probe.caps import rate as rate_words
 from pinchpoint.probe.compare import CellChange, ProbeComparison
-from pinchpoint.probe.figures import Figures, TrialMean, figures
+from pinchpoint.probe.figures import Figures, TrialMean, figures, highest
 from pinchpoint.probe.in_run import probes_of
 from pinchpoint.probe.record import DeclaredDisk, Probe
 from pinchpoint.probe.verdict import ProbeVerdict
@@ -142,8 +142,8 @@ def grid_of_patterns(found: Mapping[Cell, Figures]) -> Table:
 
 def against_catalogue(probe: Probe, found: Mapping[Cell, Figures]) -> Table:
     """The highest write and read beside each limit of the disk and of its machine; empty without limits."""
-    highest = {
-        f"{way}_{kind}": _highest(found, f"{way}_{kind}")
+    done = {
+        f"{way}_{kind}": highest(found.values(), f"{way}_{kind}")
         for way in ("write", "read")
         for kind in ("iops", "bytes_per_s")
     }
@@ -151,15 +151,14 @@ def against_catalogue(probe: Probe, found: Mapping[Cell, Figures]) -> Table:
     for whose, iops, bytes_per_s in _limits_of(probe.declared, probe.where.machine):
         row: dict[str, Any] = {"whose": whose, "iops": iops, "bytes_per_s": bytes_per_s}
         for way in ("write", "read"):
-            of_iops, of_bytes = highest[f"{way}_iops"], highest[f"{way}_bytes_per_s"]
+            of_iops, of_bytes = done[f"{way}_iops"], done[f"{way}_bytes_per_s"]
             row[f"{way}_iops"] = of_iops / iops if of_iops is not None and iops else None
             row[f"{way}_bytes"] = of_bytes / bytes_per_s if of_bytes is not None and bytes_per_s else None
         rows.append(row)
     most = "; ".join(
         f"{way}s {units.per_second(iops)} and {units.of_metric('_bytes_per_s', in_bytes)}"
         for way in ("write", "read")
-        if (iops := highest[f"{way}_iops"]) is not None
-        and (in_bytes := highest[f"{way}_bytes_per_s"]) is not None
+        if (iops := done[f"{way}_iops"]) is not None and (in_bytes := done[f"{way}_bytes_per_s"]) is not None
     )
     return Table(
         "catalogue",
@@ -178,12 +177,6 @@ def against_catalogue(probe: Probe, found: Mapping[Cell, Figures]) -> Table:
         "Reads above a limit that writes keep may come from a cache on the host.",
         empty="",
     )
-
-
-def _highest(value: Mapping[Cell, Figures], name: str) -> float | None:
-    """The highest of one figure of all cells; None if none has it."""
-    means = [getattr(one, name) for one in value.values()]
-    return max((mean.mean for mean in means if mean is not None), default=None)
 
 
 def _limits_of(

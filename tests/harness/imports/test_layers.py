@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinchpoint.imports.layers import counted_once, left_out_words
+from pinchpoint.imports.reading import counted_once, left_out_words
 
 
 @pytest.mark.parametrize(
