@@ -31,6 +31,10 @@ class Server:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
+    def session(self) -> psycopg.Connection[Any]:
+        """One of the load's."""
+        return psycopg.connect(self.loader, autocommit=True)
+
 
 @contextmanager
 def older_postgres(*more: str) -> Iterator[Server]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
@@ -49,3 +50,51 @@ def read_again(collector: Collector, within_s: float) -> None:
         except CollectorError:
             assert time.monotonic() < deadline
             time.sleep(0.2)
+
+
+@contextmanager
+def blocked(session: Callable[[], AbstractContextManager[Any]], sessions: int) -> Iterator[None]:
+    """So many sessions of the load wait for a row that a silent transaction of one more holds."""
+    change = "UPDATE hot SET version = version + 1"
+    with ExitStack() as stack:
+        holder, *waiting = (stack.enter_context(session()) for _ in range(sessions + 1))
+        for statement in (
+            "DROP TABLE IF EXISTS hot",
+            "CREATE TABLE hot AS SELECT 0 AS version",
+            "BEGIN",
+            change,
+        ):
+            holder.execute(statement)
+        threads = [threading.Thread(target=each.execute, args=(change,)) for each in waiting]
+        for thread in threads:
+            thread.start()
+        try:
+            time.sleep(0.3)
+            yield
+        finally:
+            holder.execute("ROLLBACK")
+            for thread in threads:
+                thread.join()
+        holder.execute("DROP TABLE hot")
+
+
+def around_a_wait(
+    collector: Collector, session: Callable[[], AbstractContextManager[Any]]
+) -> tuple[Sequence[Sample], Mapping[tuple[str, str], float | None]]:
+    """A reading while three sessions wait for a row, and the values of one afterwards; before none waited."""
+    time.sleep(0.3)
+    assert found(collector.read())["db.lock_waiters", ""] == 0
+    with blocked(session, 3):
+        collector.read()
+        time.sleep(1)
+        during = collector.read()
+    collector.read()
+    time.sleep(0.3)
+    after, values = found(collector.read()), found(during)
+    for metric, value in {
+        "lock_waiters": 3, "sessions_blocked": 3, "sessions_active": 3, "sessions_running": 0,
+        "sessions_idle_in_transaction": 1, "connections": 5,  # ours included
+    }.items():  # fmt: skip
+        assert values[f"db.{metric}", ""] == value, metric
+    assert after["db.lock_waiters", ""] == 0
+    return during, after

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import urlsplit, urlunsplit
@@ -14,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psutil
 import psycopg
 import pytest
-from collectors.asking import asking, found
+from collectors.asking import around_a_wait, asking, blocked, found
 from collectors.pooler import pooled
 from collectors.server_contract import README, Peer, ServerContract
 from planted import planted
@@ -70,57 +68,12 @@ def total(samples: Sequence[Sample], metric: str) -> float:
     return sum(each.value or 0 for each in samples if each.metric == metric)
 
 
-@contextmanager
-def blocked(server: Server, sessions: int) -> Iterator[None]:
-    """So many sessions of ``loader`` wait for a row that a silent transaction holds."""
-    with ExitStack() as stack:
-        holder = stack.enter_context(psycopg.connect(server.loader))
-        holder.execute("DROP TABLE IF EXISTS hot")
-        holder.execute("CREATE TABLE hot AS SELECT 1 AS id, 0 AS version")
-        holder.commit()
-        holder.execute("UPDATE hot SET version = 7")
-        waiting = [
-            stack.enter_context(psycopg.connect(server.loader, autocommit=True)) for _ in range(sessions)
-        ]
-        threads = [
-            threading.Thread(target=each.execute, args=("UPDATE hot SET version = version + 1",))
-            for each in waiting
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            time.sleep(0.3)
-            yield
-        finally:
-            holder.rollback()
-            for thread in threads:
-                thread.join()
-        holder.execute("DROP TABLE hot")
-        holder.commit()
-
-
 def test_sessions_that_wait_for_a_lock_are_counted(server: Server) -> None:
     """Three blocked and one that thinks in its transaction: three waiters; none before and after."""
     with watching(server.monitor) as collector:
-        time.sleep(0.3)
-        assert found(collector.read())["db.lock_waiters", ""] == 0
-        with blocked(server, 3):
-            collector.read()
-            time.sleep(1)
-            during = collector.read()
-        collector.read()
-        time.sleep(0.3)
-        after = found(collector.read())
-    values = found(during)
-    assert values["db.lock_waiters", ""] == 3
-    assert values["db.sessions_blocked", ""] == 3
-    assert values["db.sessions_active", ""] == 3
-    assert values["db.sessions_running", ""] == 0
-    assert values["db.sessions_idle_in_transaction", ""] == 1
+        during, after = around_a_wait(collector, server.session)
     assert total(during, "db.sessions_waiting") == 3
-    assert values["db.connections", ""] == 5, "ours included"
-    assert values["db.connections_ratio", ""] == pytest.approx(5 / 197)
-    assert after["db.lock_waiters", ""] == 0
+    assert found(during)["db.connections_ratio", ""] == pytest.approx(5 / 197)
     assert after["db.sessions_waiting", "Lock:transactionid"] == 0, "a wait once seen is 0 from then on"
 
 
@@ -192,7 +145,7 @@ def test_an_ordinary_role_sees_its_own_sessions_and_says_so(server: Server) -> N
     try:
         url = server.monitor.replace("//monitor:", "//plain:plain-not-")
         with (
-            blocked(server, 2),
+            blocked(server.session, 2),
             watching(url, user="plain", password="plain") as plain,
             watching(server.loader) as own,
         ):
@@ -298,7 +251,7 @@ def test_an_older_server_is_read_with_its_own_views() -> None:
     """The same metrics from other views; what it cannot say is listed, and nothing is made up."""
     with older_postgres() as old, watching(old.monitor) as collector:
         facts = collector.inventory()["sql1"]
-        with blocked(old, 2):
+        with blocked(old.session, 2):
             time.sleep(0.5)
             blocked_values = found(collector.read())
         with psycopg.connect(old.loader, autocommit=True) as session:

@@ -17,8 +17,6 @@ from pinchpoint_collectors.linux.processes import ProcessTable, Roots
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Collector, Processes, Sample, Watch
 
-pytestmark = pytest.mark.alone
-
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -87,6 +85,7 @@ def test_cpu_of_a_child_seen_alive_and_reaped_later(start: Callable[..., Worker]
     assert cpu_s(collector) == pytest.approx(0.1, abs=0.05)
 
 
+@pytest.mark.alone
 def test_the_busiest_thread_by_its_name(start: Callable[..., Worker]) -> None:
     """Its name and its time of one core; followed from then on, also when idle."""
     worker = start()
@@ -100,6 +99,7 @@ def test_the_busiest_thread_by_its_name(start: Callable[..., Worker]) -> None:
     assert cpu_s(collector, f"thread:{name}") <= 2 * TICK_S
 
 
+@pytest.mark.alone
 def test_threads_are_told_apart(start: Callable[..., Worker]) -> None:
     """Two threads of one process: the busy one's name leads, with its time alone."""
     worker = start()

@@ -36,7 +36,6 @@ class U(User):
 """
 
 
-@pytest.mark.alone
 def test_users_of_a_share_that_grows_are_there_once(tmp_path: Path) -> None:
     """Sessions of closed and open load, and a locustfile's users, at work or waiting for their turn."""
     (tmp_path / "file.py").write_text(FILE)

@@ -28,7 +28,6 @@ def url() -> Iterator[str]:
         yield nosql
 
 
-@pytest.mark.alone
 def test_two_workers_do_what_one_does(url: str, tmp_path: Path) -> None:
     """Half each, in sum the rate; none fails, none is dropped."""
     with crew(tmp_path, url, OPEN, 2) as both:
@@ -42,7 +41,6 @@ def test_two_workers_do_what_one_does(url: str, tmp_path: Path) -> None:
     assert found["workers"]["g0"] == pytest.approx(found["workers"]["g1"], abs=2)
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_worker_that_dies_or_freezes_is_replaced(url: str, tmp_path: Path, how: signal.Signals) -> None:
     """Within 5 s the other does its share; what nobody started meanwhile is counted as dropped."""

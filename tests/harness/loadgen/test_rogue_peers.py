@@ -42,7 +42,6 @@ def listening(port: int) -> None:
     raise AssertionError("no controller listens")
 
 
-@pytest.mark.alone
 def test_without_the_token_no_message_gets_in_and_no_run_is_disturbed(url: str, tmp_path: Path) -> None:
     """No key, another token's, an endless handshake, noise: a worker with the token joins beside them."""
     port = free_port()
@@ -143,7 +142,6 @@ GARBAGE: dict[str, Callable[[Peer, dict[str, Any]], None]] = {
 }
 
 
-@pytest.mark.alone
 def test_a_worker_that_sends_garbage_is_dropped_by_name_and_the_run_goes_on(url: str, tmp_path: Path) -> None:
     """All join with the token, take a share and send one bad message: the one left does all the work."""
     port = free_port()
@@ -180,7 +178,6 @@ def test_a_worker_that_sends_garbage_is_dropped_by_name_and_the_run_goes_on(url:
     assert list(found["workers"]) == ["g0"]
 
 
-@pytest.mark.alone
 def test_one_that_goes_bad_before_the_load_begins_ends_itself_alone(url: str, tmp_path: Path) -> None:
     """It has its share already; the load begins without it, whole."""
     port = free_port()

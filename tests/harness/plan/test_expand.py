@@ -13,30 +13,6 @@ from pinchpoint.plan import expand, expand_all, load_farm
 from pinchpoint_collectors.record import Processes
 from pinchpoint_scenarios.contract import Endpoint
 
-
-def test_variables_are_filled_in_late(tmp_path: Path) -> None:
-    """A password of any characters arrives as it is, encoded where a URL needs it."""
-    farm = load_farm(write(tmp_path, REAL_FARM)[0])
-    endpoints = expand_all(farm, {"SP_USER": "me", "SP_PASSWORD": "a b@c", "PGPASSWORD": "p@ss/w:rd#1%"})
-    assert endpoints["sql"] == Endpoint("sql", "postgresql://loader:p%40ss%2Fw%3Ard%231%25@sql1/loadtest")
-    assert endpoints["sharepoint"].options == {"auth": "basic", "user": "me", "password": "a b@c"}
-    assert endpoints["files"].url == str(tmp_path / "documents")
-
-
-def test_every_unset_variable_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All at once, as for every other error of a file."""
-    monkeypatch.chdir(tmp_path)
-    farm = load_farm(write(tmp_path, REAL_FARM)[0])
-    with pytest.raises(InputError) as raised:
-        expand_all(farm, {"SP_USER": "me"})
-    assert str(raised.value) == (
-        "farm.yaml:4: endpoints.sharepoint.password: the environment variable SP_PASSWORD is not set; "
-        "set it: export SP_PASSWORD=VALUE\n"
-        "farm.yaml:5: endpoints.sql.url: the environment variable PGPASSWORD is not set; "
-        "set it: export PGPASSWORD=VALUE"
-    )
-
-
 WATCHED = """\
 name: f
 environment: test
@@ -51,18 +27,37 @@ tiers:
 """
 
 
-def test_an_unset_variable_of_a_collector_is_named_with_its_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_variables_are_filled_in_late(tmp_path: Path) -> None:
+    """A password of any characters arrives as it is, encoded where a URL needs it."""
+    farm = load_farm(write(tmp_path, REAL_FARM)[0])
+    endpoints = expand_all(farm, {"SP_USER": "me", "SP_PASSWORD": "a b@c", "PGPASSWORD": "p@ss/w:rd#1%"})
+    assert endpoints["sql"] == Endpoint("sql", "postgresql://loader:p%40ss%2Fw%3Ard%231%25@sql1/loadtest")
+    assert endpoints["sharepoint"].options == {"auth": "basic", "user": "me", "password": "a b@c"}
+    assert endpoints["files"].url == str(tmp_path / "documents")
+
+
+@pytest.mark.parametrize(
+    ("farm", "given", "places"),
+    [
+        (
+            REAL_FARM,
+            {"SP_USER": "me"},
+            {"4: endpoints.sharepoint.password": "SP_PASSWORD", "5: endpoints.sql.url": "PGPASSWORD"},
+        ),
+        (WATCHED, {"PGPORT": "5433"}, {"10: tiers.sql.hosts.sql1.collect[1].address": "SQL1"}),
+    ],
+)
+def test_every_unset_variable_is_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, farm: str, given: dict[str, str], places: dict[str, str]
 ) -> None:
-    """Beside those of endpoints."""
+    """Of endpoints and of collectors; all at once, as for every other error of a file."""
     monkeypatch.chdir(tmp_path)
-    farm = load_farm(write(tmp_path, WATCHED)[0])
     with pytest.raises(InputError) as raised:
-        expand_all(farm, {"PGPORT": "5433"})
-    assert str(raised.value) == (
-        "farm.yaml:10: tiers.sql.hosts.sql1.collect[1].address: the environment variable SQL1 is not set; "
-        "set it: export SQL1=VALUE"
-    )
+        expand_all(load_farm(write(tmp_path, farm)[0]), given)
+    assert str(raised.value).splitlines() == [
+        f"farm.yaml:{place}: the environment variable {name} is not set; set it: export {name}=VALUE"
+        for place, name in places.items()
+    ]
 
 
 def test_a_port_may_be_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

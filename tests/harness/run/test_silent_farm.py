@@ -17,7 +17,7 @@ from support import end, frozen, run_cli, start_cli, wait_for_line
 from pinchpoint.store.read import open_run
 from pinchpoint.store.schema import GIVEN_UP, UNFINISHED
 
-pytestmark = [pytest.mark.farm, pytest.mark.alone]
+pytestmark = pytest.mark.farm
 
 SILENT_S = 3
 USERS, MEASURE_S, ANSWERS_S, DRAIN_S = 6, 12, 5, 5
@@ -31,6 +31,7 @@ def url() -> Iterator[str]:
         yield sql
 
 
+@pytest.mark.alone
 def test_a_database_that_stops_answering_is_not_the_generators_fault(url: str, tmp_path: Path) -> None:
     """Every session's server process stands still from the fifth second on; nothing is used up."""
     farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
