@@ -300,6 +300,7 @@ class Search(Server):
         super().__init__()
         self.documents: dict[str, tuple[str, bytes]] = {}
         self.given: Counter[str] = Counter()
+        self.added_ns: dict[str, int] = {}
         self.resets = self.commits = 0
 
     @property
@@ -323,9 +324,12 @@ class Search(Server):
                 case "POST", "/documents":
                     query = parse_qs(parts.query)
                     self.documents[query["url"][0]] = (query["source"][0], body)
+                    self.added_ns[query["url"][0]] = time.time_ns()
                     self.given[query["url"][0]] += 1
                 case "POST", "/remove":
                     self.documents.pop(parse_qs(parts.query)["url"][0], None)
+                case "GET", "/added":
+                    return _json({url: self.added_ns[url] for url in self.documents})
                 case "GET", "/stats":
                     return _json({"documents": len(self.documents)})
                 case _:

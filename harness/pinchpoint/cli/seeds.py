@@ -132,7 +132,7 @@ SEEDS: tuple[Seed, ...] = (
         "a",
         "crawl-dev-vs-prod",
         "a full crawl of four content sources on two farms that differ in their SQL disks (5 to 9 minutes)",
-        "The SQL and index disks are emulated. The two search hosts have a fifth of a core and an index disk "
+        "The SQL and index disks are emulated. The two search hosts have 0.15 of a core and an index disk "
         "each: all tiers run on this machine.",
         (_runs("dev", "prod"),),
         _share,

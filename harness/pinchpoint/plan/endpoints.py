@@ -181,8 +181,8 @@ class SearchEndpoint(EndpointSpec):
     """Where crawled documents go.
 
     Attributes:
-        url: its address. That of ``pinchpoint`` may name several hosts (``http://app3:8200,app4:8200``): each
-            then indexes its share of the documents.
+        url: its address. That of ``pinchpoint`` may name several hosts (``http://app3:8200,app4:8200``): a
+            document then goes to the one with the least to do.
         kind: ``pinchpoint`` (the index service of the embedded farm), ``opensearch`` (an index of OpenSearch
             or Elasticsearch) or ``none`` (documents are not indexed).
         pipeline: an ingest pipeline of OpenSearch.

@@ -9,6 +9,7 @@ was crawled may be private.
 ``POST /remove?url=``                  forget one document
 ``POST /commit``, ``POST /reset``      make findable what was added; forget everything
 ``GET /query?q=&limit=``               ``{total, hits: [{url, source, title, score}]}``
+``GET /added``                         when each findable document was added: ``{url: ns since 1970}``
 ``GET /stats``, ``GET /health``        what the index holds; whether the service is ready
 =====================================  ==================================================================
 """
@@ -103,6 +104,7 @@ class SearchIndex:
         """Add a document; it replaces one with the same URL."""
         document = tantivy.Document(url=url, source=source, title=text.title)
         document.add_unsigned("size_bytes", size_bytes)
+        document.add_unsigned("added_ns", time.time_ns())
         document.add_text("visible", _broken(text.visible))
         if text.other:
             document.add_text("other", _broken(text.other))
@@ -163,6 +165,15 @@ class SearchIndex:
             )
         return {"total": result.count, "hits": hits}
 
+    def added(self) -> dict[str, int]:
+        """When each findable document was added, in ns since 1970, by URL."""
+        searcher = self._index.searcher()
+        if not searcher.num_docs:
+            return {}
+        every: Any = searcher.search(tantivy.Query.all_query(), searcher.num_docs, count=False)
+        documents = (searcher.doc(address) for _, address in every.hits)
+        return {str(one.get_first("url")): int(one.get_first("added_ns") or 0) for one in documents}
+
     def stats(self) -> dict[str, Any]:
         """Findable documents (number, bytes, by source), uncommitted documents, and the space on disk."""
         searcher = self._index.searcher()
@@ -222,6 +233,7 @@ def _schema() -> tantivy.Schema:
     builder.add_text_field("source", stored=True, fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("title", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_unsigned_field("size_bytes", fast=True)
+    builder.add_unsigned_field("added_ns", stored=True)
     for name in ("visible", "other"):
         builder.add_text_field(name, tokenizer_name=_WORDS, index_option="position")
     return builder.build()
@@ -289,6 +301,7 @@ class SearchService:
             Route("/commit", self.commit, methods=["POST"]),
             Route("/reset", self.reset, methods=["POST"]),
             Route("/query", self.query),
+            Route("/added", self.added),
             Route("/stats", self.stats),
             Route("/health", self.health),
         ]
@@ -334,6 +347,10 @@ class SearchService:
         if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit) <= _LARGEST_LIMIT):
             raise HTTPException(400, f"limit: a whole number from 1 to {_LARGEST_LIMIT} is needed")
         return JSONResponse(await self._aside(self._index.search, words, int(limit)))
+
+    async def added(self, _: Request) -> Response:
+        """When each findable document was added."""
+        return JSONResponse(await self._aside(self._index.added))
 
     async def stats(self, _: Request) -> Response:
         """The statistics of the index."""

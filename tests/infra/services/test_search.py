@@ -94,6 +94,21 @@ def test_a_document_is_found_once_committed(search: Service) -> None:
     assert stats["index_bytes"] > 0
 
 
+def test_the_time_each_document_was_added(search: Service) -> None:
+    """In ns since 1970, of findable documents alone; nothing from an empty index."""
+    assert search.get("/added").json() == {}
+    before_ns = time.time_ns()
+    for url in ("file:///a", "file:///b"):
+        add(search, url, b"words")
+    search.post("/commit")
+    first = search.get("/added").json()
+    add(search, "file:///a", b"other words")
+    search.post("/commit")
+    second = search.get("/added").json()
+    assert before_ns < first["file:///a"] < first["file:///b"] < second["file:///a"] < time.time_ns()
+    assert second["file:///b"] == first["file:///b"]
+
+
 def test_the_same_url_again_replaces_the_document(search: Service) -> None:
     """Also within one commit; a reset forgets everything."""
     for text in (b"first", b"second"):

@@ -1,14 +1,15 @@
 """``kind: pinchpoint``: the project's own content-processing and index service, on one host or several.
 
-Of several hosts each has a part of the index: a document is on the host that the hash of its address names,
-so that it is replaced and removed where it was added, by every crawl and every process.
+Of several hosts each has a part of the index. A document goes to the host that has the least to do. A later
+one of the same address may go to another host: the commit at the end of a crawl keeps the newest.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -19,6 +20,43 @@ from .contract import Request
 
 _NO_DOCUMENT = 415
 _LONGEST_REASON = 200
+_AVOIDED_S = 2.0
+"""For this time after a failure a host gets documents only if all others failed, too."""
+
+
+class Balance:
+    """Which host the next document goes to. Shared by the sessions of a process.
+
+    Args:
+        hosts: the hosts' places, ``host:port``.
+    """
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self.hosts = tuple(hosts)
+        self._in_progress = dict.fromkeys(hosts, 0)
+        self._sent = dict.fromkeys(hosts, 0)
+        self._failed_s = dict.fromkeys(hosts, -_AVOIDED_S)
+
+    @contextmanager
+    def next(self) -> Iterator[str]:
+        """The host that processes the fewest documents of this process, for one document.
+
+        The one of equals that was sent fewer documents; one that has just failed comes last.
+        """
+        host = min(self.hosts, key=self._rank)
+        self._in_progress[host] += 1
+        self._sent[host] += 1
+        try:
+            yield host
+        except Failure:
+            self._failed_s[host] = time.monotonic()
+            raise
+        finally:
+            self._in_progress[host] -= 1
+
+    def _rank(self, host: str) -> tuple[bool, int, int]:
+        failed = time.monotonic() - self._failed_s[host] < _AVOIDED_S
+        return failed, self._in_progress[host], self._sent[host]
 
 
 class Pinchpoint:
@@ -37,10 +75,11 @@ class Pinchpoint:
         del scenario
         self._endpoint = endpoint
         self._timeout_s = timeout_s
+        self._balance = Balance(urlsplit(endpoint.url).netloc.split(","))
 
     def connect(self) -> PinchpointIndex:
         """A session's own connections."""
-        return PinchpointIndex(self._endpoint, self._timeout_s)
+        return PinchpointIndex(self._endpoint, self._balance, self._timeout_s)
 
 
 class PinchpointIndex:
@@ -48,14 +87,15 @@ class PinchpointIndex:
 
     takes_documents = True
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
+    def __init__(self, endpoint: Endpoint, balance: Balance, timeout_s: float) -> None:
+        self._balance = balance
         headers = {"Content-Type": "application/octet-stream"}
         if token := endpoint.options.get("token"):
             headers["Authorization"] = f"Bearer {token}"
         url = urlsplit(endpoint.url)
         self._hosts = {
             host: Http(url._replace(netloc=host).geturl(), timeout_s=timeout_s, headers=headers)
-            for host in url.netloc.split(",")
+            for host in balance.hosts
         }
         self._each = tuple(self._hosts.values())
 
@@ -64,7 +104,7 @@ class PinchpointIndex:
         found = {}
         for host, http in self._hosts.items():
             try:
-                found[host] = _stats(http)
+                found[host] = _asked(http, "/stats")
             except Failure as failure:
                 failure.place = host
                 raise
@@ -78,18 +118,22 @@ class PinchpointIndex:
     def add(self, source: str, url: str, content: bytes) -> None:
         """Send one document to be processed and indexed; raises ``Skipped`` if it is no document."""
         target = "/documents?" + urlencode({"url": url, "source": source})
-        answer = self._host_of(url).request("POST", target, body=content, accept=(_NO_DOCUMENT,))
+        with self._balance.next() as host:
+            answer = self._hosts[host].request("POST", target, body=content, accept=(_NO_DOCUMENT,))
         if answer.status == _NO_DOCUMENT:
             raise Skipped(_reason(answer.body))
 
     def remove(self, source: str, url: str) -> None:
         """Take one document out of the index."""
-        self._host_of(url).request("POST", "/remove?" + urlencode({"url": url, "source": source}))
+        for http in self._each:
+            http.request("POST", "/remove?" + urlencode({"url": url, "source": source}))
 
     def commit(self) -> None:
-        """Make everything added findable."""
+        """Make everything added findable; of documents with the same address on several hosts, the newest."""
         for http in self._each:
             http.request("POST", "/commit")
+        if len(self._each) > 1:
+            self._keep_newest()
 
     def requests(self) -> tuple[Request, ...]:
         """Each session asks for itself."""
@@ -100,19 +144,24 @@ class PinchpointIndex:
         for http in self._each:
             http.close()
 
-    def _host_of(self, url: str) -> Http:
-        """The connection to the host of a document: an address always has the same host."""
-        if len(self._each) == 1:
-            return self._each[0]
-        number = int.from_bytes(hashlib.sha256(url.encode()).digest()[:8])
-        return self._each[number % len(self._each)]
+    def _keep_newest(self) -> None:
+        added = [_asked(http, "/added") for http in self._each]
+        for http, own in zip(self._each, added, strict=True):
+            older = [url for url, at in own.items() if any(other.get(url, at) > at for other in added)]
+            for url in older:
+                http.request("POST", "/remove?" + urlencode({"url": url}))
+            if older:
+                http.request("POST", "/commit")
 
 
-def _stats(http: Http) -> dict[str, Any]:
+def _asked(http: Http, path: str) -> dict[str, Any]:
+    """The object that the service answers."""
     try:
-        result = json.loads(http.request("GET", "/stats").body)
+        result = json.loads(http.request("GET", path).body)
+    except Skipped as too_large:
+        raise Failure("bad_answer", f"its {path} is {too_large}", permanent=True) from too_large
     except (ValueError, RecursionError) as error:
-        raise Failure("bad_answer", "its /stats is no JSON", permanent=True) from error
+        raise Failure("bad_answer", f"its {path} is no JSON", permanent=True) from error
     return result if isinstance(result, dict) else {}
 
 
