@@ -67,12 +67,15 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Itera
 
 
 def fitted(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: str = "") -> Iterator[str]:
-    """The same within ``width()``: in a table that is wider, each row's name is on a line of its own."""
+    """The same within ``width()``: of a table that is wider, each name is on a line of its own, once."""
     lines = [f"{indent}{line}" for line in aligned(rows, right)]
     if max(map(len, lines)) <= width() or len(rows[0]) < 2:
         yield from lines
         return
     below = aligned([row[1:] for row in rows], {place - 1 for place in right if place})
+    before = None
     for row, cells in zip(rows, below, strict=True):
-        yield wrapped(row[0], indent)
+        if row[0] != before:
+            yield wrapped(row[0], indent)
+        before = row[0]
         yield f"{indent}  {cells}"

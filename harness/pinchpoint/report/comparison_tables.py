@@ -431,7 +431,7 @@ def fact_words(name: str) -> str:
     group, _, rest = name.partition(".")
     if group == "settings":
         return f"setting {rest}"
-    if group in ("declared", "built"):
+    if rest and group in ("declared", "built"):
         return f"{fact_words(rest)}, {'as declared' if group == 'declared' else 'as built'}"
     if group == "scenarios":
         scenario, *place = rest.split(".")

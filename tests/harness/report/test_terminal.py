@@ -9,7 +9,8 @@ from os import terminal_size
 import pytest
 from harness.report.example import MANIFEST, screen, suspect, verdict
 
-from pinchpoint.base.text import PIPED, width
+from pinchpoint.base import text
+from pinchpoint.base.text import PIPED, fitted, width
 from pinchpoint.report.run_tables import offered_words
 from pinchpoint.report.terminal import details_text, verdict_text
 
@@ -159,3 +160,20 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
     [row] = [line for line in text.splitlines() if "?[2Ja" in line]
     assert row.startswith("  ?[2Ja ?b ")
     assert row.endswith("20.1 ms")
+
+
+def test_a_name_that_several_rows_share_stands_once_above_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table that is too wide: one line with the workload, then a line for each side."""
+    monkeypatch.setattr(text, "PIPED", 40)
+    rows = [["workload", "side", "limited by"]]
+    rows += [[load, side, "the cap of the disk"] for load in ("8K random write", "8K read") for side in "ab"]
+    assert list(fitted(rows)) == [
+        "workload",
+        "  side  limited by",
+        "8K random write",
+        "  a     the cap of the disk",
+        "  b     the cap of the disk",
+        "8K read",
+        "  a     the cap of the disk",
+        "  b     the cap of the disk",
+    ]
