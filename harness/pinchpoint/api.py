@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from pinchpoint.cli.run import run_and_judge
 from pinchpoint.plan import expand_all, load
-from pinchpoint.report.files import renew_verdict, write_run
+from pinchpoint.report.files import write_run
+from pinchpoint.report.judged import renew_verdict
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint.store.read import StoredRun
 

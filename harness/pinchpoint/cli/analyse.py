@@ -12,7 +12,7 @@ from pinchpoint.analysis import exit_status
 from pinchpoint.cli.arguments import RUN, show
 from pinchpoint.data.timeaxis import clock_of
 from pinchpoint.report.explained import explanation_text
-from pinchpoint.report.files import renew_verdict
+from pinchpoint.report.judged import renew_verdict
 from pinchpoint.report.run_tables import replayed
 from pinchpoint.report.similarity import similarity
 from pinchpoint.report.statements import statements_text

@@ -27,7 +27,8 @@ from pinchpoint.imports.reading import TimeSpan
 from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import duration
 from pinchpoint.probe.suite_run import new_directory
-from pinchpoint.report.files import renew_probe_verdict, renew_verdict, write_run
+from pinchpoint.report.files import write_run
+from pinchpoint.report.judged import renew_probe_verdict, renew_verdict
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint_collectors.common.counts import counted
 from pinchpoint_collectors.imports import registry

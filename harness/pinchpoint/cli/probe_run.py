@@ -25,7 +25,8 @@ from pinchpoint.probe.record import LINE_S, load
 from pinchpoint.probe.several_probes import compare_probes, read_probes
 from pinchpoint.probe.target import ProbeTarget
 from pinchpoint.probe.verdict import probe_content
-from pinchpoint.report.files import renew_probe_verdict, write_comparison
+from pinchpoint.report.files import write_comparison
+from pinchpoint.report.judged import renew_probe_verdict
 from pinchpoint.report.probe import comparison_text, probe_text
 from pinchpoint.report.several_page import text as several_text
 from pinchpoint_scenarios.storage_probe import SUITES

@@ -20,7 +20,8 @@ from pinchpoint.loadgen.permits import given_token, new_token
 from pinchpoint.loadgen.workers import DEFAULT_PORT, WorkerOptions
 from pinchpoint.plan import Closed, Farm, Plan, expand_all, guard, load, with_phases
 from pinchpoint.plan.locustfile import scenario_class
-from pinchpoint.report.files import renew_verdict, write_run
+from pinchpoint.report.files import write_run
+from pinchpoint.report.judged import renew_verdict
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint.run.controller import PLAIN, RunEnd, RunOptions
 from pinchpoint.run.controller import run as run_plan

@@ -1,4 +1,4 @@
-"""Writes verdicts, comparisons and their reports to the folders of runs, probes and comparisons."""
+"""Writes the reports of runs, sets, probes and comparisons, and comparisons with their folders."""
 
 from __future__ import annotations
 
@@ -6,60 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.analysis import Verdict
-from pinchpoint.analysis.saved import current_verdict, verdict_of
-from pinchpoint.base.errors import InputError
+from pinchpoint.analysis.saved import current_verdict
 from pinchpoint.comparison import saved, several_sides
 from pinchpoint.probe import compare as of_probes
-from pinchpoint.probe import in_run, record
+from pinchpoint.probe import record
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.record import Probe
-from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.report.cover import PLAIN, Cover
+from pinchpoint.report.judged import judge_probes
 from pinchpoint.run.run_set import is_set, load_set
 from pinchpoint.store.read import StoredRun
-from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED
 
-# The formats are imported where they are used: charts take a second, and a verdict alone needs none.
-
-
-def renew_verdict(directory: Path) -> tuple[StoredRun, Verdict]:
-    """A run's verdict, reached anew and kept beside it; so are those on its probes. Raises InputError."""
-    run, verdict = verdict_of(directory)
-    _judge_probes(run)
-    return run, verdict
-
-
-def _judge_probes(run: StoredRun) -> None:
-    if run.manifest["state"] != "running":
-        write_probes(run)
-
-
-def write_probes(run: StoredRun) -> list[Path]:
-    """The probes that were scenarios of the plan, judged in folders of their own. Raises InputError."""
-    if not any(event.get("event") in (PROBED, PROBE_FAILED) for event in run.events):
-        return []
-    written = []
-    try:
-        for name, probe in in_run.probes_of(run):
-            directory = run.directory / f"probe-{name}"
-            directory.mkdir(exist_ok=True)
-            renew_probe_verdict(probe, directory)
-            written.append(directory)
-    except OSError as error:
-        raise InputError(f"{run.directory}: cannot be written: {error.strerror}") from error
-    return written
-
-
-def renew_probe_verdict(probe: Probe, directory: Path) -> ProbeVerdict:
-    """Judge a probe and write its files anew. Raises InputError."""
-    from pinchpoint.report.probe_page import document  # noqa: PLC0415 -- as above
-    from pinchpoint.report.registry import write_reports  # noqa: PLC0415 -- likewise
-
-    verdict = judge(probe)
-    record.save(directory, probe_content(probe, verdict))
-    write_reports(document(probe, verdict), ["html"], directory)
-    return verdict
+# The formats are imported where they are used: charts take a second.
 
 
 def write_run(run: StoredRun, verdict: dict[str, Any], formats: Sequence[str], out: Path) -> list[Path]:
@@ -116,7 +73,7 @@ def write_saved(
         report = gather_comparison(saved.load(directory))
     else:
         run, verdict = current_verdict(directory)
-        _judge_probes(run)
+        judge_probes(run)
         report = gather(run, verdict)
     if redact:
         from pinchpoint.report.redaction import redacted  # noqa: PLC0415 -- likewise

@@ -5,15 +5,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.objects import JsonObject
 from pinchpoint.base.text import one_line, titled, width, wrapped
-from pinchpoint.comparison.work import work_differences
 from pinchpoint.report import run_tables, verdict_tables
-from pinchpoint.report.comparison import ComparisonReport, gather
 from pinchpoint.report.tables import Table, grid, run_header
 from pinchpoint_collectors.common.counts import counted
+
+if TYPE_CHECKING:
+    from pinchpoint.report.comparison import ComparisonReport
 
 BY: Mapping[str, str] = {
     "command": "as the command says",
@@ -176,6 +178,9 @@ def comparison_text(content: JsonObject) -> str:
     In this order: the answer, the figures that were judged, how sure, what to do, in what the work differs,
     what else differs, warnings. All other figures are in the report. The last line has no line end.
     """
+    from pinchpoint.comparison.work import work_differences  # noqa: PLC0415 -- a run's verdict needs none
+    from pinchpoint.report.comparison import gather  # noqa: PLC0415 -- likewise
+
     report = gather(content)
     answer = report.lines
     blocks = [wrapped(answer["headline"])]

@@ -24,7 +24,7 @@ from pinchpoint.probe.figures import trial_figures
 from pinchpoint.probe.in_run import probes_of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import DeclaredDisk
-from pinchpoint.report.files import write_probes
+from pinchpoint.report.judged import judge_probes
 from pinchpoint.report.probe import probes
 from pinchpoint.report.registry import FORMATS
 from pinchpoint.report.report import gather
@@ -68,7 +68,7 @@ def run_with_a_probe(folder: Path, repeat: int = 2) -> StoredRun:
 
 def test_its_verdict_lies_beside_the_run(tmp_path: Path) -> None:
     """Judged as any probe: the cap is found; it can be reported, and says that it was not alone."""
-    [written] = write_probes(run_with_a_probe(tmp_path))
+    [written] = judge_probes(run_with_a_probe(tmp_path))
     assert written == tmp_path / "probe-disks"
     content = json.loads((written / "probe.json").read_text())
     assert content["verdict"]["caps"]["iops"]["value"] == pytest.approx(500, rel=0.01)
@@ -133,7 +133,7 @@ def test_its_cells_are_rows_of_the_report(tmp_path: Path) -> None:
 
 def test_a_run_without_probes_shows_none(tmp_path: Path) -> None:
     run = replace(Build().closed("a", "sql-mix", 1).run(), directory=tmp_path)
-    assert write_probes(run) == []
+    assert judge_probes(run) == []
     assert not list(probes_of(run))
     assert "Storage probes in this run" not in FORMATS["md"](gather(run, analyse(run).to_json()))
 
