@@ -9,9 +9,9 @@ from .contract import Endpoint
 from .errors import EndpointUnreachable
 
 _PLACE = ("dsn", "host", "hostaddr", "port", "service")
-"""Parameters of a URL without a host that say where the server is."""
+"""Parameters of a URL without a host that contain the server's place."""
 _SHORT = 4
-"""A shorter secret stands in words and host names by chance: it is one only where it stands alone."""
+"""A shorter secret occurs in words and host names by chance: it is replaced only as a whole word."""
 _ALONE = r"(?<![\w.-]){}(?![\w-]|\.\w)"
 
 
@@ -21,7 +21,7 @@ def place(endpoint: Endpoint) -> str:
         return f"endpoint {endpoint.name} ({endpoint.url})"
     parts = urlsplit(endpoint.url)
     where = parts.netloc.rpartition("@")[2]
-    if not where:  # the query says it; no more of it is shown
+    if not where:  # the query contains the place; no other part of it is shown
         where = "&".join(part for part in parts.query.split("&") if part.partition("=")[0].lower() in _PLACE)
     return f"endpoint {endpoint.name} ({where})"
 
@@ -33,7 +33,7 @@ def within(endpoint: Endpoint, inside: str) -> str:
 
 
 def without_secrets(text: str, endpoint: Endpoint) -> str:
-    """What a server said, with the endpoint's secrets, as they are and as a URL has them, as ``***``."""
+    """A server's message, with the endpoint's secrets (plain and URL-encoded) replaced by ``***``."""
     secrets = {value for name, value in endpoint.options.items() if name not in endpoint.public}
     if "://" in endpoint.url:
         user_and_password = urlsplit(endpoint.url).netloc.rpartition("@")[0]

@@ -1,10 +1,10 @@
-"""The contract between a workload driver and whatever drives it.
+"""The contract between a workload driver and the load engine.
 
-A *scenario* is made once in every process that takes part; exactly one process calls ``prepare`` and
-``finish``. A *session* is one connection's worth of it: one user of a closed load, one slot of an open one.
-Whoever drives decides when a session performs; the session decides what it performs and takes the clock.
-Drivers block the ordinary way (sockets, ``time.sleep``): the load engine makes blocking cooperative;
-those that wait inside C code say so (``Blocking``).
+A *scenario* is created once in every process that takes part; exactly one process calls ``prepare`` and
+``finish``. A *session* is one connection of it: one user of a closed load, one slot of an open one. The load
+engine decides when a session performs; the session decides what it performs and takes the time. Drivers block
+in the ordinary way (sockets, ``time.sleep``): the load engine makes blocking cooperative. Drivers that wait
+inside C code declare this (``Blocking``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 from pydantic import BaseModel, ConfigDict
 
 OK = "ok"
-"""The outcome of an operation that did what it should; any other outcome is the name of its failure."""
+"""The outcome of a successful operation; any other outcome is the name of its failure."""
 
 PAUSE = "/pause"
 """The stage in which a session waits by itself between two operations, as a replay does as captured."""
@@ -30,22 +30,22 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     def paths(self) -> tuple[str, ...]:
-        """The files and folders of the machine that makes the load that these parameters name."""
+        """The local files and folders that these parameters name."""
         return ()
 
 
 class FileParams(Params):
-    """Base of parameters that name files of the user's.
+    """Base of parameters that name the user's files.
 
-    The files are read when needed, so they must be in the same place on every machine that generates load.
+    The files are read when needed, so each machine that generates load needs them at the same place.
     """
 
     @classmethod
     @abstractmethod
     def placed(cls, given: Mapping[str, Any], directory: Path) -> dict[str, Any]:
-        """Parameters as they stand in a plan, with the paths in them made absolute from the plan's folder on.
+        """A plan's parameters, with paths made absolute from the plan's folder.
 
-        What is no path where one belongs is left as it is, for validation to find.
+        A value that is not a path is left as it is; validation reports it.
         """
 
     @abstractmethod
@@ -58,18 +58,18 @@ class FileParams(Params):
 
 
 DISK = "disk:"
-"""What the names of endpoints begin with that are disks (``disk:sql.log``): their ``url`` is a folder on the
-disk, their option ``host`` the machine's name. Of a disk of another machine the keys of ``ssh.OPTIONS`` say
-how it is reached; its ``url`` may be empty, and the option ``device`` then names it."""
+"""Prefix of endpoint names that are disks (``disk:sql.log``): their ``url`` is a folder on the disk, their
+option ``host`` the machine's name. For a disk of another machine the keys of ``ssh.OPTIONS`` are its address;
+its ``url`` may be empty, and the option ``device`` then names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One entry of farm.yaml's ``endpoints``, with its ``${ENV}`` already expanded.
+    """One entry of farm.yaml's ``endpoints``, with ``${ENV}`` expanded.
 
     Attributes:
         name: ``sql``, ``nosql``, ``sharepoint``, ``web``, ``search``, ``files``.
-        url: where it is; for ``files`` an absolute path.
+        url: its address; for ``files`` an absolute path.
         options: the other keys of the entry (``auth``, ``user``, ``password``, ``token``, ``kind``, ...).
         public: options whose values may be shown; all other values are secrets.
     """
@@ -81,31 +81,31 @@ class Endpoint:
 
 
 class Record(Protocol):
-    """Takes one finished operation."""
+    """Receives one finished operation."""
 
     def __call__(self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0) -> None:
         """Count and time one operation.
 
         Args:
             operation: its name. A name with a ``/`` is a *stage* of the operation before the slash
-                (``document:intranet/fetch``): timed, but not counted as throughput.
+                (``document:intranet/fetch``): it is timed, but does not count as throughput.
             outcome: ``"ok"`` or the name of the failure.
-            start_ns: ``time.perf_counter_ns()`` when it actually began; 0 if that is not known: the
-                operation is counted, and not timed.
-            end_ns: likewise, when it ended.
+            start_ns: ``time.perf_counter_ns()`` at its actual begin; 0 if unknown: the operation is counted,
+                and not timed.
+            end_ns: the same at its end.
             size_bytes: payload moved.
         """
         ...
 
 
 class Session(Protocol):
-    """One connection's worth of a scenario."""
+    """One connection of a scenario."""
 
     def perform(self, record: Record) -> bool:
-        """Do one operation and record it; False when there is nothing left to do (a crawl at its end).
+        """Do one operation and record it; False when no work is left (at the end of a crawl).
 
         A failure of the farm is an outcome, never an exception; after one the session must be usable again
-        (it reconnects by itself). An exception here is an internal error and makes the run invalid.
+        (it reconnects by itself). An exception is an internal error and makes the run invalid.
         """
         ...
 
@@ -116,21 +116,21 @@ class Session(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScenarioContext:
-    """What a scenario is made with.
+    """The inputs of a scenario.
 
     Attributes:
-        name: its name in the plan (``orders``); data it makes carries it.
+        name: its name in the plan (``orders``), which is part of the names of its data.
         endpoints: the farm's endpoints by name.
         params: its parameters, validated by its ``params_model``.
         seed: the plan's seed.
-        worker: this process's number among those that take part, from 0.
-        workers: how many take part from the begin; later ones have higher numbers.
-        repeat_s: work that ends (a crawl) within this many seconds of its first start is started again;
-            0: it is done once; None: over and over.
+        worker: this process's number among the workers, from 0.
+        workers: number of workers at the start; later ones have higher numbers.
+        repeat_s: work with an end (a crawl) that ends within this many seconds of its first start is started
+            again; 0: only once; None: always again.
         event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
-        resume: what ``prepare`` finds of work that was killed is gone on with, not made anew (a crawl).
+        resume: whether ``prepare`` continues a killed crawl instead of starting anew.
         take_over: the owner of this scenario's data in a store is dead: this run becomes the owner.
-        reset_index: the names that were typed for indexes of the farm's own to be reset; empty: none is.
+        reset_index: names, typed by the user, of the farm's own indexes to reset; empty: none.
     """
 
     name: str
@@ -148,11 +148,11 @@ class ScenarioContext:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One place that a scenario reads or writes.
+    """A place that a scenario reads or writes.
 
     Attributes:
         place: the server or folder, without secrets: ``endpoint sql (db1:5432)``.
-        inside: what of it: a schema, the beginning of keys, an index, a site.
+        inside: its part: a schema, a prefix of keys, an index, a site.
         use: ``written`` or ``read``.
     """
 
@@ -167,9 +167,9 @@ class Filled:
 
     Attributes:
         what: ``table data``.
-        rows: how many it gets; None: not known.
-        size_bytes: their payload, or for a table of known pages its size; None: not known.
-        note: what else there is to say.
+        rows: number of its rows; None: unknown.
+        size_bytes: their payload, or the size of a table with a known number of pages; None: unknown.
+        note: further information.
     """
 
     what: str
@@ -185,9 +185,9 @@ class Sent:
     Attributes:
         operation: its name.
         what: the statement, request or job, in words.
-        share: its share of all operations, 0 to 1; None: not known.
-        rows: how many rows one of them writes; None: not known.
-        size_bytes: the payload one of them writes; None: not known.
+        share: its share of all operations, 0 to 1; None: unknown.
+        rows: number of rows that one operation writes; None: unknown.
+        size_bytes: payload that one operation writes; None: unknown.
     """
 
     operation: str
@@ -203,12 +203,11 @@ class Intent:
 
     Attributes:
         targets: every place.
-        prepared: what is made before the load.
+        prepared: the data created before the load.
         sent: every kind of operation of the load.
-        removed: what is removed afterwards, and what stays; a sentence.
-        at_most: how many operations there are at all, whatever the load (of a capture, a suite); None: no
-            such number.
-        notes: whatever else a person must know, as sentences.
+        removed: what is removed afterwards, and what stays; one sentence.
+        at_most: the total number of operations at any load (of a capture, a suite); None: unlimited.
+        notes: further sentences for the user.
     """
 
     targets: tuple[Target, ...]
@@ -225,83 +224,86 @@ class Scenario(Protocol):
     use: ClassVar[str]
     """The name in plan.yaml: ``full-crawl``."""
     needs: ClassVar[frozenset[str]]
-    """Endpoints without which it cannot run."""
+    """The endpoints that the scenario needs."""
     writes: ClassVar[bool]
-    """Whether it writes to the farm: such scenarios refuse ``environment: production``."""
+    """Whether the scenario writes to the farm: such scenarios refuse ``environment: production``."""
     ends: ClassVar[bool]
-    """Whether it comes to an end by itself: a plan that measures ``until: done`` needs one that does."""
+    """Whether the scenario ends by itself: a plan with ``until: done`` needs such a scenario."""
     params_model: ClassVar[type[Params]]
 
     def __init__(self, context: ScenarioContext) -> None: ...
 
     def check(self) -> Mapping[str, Any]:
-        """Reach every endpoint it will use, without changing anything.
+        """Connect to every endpoint that the scenario will use, without changing anything.
 
         Returns facts for the manifest (server versions, settings). Raises ``EndpointUnreachable`` with one
-        clear sentence: which endpoint, what was tried, what came back, the remedy. Never shows a password.
+        sentence: the endpoint, what was tried, the answer, the remedy. Never shows a password.
         """
         ...
 
     def intent(self) -> Intent:
-        """What it would do, for ``run --dry-run``: writes nothing, and reads only what it must know.
+        """What the scenario would do, for ``run --dry-run``: writes nothing, and reads as little as possible.
 
-        Raises as ``check`` where what it must know cannot be read.
+        Raises the same errors as ``check`` if the needed information is not readable.
         """
         ...
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make the data the run needs; called once, in one process, before any session is opened.
+        """Create the data for the run; called once, in one process, before any session is opened.
 
-        ``progress`` takes a short sentence for the user.
+        ``progress`` receives short sentences for the user.
         """
         ...
 
     def session(self, number: int) -> Session:
-        """Open session ``number`` (unique over all workers); deterministic from the seed and that number."""
+        """Open session ``number`` (unique over all workers); deterministic for the seed and this number."""
         ...
 
     def finish(self, *, keep_data: bool) -> None:
-        """Remove what ``prepare`` made, and only that, unless ``keep_data``. Also after a failed run."""
+        """Remove what ``prepare`` created, and only that, unless ``keep_data``.
+
+        Also called after failures.
+        """
         ...
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """What a scenario offers beside ``Scenario`` where work that was cut off may be gone on with."""
+    """Additional methods of a scenario whose interrupted work can be continued."""
 
     @property
     def resumable(self) -> bool:
-        """Whether it stays on the farm to be gone on with (``ScenarioContext.resume``)."""
+        """Whether the work stays on the farm to be continued (``ScenarioContext.resume``)."""
         ...
 
 
 @runtime_checkable
 class Verified(Protocol):
-    """What a scenario offers beside ``Scenario`` where what it did can be seen to be there afterwards."""
+    """Additional methods of a scenario that can verify afterwards that its writes exist."""
 
     @property
     def verify_within_s(self) -> float:
-        """How long ``verify`` may take."""
+        """The time limit of ``verify``."""
         ...
 
     def verify(self) -> None:
         """Look, and report the result by ``ScenarioContext.event``.
 
-        Called once in every process that opened sessions, when the load has ended and they are closed; the
-        farm may have crashed and come back meanwhile.
+        Called once in every process that opened sessions, after the load, when they are closed; the farm may
+        have crashed and restarted meanwhile.
         """
         ...
 
 
 @runtime_checkable
 class Blocking(Protocol):
-    """What a scenario offers beside ``Scenario`` where its driver may wait inside C code, as ODBC's do."""
+    """Additional methods of a scenario whose driver may wait inside C code, such as ODBC drivers."""
 
     @property
     def blocks(self) -> bool:
-        """Whether it does: then each session is opened, performs and is closed in threads, one at a time.
+        """Whether the driver does: then each session is opened, performs and closes in a thread.
 
-        Whoever drives gives one thread for each session. Sessions take the clock themselves, there,
-        so what it takes to get into a thread and out of it is no part of an operation.
+        The load engine gives each session one thread. Sessions take the time in that thread, so the switch
+        between threads is not part of an operation.
         """
         ...

@@ -19,7 +19,7 @@ GROUP = "pinchpoint.scenarios"
 
 
 class Scenarios(UserDict[str, Any]):
-    """``use`` -> scenario. A module is imported when its scenario is asked for: drivers take long."""
+    """``use`` -> scenario. A module is imported when its scenario is requested: drivers load slowly."""
 
     def __getitem__(self, use: str) -> type[Scenario]:
         there = self.data[use]
@@ -35,7 +35,7 @@ class Scenarios(UserDict[str, Any]):
         return result
 
     def usable(self) -> Iterator[tuple[str, type[Scenario]]]:
-        """All of them but those of packages that cannot be imported."""
+        """All scenarios except those of packages that cannot be imported."""
         for use in self:
             with suppress(ScenarioError):
                 yield use, self[use]

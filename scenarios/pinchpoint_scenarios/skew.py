@@ -24,11 +24,11 @@ def picker(skew: str) -> Pick:
     """How pages are drawn.
 
     Args:
-        skew: ``none``; ``zipfian``: by ``zipfian_rank``; ``80/20``: 80 % of the operations go to 20 % of the
-            pages. Hot pages lie scattered over the table, for neighbours would be read in one go.
+        skew: ``none``; ``zipfian``: by ``zipfian_rank``; ``80/20``: 80 % of the operations use 20 % of the
+            pages. Hot pages are scattered over the table, because adjacent ones would be read in one I/O.
 
     Raises:
-        ValueError: naming what is allowed.
+        ValueError: names the allowed values.
     """
     if skew == EVEN:
         return _even
@@ -50,8 +50,8 @@ def _even(random: Random, pages: int) -> int:
 def zipfian_rank(random: Random, count: int) -> int:
     """A rank from 1 to ``count``: k in proportion to 1/k^0.99, as in YCSB.
 
-    By rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6, 1996): exact, and nothing is made up first
-    for a count, which may grow all the time.
+    By rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6, 1996): exact, and without a table per count,
+    which may grow all the time.
     """
     last = _area(count + 0.5)
     while True:
@@ -63,19 +63,19 @@ def zipfian_rank(random: Random, count: int) -> int:
 
 
 def _area(place: float) -> float:
-    """Below the curve 1/x^0.99, from 1 to that place."""
+    """The area below the curve 1/x^0.99, from 1 to that place."""
     return float(place ** (1 - _EXPONENT) - 1) / (1 - _EXPONENT)
 
 
 def _place(area: float) -> float:
-    """How far it reaches: the inverse of ``_area``."""
+    """The place with this area: the inverse of ``_area``."""
     return float((1 + area * (1 - _EXPONENT)) ** (1 / (1 - _EXPONENT)))
 
 
 _EXPONENT = 0.99
 _FIRST = _area(1.5) - 1
 _NEAR = 2 - _place(_area(2.5) - 2**-_EXPONENT)
-"""So near to a rank none is rejected: for most draws its own share need not be looked at."""
+"""A draw this near to a rank is never rejected: for most draws the rank's own share need not be computed."""
 
 
 def _zipfian(random: Random, pages: int) -> int:
@@ -98,4 +98,4 @@ def _known(skew: str) -> str:
 
 
 Skew = Annotated[str, AfterValidator(_known)]
-"""A field that takes what ``picker`` takes."""
+"""A field with the values of ``picker``."""

@@ -1,4 +1,4 @@
-"""A SQL server, and how it is reached: by psycopg and libpq, or by an ODBC driver."""
+"""A SQL server, and the library that reaches it: psycopg and libpq, or an ODBC driver."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Access(ABC):
 
     Args:
         endpoint: it.
-        name: what the server shows for our connections, where it can.
-        known_kind: its kind, one of ``servers.contract.KINDS``; None: the server is asked.
+        name: the name of our connections on the server, if it can show one.
+        known_kind: its kind, one of ``servers.contract.KINDS``; None: to be queried.
     """
 
     error: ClassVar[type[Exception]]
-    """What the library raises for what went wrong."""
+    """The library's exception for failures."""
     native: ClassVar[bool] = False
-    """Whether the server is reached by its own library."""
+    """Whether the server has its own library instead of ODBC."""
     installed: ClassVar[bool] = True
     """Whether this machine has a driver for such a server."""
 
@@ -38,7 +38,7 @@ class Access(ABC):
         self.name = name
         self.known_kind = known_kind
         self.holder: Link | None = None
-        """The connection that keeps other runs out, as long as it is kept."""
+        """The connection with the lock that keeps other runs out."""
 
     @property
     def place(self) -> str:
@@ -52,19 +52,19 @@ class Access(ABC):
 
     @property
     def database(self) -> str:
-        """The database that the URL names; empty: the user's default."""
+        """The database in the URL; empty: the user's default."""
         return unquote(urlsplit(self.endpoint.url).path.strip("/"))
 
     @property
     def server(self) -> ServerSql:
-        """What its kind of server is asked."""
+        """The statements of its kind of server."""
         return SERVERS[self.kind]
 
     # ---- what each library does in its own way ---------------------------------------------------
 
     @abstractmethod
     def open(self, *, pinned: bool = True) -> Link:
-        """A new connection; names on it are the server's own (``ServerSql.pin``) unless it is not pinned.
+        """A new connection; unless it is not pinned, names are the server's own (``ServerSql.pin``).
 
         Raises ``error``.
         """
@@ -75,15 +75,15 @@ class Access(ABC):
 
         Args:
             timeout_s: the time limit of a statement, by the server or the driver.
-            ready: called with each new connection before it is used.
+            ready: called with each new connection before its first use.
         """
 
     @abstractmethod
     def own_session(self, timeout_s: float) -> TextConnection:
-        """A session's connection for texts of the user's own: as it comes, except its time limit."""
+        """A session's connection for the user's own statements, unchanged except for its time limit."""
 
     def parse(self, link: Link, text: str) -> bool:
-        """Have the server parse one statement and execute nothing; False: its library has no way to ask that.
+        """Let the server parse one statement without executing it; False: the library cannot do this.
 
         Raises ``error``.
         """
@@ -92,11 +92,11 @@ class Access(ABC):
 
     @abstractmethod
     def refused(self, error: Any) -> EndpointUnreachable:
-        """The sentence for a login that the server or the driver refused."""
+        """The message for a login that the server or the driver refused."""
 
     @abstractmethod
     def message(self, error: Any) -> str:
-        """What the server, or the library, said: its sentence alone."""
+        """The sentence of the server's or library's message."""
 
     @abstractmethod
     def state(self, error: Any) -> str:
@@ -113,12 +113,12 @@ class Access(ABC):
 
     @contextmanager
     def inspection(self) -> Iterator[Link]:
-        """A connection that asks what is there. Raises ``EndpointUnreachable``, or ``error``."""
+        """A connection for inspecting the server. Raises ``EndpointUnreachable``, or ``error``."""
         with contextlib.closing(self.reach()) as link:
             yield link
 
     def patient(self) -> Link:
-        """A new connection for making data, which takes as long as it takes.
+        """A new connection without a time limit, for creating data.
 
         Raises ``EndpointUnreachable``, or ``error``.
         """
@@ -137,21 +137,21 @@ class Access(ABC):
             link.execute(statement)
 
     def unpin(self, link: Link) -> None:
-        """Have names looked up as the user and the database have it: for texts of the user's own."""
+        """Resolve names as the user's and database's settings say, for the user's own statements."""
         for statement in self.server.unpin:
             link.execute(statement)
 
     # ---- the connection that keeps other runs out ------------------------------------------------
 
     def held(self) -> Link | None:
-        """``holder``, where it still works."""
+        """``holder``, if it still works."""
         if self.holder is not None and not self.holder.alive():
             self.release()
         return self.holder
 
     @contextmanager
     def new_holder(self) -> Iterator[Link]:
-        """A patient connection that is to keep other runs out; where that fails it is closed again."""
+        """A new connection for the lock that keeps other runs out; closed again on failure."""
         link = self.patient()
         try:
             yield link
@@ -161,9 +161,9 @@ class Access(ABC):
             raise
 
     def take(self, link: Link, lock: str, busy: str) -> None:
-        """Have a connection keep other runs of this name out until ``release``.
+        """Keep other runs with this name out until ``release``.
 
-        Raises ``ScenarioError`` with ``busy`` where another run has the lock.
+        Raises ``ScenarioError`` with ``busy`` if another run has the lock.
         """
         locked = link.execute(lock, (self.name,)).fetchone()
         if not (locked and yes(locked[0])):
@@ -174,13 +174,13 @@ class Access(ABC):
         self.holder = link
 
     def release(self) -> None:
-        """Let other runs in, from now on. Safe to call twice."""
+        """Release the lock for other runs. Safe to call twice."""
         if self.holder is not None:
             self.holder.release_locks(self.server.unlock)
             self.holder = None
 
     def check_writable(self, link: Link) -> None:
-        """Raise ``ScenarioError`` where the server takes no writes. Raises ``error``."""
+        """Raise ``ScenarioError`` if the server is read-only. Raises ``error``."""
         result = link.execute(self.server.read_only).fetchone() if self.server.read_only else None
         if result and result[0]:
             raise ScenarioError(
@@ -192,7 +192,7 @@ class Access(ABC):
     def facts(self, link: Link) -> dict[str, Any]:
         """Version, settings, and warnings of settings.
 
-        Raises ``error``, and ``ScenarioError`` for a version that is not driven.
+        Raises ``error``, and ``ScenarioError`` for an unsupported version.
         """
         server = self.server
         version = link.execute(server.version).fetchone()
@@ -213,5 +213,5 @@ class Access(ABC):
 
 
 def yes(value: Any) -> bool:
-    """A truth value of a server's, whatever its driver makes of it."""
+    """A server's truth value in any driver's form."""
     return str(value).lower() in {"1", "t", "true"}

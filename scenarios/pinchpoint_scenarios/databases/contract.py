@@ -18,12 +18,12 @@ CONNECT_TIMEOUT_S = 5
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One reason, for which most client libraries give no code, only a text.
+    """A reason of refusal, for which most client libraries have no code, only a text.
 
     Attributes:
-        pattern: what the text says.
-        outcome: the name of the failure, where a session meets it.
-        cause: it, in words for a person.
+        pattern: pattern of the text.
+        outcome: the name of the failure for a session.
+        cause: the reason, in words.
         remedy: what helps.
     """
 
@@ -34,12 +34,12 @@ class Refusal:
 
 
 def refusal(pattern: str, outcome: str, cause: str, remedy: str) -> Refusal:
-    """A reason that is recognised by a pattern, whatever the case of its letters."""
+    """A reason that is recognised by a pattern, in upper or lower case."""
     return Refusal(re.compile(pattern, re.IGNORECASE), outcome, cause, remedy)
 
 
 def found_in(refusals: Iterable[Refusal], text: str) -> Refusal | None:
-    """The first reason that the text gives; None: none that is known."""
+    """The first known reason in the text; None: none."""
     return next((each for each in refusals if each.pattern.search(text)), None)
 
 
@@ -52,7 +52,7 @@ class DatabaseFailure(Exception):  # noqa: N818 - an outcome of the farm, not an
 
 
 class FailureReport:
-    """Reports what the server said, the first time an operation fails in a way: event ``statement_failed``.
+    """Reports the server's message when an operation fails in a new way: event ``statement_failed``.
 
     Args:
         event: see ``ScenarioContext.event``.
@@ -63,7 +63,7 @@ class FailureReport:
         self._reported: set[tuple[str | int, ...]] = set()
 
     def __call__(self, failure: DatabaseFailure, **where: str | int) -> None:
-        """Report a failure of what ``where`` names (``operation=``, or ``script=`` and ``line=``)."""
+        """Report a failure of ``where`` (``operation=``, or ``script=`` and ``line=``)."""
         key = (failure.outcome, *where.values())
         if key not in self._reported:
             self._reported.add(key)
@@ -72,7 +72,7 @@ class FailureReport:
 
 
 class Result(Protocol):
-    """What a statement gave; valid until the connection's next statement."""
+    """The result of a statement; valid until the connection's next statement."""
 
     @property
     def rowcount(self) -> int:
@@ -91,15 +91,15 @@ class Result(Protocol):
 class Link(Protocol):
     """An open connection on which data are made and removed, in autocommit mode except ``transaction()``.
 
-    It raises what its library raises (``Access.error``).
+    Raises the exceptions of its library (``Access.error``).
     """
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Result:
-        """Run one statement (``$1`` placeholders), fetching all it gives."""
+        """Run one statement (``$1`` placeholders) and fetch all its rows."""
         ...
 
     def send(self, text: str) -> object:
-        """Run a text as it is, one statement or several."""
+        """Send a text unchanged; it may be several statements."""
         ...
 
     def transaction(self) -> AbstractContextManager[Any]:
@@ -107,35 +107,35 @@ class Link(Protocol):
         ...
 
     def lists_as_texts(self) -> None:
-        """Send no text with its length: a server that knows it makes a plan for each length that comes.
+        """Send texts without their length: a server with a length makes one plan per length.
 
-        For statements whose parameters are lists, of a different length each time, and are bound to variables
-        there: with a column a text of any length is compared more slowly.
+        For statements with lists of varying length as parameters, bound to variables: comparing a column with
+        a text of any length is slower.
         """
         ...
 
     def alive(self) -> bool:
-        """Whether the server still answers on it."""
+        """Whether the server still answers on this connection."""
         ...
 
     def release_locks(self, unlock: str) -> None:
-        """Give up its locks by that statement, if the server confirms it in time, and close it.
+        """Release the locks by that statement, if the server confirms in time, and close the connection.
 
-        A server notices a closed connection late; released locks let the next run start sooner.
-        One that does not answer frees them when it sees the close.
+        A server notices a closed connection late; released locks let the next run start sooner. A server that
+        does not answer releases them when it notices.
         """
         ...
 
     def close(self) -> None:
-        """Close it. Safe to call twice."""
+        """Close the connection. Safe to call twice."""
         ...
 
 
 class SqlConnection(Protocol):
-    """One session's connection: opened when needed, and again, with pauses, after it was lost.
+    """One session's connection: opened when needed, and reopened, with pauses, after a loss.
 
-    Every method but ``wait_until_due``, ``try_open`` and ``close`` raises ``DatabaseFailure`` for what is the
-    farm's failure, and anything else for an internal error.
+    Every method except ``wait_until_due``, ``try_open`` and ``close`` raises ``DatabaseFailure`` for a
+    failure of the farm, and other exceptions for internal errors.
     """
 
     def wait_until_due(self) -> None:
@@ -149,11 +149,11 @@ class SqlConnection(Protocol):
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
         """Run one prepared statement.
 
-        Outside ``transaction()`` it is a transaction of its own: returned means committed.
+        Outside ``transaction()`` each call is its own transaction: a return means committed.
 
         Args:
-            statement: with ``$1`` placeholders. It casts each to its type (``$1::int8``), so that no type
-                depends on a value.
+            statement: with ``$1`` placeholders, each cast to its type (``$1::int8``), so that types do not
+                depend on values.
             parameters: ints, floats, strings, bytes or None.
         """
         ...
@@ -168,34 +168,34 @@ class SqlConnection(Protocol):
 
 
 class CopyingConnection(SqlConnection, Protocol):
-    """A connection to a server that takes many rows as one stream (PostgreSQL's COPY)."""
+    """A connection to a server that accepts many rows as one stream (PostgreSQL's COPY)."""
 
     def copy(self, statement: LiteralString, content: bytes) -> Result:
-        """Run ``COPY ... FROM STDIN`` with ``content`` as its whole input, in the format the statement names.
+        """Run ``COPY ... FROM STDIN`` with ``content`` as its whole input, in the statement's format.
 
-        Outside ``transaction()`` it is a transaction of its own: returned means committed.
+        Outside ``transaction()`` each call is its own transaction: a return means committed.
         """
         ...
 
 
 class LoadingConnection(SqlConnection, Protocol):
-    """A connection whose driver sends many rows of parameters at once (ODBC's arrays of parameters)."""
+    """A connection whose driver sends many rows of parameters at once (ODBC's parameter arrays)."""
 
     def insert_many(self, statement: LiteralString, rows: Sequence[Sequence[Any]]) -> Result:
         """Run one prepared statement with each of the rows as its parameters.
 
-        Outside ``transaction()`` all of them are one transaction: returned means committed.
+        Outside ``transaction()`` all rows are one transaction: a return means committed.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What a statement of the user's own gave.
+    """The result of a user's own statement.
 
     Attributes:
-        names: of the columns; none where it was no query.
-        rows: their values as the server wrote them, or as numbers where the driver makes such; None is null.
+        names: names of the columns; none without a query.
+        rows: values as the server wrote them, or as numbers if the driver converts them; None is null.
     """
 
     names: tuple[str, ...]
@@ -203,26 +203,26 @@ class Texts:
 
 
 class TextResult(Protocol):
-    """What a statement of the user's own gave; valid until the connection's next statement."""
+    """The result of a user's own statement; valid until the connection's next statement."""
 
     def texts(self) -> Texts:
-        """The columns and rows of a result; of several statements those of the last."""
+        """The columns and rows of a result; for several statements those of the last."""
         ...
 
     def every(self) -> Sequence[Texts]:
-        """Columns and rows of each statement that was sent as one text, in their order."""
+        """Columns and rows of each statement of one text, in their order."""
         ...
 
 
 class TextConnection(Protocol):
-    """One session's connection for SQL of the user's own; opened and lost as a ``SqlConnection`` is."""
+    """One session's connection for the user's own SQL; opened and lost like a ``SqlConnection``."""
 
     def wait_until_due(self) -> None: ...
 
     def try_open(self) -> None: ...
 
     def query(self, text: str) -> TextResult:
-        """Send a text as it is, one statement or several: what the last of them gave."""
+        """Send a text unchanged; it may be several statements: the result of the last is returned."""
         ...
 
     def execute_as_text(
@@ -232,18 +232,18 @@ class TextConnection(Protocol):
 
         Args:
             statement: the statement.
-            parameters: in the form that whoever made the connection gives values.
-            prepared: whether it stays prepared for the next time, where the driver leaves that to us.
+            parameters: values in the form of the connection's creator.
+            prepared: whether the statement stays prepared, if the driver leaves this choice.
         """
         ...
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction that a statement began has not ended yet; may ask the server."""
+        """Whether a transaction is still open; may query the server."""
         ...
 
     def roll_back(self) -> None:
-        """End the transaction that is open, where one is."""
+        """End the open transaction, if there is one."""
         ...
 
     def close(self) -> None:
@@ -259,9 +259,9 @@ class ReadableResult:
 
     Args:
         rowcount: rows inserted, changed or selected.
-        rows: they, where it was a query.
-        description: of its columns, as DB-API has it; None: it was no query.
-        before: what the statements before it gave, where several were sent as one text.
+        rows: the rows of a query.
+        description: DB-API description of the columns; None: not a query.
+        before: results of the earlier statements of the same text.
     """
 
     __slots__ = ("_before", "_description", "_next", "_rows", "rowcount")
@@ -301,14 +301,14 @@ class ReadableResult:
 
 
 def plain(value: Any) -> str | int | float | None:
-    """A value of a column as in SQL: numbers as they are, bytes as ``0x...``, all else as text."""
+    """A column's value as in SQL: numbers unchanged, bytes as ``0x...``, others as text."""
     if isinstance(value, bool):
         return int(value)
     if value is None or isinstance(value, _NUMBERS):
         return value
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
-    return str(value)  # dates and times with a blank between, decimals with all their digits
+    return str(value)  # dates and times with a blank between, decimals with all digits
 
 
 class Reopening(ABC):
@@ -326,7 +326,7 @@ class Reopening(ABC):
         try:
             self._open()
         except DatabaseFailure:
-            self._drop()  # already noted in the back-off; the first operation reports it with its name
+            self._drop()  # the back-off has noted the failure; the first operation reports it with its name
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
@@ -334,8 +334,8 @@ class Reopening(ABC):
 
     @abstractmethod
     def _open(self) -> object:
-        """Connect, and note in the back-off how that went; raises ``DatabaseFailure``."""
+        """Connect, and note success or failure in the back-off; raises ``DatabaseFailure``."""
 
     @abstractmethod
     def _drop(self) -> None:
-        """Close the connection where there is one: the next statement opens another."""
+        """Close the connection, if open: the next statement opens another."""

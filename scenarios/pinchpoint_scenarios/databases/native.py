@@ -28,18 +28,16 @@ from .contract import DatabaseFailure, Link, ReadableResult, Reopening, Result, 
 from .postgresql import CONNECTION_LOST, Connection, connect, first_line, outcome_of, refused
 from .servers.contract import POSTGRESQL
 
-# Runs PostgreSQL statements directly over libpq (psycopg's ``pq``), at nearly the cost of a C program.
-#
-# What is left out against a cursor: finding out types and formats for each call (a statement is described
-# once, when it is prepared), generators that drive the protocol, a watcher for each wait, rows that are not
-# fetched.
+# Runs PostgreSQL statements directly over libpq (psycopg's ``pq``), at nearly the cost of a C program. Left
+# out compared with a cursor: types and formats per call (a statement is described once, when it is prepared),
+# generators that drive the protocol, a watcher per wait, rows that are not fetched.
 
-# As plain numbers: comparing with an enumeration's members takes longer than asking libpq.
+# As plain numbers: a comparison with an enumeration's members takes longer than the libpq call.
 _BINARY = int(Format.BINARY)
 _IN_TRANSACTION = frozenset({int(TransactionStatus.INTRANS), int(TransactionStatus.INERROR)})
 _ROWS = int(ExecStatus.TUPLES_OK)
 _FAILED = int(ExecStatus.FATAL_ERROR)
-# A pool's ping may be no more than a comment: that is an empty query.
+# A pool's ping may consist of a comment: that is an empty query.
 _GOOD = frozenset({int(ExecStatus.COMMAND_OK), _ROWS, int(ExecStatus.EMPTY_QUERY)})
 _PARTS = _GOOD | {_FAILED}  # after any other status libpq waits for us, or never ends
 _COPYING = frozenset({int(ExecStatus.COPY_IN)})
@@ -56,20 +54,20 @@ _BINARY_FORMS: Mapping[str, _Encode] = {
     "float8": struct.Struct(">d").pack,
     "bytea": bytes.__bytes__,
 }
-"""Type -> how its values travel in binary (PostgreSQL's sources, each type's ``*recv`` function)."""
+"""Type -> binary form of its values (PostgreSQL's sources, each type's ``*recv`` function)."""
 _AS_TEXT = ("text", "varchar", "bpchar")
 SILENT_S = 10.0
-"""A server that takes or sends nothing for this long beyond its own time limit of a statement is gone."""
+"""A server that neither accepts nor sends data for this long beyond a statement's time limit is lost."""
 
 
 class FastConnection(Reopening):
-    """One session's connection: each statement is run by libpq itself.
+    """One session's connection, whose statements run directly on libpq.
 
     Args:
         endpoint: the server.
-        application: what the server shows for it (``application_name``).
+        application: its ``application_name`` on the server.
         statement_timeout_s: the server's time limit of a statement.
-        greet: called with every new connection before it is used (search path, what must be known first).
+        greet: called with every new connection before its first use (search path, facts).
         pinned: see ``connect``.
     """
 
@@ -100,9 +98,9 @@ class FastConnection(Reopening):
             raise self._failure(error) from error
 
     def query(self, text: str) -> TextResult:
-        """Send a text as it is, one statement or several with ``;`` between; raises ``DatabaseFailure``.
+        """Send a text unchanged, with one or several statements; raises ``DatabaseFailure``.
 
-        Several are one transaction unless they say otherwise; what the last one gave is returned.
+        Several statements are one transaction unless they begin their own; returns the result of the last.
         """
         direct = self._direct or self._open()
         try:
@@ -113,15 +111,15 @@ class FastConnection(Reopening):
     def execute_as_text(
         self, statement: str, parameters: Sequence[bytes | None], *, prepared: bool = True
     ) -> TextResult:
-        """Run one statement whose ``$1`` placeholders are of whatever type the server finds.
+        """Run one statement whose ``$1`` placeholders get their types from the server.
 
         Args:
             statement: the statement.
-            parameters: as the server reads them from text; None is null.
+            parameters: values as text; None is null.
             prepared: whether it is prepared once, or parsed and planned each time.
 
         Raises:
-            DatabaseFailure: also if a parameter's text is no value of its type.
+            DatabaseFailure: also if a parameter's text is not a value of its type.
         """
         direct = self._direct or self._open()
         try:
@@ -134,7 +132,7 @@ class FastConnection(Reopening):
     def copy(self, statement: LiteralString, content: bytes) -> Result:
         """Run ``COPY ... FROM STDIN`` with ``content`` as its whole input; raises ``DatabaseFailure``.
 
-        Outside ``transaction()`` it is a transaction of its own: returned means committed.
+        Outside ``transaction()`` each call is its own transaction: a return means committed.
         """
         direct = self._direct or self._open()
         try:
@@ -156,12 +154,12 @@ class FastConnection(Reopening):
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction that a statement began has not ended yet."""
+        """Whether a transaction is still open."""
         result = self._connection
         return result is not None and result.pgconn.transaction_status in _IN_TRANSACTION
 
     def roll_back(self) -> None:
-        """End the transaction that is open, where one is; raises ``DatabaseFailure``."""
+        """End the open transaction, if there is one; raises ``DatabaseFailure``."""
         if self.in_transaction:
             self.query("ROLLBACK")
 
@@ -192,7 +190,7 @@ class FastConnection(Reopening):
 
     def _drop(self) -> None:
         if self._direct is not None:
-            self._direct.close()  # before its descriptor is
+            self._direct.close()  # before its descriptor is closed
             self._direct = None
         if self._connection is not None:
             self._connection.close()
@@ -201,7 +199,7 @@ class FastConnection(Reopening):
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement as the server knows it: its name there, how each parameter is encoded, in which format."""
+    """A prepared statement: its name on the server, and the encoding and format of each parameter."""
 
     name: bytes
     encoders: tuple[_Encode, ...]
@@ -214,7 +212,7 @@ class _Statement:
             )
         try:
             return list(map(call, self.encoders, parameters))
-        except (struct.error, TypeError):  # a None is among them; or else it is raised again
+        except (struct.error, TypeError):  # a None is among them; else the error is raised again
             pairs = zip(self.encoders, parameters, strict=True)
             return [None if value is None else encode(value) for encode, value in pairs]
 
@@ -223,9 +221,9 @@ _NO_TEXTS = Texts((), ())
 
 
 class _Direct:
-    """An open connection, past psycopg's cursors, and the ``Result`` of its last statement.
+    """An open connection, without psycopg's cursors, and the ``Result`` of its last statement.
 
-    Whatever goes wrong is raised as ``psycopg.Error``.
+    All failures are raised as ``psycopg.Error``.
 
     Args:
         connection: the open one.
@@ -235,7 +233,7 @@ class _Direct:
 
     def __init__(self, connection: Connection, limit_s: float) -> None:
         self._limit_s = limit_s
-        self._pgconn = connection.pgconn  # non-blocking, as psycopg leaves it
+        self._pgconn = connection.pgconn  # non-blocking, as psycopg set it
         self._encoding = connection.info.encoding
         self._readiness = readiness(self._pgconn.socket)
         self._transformer = Transformer(connection)
@@ -255,7 +253,7 @@ class _Direct:
 
     def query(self, text: str) -> _Direct:
         if self._names and forgets(text):
-            self._names.clear()  # ours are forgotten, too
+            self._names.clear()  # our prepared statements are forgotten, too
         limit_s = self._limit_of(text)
         self._pgconn.send_query(text.encode(self._encoding))
         self._result = self._answer(limit_s)
@@ -270,7 +268,7 @@ class _Direct:
     def execute_prepared(self, statement: str, parameters: Sequence[bytes | None]) -> _Direct:
         name = self._names.get(statement)
         if name is None:
-            self._named += 1  # no name twice: one that DEALLOCATE named is forgotten, others are not
+            self._named += 1  # each name is used once: DEALLOCATE forgets one name, not the others
             name = b"text_%d" % self._named
             self._pgconn.send_prepare(name, statement.encode(self._encoding))
             self._answer(self._limit_of(statement))
@@ -386,12 +384,11 @@ class _Direct:
         self._pgconn.consume_input()
 
     def _answer(self, limit_s: float, good: Collection[int] = _GOOD) -> PGresult:
-        """Wait for the whole answer to what was sent; its first failure, else its last part, is what counts.
+        """Wait for the whole answer; its first failure, else its last part, is returned.
 
-        A wait that takes longer than ``limit_s`` is a lost connection.
+        A wait longer than ``limit_s`` is a lost connection.
 
-        A successful statement is not yet committed: its commit may still fail. All parts stay
-        for ``every``.
+        A successful statement is not committed yet: its commit may still fail. All parts stay for ``every``.
         """
         pgconn, wait = self._pgconn, self._readiness.wait_readable
         answer: PGresult | None = None
@@ -412,7 +409,8 @@ class _Direct:
                 if part.status not in _PARTS:
                     break
         except psycopg.OperationalError:
-            if answer is None or answer.status != _FAILED:  # else the server has said why before it hung up
+            # else the server has sent the reason before it closed
+            if answer is None or answer.status != _FAILED:
                 raise
         if answer is None or answer.status not in good:
             raise self._error(answer)
@@ -459,7 +457,7 @@ class NativeLink:
         self._cursor.execute(text.encode())
 
     def parse(self, text: str) -> None:
-        """Have the server parse one statement of any kind; nothing is executed."""
+        """Let the server parse one statement of any kind without executing it."""
         answer = self._connection.pgconn.prepare(b"", text.encode())
         if answer.status == psycopg.pq.ExecStatus.FATAL_ERROR:
             raise psycopg.errors.error_from_result(answer)
@@ -468,7 +466,7 @@ class NativeLink:
         return self._connection.transaction()
 
     def lists_as_texts(self) -> None:
-        """The text as it is: libpq sends no length."""
+        """The text unchanged: libpq sends no length."""
 
     @property
     def server_process(self) -> int:
@@ -509,9 +507,9 @@ class NativeAccess(Access):
 
     @contextmanager
     def inspection(self) -> Iterator[NativeLink]:
-        """Look within one transaction, which leaves no setting behind.
+        """Inspect within one transaction, which leaves no setting behind.
 
-        A pooler may hand the server's session to the farm's own users next.
+        A pooler may give the server's session to the farm's own users next.
         """
         try:
             connection = connect(self.endpoint, self.name, pinned=False)
@@ -527,7 +525,7 @@ class NativeAccess(Access):
         return str(conninfo_to_dict(self.endpoint.url).get("dbname") or "")
 
     def facts(self, link: Link) -> dict[str, Any]:
-        """Facts about the server; also warnings about limits of the role, and about a pooler in front."""
+        """Facts about the server, with warnings about limits of the role and about a pooler in front."""
         assert isinstance(link, NativeLink)  # noqa: S101 - for the type: it was opened here
         result = super().facts(link)
         row = link.execute(_LIMITS).fetchone()

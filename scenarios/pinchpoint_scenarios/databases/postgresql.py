@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL by psycopg, and what its failures are called."""
+"""Connections to PostgreSQL by psycopg, and the names of their failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Connection = psycopg.Connection[TupleRow]
 Cursor = psycopg.RawCursor[TupleRow]
 
 CONNECTION_LOST = "connection_lost"
-TCP_USER_TIMEOUT_MS = 30_000  # a peer without an acknowledgement for this long is gone
+TCP_USER_TIMEOUT_MS = 30_000  # a peer without an acknowledgement for this long is lost
 
 OUTCOMES = {
     "08": CONNECTION_LOST,
@@ -30,7 +30,7 @@ OUTCOMES = {
     "53100": "disk_full",
     "53200": "out_of_memory",
     "53300": "too_many_connections",
-    "53400": "temp_file_limit",  # the one configured limit a load test can meet
+    "53400": "temp_file_limit",  # the only configured limit that a load test can reach
     "42501": "permission",
     "25006": "read_only",
     "28": "authentication",
@@ -129,11 +129,11 @@ REFUSALS = (
         "look whether this user may open more files (ulimit -n); if so, correct host and port in farm.yaml",
     ),
 )
-"""Why a server does not let us in. libpq gives no SQLSTATE for that, only its text."""
+"""Reasons for a refused connection. libpq has no SQLSTATE for them, only a text."""
 
 
 def outcome_of(error: psycopg.Error, *, connecting: bool = False) -> str:
-    """The name of a failure: by SQLSTATE, by its class, or ``sqlstate_XXXXX`` where it has no name here.
+    """The name of a failure: by SQLSTATE, by its class, else ``sqlstate_XXXXX``.
 
     Raises ``error`` again if the server never saw the statement: that is an internal error.
     """
@@ -158,14 +158,14 @@ def refused(endpoint: Endpoint, error: psycopg.Error) -> EndpointUnreachable:
 
 
 def first_line(error: psycopg.Error) -> str:
-    """What the server, or libpq, said, without its further lines."""
+    """The first line of the server's or libpq's message."""
     return (error.diag.message_primary or str(error)).strip().partition("\n")[0] or type(error).__name__
 
 
 def connect(endpoint: Endpoint, application: str, *, pinned: bool = True) -> Connection:
     """A new autocommit connection, shown by the server as ``application``; raises ``psycopg.Error``.
 
-    ``pinned`` as by ``PIN``; without it names are looked up as the role and the database have it.
+    ``pinned`` as by ``PIN``; without it names are resolved as the role's and database's settings say.
     """
     login = {key: endpoint.options[key] for key in ("user", "password") if key in endpoint.options}
     connection = psycopg.connect(

@@ -1,4 +1,4 @@
-"""Chooses how an endpoint's server is reached, from its URL and the installed drivers."""
+"""Chooses the library for an endpoint's server, from its URL and the installed drivers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .odbc.address import SCHEMES, is_odbc, no_manager
 
 
 class MissingAccess(Access):
-    """Stands for a server that cannot be reached; each use raises the reason.
+    """Represents a server that cannot be reached; each use raises the reason.
 
     Args:
         why: the sentence for a person.
     """
 
     class _NeverError(Exception):
-        """Nothing raises it: ``why`` passes."""
+        """An exception that is never raised, so that ``why`` passes."""
 
     error = _NeverError
     installed = False
@@ -55,11 +55,11 @@ class MissingAccess(Access):
 
 
 def access_to(endpoint: Endpoint, name: str, *, own_sql: bool = False) -> Access:
-    """How an endpoint's server is reached; without a library for it on this machine, its use raises why.
+    """The access to an endpoint's server; without a library on this machine, its use raises the reason.
 
-    ``own_sql``: whether it is for texts of the user's own, which may be several statements each.
+    ``own_sql``: whether it is for the user's own texts, which may contain several statements.
 
-    Raises ``ScenarioError`` where the URL says something that is not allowed.
+    Raises ``ScenarioError`` if the URL contains something that is not allowed.
     """
     if not is_odbc(endpoint.url):
         from .native import NativeAccess  # noqa: PLC0415 - as below: each library only where it is used

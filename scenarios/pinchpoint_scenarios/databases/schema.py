@@ -24,10 +24,10 @@ class OwnedSchema:
     Args:
         endpoint: the server's endpoint.
         scenario: the scenario's name in the plan.
-        tables: the tables it may hold; nothing else in it is ever dropped.
+        tables: the tables that the schema may contain; no other table is ever dropped.
 
     Raises:
-        ScenarioError: the URL says something that is not allowed, or the scenario's name is too long.
+        ScenarioError: the URL contains something that is not allowed, or the scenario's name is too long.
     """
 
     def __init__(self, endpoint: Endpoint, scenario: str, tables: tuple[str, ...]) -> None:
@@ -55,7 +55,7 @@ class OwnedSchema:
     # ---- what is there ---------------------------------------------------------------------------
 
     def check(self, isolation: str) -> dict[str, Any]:
-        """Version, settings and rights; raises where the schema could not be made. Changes nothing."""
+        """Version, settings and rights; raises if the schema could not be created. Changes nothing."""
         with self.access.inspection() as link:
             try:
                 self.access.check_writable(link)
@@ -68,7 +68,7 @@ class OwnedSchema:
         return facts | {"rights": [may]}
 
     def free_bytes(self, link: Link) -> int | None:
-        """Bytes free where the server's data goes; None if it, or this user, cannot know."""
+        """Free bytes at the server's data; None if the server or this user cannot report them."""
         server = self.access.server
         if not server.free:
             return None
@@ -81,7 +81,7 @@ class OwnedSchema:
     # ---- created, locked, dropped ----------------------------------------------------------------
 
     def hold(self) -> Link:
-        """A connection inside the schema, made if need be, that keeps other runs out until ``release``.
+        """A connection inside the schema, created if needed, that keeps other runs out until ``release``.
 
         Raises ``ScenarioError`` if the schema is not ours, or another run uses it.
         """
@@ -101,11 +101,11 @@ class OwnedSchema:
         return link
 
     def release(self) -> None:
-        """Let other runs in, from now on. Safe to call twice."""
+        """Release the lock for other runs. Safe to call twice."""
         self.access.release()
 
     def drop(self) -> None:
-        """Drop our tables and the schema; nothing where it is not there. Never touches what is not ours."""
+        """Drop our tables and the schema, if they exist; never another object."""
         access, server = self.access, self.access.server
         if not access.installed:
             return
@@ -125,13 +125,13 @@ class OwnedSchema:
             raise self.failed(error) from error
 
     def drop_tables(self, link: Link) -> None:
-        """Drop our tables, as far as they are there."""
+        """Drop our tables, if they exist."""
         quoted = self.access.server.quoted
         names = ", ".join(f"{self.quoted}.{quoted(table)}" for table in self._tables)
         link.execute(self.access.server.drop_tables.format(tables=names))
 
     def failed(self, error: Exception) -> ScenarioError:
-        """The sentence for an internal statement that failed while data was made or removed."""
+        """The message for an internal statement that failed while data was created or removed."""
         return ScenarioError(
             f"{self.place}: schema {self.name!r} could not be prepared or removed: "
             f"{self.access.message(error)}; see the server's log, then run again"
@@ -140,7 +140,7 @@ class OwnedSchema:
     # ---- further connections ---------------------------------------------------------------------
 
     def connect(self) -> Link:
-        """One more connection inside the schema, for making data, beside the one with the lock.
+        """A further connection inside the schema, for creating data, beside the one with the lock.
 
         Raises ``EndpointUnreachable`` with the cause and the remedy, or ``Access.error``.
         """
@@ -153,12 +153,12 @@ class OwnedSchema:
         return link
 
     def session(self, timeout_s: float, isolation: str, ready: Callable[[Link], None]) -> SqlConnection:
-        """A connection that does a session's operations; not opened yet.
+        """A connection for a session's operations; not opened yet.
 
         Args:
             timeout_s: the time limit of a statement, by the server or the driver.
             isolation: the isolation level of every transaction.
-            ready: called with each new connection, inside the schema, before it is used.
+            ready: called with each new connection, inside the schema, before its first use.
         """
 
         def inside(link: Link) -> None:
@@ -169,7 +169,7 @@ class OwnedSchema:
         return self.access.session(timeout_s, inside)
 
     def enter(self, link: Link) -> None:
-        """Make the schema the only one in which a connection looks names up."""
+        """Make the schema the only one in which a connection resolves names."""
         asked = self.access.server.enter
         _ask(link, [(self._filled(text), tuple(map(self._filled, given))) for text, given in asked])
 
@@ -189,7 +189,7 @@ class OwnedSchema:
         )
 
     def _is_ours(self, link: Link) -> bool:
-        """Whether the schema is there already and ours; raises where it cannot become ours."""
+        """Whether the schema exists and is ours; raises if it cannot become ours."""
         server = self.access.server
         result = link.execute(server.find, (self.name,)).fetchone()
         if result is not None:
@@ -212,7 +212,7 @@ class OwnedSchema:
         return False
 
     def _has_isolation(self, link: Link, level: str) -> None:
-        """Raise where a server, of those that need not have it, has no snapshot isolation."""
+        """Raise if the server lacks snapshot isolation, which is optional there."""
         server = self.access.server
         if level != "snapshot" or not server.snapshot_on:
             return

@@ -1,7 +1,7 @@
 """Connections that cost the load generator about as little as a C program.
 
-The recipe is the same for each kind of server: a library connects and logs in, as it does for the plain
-driver. From then on an operation is bytes sent, one wait for the descriptor, and a C parser; no object layer,
-no new watcher, no timer. Failures come out as the plain driver's exceptions, so that they are named by one
-piece of code, and the plain driver stays as the reference that tests compare with.
+All kinds of servers use the same method: a library connects and logs in, as for the plain driver. After that
+an operation is bytes sent, one wait for the descriptor, and a C parser; no object layer, no new watcher, no
+timer. Failures are raised as the plain driver's exceptions, so that one function names them, and the plain
+driver stays as the reference for tests.
 """

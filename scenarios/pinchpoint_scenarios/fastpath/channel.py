@@ -1,6 +1,6 @@
-"""Moves a driver's bytes over one socket, and waits for its answers where waiting is allowed.
+"""Moves a driver's bytes over one socket, and waits for its answers.
 
-Per operation it is one write, one wait, one read and one call of a driver.
+An operation is one write, one wait, one read and one call of a driver.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Answer = TypeVar("Answer")
 
 
 class ChannelError(Exception):
-    """The connection is lost. It must be closed: a late answer would be taken for the next message's."""
+    """The connection is lost and must be closed: a late answer would be mistaken for the next one."""
 
 
 class ChannelTimeoutError(ChannelError):
-    """The peer took no more, or sent nothing, in time."""
+    """The peer accepted no more data, or sent none, in time."""
 
 
 class ChannelInterruptedError(ChannelError):
-    """The peer answered before it had the whole message: it will not take the rest.
+    """The peer answered before it had the whole message: it will not read the rest.
 
     Attributes:
-        answer: what it said.
+        answer: the peer's answer.
     """
 
     def __init__(self, answer: object) -> None:
@@ -43,9 +43,10 @@ class Channel(Generic[Answer]):
     """One connected socket, for one greenlet or thread at a time.
 
     Args:
-        descriptor: the socket's, which becomes non-blocking. Who opened it closes it, after ``close``.
-        driver: makes answers of what comes.
-        timeout_s: how long one wait for the peer may take.
+        descriptor: the socket's descriptor, which becomes non-blocking. Its opener closes it, after
+            ``close``.
+        driver: parses answers from received bytes.
+        timeout_s: time limit of one wait for the peer.
     """
 
     def __init__(self, descriptor: int, driver: Driver[Answer], timeout_s: float) -> None:
@@ -59,7 +60,7 @@ class Channel(Generic[Answer]):
         self._read_bytes = _SMALL_BYTES
 
     def send(self, message: bytes) -> None:
-        """Send what the peer takes of a message at once; the rest goes while its answer is waited for.
+        """Send what the peer accepts of a message now; the rest is sent while waiting for the answer.
 
         Raises ``ChannelError``.
         """
@@ -71,13 +72,12 @@ class Channel(Generic[Answer]):
             self._unsent = memoryview(message)[sent:]
 
     def receive(self) -> Answer | More:
-        """The answer where it is complete by now; never waits.
+        """The answer, if it is complete by now; never waits.
 
-        Incoming bytes are read while the rest of a message is sent, because the peer may otherwise stop
-        reading.
+        Bytes are received while the rest of a message is sent, because the peer may otherwise stop reading.
 
         Raises:
-            ChannelError: there is no answer; or whatever the driver raises.
+            ChannelError: there is no answer; also the driver's errors.
         """
         unsent = self._unsent
         try:
@@ -98,7 +98,7 @@ class Channel(Generic[Answer]):
         return answer
 
     def __call__(self) -> Answer:
-        """Wait for the whole answer to what was sent. Raises as ``receive``."""
+        """Wait for the whole answer to the last message. Raises the same errors as ``receive``."""
         ready = self._ready = self._ready or readiness(self._descriptor)
         while True:
             wait = ready.wait_writable if self._unsent else ready.wait_readable
@@ -125,7 +125,7 @@ def _sent(descriptor: int, message: memoryview) -> int:
 
 
 def _nothing(error: OSError) -> int:
-    """0 bytes where the socket merely was not ready; raises ``ChannelError`` else."""
+    """0 bytes if the socket was only not ready; otherwise raises ``ChannelError``."""
     if isinstance(error, BlockingIOError):
         return 0
     raise ChannelError(f"the connection broke: {error.strerror or error}") from error

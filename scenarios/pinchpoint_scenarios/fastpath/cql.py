@@ -1,8 +1,7 @@
 """Cassandra and ScyllaDB at about the speed of C: a frame, a wait, a frame, by native protocol version 4.
 
-The driver's library knows the cluster and its types; what is done for every operation is to execute
-statements, prepared once or each time anew, on one connection, one at a time. The errors a server sends are
-the library's own exceptions.
+The driver's library knows the cluster and its types. Each operation executes statements, prepared once or
+parsed each time, one at a time on one connection. Errors of the server are the library's own exceptions.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from .drivers.cql import DAMAGED, CqlDriver, CqlError
 
 _VERSION = 4
 _SHORT, _INT, _LONG = struct.Struct(">H"), struct.Struct(">i"), struct.Struct(">q")
-_BIGINT = struct.Struct(">iq")  # with its length before it
-_LEVEL_AND_FLAGS = struct.Struct(">HBH")  # and how many values follow
+_BIGINT = struct.Struct(">iq")  # preceded by its length
+_LEVEL_AND_FLAGS = struct.Struct(">HBH")  # and the number of values
 
 _ERROR, _STARTUP, _READY, _AUTHENTICATE, _QUERY, _PREPARE = 0x00, 0x01, 0x02, 0x03, 0x07, 0x09
 _EXECUTE, _BATCH, _AUTH_RESPONSE, _AUTH_SUCCESS = 0x0A, 0x0D, 0x0F, 0x10
@@ -34,7 +33,7 @@ _NO_METADATA = 0x04  # flag of a result's rows
 _UNPREPARED = 0x2500
 _TLS_READ_BYTES = 2**16
 _FORGOTTEN_AGAIN = 3
-"""While a schema changes a node may forget a statement between its being prepared and its being sent."""
+"""While a schema changes, a node may forget a prepared statement before it is executed."""
 
 Value = int | bytes
 """A ``bigint``, or a ``blob``."""
@@ -50,8 +49,8 @@ class Login:
     """A node's address and login.
 
     Attributes:
-        host: its name or address.
-        port: of its native protocol.
+        host: name or address.
+        port: port of its native protocol.
         user: empty: no login.
         password: the user's.
         tls: the TLS settings; None: without TLS.
@@ -65,7 +64,7 @@ class Login:
 
 
 class _TlsChannel:
-    """What ``Channel`` is, over TLS: its socket waits by itself, which gevent makes cooperative."""
+    """A ``Channel`` over TLS: its socket waits by itself, which gevent makes cooperative."""
 
     def __init__(self, connected: ssl.SSLSocket, driver: CqlDriver, timeout_s: float) -> None:
         self.timeout_s = timeout_s
@@ -86,12 +85,12 @@ class _TlsChannel:
                 return answer
 
     def close(self) -> None:
-        """Does nothing: the opener of the socket closes it."""
+        """Nothing: the opener of the socket closes it."""
 
 
 @contextmanager
 def _broken() -> Iterator[None]:
-    """What a socket raises, as a ``Channel`` calls it."""
+    """Convert a socket's errors to those of a ``Channel``."""
     try:
         yield
     except TimeoutError as error:
@@ -107,7 +106,7 @@ class CqlWire:
         login: where to.
         connect_timeout_s: for connecting and logging in.
         timeout_s: for everything else.
-        prepared: whether the server prepares statements once; else it parses each anew.
+        prepared: whether the server prepares statements once; else it parses each one anew.
     """
 
     def __init__(
@@ -124,11 +123,11 @@ class CqlWire:
 
     @property
     def connected(self) -> bool:
-        """Whether it is open."""
+        """Whether the connection is open."""
         return self._channel is not None
 
     def connect(self) -> None:
-        """Connect and log in, unless that is done. Raises ``CqlError`` or the server's error."""
+        """Connect and log in, unless connected. Raises ``CqlError`` or the server's error."""
         if self._channel is not None:
             return
         login = self._login
@@ -157,11 +156,11 @@ class CqlWire:
     def execute(
         self, statement: str, values: Sequence[Value], consistency: int, timestamp_us: int | None
     ) -> list[Row]:
-        """Execute one statement, preparing it the first time where statements are prepared.
+        """Execute one statement, and prepare it the first time if statements are prepared.
 
         Args:
             statement: with a ``?`` for each value.
-            values: in the order of their places.
+            values: values in placeholder order.
             consistency: the protocol's number of the level.
             timestamp_us: the timestamp of the write; None: the server's time.
 
@@ -170,7 +169,7 @@ class CqlWire:
 
         Raises:
             CqlError: the connection is lost, or no answer came in time.
-            ErrorMessage: what the server said instead.
+            ErrorMessage: the server's error.
         """
         flags, last = _VALUES | _SKIP_METADATA, b""
         if timestamp_us is not None:
@@ -189,7 +188,7 @@ class CqlWire:
         *,
         logged: bool,
     ) -> None:
-        """Execute one statement for many rows, in one batch. Raises as ``execute``."""
+        """Execute one statement for many rows, in one batch. Raises the same errors as ``execute``."""
         first = struct.pack(">BH", 0 if logged else 1, len(rows))
         last = struct.pack(">HB", consistency, _TIMESTAMP) + _LONG.pack(timestamp_us)
         encoded = [_SHORT.pack(len(values)) + _encoded(values) for values in rows]
@@ -203,9 +202,9 @@ class CqlWire:
             self._ask(_BATCH, body(b"\x00" + _long_string(statement)))
 
     def close(self) -> None:
-        """Close it. Safe to call twice."""
+        """Close the connection. Safe to call twice."""
         if self._channel is not None:
-            self._channel.close()  # before its socket is
+            self._channel.close()  # before its socket is closed
             self._channel = None
         if self._socket is not None:
             self._socket.close()
@@ -227,7 +226,7 @@ class CqlWire:
             raise CqlError(f"the server answered the greeting with message {opcode:#04x}")
 
     def _ask_prepared(self, opcode: int, statement: str, body: Callable[[bytes], bytes]) -> bytes:
-        """Send what ``body`` makes of a prepared statement's id on this node; the answer's body."""
+        """Send ``body`` of a prepared statement's id on this node; return the answer's body."""
         known = self._prepared.get(statement) or self._prepare(statement)
         for _ in range(_FORGOTTEN_AGAIN):
             try:
@@ -235,7 +234,8 @@ class CqlWire:
             except ErrorMessage as error:
                 if error.code != _UNPREPARED:
                     raise
-            # The server has forgotten it (a restart, too many others, a table that is being made): once more.
+            # The server has forgotten the statement (a restart, too many statements, a new table): prepare it
+            # again.
             known = self._prepare(statement)
         return self._ask(opcode, body(known))[1]
 
@@ -268,7 +268,7 @@ class CqlWire:
 
 
 def _encoded(values: Sequence[Value]) -> bytes:
-    """Each value with its length before it, as its type's own encoding has it."""
+    """Each value with its length, in its type's encoding."""
     return b"".join(
         [
             _BIGINT.pack(8, value) if isinstance(value, int) else _INT.pack(len(value)) + value
@@ -286,7 +286,7 @@ def _long_string(text: str) -> bytes:
 
 
 def _rows(body: bytes) -> list[Row]:
-    """The rows of a result that left its metadata out; none of one that has no rows. Raises ``CqlError``."""
+    """The rows of a result without metadata; none for a result without rows. Raises ``CqlError``."""
     try:
         return _values(body)
     except struct.error as error:

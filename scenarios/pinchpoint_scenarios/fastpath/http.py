@@ -1,7 +1,7 @@
 """HTTP/1.1 at about the speed of C: a write, a wait, a read, httptools (llhttp) as the parser.
 
-One connection to one server, kept alive as long as the server allows. TLS goes through memory, so that
-reading, writing and waiting are the same with it and without.
+One connection to one server, kept alive as long as the server allows. TLS works in memory, so that reading,
+writing and waiting are the same with and without TLS.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .readiness import Readiness, readiness
 __all__ = ["HttpConnection", "HttpError", "Kind", "Response"]
 
 _FIRST_BYTES = 2**14  # most answers are shorter
-_MORE_BYTES = 2**17 - 2**12  # from 128 KiB on, an allocation is a system call of its own (mallopt(3))
+_MORE_BYTES = 2**17 - 2**12  # from 128 KiB on, each allocation is a system call (mallopt(3))
 
 
 class HttpConnection:
-    """One connection to one server, opened when it is first needed.
+    """One connection to one server, opened when needed.
 
     Args:
         host: the server's name or address.
         port: its port.
         tls: the TLS settings; None: without TLS.
-        connect_timeout_s: how long connecting, handshake included, may take.
+        connect_timeout_s: time limit for connecting, including the handshake.
         largest_bytes: a larger body is not read to its end.
     """
 
@@ -57,7 +57,7 @@ class HttpConnection:
         self._records: Records | None = None
         self._driver = HttpDriver(largest_bytes)
         self.opened = 0
-        """Number of connections opened so far; a login has to be repeated on each new one."""
+        """Number of connections opened so far; a login is repeated on each new one."""
 
     def exchange(self, request: bytes, deadline: float, *, again: bool) -> Response:
         """Send a request and read its answer.
@@ -65,7 +65,7 @@ class HttpConnection:
         Args:
             request: head and body.
             deadline: ``time.monotonic()`` by which the last byte must have come.
-            again: whether it may be repeated if the server closed the idle connection meanwhile.
+            again: whether the request may be repeated if the server closed the idle connection meanwhile.
 
         Raises:
             HttpError: see there.
@@ -84,7 +84,7 @@ class HttpConnection:
     def close(self) -> None:
         """Close the connection. Safe to call twice; the next request opens another."""
         if self._ready is not None:
-            self._ready.close()  # before its descriptor is
+            self._ready.close()  # before its descriptor is closed
             self._ready, self._wait = None, _not_connected
         if self._socket is not None:
             self._socket.close()
@@ -92,7 +92,7 @@ class HttpConnection:
             self._records = None
 
     def _exchange(self, request: bytes, deadline: float) -> Response:
-        # What nearly every request does stands here: calls between its steps would cost as much as they do.
+        # The steps of nearly every request are inlined: calls between them would cost as much as they do.
         driver, records, descriptor = self._driver, self._records, self._descriptor
         unsent: memoryview | None = None
         answer: Response | More = MORE
@@ -101,7 +101,7 @@ class HttpConnection:
             try:
                 sent = write(descriptor, content)
             except OSError:
-                sent = 0  # the next attempt says why
+                sent = 0  # the next attempt reports why
             if sent != len(content):
                 unsent, answer = self._send(memoryview(content)[sent:], deadline)
             while answer is MORE:
@@ -118,7 +118,7 @@ class HttpConnection:
                     answer = records.receive(came, driver)
                 if answer is MORE:
                     self._read_bytes = _MORE_BYTES  # a server with one long answer has more of them
-        except BaseException:  # whatever is still to come would be taken for the next answer
+        except BaseException:  # remaining bytes would be mistaken for the next answer
             self.close()
             raise
         if unsent or not driver.keep_alive or (records is not None and records.unasked()):
@@ -129,7 +129,7 @@ class HttpConnection:
         until = min(deadline, monotonic() + self._connect_timeout_s)
         try:
             self._socket = socket.create_connection(self._address, max(0.001, until - monotonic()))
-        except (OSError, UnicodeError) as error:  # UnicodeError: a host that cannot be a name
+        except (OSError, UnicodeError) as error:  # UnicodeError: an invalid host name
             raise HttpError("unreachable", str(error)) from error
         self.opened += 1
         try:
@@ -146,7 +146,7 @@ class HttpConnection:
             raise
 
     def _shaken(self, records: Records, deadline: float) -> Records:
-        """The same, after its handshake."""
+        """The connection after its TLS handshake."""
         came = b""
         while True:
             done = records.shake_hands(came)
@@ -176,10 +176,10 @@ class HttpConnection:
             return False
         except OSError:
             return True
-        return True  # an end, or bytes that were not requested
+        return True  # its end, or bytes without a request
 
     def _send(self, rest: memoryview, deadline: float) -> tuple[memoryview, Response | More]:
-        """Send the rest as the server takes it; what is left of it when the answer comes before, and that."""
+        """Send the rest as the server accepts it; return what is left and an early answer, if any."""
         answer: Response | More = MORE
         while rest and answer is MORE:
             try:
@@ -190,7 +190,8 @@ class HttpConnection:
                     raise HttpError("timeout", "the server took no more of a request in time") from None
                 answer = self._answer_meanwhile() or MORE
             except OSError as error:
-                # It may have answered before it closed: that answer counts (a refusal of a large body).
+                # The server may have answered before it closed: that answer counts (a refusal of a large
+                # body).
                 heard = self._answer_meanwhile()
                 if heard is None:
                     lost = f"the connection broke: {error.strerror}"
@@ -199,7 +200,7 @@ class HttpConnection:
         return rest, answer
 
     def _answer_meanwhile(self) -> Response | More | None:
-        """What the server says while we send: an answer or its beginning; None: nothing."""
+        """The server's data while we send: an answer or its beginning; None: nothing."""
         try:
             came = read(self._descriptor, self._read_bytes)
         except OSError as error:
@@ -210,7 +211,7 @@ class HttpConnection:
         return self._records.receive(came, self._driver)
 
     def _nothing(self, error: OSError) -> None:
-        """Nothing where there was merely nothing to read yet; raises ``HttpError`` else."""
+        """Nothing if there was only nothing to read yet; otherwise raises ``HttpError``."""
         if isinstance(error, BlockingIOError):
             return
         reset = isinstance(error, ConnectionResetError)

@@ -1,8 +1,8 @@
 """Waits for one descriptor, repeatedly.
 
-Where gevent has patched the process, by its loop, with one watcher that lives as long as the connection:
-making one for each wait costs as much as an operation's own work. Elsewhere (tests, other programs) by the
-system's selector. gevent is only looked up in the loaded modules, never imported.
+If gevent has patched the process, its loop is used, with one watcher per connection: a new watcher for each
+wait would cost as much as an operation. Elsewhere (tests, other programs) the system's selector is used.
+gevent is only looked up in the loaded modules, never imported.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, Protocol
 
 
 class Readiness(Protocol):
-    """One descriptor's readiness. It belongs to one thread and one greenlet at a time."""
+    """One descriptor's readiness, for one thread and one greenlet at a time."""
 
     def wait_readable(self, until: float = math.inf) -> bool:
-        """Wait until there is something to read, an end or an error. It may end early: look again.
+        """Wait for data, an end or an error. The wait may end early: check again.
 
         Args:
-            until: ``time.monotonic()`` at which it ends anyway, not much later.
+            until: ``time.monotonic()`` at which the wait ends, or shortly after.
 
         Returns:
             False: the time is over.
@@ -29,7 +29,7 @@ class Readiness(Protocol):
         ...
 
     def wait_writable(self, until: float = math.inf) -> bool:
-        """Likewise until something can be read or written."""
+        """Wait until the descriptor is readable or writable."""
         ...
 
     def close(self) -> None:
@@ -38,7 +38,7 @@ class Readiness(Protocol):
 
 
 def readiness(descriptor: int) -> Readiness:
-    """The readiness of a non-blocking descriptor, by whatever makes waiting cooperative in this process."""
+    """The readiness of a non-blocking descriptor, for this process's kind of waiting."""
     monkey = sys.modules.get("gevent.monkey")
     if monkey is not None and monkey.is_module_patched("socket"):
         return _ByGevent(descriptor, sys.modules["gevent"].get_hub())
@@ -53,7 +53,7 @@ class _BySelector:
 
     def wait_readable(self, until: float = math.inf) -> bool:
         while not self._selector.select(None if until == math.inf else max(0.0, until - monotonic())):
-            if monotonic() >= until:  # else a signal has interrupted it
+            if monotonic() >= until:  # otherwise a signal has interrupted the wait
                 return False
         return True
 
@@ -72,12 +72,11 @@ _READ, _WRITE = 1, 2  # libev's EV_READ and EV_WRITE
 
 
 class _ByGevent:
-    """Waits in gevent's hub, with one watcher that lives as long as the connection.
+    """Waits in gevent's hub, with one watcher per connection.
 
-    It does what ``hub.wait`` does, without the object that makes sure of who wakes it: a wait may end early,
-    and whoever waits looks again. A timer for each wait would cost as much as the wait. So one timer runs,
-    finds now and then that the wait it was started for is long over, and is started again for the one that
-    goes on.
+    It replaces ``hub.wait`` without the object that checks who wakes it: a wait may end early, and the caller
+    checks again. A timer per wait would cost as much as the wait. So one timer runs; when it expires after
+    its wait has ended, it is started again for the present wait.
     """
 
     def __init__(self, descriptor: int, hub: Any) -> None:

@@ -1,6 +1,6 @@
 """Valkey and Redis at about the speed of C: a write, a wait, a read, hiredis as the parser.
 
-valkey-py connects, logs in and chooses the database. From then on its socket is used directly.
+valkey-py connects, logs in and selects the database. After that its socket is used directly.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .drivers.resp import Command, RespDriver
 
 
 class Wire(Protocol):
-    """One connection's way to send commands and get their replies.
+    """Sends commands over one connection and receives their replies.
 
-    Each raises ``valkey.exceptions.ValkeyError``. After any but a ``ResponseError`` it must be disconnected:
-    a late reply would be taken for the next command's.
+    Each method raises ``valkey.exceptions.ValkeyError``. After any error except ``ResponseError`` the
+    connection must be closed: a late reply would be mistaken for the next one.
     """
 
     def connect(self) -> None:
-        """Connect and log in, unless that is done."""
+        """Connect and log in, unless connected."""
         ...
 
     def ask(self, *command: str | bytes) -> object:
@@ -31,7 +31,7 @@ class Wire(Protocol):
         ...
 
     def ask_all(self, commands: Sequence[Command]) -> list[object]:
-        """Send commands in one go, wait for every reply; a refused one's is its ``ResponseError``."""
+        """Send commands at once, wait for all replies; a refused command's reply is its ``ResponseError``."""
         ...
 
     def disconnect(self) -> None:
@@ -40,14 +40,14 @@ class Wire(Protocol):
 
 
 class LibraryWire:
-    """A ``Wire`` that is valkey-py's connection and nothing else: the reference.
+    """A ``Wire`` that only uses valkey-py's connection: the reference.
 
     Args:
         connection: valkey-py's.
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._connection: Any = connection  # its types leave out what a reply may be
+        self._connection: Any = connection  # its types omit possible replies
 
     def connect(self) -> None:
         self._connection.connect()
@@ -64,7 +64,7 @@ class LibraryWire:
         for _ in commands:
             try:
                 replies.append(self._connection.read_response())
-            except exceptions.ResponseError as error:  # one reply: those of the others still come
+            except exceptions.ResponseError as error:  # one reply: the other replies still arrive
                 replies.append(error)
         return replies
 
@@ -73,11 +73,11 @@ class LibraryWire:
 
 
 class FastWire:
-    """A ``Wire`` that does by itself what is done for every operation.
+    """A ``Wire`` with its own code for each operation.
 
     Args:
         connection: valkey-py's, which connects.
-        timeout_s: how long one wait for the server may take.
+        timeout_s: time limit of one wait for the server.
     """
 
     def __init__(self, connection: Connection, timeout_s: float) -> None:
@@ -90,7 +90,7 @@ class FastWire:
         if self._channel is None:
             self._connection.connect()
             self._driver = RespDriver()
-            # valkey-py hands its socket to its parsers by this name, too; it has no public one.
+            # valkey-py passes its socket to its parsers by this name, too; there is no public one.
             self._channel = Channel(self._connection._sock.fileno(), self._driver, self._timeout_s)
 
     def ask(self, *command: str | bytes) -> object:
@@ -108,7 +108,7 @@ class FastWire:
 
     def disconnect(self) -> None:
         if self._channel is not None:
-            self._channel.close()  # before its socket is
+            self._channel.close()  # before its socket is closed
             self._channel = None
         self._connection.disconnect()
 
@@ -124,6 +124,6 @@ class FastWire:
 
 
 def _named(error: ChannelError) -> exceptions.ConnectionError | exceptions.TimeoutError:
-    """The error in the class that valkey-py raises for it."""
+    """The error as valkey-py's exception."""
     kind = exceptions.TimeoutError if isinstance(error, ChannelTimeoutError) else exceptions.ConnectionError
     return kind(str(error))

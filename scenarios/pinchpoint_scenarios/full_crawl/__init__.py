@@ -1,4 +1,4 @@
-"""full-crawl: the index is reset, then every source is enumerated, fetched and indexed, all at once."""
+"""full-crawl: resets the index, then enumerates, fetches and indexes every source at the same time."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class FullCrawl:
 
 
 class DrivenCrawl:
-    """Crawls content sources into the search tier, with its frontier in the SQL tier."""
+    """Crawls content sources into the search tier, with its queue in the SQL tier."""
 
     def __init__(self, context: ScenarioContext) -> None:
         self._context = context
@@ -116,7 +116,7 @@ class DrivenCrawl:
         return {"sql": sql.result(), "search": search.result(), "sources": result}
 
     def intent(self) -> Intent:
-        """Bytes written per document; the number of documents is only known after the crawl."""
+        """Bytes written per document; the number of documents is known only after the crawl."""
         full = self._params.mode == "full" and not self._context.resume
         schema, indexed = f"schema {self._database.name}", self._service.connect()
         try:
@@ -148,7 +148,7 @@ class DrivenCrawl:
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make the crawl database, empty. The first session to come resets the index and starts the crawl.
 
-        An incremental crawl needs the database of the one before; one that is resumed, its own.
+        An incremental crawl needs the database of the last crawl; a resumed one needs its own.
         """
         if self._context.resume:
             progress(self._database.resume(self._given))
@@ -224,7 +224,7 @@ class DrivenCrawl:
 
 
 def _sources(context: ScenarioContext, params: FullCrawlParams) -> dict[str, tuple[SourceParams, Endpoint]]:
-    """Name -> source and where it is: those of the plan, else one for each endpoint that can be crawled."""
+    """Name -> source and its endpoint: those of the plan, else one for each endpoint that can be crawled."""
     chosen = params.sources or tuple(
         SourceParams(kind=kind)
         for kind, endpoint in ENDPOINT_OF.items()
@@ -254,7 +254,7 @@ def _place(context: ScenarioContext, source: SourceParams) -> Endpoint:
 
 
 def _checked(endpoint: Endpoint, shared: Service | Repository) -> Mapping[str, Any]:
-    """What a destination or a source says of itself, by a connection of its own."""
+    """Facts of a destination or source, read over a separate connection."""
     connection = shared.connect()
     try:
         return connection.check()

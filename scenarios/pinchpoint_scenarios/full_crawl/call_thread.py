@@ -1,7 +1,7 @@
 """Runs blocking C code or kernel calls in a thread, so that other sessions are not blocked.
 
-Where gevent has patched the process whoever waits there would stop every session. gevent is looked up,
-never imported (as in ``fastpath.readiness``).
+If gevent has patched the process, a blocking call would stop every session. gevent is looked up, never
+imported (as in ``fastpath.readiness``).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class CallThread:
         patched = monkey is not None and monkey.is_module_patched("socket")
         self._pool: Any = import_module("gevent.threadpool").ThreadPool(1) if patched else None
         self.busy = False
-        """Whether a call is in progress whose caller was ended."""
+        """Whether a call is in progress whose caller has ended."""
 
     def call(self, function: Callable[[], T]) -> T:
-        """What the function returns, or raises."""
+        """The function's result or exception."""
         if self._pool is None:
             return function()
         self.busy = True
-        # An error is handed over, not raised: the pool would print its traceback.
+        # The exception is passed on as a value: the pool would print its traceback.
         result, error = self._pool.spawn(_done, function).get()
         self.busy = False
         if error is not None:

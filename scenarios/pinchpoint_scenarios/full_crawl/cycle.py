@@ -1,4 +1,4 @@
-"""Starts and ends a crawl exactly once, whichever session is first."""
+"""Starts and ends a crawl exactly once, in whichever session comes first."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from .records import CHANGES, CycleState, Failed, SourceSummary, Start
 from .sources import Item
 
 AskIndex = Callable[[Literal["reset", "commit"]], str]
-"""Asks the index, with retries, and records it; returns ``ok`` or the failure's name."""
+"""Queries the index, with retries, and records the request; returns ``ok`` or the failure's name."""
 
 Advance = Literal["over", "soon", "failed"]
-"""The crawl is over; there is, or will soon be, more to do; the next cycle could not be started."""
+"""The crawl has ended; there is, or will soon be, more work; the next cycle could not be started."""
 
 Mode = Literal["full", "incremental"]
 
 INCREMENT_EVERY_S = 1.0
-"""Least time between two incremental crawls, because one without changes ends at once."""
+"""Least time between two incremental crawls, because a crawl without changes ends at once."""
 _EXAMPLES = 20
-"""This number of failures of each kind and source are in the event; the crawl database has all."""
+"""Number of example failures of each kind and source in the event; the crawl database has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Where a source is crawled from.
+    """The starting point of a source.
 
     Attributes:
         item: its root container.
-        workers: at most this many sessions work on it; None: any number.
+        workers: most sessions that work on it; None: unlimited.
     """
 
     item: Item
@@ -40,15 +40,15 @@ class Root:
 
 
 class Cycles:
-    """Starts the first cycle, ends a cycle whose queue is empty, and starts the next if the crawl repeats.
+    """Starts the first cycle, ends a cycle with an empty queue, and starts the next if the crawl repeats.
 
     Args:
         frontier: the session's.
-        roots: source name -> where it is crawled from.
+        roots: source name -> its starting point.
         mode: ``full`` or ``incremental``.
-        destination_limit: how many requests at most go to the destination at a time; None: one a session.
-        repeat_s: another cycle follows one that ended within this number of seconds of the first one's start;
-            None: one always follows.
+        destination_limit: most requests to the destination at a time; None: one per session.
+        repeat_s: a cycle that ends within this many seconds of the first one's start is followed by another;
+            None: always.
         event: writes a line to the run's events.
     """
 
@@ -70,7 +70,7 @@ class Cycles:
         self._event = event
 
     def advance(self, index: AskIndex) -> Advance:  # noqa: PLR0911 - one for each state a crawl can be in
-        """Move the crawl on, after the queue was found empty. Raises ``DatabaseFailure``."""
+        """Continue the crawl after the queue was found empty. Raises ``DatabaseFailure``."""
         state = self._frontier.state()
         if state.ended and not self._continues(state):
             return "over"
@@ -96,7 +96,7 @@ class Cycles:
     def _continues(self, state: CycleState) -> bool:
         """Whether a cycle follows this one.
 
-        Judged by when it ended, not by the time now: all sessions come to the same answer.
+        The decision uses the cycle's end, not the present time, so that all sessions decide the same.
         """
         if state.since_start_s is None or self._repeat_s is None:
             return True
@@ -181,7 +181,7 @@ class Cycles:
 
 
 def _start(source: str, root: Item, token: str | None) -> Start:
-    """A source with a change token continues from there; any other is enumerated from its root."""
+    """A source with a change token continues from it; any other is enumerated from its root."""
     if token is None:
         return Start(source, root, "container")
     return Start(source, changes_since(token), CHANGES)

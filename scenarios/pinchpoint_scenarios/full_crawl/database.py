@@ -15,17 +15,17 @@ from ..errors import ScenarioError
 from .call_thread import CallThread
 from .dialects import DIALECTS, NEXT, TABLES, CrawlSql, by_odbc, known, too_old, within
 
-# A session's connection to a crawl database that is reached by ODBC.
+# A session's connection to a crawl database over ODBC.
 
 _DEADLOCKS = 5
-"""How often a script is repeated that the server rolled back as a deadlock victim."""
+"""How often a script is repeated after the server chose it as a deadlock victim."""
 
 
 class CrawlConnection:
     """A ``SqlConnection`` that runs scripts (see ``CrawlSql``) and returns times as UTC.
 
     Args:
-        inner: it, without these.
+        inner: the wrapped connection.
     """
 
     def __init__(self, inner: SqlConnection) -> None:
@@ -40,7 +40,7 @@ class CrawlConnection:
         self._call_thread.call(self._inner.try_open)
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> ReadableResult:
-        """Run a statement, or a script whose first part takes the parameters and whose last is answered."""
+        """Run a statement, or a script: its first part takes the parameters, its last part answers."""
         return self._call_thread.call(lambda: self._run(statement, parameters))
 
     @contextmanager
@@ -82,33 +82,33 @@ class CrawlConnection:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as every driver has it: not all of them know truth values."""
+    """A parameter in a form that every driver accepts: not all accept truth values."""
     return int(value) if isinstance(value, bool) else value
 
 
 def _value(value: Any) -> Any:
-    """A value as the other drivers give it: times say that they are UTC, a decimal is a float."""
+    """A value in the form of the other drivers: times are in UTC, a decimal is a float."""
     if isinstance(value, datetime) and value.tzinfo is None:
         return value.replace(tzinfo=UTC)
     return float(value) if isinstance(value, Decimal) else value
 
 
 Run = Callable[[LiteralString], list[tuple[Any, ...]]]
-"""Runs a statement without parameters; the rows it gave."""
+"""Runs a statement without parameters and returns its rows."""
 
 
 _ISOLATION = "read_committed"
 
 
 class CrawlDatabase:
-    """The schema of one crawl in the SQL tier, on a server of one of the kinds that it is known for.
+    """The schema of one crawl in the SQL tier, on a supported kind of server.
 
     Args:
         endpoint: the endpoint ``sql``.
         scenario: the scenario's name in the plan.
 
     Raises:
-        ScenarioError: no crawl database can be there.
+        ScenarioError: this server cannot have a crawl database.
 
     Attributes:
         name: the schema's.
@@ -121,11 +121,11 @@ class CrawlDatabase:
         self._access = self._schema.access
         self.name = self._schema.name
         if not self._access.installed:
-            self._access.reach()  # which says why
+            self._access.reach()  # which reports the reason
 
     @property
     def sql(self) -> CrawlSql:
-        """What its server is asked; asks the server for its kind where the URL does not say it."""
+        """The statements of its kind of server, which is queried if the URL does not name it."""
         if self._access.native:
             return DIALECTS[self._access.kind]
         result = by_odbc(self._endpoint, self._access.kind)
@@ -134,11 +134,11 @@ class CrawlDatabase:
 
     @property
     def place(self) -> str:
-        """Its place, for a sentence."""
+        """Its place, for a message."""
         return self._schema.place
 
     def check(self) -> Mapping[str, Any]:
-        """Version and settings of the server; raises where the schema could not be made. Changes nothing."""
+        """Version and settings of the server; raises if the schema could not be created. Changes nothing."""
         if self._access.native:
             return self._schema.check(_ISOLATION)
         by_odbc(self._endpoint, self._access.kind)
@@ -152,7 +152,7 @@ class CrawlDatabase:
 
         Args:
             timeout_s: the time limit of a statement.
-            opened: called with each new connection: locks of the one before are lost.
+            opened: called with each new connection: the locks of the last one are lost.
         """
         greeting = self.sql.greet.split(NEXT)
 
@@ -166,11 +166,11 @@ class CrawlDatabase:
         return session if self._access.native else CrawlConnection(session)
 
     def drop(self) -> None:
-        """Drop the tables and the schema; nothing where it is not there."""
+        """Drop the tables and the schema, if they exist."""
         self._schema.drop()
 
     def release(self) -> None:
-        """Let other runs in. Safe to call twice."""
+        """Release the lock for other runs. Safe to call twice."""
         self._schema.release()
 
     @contextmanager
@@ -184,16 +184,16 @@ class CrawlDatabase:
             raise self._schema.failed(error) from error
 
     def make(self) -> None:
-        """Make it, empty, in place of the one of an earlier crawl."""
+        """Create it, empty, in place of an earlier crawl's."""
         with self._inside() as run:
             self._schema.drop_tables(self._schema.hold())
             for statement in self.sql.create:
                 run(statement)
 
     def follow(self) -> None:
-        """Let an incremental crawl follow the last one.
+        """Prepare an incremental crawl after the last one.
 
-        Raises ``ScenarioError`` where there was none, or it did not come to its end.
+        Raises ``ScenarioError`` if there was none, or it did not end.
         """
         with self._inside() as run:
             if not self._made(run) or _first(run(self.sql.latest)) is None:
@@ -238,7 +238,7 @@ class CrawlDatabase:
         return f"going on with the crawl that was left: {done} items are done, {left} are queued"
 
     def _made(self, run: Run) -> bool:
-        """Whether all the tables are there, as this version makes them."""
+        """Whether all tables exist in this version's form."""
         return bool(_first(run(self.sql.there)) == len(TABLES))
 
     @property

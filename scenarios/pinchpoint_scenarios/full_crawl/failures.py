@@ -9,7 +9,7 @@ class Failure(Exception):  # noqa: N818 - an outcome of the farm, not an error o
     Attributes:
         kind: the name of the failure: ``http_503``, ``timeout``, ``unreachable``, ``not_found``, ...
         permanent: trying again would get the same answer.
-        retry_after_s: how long the server asked us to wait; 0 if it did not.
+        retry_after_s: pause that the server asked for; 0 if none.
         place: host and port of the server, where its endpoint names several; else "".
     """
 
@@ -25,10 +25,10 @@ class Failure(Exception):  # noqa: N818 - an outcome of the farm, not an error o
 
 
 class LoginFailed(Failure):
-    """A login that cannot be made, or was refused.
+    """A login that is impossible, or was refused.
 
     Attributes:
-        cause, remedy: why, and what to do, each in a few words.
+        cause, remedy: the reason and the remedy, each in a few words.
     """
 
     def __init__(self, cause: str, remedy: str, *, permanent: bool = True) -> None:
@@ -38,4 +38,4 @@ class LoginFailed(Failure):
 
 
 class Skipped(Exception):  # noqa: N818 - not even a failure
-    """What was found is no document to be indexed; the message is the reason, in words."""
+    """The item is not a document for the index; the message is the reason."""

@@ -1,12 +1,12 @@
 """The crawl's queue: items to crawl, and the history of all others.
 
-The frontier is a queue in the farm's own SQL tier, as a search product's is; it is also what spreads one
-crawl over many sessions and processes. An item is *taken* under a lease and *finished* by one statement that
-moves it from the queue to the history: so none is lost (leases end) and none is counted twice (only the
-session that still has the lease can move it).
+The queue is in the farm's own SQL tier, as a search product's is; it also divides one crawl over many
+sessions and processes. An item is *taken* under a lease and *finished* by one statement that moves it from
+the queue to the history: so no item is lost (leases end) and none is counted twice (only the session with the
+lease can move it).
 
-A whole batch is one parameter of one statement, as JSON. orjson writes it: a page names a dozen others, and
-what is written of an address is the same in every page, so it is written once (``orjson.Fragment``).
+A whole batch is one JSON parameter of one statement. orjson writes it: a page names a dozen others, and an
+address has the same text in every page, so the text is made once (``orjson.Fragment``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .result_cache import ResultCache
 from .sources import Item, ItemKind
 
 _SOURCES, _ADDRESSES = 32, 2**15
-"""The most sources, and the most linked addresses of each: an address takes a quarter of a kilobyte."""
+"""Limits of remembered sources, and of linked addresses of each: an address takes a quarter of a kilobyte."""
 
 
 def as_json(value: Any) -> str:
@@ -52,18 +52,18 @@ def as_json(value: Any) -> str:
 
 
 def done_lines(done: Sequence[Done]) -> str:
-    """What became of items, as ``CrawlSql.finish`` takes it."""
+    """Results of items, as parameters of ``CrawlSql.finish``."""
     now_ns = time.perf_counter_ns()
     return as_json([_line(each, now_ns) for each in done])
 
 
 def found_lines(source: str, items: Iterable[Item], kind: str = "") -> str:
-    """Items that may be new, as ``CrawlSql.add`` takes them.
+    """Items that may be new, as parameters of ``CrawlSql.add``.
 
     Args:
-        source: whose they are.
+        source: the source of the items.
         items: themselves.
-        kind: what they are in the queue; "": what they are.
+        kind: their kind in the queue; "": their own kind.
     """
     keys = _keys(source)
     return as_json(
@@ -89,7 +89,7 @@ def _line(done: Done, now_ns: int) -> dict[str, Any]:
         "ago_s": (now_ns - done.end_ns) / 1e9, "latency_s": result.latency_s, "index_s": result.index_s,
     }  # fmt: skip
     access, links = result.access, result.links
-    if result.state == "deleted":  # it may not be seen, and it leads nowhere
+    if result.state == "deleted":  # it may be unseen, and it has no links
         access, links = (), ()
     if access is not None:
         line["grants"] = [
@@ -121,14 +121,14 @@ def _targets(source: str) -> ResultCache[str, orjson.Fragment]:
     keys = _keys(source)
 
     def target(url: str) -> orjson.Fragment:
-        # As text: what orjson gives keeps the kilobyte it was written in.
+        # As text: orjson's bytes keep the whole buffer they were written in.
         return orjson.Fragment(orjson.dumps({"target": keys[url], "url": url}).decode())
 
     return ResultCache(target, _ADDRESSES)
 
 
 def _storable(text: str) -> str:
-    """A name of the source's, as any database takes it: no NUL, no half of a surrogate pair."""
+    """A source's name that any database accepts: without NUL and halves of surrogate pairs."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -139,13 +139,13 @@ T = TypeVar("T")
 _ADD_AT_ONCE = 1000
 _REMEMBERED = 200_000
 PASSING = frozenset({"connection_lost", "unreachable", "too_many_connections", "deadlock", "serialization"})
-"""Failures that another attempt may not meet."""
+"""Failures that may not occur in another attempt."""
 
 
 class Queued:
-    """What the sessions of a process have put into the queue in this cycle, as far as it is remembered.
+    """The items that this process's sessions have queued in this cycle, as far as memory allows.
 
-    The pages of a site link to the same others: the crawl database need not get them from each page.
+    The pages of a site link to the same targets: the crawl database need not get them from each page.
     """
 
     def __init__(self) -> None:
@@ -153,20 +153,20 @@ class Queued:
         self._urls: dict[str, set[str]] = {}
 
     def new(self, done: Sequence[Done]) -> list[Item]:
-        """What was found in items of one take and may not be there yet, each once.
+        """Found items that may be new, each once.
 
-        Links are in the order of their addresses: sessions that find the same ones at the same time would
-        else wait for each other.
+        Links are sorted by address: otherwise sessions that find the same ones at the same time would wait
+        for each other.
         """
         taken = done[0].taken
-        if taken.item.kind == "container":  # the content of a container is only found there
+        if taken.item.kind == "container":  # the content of a container is only found in it
             return list({item.url: item for each in done for item in each.result.found}.values())
         known: Collection[str] = self._urls.get(taken.source, ()) if taken.cycle == self._cycle else ()
         result = {item.url: item for each in done for item in each.result.found if item.url not in known}
         return [result[url] for url in sorted(result)]
 
     def remember(self, taken: LeasedItem, items: Iterable[Item]) -> None:
-        """What was new because of an item has been put there, which is committed."""
+        """Remember that an item's new links are queued and committed."""
         if taken.item.kind == "container":
             return
         if taken.cycle != self._cycle:
@@ -183,9 +183,9 @@ class Frontier:
     Args:
         connection: the session's own, inside the crawl's schema.
         sql: the statements.
-        lease_s: how long what is taken or claimed stays this session's.
-        patience_s: how long finished work is kept for a crawl database that does not answer.
-        queued: what the process's sessions have put into the queue; they share it.
+        lease_s: duration of a lease.
+        patience_s: how long finished work is kept while the crawl database does not answer.
+        queued: the items that this process's sessions have queued; shared by them.
     """
 
     def __init__(
@@ -199,9 +199,9 @@ class Frontier:
         self._holder = str(uuid.uuid4())
 
     def take(self, turns: Sequence[Turn], limit: int) -> list[LeasedItem]:
-        """Up to ``limit`` items of the first turn that has any, leased to this session.
+        """Up to ``limit`` items of the first turn with items, leased to this session.
 
-        To be called when this session has finished, or failed to finish, what it took before.
+        Call it after this session has finished, or failed to finish, its last items.
         """
         wanted = as_json([{"source": source, "leaf": leaf} for source, leaf in turns])
         values = (self._holder, self._lease_s, wanted, limit)
@@ -211,12 +211,12 @@ class Frontier:
         return [_taken(row) for row in rows if not row[-1]]
 
     def renew(self, taken: LeasedItem) -> bool:
-        """Begin the lease of an item anew; False if it had run out and another session has the item."""
+        """Renew the lease of an item; False if it had ended and another session has the item."""
         values = (self._lease_s, taken.id, self._holder)
         return self._connection.execute(self._sql.renew, values).rowcount == 1
 
     def place(self, group: int, places: int) -> int | None:
-        """Get one of a group's places, this connection's until it is left or lost; None: all are taken."""
+        """Take a place in a group for this connection, until it leaves or is lost; None: all are taken."""
         row = self._connection.execute(self._sql.place, (group, places)).fetchone()
         return int(row[0]) if row else None
 
@@ -225,22 +225,22 @@ class Frontier:
         self._connection.execute(self._sql.leave, (group, place))
 
     def hold(self, source: str, host: str, seconds: float) -> None:
-        """Announce to all sessions that a host gets no requests for this time: they hear it as they take."""
+        """Announce a host's pause to all sessions, which see it with their next items."""
         values = (source, host, seconds)
         self._patiently(lambda: self._connection.execute(self._sql.hold, values))
 
     def finish(self, done: Sequence[Done]) -> list[bool]:
-        """Move items of one take to the history and what they led to into the queue, in one transaction.
+        """Move items to the history and queue what they link to, in one transaction.
 
-        Returns for each whether that is so; False where our lease had run out and another session has the
-        item: it is theirs to count.
+        Returns for each item whether it was moved; False if our lease had ended and another session has it,
+        which will count it.
         """
         return self._patiently(lambda: self._finish(done))
 
     def _finish(self, done: Sequence[Done]) -> list[bool]:
         taken = done[0].taken
         result = self._queued.new(done)
-        # Nearly always all of it is one statement, and so one transaction by itself.
+        # Nearly always this is one statement, and so one transaction.
         simple = len(result) <= _ADD_AT_ONCE and not any(item.version or item.identity for item in result)
         if simple and not any(_leads_on(each.result) for each in done):
             moved = self._move(done, result)
@@ -250,8 +250,8 @@ class Frontier:
                 if moved:
                     self._add(taken.cycle, taken.source, result)
                     self._follow([each for each in done if each.taken.id in moved])
-        # Not in the queue as ours: either an earlier attempt was committed and only its answer got lost,
-        # or the lease did.
+        # Not in the queue as ours: either an earlier attempt was committed and its answer was lost, or the
+        # lease had ended.
         if lost := [each for each in done if each.taken.id not in moved]:
             items = as_json([{"id": each.taken.id, "key": each.taken.key} for each in lost])
             rows = self._connection.execute(self._sql.finished, (self._holder, items)).fetchall()
@@ -261,7 +261,7 @@ class Frontier:
         return [each.taken.id in moved for each in done]
 
     def _move(self, done: Sequence[Done], items: Collection[Item]) -> set[int]:
-        """Move the items with our lease to the history, and put what was found in them into the queue."""
+        """Move the items with our lease to the history, and queue what was found in them."""
         taken = done[0].taken
         values = (
             self._holder, done_lines(done), taken.cycle, taken.source, found_lines(taken.source, items),
@@ -269,7 +269,7 @@ class Frontier:
         return {row[0] for row in self._connection.execute(self._sql.finish, values).fetchall()}
 
     def _follow(self, done: Sequence[Done]) -> None:
-        """Put into the queue what items led to besides what was found in them, and note what was seen."""
+        """Queue further targets of items, besides what was found in them, and note what was seen."""
         same = [each.taken.key for each in done if _is_as_it_was(each.result)]
         if same:
             self._connection.execute(self._sql.relink, (done[0].taken.cycle, as_json(same)))
@@ -284,14 +284,14 @@ class Frontier:
                 self._connection.execute(self._sql.mark, (taken.source, result.token))
 
     def state(self) -> CycleState:
-        """Where the crawl stands."""
+        """The state of the crawl."""
         row = self._connection.execute(self._sql.state, (self._holder,)).fetchone()
         if row is None:
             raise DatabaseFailure("missing_row", "the crawl database holds no cycle")
         return CycleState(*row)
 
     def claim(self, state: CycleState) -> bool:
-        """Become the one session that ends this cycle, or starts the next; False where another did."""
+        """Become the session that ends this cycle or starts the next; False if another one did."""
         values = (self._holder, self._lease_s, state.number, state.ended)
         return self._connection.execute(self._sql.claim, values).rowcount == 1
 
@@ -300,16 +300,16 @@ class Frontier:
         self._patiently(lambda: self._connection.execute(self._sql.give_back, (number, self._holder)))
 
     def tokens(self) -> dict[str, str | None]:
-        """Source -> the change token from which its next incremental crawl continues."""
+        """Source -> the change token of its next incremental crawl."""
         return dict(self._patiently(lambda: self._connection.execute(self._sql.tokens).fetchall()))
 
     def begin(self, number: int, starts: Iterable[Start], *, anew: bool) -> datetime | None:
-        """Start the cycle after ``number``; its start, None if another session did.
+        """Start the cycle after ``number``; return its start, None if another session started it.
 
         Args:
-            number: of the cycle that has ended.
+            number: the ended cycle.
             starts: one per source.
-            anew: forget what is known; else what failed is tried again, and what is known stays so.
+            anew: forget known items; otherwise failed items are tried again and known items kept.
         """
         starts = list(starts)
         return self._patiently(lambda: self._begin(number, starts, anew=anew))
@@ -329,17 +329,17 @@ class Frontier:
         return row[0] if row else None
 
     def enumerate_again(self, taken: LeasedItem, root: Item) -> None:
-        """Note that a source's change log does not reach back: all of it is enumerated in this cycle."""
+        """Note that a source's change log is too short: the source is enumerated completely in this cycle."""
         with self._connection.transaction():
             self._add(taken.cycle, taken.source, [root])
             self._connection.execute(self._sql.source, (taken.source, taken.cycle, True))
 
     def sweep(self, number: int) -> int:
-        """Queue the removal of what this cycle enumerated its source for and did not see; how many."""
+        """Queue the removal of items that this cycle did not see; return their number."""
         return self._patiently(lambda: self._connection.execute(self._sql.sweep, (number,)).rowcount)
 
     def end(self, number: int) -> tuple[datetime, datetime] | None:
-        """End the cycle: (started, ended); None where another session has claimed it meanwhile."""
+        """End the cycle: (started, ended); None if another session has claimed it meanwhile."""
         row = self._patiently(lambda: self._end(number))
         return (row[0], row[1]) if row else None
 
@@ -351,7 +351,7 @@ class Frontier:
         return row
 
     def summary(self, number: int) -> list[SourceSummary]:
-        """What the history says of each source in a cycle."""
+        """The history's summary of each source in a cycle."""
         rows = self._patiently(lambda: self._connection.execute(self._sql.summary, (number,)).fetchall())
         return [SourceSummary(*(*row[:-1], json.loads(row[-1]))) for row in rows]
 
@@ -362,9 +362,9 @@ class Frontier:
         return [Failed(*row) for row in rows]
 
     def _patiently(self, action: Callable[[], T]) -> T:
-        """Do what must not be lost, again where it met a passing failure, while ``patience_s`` lasts.
+        """Repeat an action that must not be lost, after passing failures, within ``patience_s``.
 
-        Every such action can be done twice: the second time finds that it has been done.
+        Every such action can be repeated: the second time finds that it has been done.
         """
         deadline = time.monotonic() + self._patience_s
         while True:
@@ -399,10 +399,10 @@ def _taken(row: tuple[Any, ...]) -> LeasedItem:
 
 
 def _leads_on(result: ItemResult) -> bool:
-    """Whether anything follows from it besides what was found in it."""
+    """Whether a result has further effects besides what was found in it."""
     return bool(result.removed) or result.token is not None or _is_as_it_was(result)
 
 
 def _is_as_it_was(result: ItemResult) -> bool:
-    """Whether the source reported it as unchanged, so it was not read and its links are the former ones."""
+    """Whether the source reported the item as unchanged: it was not read, its links are known."""
     return result.reason == UNCHANGED and result.links is None

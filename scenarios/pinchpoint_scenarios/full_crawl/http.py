@@ -37,10 +37,10 @@ class TooMuchError(UnpackError):
 
 
 def unpacked(packed: bytes, largest_bytes: int) -> bytes:
-    """What was packed, of all gzip members one behind the other (RFC 1952, 2.2), without what else follows.
+    """Unpacked content, of all gzip members concatenated (RFC 1952, 2.2), without trailing bytes.
 
     Raises:
-        UnpackError: it is damaged, cut off, or has more than 20,000 members.
+        UnpackError: damaged, incomplete, or more than 20,000 members.
         TooMuchError: see there.
     """
     parts: list[bytes] = []
@@ -50,7 +50,7 @@ def unpacked(packed: bytes, largest_bytes: int) -> bytes:
     for _ in range(_MOST_MEMBERS):
         unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, whichever it is
         while not unpacker.eof:
-            # A step at a time: what is left of a member's last step is copied for the next one.
+            # In steps: the rest of a member's last step is copied for the next member.
             step = packed[at : at + _STEP_BYTES]
             if not step:
                 raise UnpackError("it is cut off")
@@ -85,10 +85,10 @@ class HttpAnswer:
 
     Attributes:
         status: its status.
-        body: its body, decoded where the server had packed it.
+        body: its body, decoded if the server had packed it.
         response: as it came.
-        start_ns: ``time.perf_counter_ns()`` when it was asked for.
-        end_ns: likewise, when the last byte of it had come.
+        start_ns: ``time.perf_counter_ns()`` at the request.
+        end_ns: the same at the last byte of the answer.
     """
 
     status: int
@@ -107,7 +107,7 @@ class HttpLogin(Protocol):
 
     @property
     def each_request(self) -> bool | None:
-        """Whether it goes with every request, as a token does; False: it logs a connection in, as NTLM does.
+        """Whether each request has the login, like a token; False: it logs a connection in, like NTLM.
 
         None if the server decides, as with Kerberos.
         """
@@ -131,10 +131,10 @@ class Http:
     """Requests to one server.
 
     Args:
-        base_url: ``http(s)://HOST[:PORT][/PREFIX]``; paths are put behind it.
+        base_url: ``http(s)://HOST[:PORT][/PREFIX]``; paths are appended.
         timeout_s: limit of a whole request, from the connection to the last byte.
         headers: sent with every request.
-        login: begins a login; None if the headers are all it takes.
+        login: begins a login; None if header fields suffice.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Http:
         self.prefix = (url.path or "").rstrip("/")
         self._timeout_s = timeout_s
         self._login = login
-        self._logged_in = 0  # the number of the connection that is
+        self._logged_in = 0  # the number of the logged-in connection
         self._each_request = False  # whether the login is made for each request
         self._begin = f"GET {self.prefix}"
         self._head = _fields({"Host": url.netloc or "", "Accept-Encoding": "identity", **headers})
@@ -179,8 +179,8 @@ class Http:
             method: ``GET`` or ``POST``.
             target: what follows ``base_url``.
             body: bytes to send.
-            accept: statuses besides 2xx that are answers, not failures.
-            headers: sent besides those of every request.
+            accept: statuses besides 2xx that are not failures.
+            headers: sent in addition to the common headers.
 
         Raises:
             Failure: no connection, no answer in time, a broken one, or a status that means failure.
@@ -218,7 +218,7 @@ class Http:
         return self._connection.exchange(message, deadline, again=request.method == "GET")
 
     def _ask(self, begin: Callable[[], HttpLogin], request: _HttpRequest, deadline: float) -> Response:
-        """The request, on a connection that is logged in."""
+        """Send the request on a logged-in connection."""
         connection = self._connection
         asked_again = False
         if not self._each_request and self._logged_in == connection.opened > 0:
@@ -236,7 +236,7 @@ class Http:
         return response
 
     def _log_in(self, login: HttpLogin, request: _HttpRequest, deadline: float) -> Response:
-        """The request, with whatever the login puts before it on the same connection."""
+        """Send the request, preceded by the login's requests on the same connection."""
         more, again = login.headers(""), request.method == "GET"
         while True:
             if more is None:
@@ -281,7 +281,7 @@ def _fields(headers: Mapping[str, str]) -> str:
 
 
 def _one_line(value: str) -> str:
-    """A value as it can stand in a head: a line break in it would begin another field."""
+    """A header value without line breaks, which would begin another field."""
     if "\r" in value or "\n" in value or not value.isascii():
         raise ScenarioError("a header field takes one line of ASCII; correct token, user or cookies")
     return value
@@ -302,7 +302,7 @@ def _tls() -> ssl.SSLContext:
 
 
 def _decoded(response: Response) -> bytes:
-    """The body as it was before the server packed it, though it was asked not to."""
+    """The body without the encoding that the server applied, although none was requested."""
     encoding = response.header(b"content-encoding").lower()
     if encoding in ("", "identity"):
         return response.body

@@ -1,4 +1,4 @@
-"""Fetches one item of the queue, passes it on, and times every attempt."""
+"""Fetches one queued item, indexes it, and times every attempt."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ T = TypeVar("T")
 CRAWL = "crawl"
 """The operation of the whole crawl, recorded when the crawl itself fails, not one document."""
 BULK = f"{CRAWL}/bulk"
-"""Its stage: a request to the destination that carries the documents of several sessions."""
+"""Its stage: a request to the destination with documents of several sessions."""
 SKIPPED = "skipped"
 TOKEN_EXPIRED = "token_expired"  # noqa: S105 - the name of a failure
 
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.1, 1.0
-_WAITED_NS = 100_000  # a turn that came sooner was no waiting
+_WAITED_NS = 100_000  # a shorter turn is not a wait
 
 
 class LeaseLostError(Exception):
@@ -34,21 +34,21 @@ class LeaseLostError(Exception):
 
 @dataclass(slots=True)
 class _Attempts:
-    """How often the requests of one item were tried, and those that failed."""
+    """The number of attempts for one item's requests, and the failed ones."""
 
     count: int = 0
     failed: list[FailedRequest] = field(default_factory=list)
 
 
 class ItemWorker:
-    """Fetches the items of one session, passes them on, and tries again what failed.
+    """Fetches one session's items, indexes them, and retries failures.
 
     Args:
         frontier: the session's.
         sources: name -> this session's own connection to the source.
-        destination: this session's own connection to where documents go.
-        retries: how often a failed request is tried again.
-        longest_wait_s: the longest wait before that.
+        destination: this session's own connection to the destination.
+        retries: number of retries of a failed request.
+        longest_wait_s: the longest pause before a retry.
         lease_s: the length of an item's lease.
     """
 
@@ -70,7 +70,7 @@ class ItemWorker:
         self._lease_s = lease_s
 
     def do(self, taken: LeasedItem, record: Record) -> ItemResult:
-        """See one item to its end. Raises ``LeaseLostError``, ``DatabaseFailure``."""
+        """Process one item to its end. Raises ``LeaseLostError``, ``DatabaseFailure``."""
         if taken.kind == REMOVAL:
             return self._remove(taken, record)
         if taken.kind == CHANGES:
@@ -202,7 +202,7 @@ class ItemWorker:
         record: Record,
         attempts: _Attempts,
     ) -> T:
-        """Ask the source, each time in our turn; what the turn is waited for is a stage of its own."""
+        """Query the source, each time in our turn; the wait for the turn is a separate stage."""
         name = f"document:{taken.source}/{stage}"
         source = self._sources[taken.source]
         asked_for = _asked_for(taken, source)
@@ -221,12 +221,12 @@ class ItemWorker:
                 self._wait(attempts.count, failure.retry_after_s)
 
     def apply_holds(self, taken: LeasedItem) -> None:
-        """Apply the pauses that hosts have asked other sessions of the crawl for."""
+        """Apply the pauses that hosts have requested from other sessions of the crawl."""
         for host, seconds in taken.holds.items():
             self._sources[taken.source].hold(host, seconds)
 
     def _hold(self, taken: LeasedItem, failure: Failure) -> None:
-        """Apply a host's pause to all sessions: of this process, and by the database of others."""
+        """Apply a host's pause to all sessions: in this process directly, in others through the database."""
         if failure.retry_after_s > 0:
             source = self._sources[taken.source]
             host = source.host(_asked_for(taken, source))
@@ -238,12 +238,12 @@ class ItemWorker:
         waited_ns = time.perf_counter_ns() - start_ns
         if waited_ns > _WAITED_NS:
             record(f"document:{taken.source}/politeness", OK, start_ns, start_ns + waited_ns)
-            # Nobody knows beforehand how long a host asks to wait, so no lease can allow for it.
+            # The length of a host's pause is not known beforehand, so no lease can allow for it.
             if waited_ns > self._lease_s * 1e9 / 4 and not self._frontier.renew(taken):
                 raise LeaseLostError
 
     def _attempt(self, action: Callable[[], T], stage: str, record: Record, attempts: _Attempts) -> T:
-        """Ask the destination, again where that may help; every attempt is recorded."""
+        """Send to the destination, with retries if they may help; every attempt is recorded."""
         while True:
             attempts.count += 1
             try:
@@ -263,7 +263,7 @@ class ItemWorker:
 
 
 def _timed(action: Callable[[A], T], argument: A, stage: str, record: Record) -> T:
-    """One attempt, recorded. A fetched document knows best when its bytes were asked for."""
+    """One attempt, recorded. A fetched document has the exact time of its request."""
     start_ns = time.perf_counter_ns()
     try:
         value = action(argument)
@@ -279,10 +279,10 @@ def _timed(action: Callable[[A], T], argument: A, stage: str, record: Record) ->
 
 
 def _asked_for(taken: LeasedItem, source: Source) -> Item:
-    """What the source is asked for: its change log is its root's."""
+    """The requested item: a source's change log is its root's."""
     return source.root() if taken.kind == CHANGES else taken.item
 
 
 def _is_known(taken: LeasedItem, fetched: Fetched) -> bool:
-    """Whether what was fetched is what is indexed: only if nothing but a fetch shows the version."""
+    """Whether the fetched version is indexed already; needed if only a fetch shows the version."""
     return not taken.item.version and bool(fetched.version) and plain(fetched.version) == taken.known_version

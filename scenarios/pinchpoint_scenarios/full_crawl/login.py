@@ -1,4 +1,4 @@
-"""How an endpoint is logged in to: by header fields, or by NTLM, Kerberos or a token of Entra ID."""
+"""Logins of an endpoint: header fields, NTLM, Kerberos, or a token of Entra ID."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from .http import HttpLogin
 
 
 def login(endpoint: Endpoint) -> str:
-    """How an endpoint logs in; ``auth`` may be left out where the other options say it.
+    """The login of an endpoint; ``auth`` may be omitted if the other options determine it.
 
     Raises:
-        ScenarioError: there is no such way, or an option it needs is not given.
+        ScenarioError: the login is unknown, or an option is missing.
     """
     options = endpoint.options
     auth = options.get("auth") or _guessed(options)
@@ -49,7 +49,7 @@ def login(endpoint: Endpoint) -> str:
 
 
 def header_login(endpoint: Endpoint) -> Mapping[str, str]:
-    """The header fields that log in, for whoever logs in by nothing else.
+    """The header fields of a login that consists of header fields alone.
 
     Raises:
         ScenarioError: see ``login``; also for a login that is more than a header.
@@ -77,7 +77,7 @@ def _guessed(options: Mapping[str, str]) -> str:
 
 
 def cookies(text: str) -> dict[str, str]:
-    """Cookies as a browser sends them, by name."""
+    """Cookies by name, as a browser sends them."""
     pairs = (part.strip().partition("=") for part in text.split(";"))
     return {name: value for name, _, value in pairs if name}
 
@@ -86,9 +86,9 @@ _CHALLENGE = re.compile(r"\b(?:NTLM|Negotiate)\s+([A-Za-z0-9+/=]+)", re.IGNORECA
 
 
 def http_login(endpoint: Endpoint) -> Callable[[], HttpLogin] | None:
-    """What begins a login that is more than a header field; None where header fields are all it takes.
+    """Begins a login that is more than a header field; None if header fields suffice.
 
-    One for a process: its sessions share the tickets and tokens.
+    One per process: its sessions share tickets and tokens.
 
     Raises:
         ScenarioError: see ``login``.
@@ -107,7 +107,7 @@ def _token(challenge: str) -> bytes | None:
 
 
 def _check_offer(scheme: str, challenge: str) -> None:
-    """Raises LoginFailed where a server offers other logins only."""
+    """Raises LoginFailed if a server offers other logins only."""
     if not re.search(rf"\b{scheme}\b", challenge, re.IGNORECASE):
         offered = ", ".join(dict.fromkeys(re.findall(r"(?:^|,\s*)([A-Za-z]\w*)(?=\s|,|$)", challenge)))
         raise LoginFailed(
@@ -166,17 +166,17 @@ _KERBEROS_SAYS: tuple[tuple[str, str, str], ...] = (
     ("Cannot find KDC", "no domain controller is known", "name the realm's in krb5.conf, or correct user"),
     ("Cannot contact any KDC", "no domain controller answers", "check krb5.conf and the network"),
 )
-"""A pattern of what MIT Kerberos says; the cause and the remedy in few words."""
+"""Pattern of an MIT Kerberos message -> cause and remedy in few words."""
 
 
 class Kerberos:
     """Logs connections in with Kerberos tickets.
 
-    The first login obtains the tickets, all others use them: with a user and a password those that the domain
-    gives for them, else those of kinit. The library waits for the domain controller in C code: in a thread.
+    The first login obtains the tickets, all others use them: with a user and a password those of the domain,
+    else those of kinit. The library waits for the domain controller in C code, so it runs in a thread.
 
     Args:
-        host: the site's, as its service is registered: ``HTTP/host``.
+        host: the site's host, registered as the service ``HTTP/host``.
         user: ``USER@REALM``; None for the owner of the tickets of kinit.
         password: the user's; None for the tickets of kinit.
     """
@@ -193,7 +193,7 @@ class Kerberos:
         return _KerberosLogin(self)
 
     def step(self, context: spnego.ContextProxy | None, token: bytes | None) -> tuple[Any, bytes | None]:
-        """The context, begun if there is none, and what it sends next.
+        """The context, begun if there is none, and its next message.
 
         Raises:
             LoginFailed: a ticket cannot be obtained.
@@ -232,7 +232,7 @@ def _kerberos_failure(error: Exception) -> LoginFailed:
 
 
 class _KerberosLogin:
-    """See ``http.HttpLogin``. One message is enough; a server may request it again with every request."""
+    """See ``http.HttpLogin``. One message suffices; a server may request it again with every request."""
 
     each_request = None
 
@@ -259,12 +259,12 @@ _ENTRA_TIMEOUT_S = 5
 
 
 class Entra:
-    """Logs requests in with tokens that Entra ID gives an application.
+    """Logs requests in with an application's tokens from Entra ID.
 
-    A token is kept until shortly before it ends; one that the site refuses before is replaced once.
+    A token is kept until shortly before its end; a token that the site refuses earlier is replaced once.
 
     Args:
-        endpoint: its URL is the site's, whose tokens are requested; its options are those of ``entra``.
+        endpoint: its URL is the site's, for which tokens are requested; its options are those of ``entra``.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -281,7 +281,7 @@ class Entra:
         return _EntraLogin(self)
 
     def token(self, refused: str = "") -> str:
-        """A token, another than the one the site refused.
+        """A token other than the one that the site refused.
 
         Raises:
             LoginFailed: Entra ID gives none.
@@ -308,7 +308,7 @@ class Entra:
         return str(answer["access_token"])
 
     def _made(self) -> Any:
-        # Not before it is needed: it takes a third of a second to load.
+        # Imported late: it takes a third of a second to load.
         from msal import ConfidentialClientApplication  # noqa: PLC0415 - see above
 
         public = self._authority.startswith(_PUBLIC_CLOUD)
@@ -321,7 +321,7 @@ class Entra:
         )
 
     def _credential(self) -> str | dict[str, str | None]:
-        """The application's secret, or its certificate as MSAL takes it."""
+        """The application's secret, or its certificate in MSAL's form."""
         if "secret" in self._options:
             return self._options["secret"]
         path, password = self._options["certificate"], self._options.get("password")
@@ -392,4 +392,4 @@ _MORE_THAN_A_HEADER: Mapping[str, Callable[[Endpoint], Callable[[], HttpLogin]]]
     "kerberos": _kerberos,
     "entra": _entra,
 }
-"""``auth`` -> what makes, of an endpoint, what begins its logins."""
+"""``auth`` -> what begins the logins of an endpoint."""

@@ -1,11 +1,11 @@
 """Which source a session works on next.
 
-Sources take turns, so that all of them are crawled from the beginning on, whatever their sizes. Of a
-source its documents come first, and a container now and then: so documents are fetched from the first page
-on, and enumeration stays ahead of them without ever being all there is.
+Sources take turns, so that all are crawled from the start, whatever their sizes. Within a source, documents
+come first, and a container now and then: so documents are fetched from the first page on, and enumeration
+stays ahead without taking over.
 
-A source with a limit of workers has this many *places*; a session that has one works for that source until
-nothing is left to take there.
+A source with a limit of workers has this many *places*; a session with a place works for that source until no
+item is left.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .frontier import Frontier
 from .records import LeasedItem, Turn
 
 CONTAINER_EVERY = 16
-"""One of this many turns at a source goes to a container before its documents: a page of a list, a folder,
-holds more than that on average, so what is enumerated grows faster than it is fetched."""
-_LOOK_EVERY_S = 1.0  # for a free place, by a session that has other work
+"""One of this many turns at a source goes to a container before its documents: a page of a list or a folder
+has more items on average, so enumeration stays ahead of fetching."""
+_LOOK_EVERY_S = 1.0  # for a free place, in a session with other work
 
 
 @dataclass(frozen=True, slots=True)
 class SourceShare:
-    """What a session must know of a source to choose.
+    """The properties of a source that decide about its turns.
 
     Attributes:
-        workers: at most this many sessions work on it; None: any number.
-        pause_s: for this time no session should take an item of it.
+        workers: most sessions that work on it; None: unlimited.
+        pause_s: no session should take one of its items for this time.
     """
 
     workers: int | None
@@ -38,13 +38,13 @@ class SourceShare:
 
 
 class SourceTurns:
-    """Chooses the items that one session works on next.
+    """Chooses the next items of one session.
 
     Args:
         frontier: the session's.
-        name: of the crawl's schema: places of two crawls on one server are different ones.
-        sources: name -> what must be known of it.
-        first: where this session begins: a number that differs from session to session.
+        name: name of the crawl's schema: two crawls on one server have separate places.
+        sources: name -> its properties.
+        first: where this session begins: a number that differs between sessions.
     """
 
     def __init__(self, frontier: Frontier, name: str, sources: Mapping[str, SourceShare], first: int) -> None:
@@ -74,11 +74,11 @@ class SourceTurns:
         return []
 
     def pause_s(self) -> float:
-        """How long until a source may be asked again, where none may be now; else 0."""
+        """Seconds until a source may be queried again, if none may be now; else 0."""
         return min((share.pause_s() for share in self._sources.values()), default=0.0)
 
     def forget(self) -> None:
-        """The connection, and with it the place, was lost."""
+        """Forget the place, because the connection was lost."""
         self._mine = None
 
     def _take(self, sources: list[str], limit: int) -> list[LeasedItem]:
@@ -92,7 +92,7 @@ class SourceTurns:
         return self._frontier.take(turns, limit) if turns else []
 
     def _take_place(self, limit: int) -> list[LeasedItem]:
-        """Get a place at one of the limited sources, if there is one, and something to do."""
+        """Take a place at a limited source with work, if one is free."""
         for source in _from(self._limited, self._turn):
             places = self._sources[source].workers or 0
             if self._sources[source].pause_s():
@@ -113,7 +113,7 @@ class SourceTurns:
 
 
 def _from(sources: list[str], turn: int) -> list[str]:
-    """All sources, the one whose turn it is first."""
+    """All sources, beginning with the one whose turn it is."""
     start = turn % len(sources) if sources else 0
     return sources[start:] + sources[:start]
 

@@ -22,28 +22,27 @@ class SourceParams(Params):
     """One content source.
 
     Attributes:
-        kind: ``sharepoint`` (a site's REST API), ``web`` (pages and what they link to), ``files`` (a folder
-            or an SMB share), ``profiles`` (the user profiles of a SharePoint server).
-        name: how results name it; by default the endpoint's name, of profiles their kind's.
-        endpoint: which of the farm's endpoints it is; by default the one named like the kind, for profiles
-            ``sharepoint``.
+        kind: ``sharepoint`` (a site's REST API), ``web`` (pages and their links), ``files`` (a folder or an
+            SMB share), ``profiles`` (the user profiles of a SharePoint server).
+        name: its name in results; by default the endpoint's name, for profiles their kind's.
+        endpoint: the farm's endpoint; by default the one with the kind's name, for profiles ``sharepoint``.
         url: of a site, in place of an endpoint.
         path: of a folder, or ``smb://HOST/SHARE``, in place of an endpoint.
-        login: the endpoint of the farm whose credentials are used at ``url`` or ``path``; None: none are.
-        workers: at most this many of the crawl's sessions work on it at once; None: all of them.
-        delay: pause between the starts of two requests to one host, by each process that crawls; None: no
-            pause but what the host's robots.txt asks for.
-        per_host: at most this many requests to one host at once, by each process; None: no limit of its own.
-        access: whether access lists are read, which costs the source requests of their own.
-        hosts: web: further hosts that belong to it; ``*.example`` means all below example.
-        include: web: only addresses that match one of these are crawled. ``*`` matches anything; a pattern
-        that
-            begins with ``/`` is compared with path and query, any other with the whole URL.
-        exclude: web: nothing that one of these matches is crawled, whatever ``include`` says.
-        depth: web: at most this many links away from the start, or from a sitemap; None: any number.
+        login: the farm's endpoint whose credentials are used at ``url`` or ``path``; None: no login.
+        workers: largest number of the crawl's sessions that work on it at once; None: all of them.
+        delay: pause between the starts of two requests to one host, in each process that crawls; None: no
+            pause except that of the host's robots.txt.
+        per_host: largest number of simultaneous requests to one host, in each process; None: no separate
+            limit.
+        access: whether access lists are read, which needs further requests.
+        hosts: web: further hosts of the source; ``*.example`` means all below example.
+        include: web: only addresses that match one of these patterns are crawled. ``*`` matches anything; a
+            pattern that begins with ``/`` is compared with path and query, any other with the whole URL.
+        exclude: web: addresses that match one of these patterns are not crawled, even if ``include`` matches.
+        depth: web: largest number of links from the start, or from a sitemap; None: unlimited.
         sitemaps: web: whether sitemaps named by robots.txt, else ``/sitemap.xml``, are crawled.
-        robots: web: whether robots.txt is obeyed; only for a site of one's own may it be False.
-        user_agent: web: what it calls itself.
+        robots: web: whether robots.txt is obeyed; False is only for a site of your own.
+        user_agent: web: the crawler's name in requests.
     """
 
     kind: SourceKind
@@ -89,7 +88,7 @@ class SourceParams(Params):
 
     @property
     def endpoint_name(self) -> str:
-        """Which of the farm's endpoints it is, where it has no place of its own."""
+        """The farm's endpoint of a source without an address of its own."""
         return self.endpoint or ENDPOINT_OF[self.kind]
 
     @property
@@ -104,7 +103,7 @@ ENDPOINT_OF: dict[SourceKind, str] = {
     "files": "files",
     "profiles": "sharepoint",
 }
-"""Kind of source -> the endpoint it is by default."""
+"""Kind of source -> its default endpoint."""
 
 
 __all__ = ["FullCrawlParams", "NativeParams", "SourceParams"]
@@ -114,15 +113,15 @@ class FullCrawlParams(Params):
     """``params`` of full-crawl.
 
     Attributes:
-        drive: ``pinchpoint``: the crawl is made here; ``native``: a SharePoint farm makes it itself.
-        native: of a crawl that the farm makes itself, which takes none of what follows.
-        mode: ``full``: the index is reset and everything crawled; ``incremental``: only what has changed
-            since the last crawl, whose crawl database was kept (``run --keep-data``).
-        sources: what is crawled, all at once; empty: every source the farm's endpoints offer.
-        retries: how often a failed request is repeated (if that can help).
-        timeout_s: limit of one whole request.
-        page_size: list items asked for at a time.
-        batch: queue items a session takes, and hands in as done, at a time.
+        drive: ``pinchpoint``: Pinchpoint crawls; ``native``: a SharePoint farm's own crawler does.
+        native: parameters of a crawl by the farm itself, which uses none of the following ones.
+        mode: ``full``: the index is reset and everything crawled; ``incremental``: only changes since the
+            last crawl, whose crawl database was kept (``run --keep-data``).
+        sources: the sources, crawled at the same time; empty: every source of the farm's endpoints.
+        retries: number of retries of a failed request, if a retry can help.
+        timeout_s: time limit of one whole request.
+        page_size: list items per request.
+        batch: number of queue items that a session takes, and reports as done, at a time.
     """
 
     drive: Literal["pinchpoint", "native"] = "pinchpoint"
@@ -135,7 +134,7 @@ class FullCrawlParams(Params):
     batch: Annotated[int, Field(ge=1, le=1000)] = 1
 
     def paths(self) -> tuple[str, ...]:
-        """The folders among the sources; a share is no file of this machine."""
+        """The folders among the sources; a share is not a file of this machine."""
         return tuple(source.path for source in self.sources if source.path and source.path.startswith("/"))
 
     @model_validator(mode="after")
@@ -160,9 +159,9 @@ class FullCrawlParams(Params):
 
     @property
     def lease_s(self) -> float:
-        """How long a session may hold what it has taken.
+        """How long a session may keep its items.
 
-        Its requests (a fetch and an index request per document), each with its retries and the pauses
-        between, can take no longer; so a session that has an item for longer is dead.
+        Its requests (a fetch and an index request per document), with retries and pauses, cannot take longer;
+        so a session that keeps an item for longer is dead.
         """
         return 3 * self.timeout_s * (self.retries + 1) * self.batch

@@ -1,4 +1,4 @@
-"""When a source may be asked: pauses between requests, a limit per host, what the host itself asks for."""
+"""When a source may be queried: pauses between requests, a limit per host, pauses that the host requests."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from types import TracebackType
 
 NO_WAIT: AbstractContextManager[None] = nullcontext()
 LONGEST_HOLD_S = 3600.0
-"""A server that asks for a longer pause is not obeyed to the letter: a crawl has an end."""
+"""A longer pause of a server is shortened to this, so that a crawl ends."""
 
 
 class RequestLimits:
-    """The pace at which one process asks one source; shared by its sessions.
+    """The request limits of one process for one source; shared by its sessions.
 
     Args:
         delay_s: pause between the starts of two requests to one host.
-        per_host: at most this many requests to one host at once; None: any number.
+        per_host: largest number of simultaneous requests to one host; None: unlimited.
 
     Attributes:
-        free: no host has asked for a pause, and no host has a limit: every turn is ``NO_WAIT``.
+        free: no host has a pause or a limit: every turn is ``NO_WAIT``.
     """
 
     def __init__(self, delay_s: float = 0.0, per_host: int | None = None) -> None:
@@ -31,7 +31,7 @@ class RequestLimits:
         self._hosts: dict[str, _HostLimits] = {}
 
     def turn(self, host: str) -> AbstractContextManager[None]:
-        """The right to make one request to ``host``: entering waits for it, leaving gives it back."""
+        """The right to send one request to ``host``: entering waits for it, leaving returns it."""
         result = self._hosts.get(host)
         if result is None:
             if not self._delay_s and self._per_host is None:
@@ -40,17 +40,17 @@ class RequestLimits:
         return _Turn(result)
 
     def hold(self, host: str, seconds: float) -> None:
-        """Send no request to ``host`` for this time, because it asked for that (``Retry-After``)."""
+        """Send no request to ``host`` for this time, because it requested a pause (``Retry-After``)."""
         if seconds > 0:
             self._host(host).hold(min(seconds, LONGEST_HOLD_S))
 
     def slow_down(self, host: str, delay_s: float) -> None:
-        """Keep at least this pause between two requests to ``host``, because it said so (``Crawl-delay``)."""
+        """Keep at least this pause between two requests to ``host``, by its ``Crawl-delay``."""
         if delay_s > 0:
             self._host(host).slow_down(min(delay_s, LONGEST_HOLD_S))
 
     def pause_s(self) -> float:
-        """The shortest wait of ``turn`` over all hosts; 0 if one of them may be asked now."""
+        """The shortest wait of ``turn`` over all hosts; 0 if one of them may be queried now."""
         hosts = list(self._hosts.values())
         return max(0.0, min((host.due_at for host in hosts), default=0.0) - time.monotonic())
 
@@ -100,7 +100,7 @@ class _Turn(AbstractContextManager[None]):
             self._host.places.acquire()
         try:
             self._host.wait()
-        except BaseException:  # a session that is stopped while it waits gives its place back
+        except BaseException:  # a session that is stopped while it waits returns its place
             self._leave()
             raise
 

@@ -1,6 +1,6 @@
-"""Records exchanged with the crawl database: items, their results, the state of a crawl.
+"""Records of the crawl database: items, their results, the state of a crawl.
 
-What is made for every document is a named tuple: a frozen dataclass takes several times as long to make.
+Records that exist per document are named tuples: a frozen dataclass takes several times longer to create.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from typing import Literal, NamedTuple
 from .sources import Grant, Item
 
 REMOVAL = "removal"
-"""The kind of a queued item that is gone from its source and is to go from the index."""
+"""The kind of a queued item that no longer exists in its source and will be removed from the index."""
 CHANGES = "changes"
 """The kind of a queued page of a source's change log; its detail is the token."""
 UNCHANGED = "unchanged"
-"""The reason of a document that was fetched and found to be what is indexed already."""
+"""The reason for a fetched document whose version is indexed already."""
 
 _MESSAGE_LENGTH = 300
 
 FinalState = Literal["ok", "skipped", "failed", "deleted"]
 Turn = tuple[str, bool]
-"""A source, and whether its leaves (what is fetched or removed) or its containers are meant."""
+"""A source, with either its leaves (to fetch or remove) or its containers."""
 
 
 class LeasedItem(NamedTuple):
-    """An item whose lease this session has.
+    """An item that this session has leased.
 
     Attributes:
         id: its number in the queue.
-        cycle: the crawl it belongs to.
+        cycle: its crawl cycle.
         key: its key.
         source: the source's name.
         kind: ``container``, ``document``, ``changes`` or ``removal``.
         item: itself.
-        known_version: the version it was last indexed with; None if it is not.
-        holds: hosts of its source in a pause: name -> seconds left.
+        known_version: the version that is indexed; None if it is not indexed.
+        holds: paused hosts of its source: name -> seconds left.
     """
 
     id: int
@@ -52,7 +52,7 @@ class LeasedItem(NamedTuple):
 
 
 class FailedRequest(NamedTuple):
-    """A request that failed, whether or not another attempt helped."""
+    """A failed request, also if a retry succeeded."""
 
     stage: str
     failure: str
@@ -60,24 +60,24 @@ class FailedRequest(NamedTuple):
 
 
 class ItemResult(NamedTuple):
-    """What became of an item.
+    """The result of an item.
 
     Attributes:
         state: ``ok``, ``skipped``, ``failed`` or ``deleted``.
-        reason: why it was skipped, or the name of the failure; "" where it is ok.
-        attempts: how often the repository was asked.
+        reason: why it was skipped, or the name of the failure; "" on success.
+        attempts: number of requests to the repository.
         size_bytes: what was fetched.
         latency_s: repository latency, from the request to the last byte; None if nothing was fetched.
-        index_s: how long the search tier took; None if it was not asked.
+        index_s: time of the search tier; None if it was not used.
         version: its version from now on.
-        url: the address it is indexed under; "": its own.
-        access: its access list; None if it is not known.
-        links: the addresses it links to; None if it was not read, or is as it was.
-        found: items to crawl because of it.
-        removed: what is gone, as the source's change log identifies it.
-        token: where the source's change log continues after this.
-        more: whether the log has more already; else the token applies when this crawl has ended.
-        failures: the requests that failed.
+        url: the address in the index; "": its own.
+        access: its access list; None if unknown.
+        links: its link targets; None if it was not read, or is unchanged.
+        found: further items to crawl.
+        removed: removed items, as the source's change log identifies them.
+        token: change token for continuing after this page.
+        more: whether the log already has more; otherwise the token applies after this crawl.
+        failures: the failed requests.
     """
 
     state: FinalState
@@ -98,12 +98,12 @@ class ItemResult(NamedTuple):
 
 
 class Done(NamedTuple):
-    """An item that was seen to its end.
+    """An item that was processed to its end.
 
     Attributes:
         taken: itself.
-        result: what became of it.
-        end_ns: ``time.perf_counter_ns()`` when it was done.
+        result: its result.
+        end_ns: ``time.perf_counter_ns()`` at its end.
     """
 
     taken: LeasedItem
@@ -113,15 +113,15 @@ class Done(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CycleState:
-    """Where the crawl stands.
+    """The state of the crawl.
 
     Attributes:
         number: of the current cycle.
-        ended: whether it has ended.
-        claimed: whether another session is busy ending it or starting the next.
-        queued: whether anything is in the queue, leased or not.
+        ended: whether the cycle has ended.
+        claimed: whether another session is ending it or starting the next.
+        queued: whether the queue has items, leased or not.
         lasted_s: from the start of this run's first cycle to this one's end; None while it runs.
-        since_start_s: since this cycle's start; None for what this run's first cycle follows.
+        since_start_s: since this cycle's start; None for the cycle before this run's first one.
     """
 
     number: int
@@ -134,24 +134,24 @@ class CycleState:
 
 @dataclass(frozen=True, slots=True)
 class SourceSummary:
-    """What became of one source in a cycle, in the order of the columns of ``CrawlSql.summary``.
+    """One source's result in a cycle, in the order of the columns of ``CrawlSql.summary``.
 
     Attributes:
         source: its name.
-        count: documents that were indexed.
-        failures: documents, and containers, that could not be crawled.
-        skipped: what was no document.
-        deleted: documents that were gone, and are gone from the index.
-        unchanged: documents that are what was indexed before.
+        count: indexed documents.
+        failures: documents and containers that failed.
+        skipped: items that are not documents.
+        deleted: documents that no longer exist and were removed from the index.
+        unchanged: documents whose version was indexed before.
         size_bytes: of the indexed documents.
         started: when its root was taken.
         ended: when its last item was finished.
-        paused_s: how long the crawl lay still between these two, killed and not yet resumed.
-        active_seconds: in how many seconds at least one document was indexed.
-        latency_s: mean repository latency of the documents that were fetched; None if none was.
+        paused_s: how long the crawl was interrupted between these two, after being killed.
+        active_seconds: number of seconds with at least one indexed document.
+        latency_s: mean repository latency of fetched documents; None without any.
         latency_p50_s: its median.
-        latency_p95_s: what 95 % of them stayed below.
-        failures_by_kind: name of the failure -> how many.
+        latency_p95_s: 95th percentile of it.
+        failures_by_kind: name of the failure -> number.
     """
 
     source: str
@@ -185,7 +185,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where the crawl of one source begins.
+    """The starting point of one source's crawl.
 
     Attributes:
         source: its name.
@@ -199,7 +199,7 @@ class Start:
 
 
 def plain(text: str) -> str:
-    """A message as any database takes it: printable ASCII, everything else escaped, not too long."""
+    """A message as text for any database: printable ASCII, other characters escaped, shortened."""
     return (
         ascii(text[:_MESSAGE_LENGTH])[1:-1]
         if not (text.isascii() and text.isprintable())
@@ -208,9 +208,9 @@ def plain(text: str) -> str:
 
 
 def key_of(source: str, url: str) -> str:
-    """What an item's row in the crawl database and its entry in an index are found by.
+    """The key of an item's row in the crawl database and of its entry in an index.
 
-    The same for the same source and address, always: what is done twice is done to one thing.
+    The same source and address always give the same key, so that repeated work has the same target.
 
     Returns:
         A UUID as text, in the form every database takes: 128 bits of the SHA-256 of both.

@@ -12,18 +12,18 @@ V = TypeVar("V")
 class ResultCache(dict[K, V]):
     """``memo[key]`` is ``function(key)``, computed once.
 
-    A dictionary and no ``lru_cache``, because a page is a dozen links and each is looked up several times: in
-    a loop a dictionary's look-up costs a third. When it is full it begins anew: what is needed comes back.
+    A dictionary instead of ``lru_cache``: a page has a dozen links, each looked up several times, and a
+    dictionary takes a third of the time. A full one is emptied: values in use are computed again.
 
     Args:
         function: computes the values; exceptions are not kept.
-        most: this many are kept.
+        most: largest number of entries.
     """
 
     def __init__(self, function: Callable[[K], V], most: int) -> None:
         super().__init__()
         self.ask = function
-        """Finds a value out without keeping it."""
+        """Computes a value without storing it."""
         self._most = most
 
     def __missing__(self, key: K) -> V:

@@ -1,4 +1,4 @@
-"""One session of full-crawl: takes items from the queue and sees each to its end."""
+"""One session of full-crawl: takes items from the queue and processes each to its end."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ LEASE_LOST = "lease_lost"
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5  # between two looks into an empty queue
 _HANDED_IN_AFTER_NS = 500_000_000
-"""Items that were found are queued for other sessions at once if the source is slow."""
+"""Age at which found items are queued for other sessions, if the source is slow."""
 _HANDED_IN_LINKS = 10_000
-"""A batch is one parameter of a statement, which no server takes in any size (MariaDB: 16 MiB by default)."""
+"""A batch is one parameter of a statement, whose size servers limit (MariaDB: 16 MiB by default)."""
 
 
 class CrawlSession:
@@ -34,7 +34,7 @@ class CrawlSession:
         turns: over that frontier.
         work: this session's own connections to the sources and the search tier.
         batch: items taken, and handed in as done, at a time.
-        report: takes every failure of the crawl database.
+        report: receives every failure of the crawl database.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class CrawlSession:
         self._links = 0  # of what is done
 
     def perform(self, record: Record) -> bool:
-        """Crawl one container or document, wait for one if necessary; False when the crawl has ended."""
+        """Crawl one container or document, with a wait if necessary; False when the crawl has ended."""
         pause_s = _FIRST_PAUSE_S
         while True:
             if not self._mine:
@@ -81,7 +81,7 @@ class CrawlSession:
             pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
 
     def close(self) -> None:
-        """Close all connections. Safe to call twice. What is still leased is free when the lease runs out."""
+        """Close all connections. Safe to call twice. Leased items become free when their lease ends."""
         self._work.close()
         self._connection.close()
 
@@ -97,7 +97,7 @@ class CrawlSession:
         return True
 
     def _crawl(self, taken: LeasedItem, start_ns: int, record: Record) -> None:
-        """See one item to its end. Whoever completes a batch hands it in, as part of this item's time."""
+        """Process one item to its end, including the hand-in of a batch that this item completes."""
         operation = _operation(taken)
         outcome, size_bytes, ours = LEASE_LOST, 0, True
         try:
@@ -111,34 +111,33 @@ class CrawlSession:
         if self._done and (not self._mine or self._is_enough()):
             failed = self._hand_in(record)
             outcome = failed if failed and ours else outcome
-        # A container is no document; but one that could not be opened counts for the items in it.
+        # A container is not a document; but a container that failed counts for the items in it.
         if taken.kind in ("document", REMOVAL) or outcome != OK:
             size_bytes = size_bytes if outcome == OK else 0
             record(operation, outcome, start_ns, time.perf_counter_ns(), size_bytes)
 
     def _is_enough(self) -> bool:
-        """Whether what is done is handed in though there is more of the batch."""
+        """Whether finished items are handed in although the batch is not complete."""
         done = self._done
         return done[-1].end_ns - done[0].end_ns > _HANDED_IN_AFTER_NS or self._links > _HANDED_IN_LINKS
 
     def _hand_in(self, record: Record) -> str:
-        """Have the crawl database note what was done; why the last of it does not count, "" where it does.
+        """Store finished items in the crawl database; return why the last one does not count, or "".
 
-        What came before the last has been recorded as it was done: where it does not count, the stage shows
-            it.
+        Earlier items have been recorded as done: if one does not count, the stage shows it.
         """
         done, self._done, self._links = self._done, [], 0
         try:
             return self._noted(done, record)
         except DatabaseFailure as failure:
-            # It takes nothing now: what is left is free when the lease runs out.
+            # This session takes no more items: the rest is free when the lease ends.
             return _crawl_db(failure)
 
     def _noted(self, done: Sequence[Done], record: Record) -> str:
-        """Hand in what is taken: what is refused together one by one, what is refused by itself as a failure.
+        """Hand in the items: a refused batch one by one, a refused item as a failure.
 
-        Else that would be crawled again and again, which makes such a row no other one. Raises
-        ``DatabaseFailure`` where not even that is taken.
+        Otherwise the item would be crawled again and again, because no other row is written for it. Raises
+        ``DatabaseFailure`` if even the failure is refused.
         """
         try:
             return self._note(done, record)
@@ -168,7 +167,7 @@ class CrawlSession:
 
 
 def _outcome(result: ItemResult) -> str:
-    """The outcome of an operation: what is found to be indexed already is skipped, what is gone is done."""
+    """The outcome of an operation: an unchanged document is skipped, a removed one is done."""
     if result.state == "ok":
         return SKIPPED if result.reason and result.latency_s is not None else OK
     return {"skipped": SKIPPED, "failed": result.reason, "deleted": OK}[result.state]
@@ -179,7 +178,7 @@ def _operation(taken: LeasedItem) -> str:
 
 
 def _refused(done: Done, failure: DatabaseFailure) -> Done:
-    """The item as one that failed, with nothing in it that can be refused."""
+    """The item as a failed one, without any text that can be refused."""
     why = FailedRequest("crawl_db", failure.outcome, plain(str(failure)))
     attempts, failures = done.result.attempts, (*done.result.failures, why)
     return done._replace(result=ItemResult("failed", _crawl_db(failure), attempts, failures=failures))

@@ -1,7 +1,7 @@
 """A SharePoint server's REST API: Office365-REST-Python-Client logs in, our fast path carries every byte.
 
-The library's requests use our transport, so that its login and form digest serve the fast path,
-too, one connection does for both, and a 429 or 503 is reported instead of being retried in silence.
+The library's requests use our transport: its login and form digest also serve the fast path, both share one
+connection, and a 429 or 503 is reported instead of being retried without a trace.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .http import Http, HttpAnswer, HttpLogin
 from .login import cookies, login
 from .politeness import RequestLimits
 
-# What is in the answers of SharePoint's REST API, in either of their JSON forms.
+# Reads the answers of SharePoint's REST API, in either of their JSON forms.
 
 LIGHT = "application/json;odata=nometadata"
-"""The ``Accept`` that asks for the smaller form."""
+"""The ``Accept`` header for the smaller form."""
 
 
 def opened(answer: Any) -> Any:
-    """What is in an answer, whichever its form: the verbose one is wrapped in ``d``."""
+    """The content of an answer in either form: the verbose one is wrapped in ``d``."""
     return answer["d"] if isinstance(answer, dict) and set(answer) == {"d"} else answer
 
 
@@ -51,8 +51,9 @@ def page(answer: Any, target: str) -> tuple[list[dict[str, Any]], str]:
 
 
 _OF_ANOTHER_FORM = (ValueError, AttributeError, TypeError, KeyError, RecursionError)
-"""What the library raises on what is not SharePoint's JSON: a page to log in at, where cookies have ended."""
-# It logs a traceback of that, too.
+"""The library's errors for answers that are not SharePoint's JSON, such as a login page after cookies have
+expired."""
+# The library logs a traceback of this, too.
 logging.getLogger("office365").addHandler(logging.NullHandler())
 
 
@@ -60,10 +61,10 @@ class SharePointClient:
     """One session's client of one site.
 
     Args:
-        endpoint: its URL is the site's; options ``auth`` and what ``logins.LOGINS`` has for it.
+        endpoint: its URL is the site's; options ``auth`` and those of ``logins.LOGINS``.
         begin: begins a login that is more than a header field: ``login.http_login``.
         timeout_s: limit of a request.
-        pace: is called when the server asks for a pause.
+        pace: called when the server requests a pause.
 
     Raises:
         ScenarioError: the options make no login.
@@ -93,18 +94,18 @@ class SharePointClient:
 
     @property
     def prefix(self) -> str:
-        """Server-relative path of the site, without a slash at its end."""
+        """Server-relative path of the site, without a trailing slash."""
         return self._http.prefix
 
     def get(self, target: str) -> Any:
-        """The JSON at ``target`` (path and query behind the site's URL), out of its envelope.
+        """The JSON at ``target`` (path and query after the site's URL), unwrapped.
 
         Raises ``Failure``.
         """
         return self._json(target, RequestOptions(self._url(target), headers={"Accept": LIGHT}))
 
     def post(self, target: str, body: Mapping[str, Any]) -> Any:
-        """Likewise the answer to a POST of JSON in the verbose form, which every version understands."""
+        """The answer to a POST of JSON in the verbose form, which every version understands."""
         options = RequestOptions(
             self._url(target),
             method=HttpMethod.Post,
@@ -119,19 +120,19 @@ class SharePointClient:
             with self._failures(target):
                 return self._http.request("GET", target, headers={**self._headers(), "Accept": accept})
         except Failure:
-            self._borrowed = None  # a digest may have ended before its time
+            self._borrowed = None  # a digest may expire early
             raise
 
     def target(self, url: str) -> str:
-        """Path and query after the site's URL. A link's host is ignored: a token is sent nowhere else."""
+        """Path and query after the site's URL. A link's host is ignored: a token is sent to no other host."""
         parts = urlsplit(url)
         path = self.behind(parts.path)
         return path + (f"?{parts.query}" if parts.query else "")
 
     def behind(self, path: str) -> str:
-        """What of a server-relative path (percent-encoded) follows the site's own; all of one elsewhere.
+        """The part of a server-relative path (percent-encoded) after the site's; the whole path elsewhere.
 
-        Capitals do not count: SharePoint answers with those the site was made with, whatever the URL has.
+        Capitals are ignored: SharePoint answers with those of the site's creation, whatever the URL has.
         """
         own, rest = path[: len(self.prefix)], path[len(self.prefix) :]
         return rest if own.casefold() == self.prefix.casefold() and rest[:1] in ("", "/") else path
@@ -144,7 +145,7 @@ class SharePointClient:
         return self.origin + self.prefix + target
 
     def _headers(self) -> Mapping[str, str]:
-        """The header fields of the library: its login and its digest, used while the digest is valid."""
+        """The library's header fields: its login and its digest, used while the digest is valid."""
         if self._borrowed is None or not self._request.context_info.is_valid:
             options = RequestOptions(self._url(""))
             self._request.beforeExecute(options)
@@ -158,7 +159,7 @@ class SharePointClient:
 
     @contextmanager
     def _failures(self, target: str) -> Iterator[None]:
-        """What goes wrong with a request, or the digest that the library gets before it, as ``Failure``."""
+        """Convert failures of a request, or of the library's digest before it, to ``Failure``."""
         try:
             yield
         except Failure as failure:
@@ -173,7 +174,7 @@ class SharePointClient:
 
 
 class _Transport(BaseTransport):
-    """Carries the library's requests; every refusal but a 403 (a digest may be too old) is a ``Failure``."""
+    """Sends the library's requests; refusals except 403 (the digest may be too old) raise ``Failure``."""
 
     def __init__(self, http: Http, *, by_itself: bool) -> None:
         self._http = http

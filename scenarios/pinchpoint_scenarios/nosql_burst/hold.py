@@ -1,4 +1,4 @@
-"""The hold of a run on a scenario's data in a store; others are refused until ``--take-over``."""
+"""A run's hold on a scenario's data in a store; other runs are refused until ``--take-over``."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from ..errors import ScenarioError
 
 
 class HoldEntry(Protocol):
-    """The entry in a store that names the run which owns a scenario's data. Raises the store's own errors."""
+    """The entry in a store that names the run with a scenario's data. Raises the store's own errors."""
 
     def enter(self, holder: str, *, over: bool) -> str | None:
-        """Enter ``holder``, with ``over`` in place of the present one; None if entered, else the present one.
+        """Enter ``holder``, in place of ``over``; None if entered, else the present holder.
 
-        Of two that are not entered yet at most one succeeds.
+        Of two runs that enter at the same time, at most one succeeds.
         """
         ...
 
     def leave(self, holder: str) -> str | None:
-        """Remove ``holder`` and no other; return the holder in its place, or None."""
+        """Remove ``holder`` and no other; return the present holder, or None."""
         ...
 
 
 class Hold:
-    """One run's hold: taken by the process that makes the data, and removes them.
+    """One run's hold: taken by the process that creates and removes the data.
 
     Args:
         endpoint: the store's.
-        what: what is owned, for a sentence: ``the table pinch_orders``.
+        what: the data, for a message: ``the table pinch_orders``.
 
     Attributes:
-        held: whether it has to be released.
+        held: whether it must be released.
     """
 
     def __init__(self, endpoint: Endpoint, what: str) -> None:
@@ -49,9 +49,9 @@ class Hold:
         self.held = False
 
     def take(self, entry: HoldEntry, *, over: bool = False) -> None:
-        """Keep other runs out until ``release``; raises ``ScenarioError`` where another run holds it.
+        """Keep other runs out until ``release``; raises ``ScenarioError`` if another run has the hold.
 
-        ``over``: whoever holds it has ended without saying so, and is struck out.
+        ``over``: a holder that has ended without releasing; it is replaced.
         """
         self._made, self._lost = False, ""
         other = entry.enter(self._holder, over=over)
@@ -60,9 +60,9 @@ class Hold:
         self._made = self.held = True
 
     def have(self, entry: HoldEntry) -> bool:
-        """Whether what this run made since ``take`` is its own still: then it holds it, or does once more.
+        """Whether the data that this run created since ``take`` are still its own; then it has the hold.
 
-        False also where it never took it: what lies there is another run's.
+        False also if it never took the hold: the data are another run's.
         """
         if not self._made:
             return False
@@ -74,13 +74,13 @@ class Hold:
         return other is None
 
     def dropped(self) -> None:
-        """What it was entered in is no more."""
+        """Note that the store object with the entry was dropped."""
         self.held = False
 
     def release(self, entry: HoldEntry) -> None:
-        """Let other runs in, from now on. Safe to call twice.
+        """Release the hold for other runs. Safe to call twice.
 
-        Raises ``ScenarioError`` where another one got in before: what this run found may be its doing.
+        Raises ``ScenarioError`` if another run got in before: it may have changed the data.
         """
         lost = self._lost
         if self.held and not lost:
@@ -95,7 +95,7 @@ class Hold:
             )
 
     def refusal(self, who: str) -> ScenarioError:
-        """The sentence for a run that is kept out by another one."""
+        """The message for a run that is kept out by another one."""
         return ScenarioError(
             f"{self._place}: another run ({who}) is using {self._what}; wait until it has ended, or give the "
             "scenario another name in the plan; if it was killed: pinchpoint run --take-over"
@@ -103,5 +103,5 @@ class Hold:
 
 
 def _who(holder: str) -> str:
-    """Its process, its machine and its start, without what only distinguishes it from others."""
+    """A holder's process, machine and start, without its random part."""
     return holder.partition(" #")[0]

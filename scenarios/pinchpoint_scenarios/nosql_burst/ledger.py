@@ -1,8 +1,8 @@
 """Checks after a run that acknowledged writes can be read back.
 
-A record is sampled whole or not at all, by a hash of its number, so that memory stays bounded however long a
-run is and the sample stays even: when more records are held than wanted, every other one is let go.
-Reading back waits for a server that has to come back first.
+Records are sampled by a hash of their number, so that memory stays bounded in a long run and the sample stays
+even: when more records are stored than wanted, every other one is removed. Reading back waits for a server
+that must restart first.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _MASK = 2**64 - 1
 _EXAMPLES = 5
 
 Before = tuple[int, ...]
-"""The writes that were the last acknowledged ones of a record: several where their order is not known."""
+"""The last acknowledged writes of a record: several if their order is unknown."""
 _NEVER: Before = ()
 
 
 @dataclass(slots=True)
 class ReadBack:
-    """What was found of the records that have an acknowledged write.
+    """The result of reading back the records with an acknowledged write.
 
     Attributes:
-        records: this many were read back.
-        confirmed: they hold the write that was acknowledged last, or a later one.
-        missing: they do not: the record is gone, or an older write is there.
-        different: what is there is no write of ours, or not whole.
-        expired: gone, and their time to live is over.
-        examples: numbers of some that are missing or different.
+        records: number of records read back.
+        confirmed: records with the last acknowledged write, or a later one.
+        missing: records that are missing, or have an older write.
+        different: records whose content is not a write of ours, or incomplete.
+        expired: missing records whose time to live has passed.
+        examples: numbers of some missing or different records.
     """
 
     records: int = 0
@@ -47,15 +47,15 @@ class ReadBack:
 
 
 class Ledger:
-    """The writes of one worker to the records of its sample.
+    """One worker's writes to the records of its sample.
 
-    Sessions share it, so several writes to one record may be in flight at once: those whose order cannot be
-    known are all acceptable afterwards. So is one whose answer was lost.
+    Sessions share it, so several writes to one record may be in flight at once: those whose order is unknown
+    are all acceptable afterwards. So is a write whose answer was lost.
 
     Args:
         contents: of the records.
-        most: how many records are held; None: all of them.
-        ttl_s: after so long a record may be gone; None: never.
+        most: largest number of records; None: all.
+        ttl_s: time to live of a record; None: unlimited.
     """
 
     def __init__(self, contents: Contents, most: int | None, ttl_s: float | None) -> None:
@@ -70,24 +70,24 @@ class Ledger:
         self._authors = {LOADER}
 
     def opened(self, author: int) -> None:
-        """A session of this worker begins to write, as this ``records.author``."""
+        """A session of this worker begins to write, with this ``records.author``."""
         self._authors.add(author)
 
     def begin(self, item: int, write: int) -> Before:
-        """A write to this record begins; what ``end`` wants to be given back."""
+        """A write to this record begins; the returned value is passed to ``end``."""
         if self._ttl_s is not None and self._holds(item):
             self._begun_s.setdefault(item, {})[write] = time.monotonic()
         return self._last.get(item, _NEVER)
 
     def end(self, item: int, write: int, before: Before, *, ok: bool) -> None:
-        """It has ended: acknowledged, or with an answer that says nothing of what is on the disk."""
+        """The write has ended: acknowledged, or with a failure that leaves its result unknown."""
         if ok:
             self.acknowledged += 1
-        # See ``_holds``: a call, or a product of long numbers, for every write would cost its worth.
+        # See ``_holds``: a function call or a product of long numbers for every write would be too slow.
         if self._below != _MASK and item * _HASH & _MASK > self._below:
             return
         if self._ttl_s is not None:
-            # A record lasts from the write that made it: one that failed may have made nothing.
+            # A record exists from the write that created it: a failed one may have created nothing.
             begun_s = self._begun_s.get(item, {})
             for each in before if ok else (write,):
                 begun_s.pop(each, None)
@@ -95,7 +95,7 @@ class Ledger:
             self._unanswered.setdefault(item, set()).add(write)
             return
         last = self._last.get(item, _NEVER)
-        # What had been acknowledged when this write began is replaced; what was meanwhile may be later.
+        # Writes acknowledged before this write began are replaced; those acknowledged meanwhile may be later.
         if last is before:
             self._last[item] = (write,)
         else:
@@ -104,11 +104,11 @@ class Ledger:
             self._thin()
 
     def sample(self) -> list[int]:
-        """The records to read back: every one held that has an acknowledged write."""
+        """The records to read back: all stored ones with an acknowledged write."""
         return sorted(self._last)
 
     def compare(self, items: Sequence[int], value: Sequence[Fields | None], into: ReadBack) -> None:
-        """Compare what was read with what was acknowledged."""
+        """Compare the read records with the acknowledged writes."""
         for item, fields in zip(items, value, strict=True):
             into.records += 1
             kind = self._judged(item, fields)
@@ -124,7 +124,7 @@ class Ledger:
             return "different"
         if write in self._last[item] or write in self._unanswered.get(item, ()):
             return "confirmed"
-        # Another worker's write replaced ours; what was loaded before the run did not.
+        # Another worker's write replaced ours; a record loaded before the run did not.
         return "missing" if author_of(write) in self._authors else "confirmed"
 
     def _may_be_gone(self, item: int) -> bool:
@@ -138,28 +138,28 @@ class Ledger:
         return item * _HASH & _MASK <= self._below
 
     def _thin(self) -> None:
-        """Let every other record go, and take none of their kind any more."""
+        """Remove every other record, and accept no more of their kind."""
         self._below //= 2
         for table in (self._last, self._unanswered, self._begun_s):
             for item in [item for item in table if not self._holds(item)]:
                 del table[item]
 
 
-_STEP = 50  # records of one read
+_STEP = 50  # records per read
 READER = 0
-"""The session that reads back: any will do, the others are closed."""
+"""The number of the session that reads back: any number works, the others are closed."""
 
 
 def read_back(store: Store, ledger: Ledger, within_s: float) -> tuple[ReadBack, str]:
-    """Read every sampled record and hold it against what was acknowledged.
+    """Read every sampled record and compare it with the acknowledged write.
 
     Args:
         store: where they are.
         ledger: what was acknowledged.
-        within_s: how long it may take; a store that does not answer is asked again until then.
+        within_s: time limit; a store that does not answer is asked again until then.
 
     Returns:
-        What was found, and why the rest could not be read ("": all was).
+        Returns the result, and why the rest could not be read ("": all was).
     """
     result = ReadBack()
     until = time.monotonic() + within_s

@@ -18,7 +18,7 @@ OPERATIONS = (UPDATE, INSERT, READ, READ_MODIFY_WRITE)
 
 
 def _number_or(word: str) -> BeforeValidator:
-    """A field that takes numbers or one word; the error for anything else names both."""
+    """A field with numbers or one word; the error for other values names both."""
 
     def checked(value: object) -> object:
         if value != word and (isinstance(value, bool) or not isinstance(value, int)):
@@ -32,12 +32,12 @@ Verify = Annotated[Annotated[int, Field(ge=0)] | Literal["all"], _number_or("all
 
 
 class CassandraParams(Params):
-    """What only Cassandra and ScyllaDB have.
+    """Parameters for Cassandra and ScyllaDB alone.
 
     Attributes:
-        consistency: how many replicas a write waits for, and a read asks.
-        local_datacenter: whose nodes are used; without it that of the first node that answers.
-        prepared: whether statements are prepared; else each is sent, and parsed there, as text.
+        consistency: number of replicas that a write waits for, and a read queries.
+        local_datacenter: data center whose nodes are used; by default that of the first node that answers.
+        prepared: whether statements are prepared; otherwise each is sent as text and parsed by the server.
         batch_type: of a write of several records: ``unlogged``, or ``logged``, which is all or nothing.
     """
 
@@ -53,8 +53,8 @@ class MongoParams(Params):
     """What only MongoDB has.
 
     Attributes:
-        write_concern: how many members a write waits for.
-        journal: whether it waits for their journals on disk, too.
+        write_concern: number of members that a write waits for.
+        journal: whether it also waits for their journals on disk.
     """
 
     write_concern: Annotated[
@@ -73,21 +73,21 @@ class NosqlBurstParams(Params):
     """``params`` of nosql-burst.
 
     Attributes:
-        operations: operation name -> weight. ``update`` writes a record of those there are (or makes it),
-            ``insert`` a new one, ``read`` reads one, ``read_modify_write`` reads and then writes it.
-        fields: fields of a record; one is written as a plain value, several as a hash or as columns.
+        operations: operation name -> weight. ``update`` writes an existing record (or creates it), ``insert``
+            a new one, ``read`` reads one, ``read_modify_write`` reads and then writes it.
+        fields: number of fields of a record; one is written as a plain value, several as a hash or as
+            columns.
         field_bytes: bytes of each field.
-        keys: how many records there are before anything is inserted. They are loaded first where they are
-            read.
-        distribution: which of them an operation takes: ``uniform``, ``zipfian``, ``latest`` (zipfian, the
-            one inserted last most often), or two percentages such as ``80/20``.
-        ttl_s: (``ttl``) after so long the store may forget a record; None: never.
+        keys: number of records before any insert. They are loaded first if operations read them.
+        distribution: which record an operation uses: ``uniform``, ``zipfian``, ``latest`` (zipfian, the last
+            inserted most often), or two percentages such as ``80/20``.
+        ttl_s: (``ttl``) time to live of a record; None: unlimited.
         partition_width: records of one partition (Cassandra and ScyllaDB alone have partitions).
-        batch: records that one write writes.
-        timeout_s: after so long an operation counts as failed (outcome ``timeout``).
-        verify: how many of the records with an acknowledged write are read back after the run; ``all``; 0:
+        batch: records per write.
+        timeout_s: time limit of an operation (outcome ``timeout``).
+        verify: number of records with an acknowledged write that are read back after the run; ``all``; 0:
             none.
-        verify_within_s: (``verify_within``) how long that may take, a server that has to come back included.
+        verify_within_s: (``verify_within``) time limit of reading back, including the restart of a server.
         cassandra: of Cassandra and ScyllaDB alone.
         mongodb: of MongoDB alone.
     """
@@ -140,5 +140,5 @@ class NosqlBurstParams(Params):
 
     @property
     def reads(self) -> bool:
-        """Whether any operation reads records, which must be there then."""
+        """Whether any operation reads records, which must then exist."""
         return bool({READ, READ_MODIFY_WRITE} & set(self.operations))

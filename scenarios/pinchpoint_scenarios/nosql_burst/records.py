@@ -15,30 +15,29 @@ Row = tuple[int, Fields]
 
 UNIFORM, LATEST = "uniform", "latest"
 STAMP_BYTES = 8
-"""A record begins with its author (27 bits) and which of the author's writes it was (37 bits)."""
+"""A record begins with its author (27 bits) and the number of the author's write (37 bits)."""
 LOADER = 2**27 - 1
 """The author of the records that were loaded before the run."""
 
-_SESSION_BITS = 17  # of the 27: sessions that a worker opens stay below 100,000, workers below 1,000
-_WRITE_BITS = 37  # of one author's writes: four years at 1,000 a second
-_POOL_BYTES = (
-    2**20
-)  # contents are cut from so much randomness: making it anew would cost more than a write does
-_STEP = 7_919  # a prime, so that neighbouring writes differ and the whole pool is used
+_SESSION_BITS = 17  # of 27 bits: sessions of a worker stay below 100,000, workers below 1,000
+_WRITE_BITS = 37  # one author's writes: four years at 1,000 per second
+_POOL_BYTES = 2**20  # contents are cut from a random pool: new random bytes would cost more than a write
+_STEP = 7_919  # a prime, so that consecutive writes differ and the whole pool is used
 _INSERTED = 40
-"""Bits below a worker's own number in the numbers of records it inserts: no two workers insert the same."""
+"""Bits below a worker's own number in the numbers of records that it inserts: no two workers insert the
+same."""
 
 _SHARES = re.compile(r"\d{1,2}/\d{1,2}")
 
 
 def draw(distribution: str) -> Pick:
-    """How one of this many records is drawn (``latest``: counted from the newest).
+    """The draw of one of this many records (``latest``: counted from the newest).
 
     Args:
         distribution: ``uniform``, ``zipfian``, ``latest``, or two percentages such as ``80/20``.
 
     Raises:
-        ValueError: naming what is allowed.
+        ValueError: names the allowed values.
     """
     if distribution == LATEST:
         return lambda random, count: zipfian_rank(random, count) - 1
@@ -51,15 +50,15 @@ def draw(distribution: str) -> Pick:
 
 
 def author(worker: int, opening: int) -> int:
-    """The number of a writer: a worker, and which of its sessions.
+    """The number of a writer: a worker, and one of its sessions.
 
-    A session that moves to another worker, or comes back, begins anew: its writes are another author's.
+    A session that moves to another worker, or returns, gets a new number: its writes are another author's.
     """
     return worker << _SESSION_BITS | opening
 
 
 def stamp(author: int, number: int) -> int:
-    """An author's write ``number``, as one number that no other author's write has."""
+    """An author's write ``number`` as a number that is unique over all authors."""
     return author << _WRITE_BITS | number
 
 
@@ -69,7 +68,7 @@ def author_of(write: int) -> int:
 
 
 class Contents:
-    """What is written: every write's bytes differ, and identify the write.
+    """The content of writes: every write has different bytes, which identify it.
 
     Args:
         seed: of the scenario.
@@ -90,7 +89,7 @@ class Contents:
         return self._stamped
 
     def of(self, write: int) -> Fields:
-        """The fields of a write, as ``stamp`` numbers it."""
+        """The fields of a write with this ``stamp``."""
         start = write * _STEP % _POOL_BYTES
         if self._stamped:
             block = write.to_bytes(STAMP_BYTES, "big") + self._pool[start : start + self._bytes - STAMP_BYTES]
@@ -102,7 +101,7 @@ class Contents:
         return [block[at : at + width] for at in range(0, self._bytes, width)]
 
     def writer(self, fields: Sequence[bytes]) -> int | None:
-        """The write that made these fields; None if no write of ours did, whole."""
+        """The write with these fields; None if they are not one complete write of ours."""
         block = b"".join(fields)
         if not self._stamped or len(block) != self._bytes:
             return None
@@ -111,15 +110,15 @@ class Contents:
 
 
 class WorkerKeys:
-    """The records of one worker: its share of those there were, and those it inserted.
+    """The records of one worker: its share of the initial ones, and those it inserted.
 
-    Workers share the first ``keys`` out by their number; a worker that came later shares with an earlier one.
+    Workers divide the first ``keys`` by their number; a later worker shares with an earlier one.
 
     Args:
-        keys: how many there were before the run.
+        keys: number of records before the run.
         distribution: see ``draw``.
         worker: this worker's number.
-        workers: how many there were at first.
+        workers: number of workers at the start.
     """
 
     def __init__(self, keys: int, distribution: str, worker: int, workers: int) -> None:
@@ -133,18 +132,18 @@ class WorkerKeys:
         self._inserted = array("q")
 
     def pick(self, random: Random) -> int:
-        """One of the records there are."""
+        """One of the existing records."""
         if self._newest_first:
             return self._recent(random)
         return (self._draw(random, self._count) * self._workers + self._share) % self._keys
 
     def insert(self) -> int:
-        """A record there has never been."""
+        """A new record."""
         self._next += 1
         return self._next
 
     def inserted(self, item: int) -> None:
-        """A record has arrived: it may be picked from now on, where the newest are preferred."""
+        """A record was inserted: it may be chosen from now on, if the newest are preferred."""
         if self._newest_first:
             self._inserted.append(item)
 

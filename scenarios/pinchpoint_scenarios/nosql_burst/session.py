@@ -17,17 +17,17 @@ MISSING = "missing_record"
 
 
 class NosqlBurstSession:
-    """Chooses what to do and to which records, the same for the same seed and number, and does it.
+    """Chooses and performs operations and records, the same for the same seed and number.
 
     Args:
         connection: to the store.
         number: the session's.
-        author: who it is in the records it writes (``records.author``).
+        author: its number in the records that it writes (``records.author``).
         seed: of the scenario.
         params: of the scenario.
         contents: what is written.
-        keys: which records there are.
-        ledger: where what was acknowledged is noted.
+        keys: the existing records.
+        ledger: the record of acknowledged writes.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class NosqlBurstSession:
         ledger.opened(author)
 
     def perform(self, record: Record) -> bool:
-        """Do one operation and record it. There is always one more."""
+        """Do one operation and record it. There is always another one."""
         operation = self._names[0]
         if len(self._names) > 1:
             operation = self._random.choices(self._names, cum_weights=self._shares)[0]
@@ -101,7 +101,7 @@ class NosqlBurstSession:
                 outcome = self._connection.write(rows)
             end_ns = perf_counter_ns()
             ok = outcome == OK
-        finally:  # a load that ends may end a write that is under way, too
+        finally:  # the end of the load may interrupt a write in flight, too
             for place, item in enumerate(items):
                 self._ledger.end(item, first + place, before[place], ok=ok)
         record(operation, outcome, start_ns, end_ns, self._record_bytes * len(items) if ok else 0)
@@ -111,15 +111,15 @@ class NosqlBurstSession:
 
 
 class UpdatesOnly(NosqlBurstSession):
-    """A session that updates one record at a time, as most runs do all the time.
+    """A session that updates one record at a time, the most frequent case.
 
-    It does what ``NosqlBurstSession`` would, the same for the same seed and number, without the lists that
-    several records need: they cost as much as the rest of it.
+    It does the same as ``NosqlBurstSession`` for the same seed and number, without the lists for several
+    records, which take half of the time.
     """
 
     @staticmethod
     def suits(params: NosqlBurstParams) -> bool:
-        """Whether that is all these parameters ask for."""
+        """Whether these parameters only need single updates."""
         return list(params.operations) == [UPDATE] and params.batch == 1
 
     def perform(self, record: Record) -> bool:
@@ -136,7 +136,7 @@ class UpdatesOnly(NosqlBurstSession):
             outcome = connection.write(rows)
             end_ns = perf_counter_ns()
             ok = outcome == OK
-        finally:  # a load that ends may end a write that is under way, too
+        finally:  # the end of the load may interrupt a write in flight, too
             ledger.end(item, write, before, ok=ok)
         record(UPDATE, outcome, start_ns, end_ns, self._record_bytes if ok else 0)
         return True

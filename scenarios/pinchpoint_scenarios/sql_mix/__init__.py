@@ -37,15 +37,15 @@ class SqlMix:
 
     @property
     def blocks(self) -> bool:
-        """Whether sessions wait inside C code: ODBC's do (``contract.Blocking``)."""
+        """Whether sessions wait inside C code, as with ODBC (``contract.Blocking``)."""
         return self._blocks
 
     def check(self) -> Mapping[str, Any]:
-        """Reach the server; the facts are its version and settings."""
+        """Connect to the server; the facts are its version and settings."""
         return {"sql": self._server.check()}
 
     def intent(self) -> Intent:
-        """What is written; how large the data table is follows from the server's cache."""
+        """The writes of the scenario; the size of the data table follows from the server's cache."""
         params, name = self._params, f"pinchpoint_{self._context.name}"
         tables, notes = [], []
         for table in sorted(tables_needed(params)):
@@ -79,11 +79,11 @@ class SqlMix:
         )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make the schema and the tables that the chosen operations need."""
+        """Create the schema and the tables that the chosen operations need."""
         self._server.prepare(progress)
 
     def session(self, number: int) -> SqlMixSession:
-        """Open session ``number``; where the server does not answer now, its first operation says so."""
+        """Open session ``number``; if the server does not answer, the first operation reports it."""
         params = self._params
         random = Random(f"{self._context.seed}:{number}")  # noqa: S311 - workload, no secret
         state = SessionState(random, number, params)
@@ -94,5 +94,5 @@ class SqlMix:
         )
 
     def finish(self, *, keep_data: bool) -> None:
-        """Drop the schema unless it is to be kept; another run may use it from now on."""
+        """Drop the schema unless it is kept; other runs may use it from now on."""
         self._server.finish(keep_data=keep_data)

@@ -1,7 +1,7 @@
 """The data table of sql-mix: larger than the server's cache, loaded by several connections at once.
 
-A table is whole when its label says so. That comes last of all, so one whose loading ended early, however it
-ended, is loaded anew.
+A table is complete when its label says so. The label is written last, so a table whose loading was
+interrupted is loaded anew.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .operations import DATA, PAGE_ROWS
 
 PAGE_BYTES = 8192
 ROW_BYTES = PAGE_BYTES // PAGE_ROWS
-_INDEX_BYTES_PER_ROW = 23  # an index entry of 16 bytes with its pointer, in pages filled by nine tenths
+_INDEX_BYTES_PER_ROW = 23  # an index entry of 16 bytes with its pointer, in pages filled to 90 %
 _LOCK_NOT_AVAILABLE = "55P03"
 _BATCH_ROWS = 8192  # whole pages, a second's work at most
 _SAY_EVERY_S = 2.0
@@ -35,7 +35,7 @@ def rows_for(table_bytes: float) -> int:
 
 
 def pages_of(sql: MixSql, link: Link) -> int:
-    """Pages of the data table as it was loaded: its rows' numbers run from 1 to four times this."""
+    """Pages of the loaded data table: row numbers run from 1 to four times this number."""
     result = link.execute(sql.data_last).fetchone()
     return max(1, int(result[0] or 0) // PAGE_ROWS) if result else 1
 
@@ -45,9 +45,9 @@ class DataTable:
     """The data table that a run needs.
 
     Attributes:
-        schema: the schema it lies in, held by this run.
-        sql: what its server is asked.
-        rows: how many it has, numbered from 1; see ``rows_for``.
+        schema: its schema, held by this run.
+        sql: the statements of its server.
+        rows: number of rows, numbered from 1; see ``rows_for``.
         loaders: connections that load it.
         progress: receives sentences for the user.
     """
@@ -59,10 +59,10 @@ class DataTable:
     progress: Callable[[str], None]
 
     def ensure(self, link: Link) -> None:
-        """Have it there, whole: as an earlier run left it, or loaded now.
+        """Make sure that it is complete: from an earlier run, or loaded now.
 
         Raises:
-            ScenarioError: the server's disk has no room for it.
+            ScenarioError: the server's disk has too little space.
             Exception: ``Access.error``: the server's failure.
         """
         label, size_bytes = link.execute(self.sql.data_there).fetchone() or (None, 0)
@@ -83,7 +83,7 @@ class DataTable:
         return f"pinchpoint.data/1 rows={self.rows}"
 
     def _is_whole(self, link: Link, size_bytes: int) -> bool:
-        """Whether all its rows are there, and earlier runs have not bloated it."""
+        """Whether all its rows exist, and earlier runs have not bloated it."""
         if size_bytes >= 2 * self._bytes + 2**22:
             self.progress("the data table has grown to twice its size: it is loaded anew")
             return False
@@ -127,7 +127,7 @@ class DataTable:
     # ---- filling ---------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Fill it; raises what a connection raised, when the others have stopped."""
+        """Load it; raises the error of a connection after the others have stopped."""
         batches, stop = _Batches(self.rows), threading.Event()
         loaders = min(self.loaders, batches.count)
         with ThreadPoolExecutor(loaders, "load") as threads:
@@ -135,7 +135,7 @@ class DataTable:
                 shares = [threads.submit(self._share, batches, stop) for _ in range(loaders)]
                 self._watch(shares, batches)
             finally:
-                stop.set()  # after an interrupt, too, at most one batch of each is still waited for
+                stop.set()  # after an interrupt, each finishes at most one batch
         for share in shares:
             share.result()
 
@@ -178,7 +178,7 @@ class DataTable:
 
 
 class _Batches:
-    """Hands out ranges of rows to whoever asks, and counts those that are there."""
+    """Gives out ranges of rows, and counts loaded ones."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows

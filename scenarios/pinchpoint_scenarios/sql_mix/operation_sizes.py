@@ -16,20 +16,20 @@ MOST_BATCH_ROWS, MOST_COPY_ROWS, MOST_SCAN_ROWS = 100_000, 1_000_000, 10_000_000
 
 
 class OperationSizes(Params):
-    """Sizes and choices; each says which operations it is for.
+    """Sizes and choices; each names its operations.
 
     Attributes:
-        row_bytes: payload of a row that ``log_append``, ``log_batch`` and ``bulk_load`` write. 200: a small
-            business row, what an audit or order line is, well below a page.
+        row_bytes: payload of a row of ``log_append``, ``log_batch`` and ``bulk_load``. 200: a small business
+            row such as an audit or order line, well below a page.
         batch_rows: rows of one ``log_batch``.
         copy_rows: rows of one ``bulk_load``.
-        bulk_bytes: once its table is larger than this, ``bulk_load`` empties it before it loads.
+        bulk_bytes: ``bulk_load`` empties its table before loading if the table is larger than this.
         scan_rows: rows of one ``range_scan``.
-        spill_bytes: what one ``spill`` sorts.
+        spill_bytes: bytes that one ``spill`` sorts.
         skew: which pages ``data_update``, ``point_read`` and ``range_scan`` go to, see ``skew.picker``.
-        hot_rows: among how many rows ``lock_contend`` chooses.
-        lock_rows: how many of them one ``lock_contend`` changes, one after the other, in any order.
-        hold_s: how long it pauses after each, with the row locked (``hold`` in a plan).
+        hot_rows: number of rows from which ``lock_contend`` chooses.
+        lock_rows: number of rows that one ``lock_contend`` changes, one after the other, in any order.
+        hold_s: pause after each of them, with the row locked (``hold`` in a plan).
     """
 
     row_bytes: Annotated[Bytes, Field(le=LARGEST_ROW_BYTES)] = 200

@@ -1,6 +1,6 @@
 """The operations of sql-mix, independent of the SQL server.
 
-How it is said to a kind of server is that dialect's: ``dialects/``.
+Each kind of server has its own statements for them: ``dialects/``.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ BULK = "bulk"
 HOT = "hot"
 
 PAGE_ROWS = 4
-"""Rows of the data table in one page: rows 1 to 4 are the first page's."""
+"""Rows of the data table per page: rows 1 to 4 are on the first page."""
 DATA_PAYLOAD_BYTES = 896
 """Fourteen SHA-512 digests: four rows fill half of an 8 KiB page, the rest is for their next versions."""
 HOT_PAYLOAD_BYTES = 16
-"""A counter and a time: what a balance, a stock or a next free number is."""
+"""A counter and a time, like a balance, a stock or a next free number."""
 SORTED_ROW_BYTES = 1024
-"""A row that is sorted: wide, so that sorting moves bytes more than it compares."""
+"""A sorted row: wide, so that sorting moves bytes more than it compares."""
 _POOL_BYTES = 2**20
 
 Drawn = tuple[Any, ...]
-"""One operation's values, drawn by chance: the same ones when it is made again."""
+"""One operation's random values, the same in each retry."""
 
 
 @dataclass(slots=True)
 class SessionState:
-    """What one session's operations draw on.
+    """The state of one session's operations.
 
     Attributes:
         random: the session's own generator, seeded from the plan's seed and the session's number.
         session: the session's number.
         shape: sizes and choices.
-        appended: log rows this session has tried to append.
-        loads: bulk loads it has tried.
-        pages: pages of the data table; 1 until it is known.
+        appended: number of log rows that this session has tried to append.
+        loads: number of bulk loads that it has tried.
+        pages: pages of the data table; 1 until known.
         pick: draws one of the pages.
-        pool: random bytes that bulk rows are cut from: drawing each anew would cost more than loading it.
+        pool: random bytes for bulk rows: new ones for each would cost more than the load.
     """
 
     random: Random
@@ -63,15 +63,15 @@ class SessionState:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One kind of operation: one transaction that finds, or makes, this many rows.
+    """One kind of operation: one transaction that finds or writes this number of rows.
 
     Attributes:
         name: as in a plan.
-        table: the table it needs; None: none.
+        table: its table; None: none.
         draw: draws its values; not part of its service time.
-        rows: how many rows it must find; fewer are its failure ``missing_row``.
+        rows: number of rows that it must find; fewer are the failure ``missing_row``.
         size_bytes: payload it moves.
-        says: what it is, for a person.
+        says: its description.
         writes: whether the rows are written.
     """
 

@@ -1,4 +1,4 @@
-"""The parameters of sql-mix in a plan, and the presets among them."""
+"""The parameters of sql-mix in a plan, and its presets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .operation_sizes import OperationSizes
 from .operations import OPERATIONS
 
 PRESETS: dict[str, dict[str, float]] = {
-    # a transaction log's load: eight commits of one small row for each page read or dirtied
+    # a transaction log's load: eight commits of one small row per page that is read or dirtied
     "log-heavy": {"log_append": 8, "data_update": 1, "point_read": 1},
     # a data file's load: random pages read in and dirtied, written back by checkpoints
     "data-heavy": {"log_append": 1, "data_update": 8, "point_read": 1},
@@ -22,7 +22,7 @@ PRESETS: dict[str, dict[str, float]] = {
     "balanced": {"log_append": 1, "data_update": 1, "point_read": 2},
     # a nightly load: hundreds of rows appended at once
     "bulk": {"bulk_load": 1, "log_batch": 4},
-    # reports that sort more than memory holds, among the lookups they share the server with
+    # reports that sort more than the memory, among the lookups on the same server
     "tempdb": {"spill": 1, "point_read": 1},
     # a catalogue's load: many lookups, some lists, few changes
     "read-mostly": {"point_read": 16, "range_scan": 2, "data_update": 1, "log_append": 1},
@@ -34,16 +34,16 @@ Isolation = Literal["read_committed", "repeatable_read", "serializable", "snapsh
 
 
 class SqlMixParams(OperationSizes):
-    """``params`` of sql-mix: what ``Shape`` has, and these.
+    """``params`` of sql-mix: those of ``Shape``, and these.
 
     Attributes:
         preset: a name of ``presets.PRESETS``; without it and ``operations``: ``balanced``.
         operations: operation name -> weight, in place of a preset.
         scale: the data table's size, in multiples of the server's buffer cache.
         loaders: connections that load it at once.
-        timeout_s: after so long the server gives a statement up (outcome ``statement_timeout``).
-        isolation: of every transaction; what PostgreSQL calls repeatable read is ``snapshot``, too.
-        retries: how often an operation that met a deadlock or a serialization failure is made again.
+        timeout_s: the server's time limit of a statement (outcome ``statement_timeout``).
+        isolation: of every transaction; ``snapshot`` also means PostgreSQL's repeatable read.
+        retries: number of retries of an operation after a deadlock or a serialization failure.
     """
 
     preset: str | None = None
@@ -89,5 +89,5 @@ class SqlMixParams(OperationSizes):
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """Operation name -> weight, from wherever it was given."""
+        """Operation name -> weight, from the preset or the operations."""
         return self.operations or PRESETS[self.preset or DEFAULT]

@@ -1,4 +1,4 @@
-"""The server that sql-mix drives, whatever kind it is and whatever library reaches it."""
+"""The server of sql-mix, for every kind and every library."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MixServer:
         params: its parameters.
 
     Raises:
-        ScenarioError: the URL or a parameter does not fit it.
+        ScenarioError: the URL or a parameter does not fit the server.
     """
 
     def __init__(self, endpoint: Endpoint, name: str, params: SqlMixParams) -> None:
@@ -42,16 +42,16 @@ class MixServer:
 
     @property
     def sayings(self) -> Mapping[str, SqlOperation[Any]]:
-        """Operation -> how it is done there, for the connections of ``connection``."""
+        """Operation -> how to perform it on the connections of ``connection``."""
         return self._sql.sayings
 
     @property
     def place(self) -> str:
-        """Where it is, without secrets."""
+        """Its place, without secrets."""
         return self._schema.place
 
     def check(self) -> Mapping[str, Any]:
-        """Version, settings, warnings, rights; raises where the schema could not be made. Changes nothing."""
+        """Version, settings, warnings, rights; raises if the schema could not be created. Changes nothing."""
         facts = self._schema.check(self._params.isolation)
         if DATA in self._tables:
             with self._access.inspection() as link:
@@ -60,11 +60,11 @@ class MixServer:
         return facts
 
     def data_rows(self) -> int | None:
-        """Rows of the data table that ``prepare`` would make: asks the server for its cache, writes nothing.
+        """Rows of the data table that ``prepare`` would create; queries the cache size, writes nothing.
 
-        None if that is not known before a farm is up.
+        None if this is unknown before a farm is up.
         """
-        known = self._endpoint.options.get("cache_bytes")  # of a farm that is down
+        known = self._endpoint.options.get("cache_bytes")  # for a farm that is down
         if known is not None:
             return rows_for(self._params.scale * int(known)) if known else None
         with self._access.inspection() as link:
@@ -74,7 +74,7 @@ class MixServer:
                 raise self._access.refused(error) from error
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make the schema and the tables that the chosen operations need, each as every run expects it."""
+        """Create the schema and the tables of the chosen operations, in the form that every run expects."""
         params = self._params
         link = self._schema.hold()
         try:
@@ -91,7 +91,7 @@ class MixServer:
             raise self._schema.failed(error) from error
 
     def connection(self, state: SessionState) -> SqlConnection:
-        """A session's connection, not opened yet; once open, ``state`` knows the pages of the data table."""
+        """A session's connection, not opened yet; when open, ``state`` knows the pages of the data table."""
         params = self._params
 
         def ready(link: Link) -> None:
@@ -104,7 +104,7 @@ class MixServer:
         return self._schema.session(params.timeout_s, params.isolation, ready)
 
     def finish(self, *, keep_data: bool) -> None:
-        """Drop the schema unless it is to be kept; another run may use it from now on."""
+        """Drop the schema unless it is kept; other runs may use it from now on."""
         try:
             if not keep_data:
                 self._schema.drop()
@@ -116,7 +116,7 @@ class MixServer:
         return mix_sql(self._access.kind, self._schema.quoted, native=self._access.native)
 
     def _cache_bytes(self, link: Link) -> int:
-        """The server's buffer cache; raises ``ScenarioError`` where this user may not know it."""
+        """The server's buffer cache; raises ``ScenarioError`` without the right to read it."""
         try:
             result = link.execute(self._sql.cache_bytes).fetchone()
         except self._access.error as error:
@@ -129,7 +129,7 @@ class MixServer:
         return int(result[0]) if result else 0
 
     def _enough_to_scan(self, rows: int) -> None:
-        """Raise ``ScenarioError`` where a ``range_scan`` could never find its rows."""
+        """Raise ``ScenarioError`` if a ``range_scan`` could never find its rows."""
         params = self._params
         if "range_scan" in params.weights and params.scan_rows > rows:
             raise ScenarioError(

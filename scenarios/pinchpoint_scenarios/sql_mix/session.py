@@ -15,16 +15,16 @@ from .dialects.contract import SqlOperation
 from .operations import OPERATIONS, Drawn, SessionState
 
 MISSING_ROW = "missing_row"
-"""The outcome of an operation that found fewer rows than it must: the data was changed during the run."""
+"""The outcome of an operation that found too few rows: the data were changed during the run."""
 TRIED_AGAIN = frozenset({"deadlock", "serialization"})
-"""Failures a transaction has for no fault of its own: applications make it again, and so do we."""
+"""Failures of transactions that applications retry, and so does sql-mix."""
 RETRIED = "retried"
-"""``lock_contend/retried`` is the stage of an attempt that was made again; its outcome is why."""
+"""``lock_contend/retried`` is the stage of an attempt that was retried; its outcome is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An operation as this session does it: what ``Operation`` says, for the shape of the plan."""
+    """An operation of this session: ``Operation`` with the plan's sizes."""
 
     name: str
     draw: Callable[[SessionState], Drawn]
@@ -38,10 +38,10 @@ class SqlMixSession:
 
     Args:
         connection: its own.
-        sayings: operation name -> how it is done on such a connection.
+        sayings: operation name -> how to perform it on this connection.
         weights: operation name -> weight.
-        state: what its operations draw on.
-        retries: how often an operation is made again after a failure of ``TRIED_AGAIN``.
+        state: the state of its operations.
+        retries: number of retries after a failure of ``TRIED_AGAIN``.
         report: takes every failure.
     """
 
@@ -85,7 +85,7 @@ class SqlMixSession:
             return failure.outcome
 
     def _again(self, step: _Step, drawn: Drawn, outcome: str, start_ns: int, record: Record) -> str:
-        """Make the operation again, within itself, until it is done or the retries are; its last outcome."""
+        """Retry the operation until it succeeds or no retry is left; return its last outcome."""
         for _ in range(self._retries):
             now_ns = time.perf_counter_ns()
             record(f"{step.name}/{RETRIED}", outcome, start_ns, now_ns)

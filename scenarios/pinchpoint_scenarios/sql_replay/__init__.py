@@ -1,4 +1,4 @@
-"""sql-replay: runs a captured log's sessions on a copy of its database."""
+"""sql-replay: replays the sessions of a captured log on a copy of its database."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class SqlReplayParams(FileParams):
     """``params`` of sql-replay.
 
     Attributes:
-        capture: the log files, or exported events, of one server, from the plan's folder on; any number of
+        capture: log files, or exported events, of one server, relative to the plan's folder; any number of
             parts, in any order.
-        database: of a log with several databases, the one whose statements are replayed.
-        speed: how much faster than captured: 2 halves every pause.
-        timeout_s: after so long the server gives a statement up (outcome ``statement_timeout``).
+        database: in a log with several databases, the one to replay.
+        speed: speed relative to the capture: 2 halves every pause.
+        timeout_s: the server's time limit of a statement (outcome ``statement_timeout``).
     """
 
     capture: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class SqlReplayParams(FileParams):
         return self.capture
 
     def read_files(self) -> None:
-        """Whether they are there; a log may be long, and is read when it is needed."""
+        """Check that the files exist; a log may be long, and is read when needed."""
         if not self.capture:
             raise ScenarioError("no capture is named; needed: capture, the log files of the server")
         for path in self.capture:
@@ -73,7 +73,7 @@ class SqlReplayParams(FileParams):
                 raise ScenarioError(f"{path}: there is no such file; check the path")
 
 
-# Detects the kind of capture files, and reads every statement in them.
+# Detects the kind of capture files, and reads all their statements.
 
 _HEAD = 4096
 
@@ -87,11 +87,11 @@ _KINDS: Mapping[str, Callable[[Sequence[Path]], Iterator[LogEntry]]] = {
     _SLOW_LOG: read_slow_logs,
     _XE_CSV: read_events,
 }
-"""Kind of a capture's files -> how they are read."""
+"""Kind of a capture's files -> how to read them."""
 
 
 def read_capture(paths: Sequence[Path]) -> Iterator[LogEntry]:
-    """Every statement of a capture. Raises ``ScenarioError`` naming file and line of what is none."""
+    """Every statement of a capture. Raises ``ScenarioError`` with file and line for an invalid one."""
     kinds = {path: _kind_of(path) for path in paths}
     for path, kind in kinds.items():
         first = paths[0]
@@ -103,7 +103,7 @@ def read_capture(paths: Sequence[Path]) -> Iterator[LogEntry]:
 
 
 def _kind_of(path: Path) -> str:
-    """Which kind of capture a file is, by its beginning; raises ``ScenarioError``."""
+    """The kind of a capture file, by its beginning; raises ``ScenarioError``."""
     with opened(path, errors="replace") as file:
         head = file.read(_HEAD)
     if "\0" in head:
@@ -123,13 +123,13 @@ __all__ = ["SqlReplay", "SqlReplayParams"]
 
 _VERIFY_S = 5.0
 _TRIED = 200
-"""This many different statements of a capture are prepared by a check."""
+"""Number of different statements of a capture that a check prepares."""
 _SHOWN = 60
-"""This many letters are shown of one that cannot be."""
+"""Number of letters of a refused statement in a message."""
 
 
 class SqlReplay:
-    """Replays what a server wrote down: its sessions, its statements, its pauses."""
+    """Replays a server's log: its sessions, statements and pauses."""
 
     use: ClassVar[str] = "sql-replay"
     needs: ClassVar[frozenset[str]] = frozenset({"sql"})
@@ -148,11 +148,11 @@ class SqlReplay:
 
     @property
     def blocks(self) -> bool:
-        """Whether sessions wait inside C code: ODBC's do (``contract.Blocking``)."""
+        """Whether sessions wait inside C code, as with ODBC (``contract.Blocking``)."""
         return self._copy.blocks
 
     def check(self) -> Mapping[str, Any]:
-        """Reach the server and read the capture; the facts are what both are."""
+        """Connect to the server and read the capture; the facts describe both."""
         server = self._copy.check()
         sessions = self._sessions()
         left_out = sum((session.left_out for session in sessions), Counter[str]())
@@ -184,7 +184,7 @@ class SqlReplay:
         return {"sql": {**server, "warnings": warnings}, "capture": capture}
 
     def _unprepared(self, sessions: Iterable[CapturedSession]) -> list[str]:
-        """What the copy cannot prepare of the first distinct statements: how many, and the first of them."""
+        """Distinct statements that the copy cannot prepare: their number, and the first one."""
         texts = dict.fromkeys(one.text for session in sessions for one in session.statements)
         tried = list(islice((text for text in texts if ";" not in bare(text).rstrip("; \n")), _TRIED))
         asked = ((" ".join(text.split())[:_SHOWN], [self._copy.translated(text)]) for text in tried)
@@ -216,17 +216,17 @@ class SqlReplay:
         )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make sure that it is a copy, and that no other run replays into it."""
+        """Check that the database is a copy, and that no other run replays into it."""
         progress("looking whether the database is marked as a copy")
         self._copy.hold()
 
     def session(self, number: int) -> ReplaySession:
-        """Open session ``number``; which captured sessions it is follows from who is free."""
+        """Open session ``number``; which captured sessions it plays depends on which users are free."""
         del number
         return ReplaySession(self._played(), self._copy, self._connection, self._params.speed, self._report)
 
     def finish(self, *, keep_data: bool) -> None:
-        """Let others in. What was replayed stays: restore the copy before the next run."""
+        """Let other runs in. Replayed changes stay: restore the copy before the next run."""
         del keep_data
         self._copy.release()
 
@@ -235,7 +235,7 @@ class SqlReplay:
         return _VERIFY_S
 
     def verify(self) -> None:
-        """What was captured, what was executed, and the difference by its causes."""
+        """The captured and the executed statements, and the causes of the difference."""
         self._context.event("replayed", **self._played().account())
 
     def _connection(self) -> TextConnection:

@@ -16,20 +16,20 @@ from ..errors import ScenarioError
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One statement, as in a log.
+    """One statement in a log.
 
     Attributes:
         session: the session's identity in the log.
-        database: where it ran.
-        ended_s: when it ended, in seconds of any clock that all entries share.
-        duration_s: how long it took there.
-        text: the statement; None if the log does not have it.
-        parameters: the values of ``$1``, ``$2``, ...; None is null. None instead of a list: it had none.
-        left_out: why it cannot be made again; None: it can.
-        transaction: the server's number of the transaction it ended in; 0: of none, or not known.
-        deduced: whether the capture does not have it: it follows from the other statements.
-        begun: whether it was written down when it began: its end stands in an entry of its own.
-        prepared: whether it was executed by the name it had been prepared under.
+        database: the database it ran in.
+        ended_s: its end, in seconds of any clock that all entries share.
+        duration_s: its duration on the captured server.
+        text: the statement; None if the log lacks it.
+        parameters: the values of ``$1``, ``$2``, ...; None is null. None instead of a list: no parameters.
+        left_out: why it cannot be replayed; None: it can.
+        transaction: the server's number of the transaction in which it ended; 0: none, or unknown.
+        deduced: whether the statement is missing in the capture and was derived from others.
+        begun: whether it was logged at its begin: its end is a separate entry.
+        prepared: whether it was executed as a prepared statement.
     """
 
     session: str
@@ -55,9 +55,9 @@ class Captured:
     """One statement of a session.
 
     Attributes:
-        at_s: when it began, in seconds from the beginning of the capture.
-        think_s: how long the session had paused before; of its first statement 0.
-        duration_s, text, parameters, prepared: as of ``LogEntry``.
+        at_s: its begin, in seconds since the begin of the capture.
+        think_s: the session's pause before it; 0 for its first statement. duration_s, text, parameters,
+            prepared: as in ``LogEntry``.
     """
 
     at_s: float
@@ -73,9 +73,9 @@ class CapturedSession:
     """One session.
 
     Attributes:
-        statements: what it did, in order.
-        left_out: cause -> how many statements of it cannot be made again.
-        deduced: how many of the statements the capture does not have.
+        statements: its statements in order.
+        left_out: cause -> number of its statements that cannot be replayed.
+        deduced: number of statements that the capture lacks.
     """
 
     statements: list[Captured] = field(default_factory=list)
@@ -84,18 +84,18 @@ class CapturedSession:
 
     @property
     def begins_s(self) -> float:
-        """When its first statement began, in seconds from the beginning of the capture."""
+        """The begin of its first statement, in seconds since the begin of the capture."""
         return self.statements[0].at_s if self.statements else 0.0
 
     @property
     def ends_s(self) -> float:
-        """When its last statement ended."""
+        """The end of its last statement."""
         last = self.statements[-1] if self.statements else None
         return last.at_s + last.duration_s if last else 0.0
 
 
 def sessions_of(entries: Iterable[LogEntry]) -> list[CapturedSession]:
-    """The sessions of a capture, by the time they began."""
+    """The sessions of a capture, sorted by their begin."""
     ordered = sorted(entries, key=lambda entry: entry.ended_s)
     zero_s = min((entry.began_s for entry in ordered), default=0.0)
     sessions: dict[str, CapturedSession] = {}
@@ -105,7 +105,7 @@ def sessions_of(entries: Iterable[LogEntry]) -> list[CapturedSession]:
             session.left_out[entry.left_out or "no_text"] += 1
             continue
         began_s = entry.began_s - zero_s
-        # A log's clock ticks in milliseconds: what follows at once may seem to begin before.
+        # A log's clock has a resolution of a millisecond: the next statement may seem to begin earlier.
         think_s = max(0.0, began_s - session.ends_s) if session.statements else 0.0
         session.deduced += entry.deduced
         session.statements.append(
@@ -115,7 +115,7 @@ def sessions_of(entries: Iterable[LogEntry]) -> list[CapturedSession]:
 
 
 def at_once(sessions: Sequence[CapturedSession]) -> int:
-    """How many sessions there were at the same time, at most, from their first statement to their last."""
+    """Largest number of simultaneous sessions, from their first to their last statement."""
     edges = [(session.begins_s, 1) for session in sessions if session.statements]
     edges += [(session.ends_s, -1) for session in sessions if session.statements]
     most = now = 0
@@ -127,27 +127,27 @@ def at_once(sessions: Sequence[CapturedSession]) -> int:
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 LOST = "\N{REPLACEMENT CHARACTER}"
-"""What stands for a letter that could not be read."""
+"""The replacement of an undecodable character."""
 _LONGEST_FIELD = 2**28
-"""Characters of a field of a CSV file: a statement may be long."""
+"""Largest field of a CSV file, in characters: a statement may be long."""
 XEL = "Management Studio exports the events of a .xel file as CSV"
 
 
 @contextmanager
 def opened(path: Path, *, errors: str = "strict", newline: str = "") -> Iterator[TextIO]:
-    """The file as text: UTF-8, or UTF-16 where it says so; breaks as they are. Raises ``ScenarioError``.
+    """The file as text: UTF-8, or UTF-16 if declared; line breaks unchanged. Raises ``ScenarioError``.
 
     Args:
         path: the file.
-        errors: what is done about bytes that are no text (``open``).
-        newline: what ends a line: this alone, or, where it is empty, whatever may.
+        errors: the treatment of undecodable bytes (``open``).
+        newline: the line separator, or, if empty, any.
     """
     try:
         with path.open("rb") as binary:
             head = binary.read(4)
         encoding = next((name for bom, name in _BOMS if head.startswith(bom)), "utf-8")
         if head[:1] != b"\0" == head[1:2]:
-            encoding = "utf-16-le"  # Windows' tools leave its mark out
+            encoding = "utf-16-le"  # Windows' tools omit its mark
         with path.open(newline=newline, encoding=encoding, errors=errors) as file:
             yield file
     except UnicodeDecodeError as error:
@@ -160,7 +160,7 @@ def opened(path: Path, *, errors: str = "strict", newline: str = "") -> Iterator
 
 
 Rows = Iterator[tuple[int, list[str]]]
-"""The rows of a file, each with the line it ends in."""
+"""The rows of a file, each with the line of its end."""
 
 
 def csv_rows(file: Iterable[str], path: Path, delimiter: str = ",") -> Rows:
@@ -175,7 +175,7 @@ def csv_rows(file: Iterable[str], path: Path, delimiter: str = ",") -> Rows:
 
 
 def with_header(rows: Rows, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """``FILE:LINE`` and the row by its columns' names, which the first row has; raises ``ScenarioError``."""
+    """``FILE:LINE`` and the row by column names, from the first row; raises ``ScenarioError``."""
     _, header = next(rows, (0, []))
     columns = [column.strip().lower() for column in header]
     for line, row in rows:

@@ -1,4 +1,4 @@
-"""SQL Server's Extended Events, exported as CSV, as the statements its applications sent.
+"""SQL Server's Extended Events, exported as CSV, as the statements that applications sent.
 
 Management Studio writes a column for each field and action; ``name`` and ``timestamp`` are among them.
 A remote procedure call is written as T-SQL that could have made it: ``exec dbo.place_order @customer=7``;
@@ -24,17 +24,18 @@ from .capture import LOST, LogEntry, csv_rows, opened, with_header
 BEGIN, COMMIT, ROLLBACK = "BEGIN TRANSACTION", "COMMIT", "ROLLBACK"
 
 WHOLE: Mapping[str, str] = {"rpc_completed": "statement", "sql_batch_completed": "batch_text"}
-"""Events that are what an application sent -> where its text is."""
+"""Events of whole requests of an application -> the field with their text."""
 PARTS: Mapping[str, str] = {"sql_statement_completed": "statement", "sp_statement_completed": "statement"}
-"""Events that are statements of what an application sent."""
+"""Events of single statements within an application's request."""
 MANAGED: Mapping[str, str] = {
     "begin_tran_completed": BEGIN,
     "commit_tran_completed": COMMIT,
     "rollback_tran_completed": ROLLBACK,
 }
-"""Events of transactions that a driver begins and ends by requests of their own, which have no text."""
+"""Events of transactions that a driver begins and ends by requests without a text."""
 LOGOUT = "logout"
-"""The event of a connection's end, and why its entry is no statement; a pool that keeps it ends none."""
+"""The event of a connection's end, and why its entry is not a statement; a pooled connection has no such
+event."""
 _CACHED = ("true", "1")
 _RESULTS = ("", "0", "ok")
 _HIDDEN = "The text has been replaced with this comment for security reasons."
@@ -44,13 +45,13 @@ _OFFSET = re.compile(r"\s+(?=[+-]\d\d:?\d\d$)")
 
 @dataclass(frozen=True, slots=True)
 class ExtendedEvent:
-    """One event, as it was exported.
+    """One exported event.
 
     Attributes:
-        place: ``FILE:LINE`` where it begins.
+        place: ``FILE:LINE`` of its begin.
         name: of the event: ``rpc_completed``.
-        time: when it happened, as it is written.
-        fields: its fields and actions, by name; of a field that has a text beside its number, the text.
+        time: its time, as written.
+        fields: its fields and actions, by name; for a field with a text beside its number, the text.
     """
 
     place: str
@@ -60,7 +61,7 @@ class ExtendedEvent:
 
 
 def entry_of(event: ExtendedEvent) -> LogEntry | None:
-    """The statement an event describes; None: of none that is replayed. Raises ``ScenarioError``.
+    """The statement of an event; None if it is not replayed. Raises ``ScenarioError``.
 
     Of the end of a connection the entry has no text, and ``LOGOUT`` for the cause.
     """
@@ -102,7 +103,7 @@ def _left_out(event: ExtendedEvent, text: str) -> str | None:
 
 
 def _ended_s(event: ExtendedEvent) -> float:
-    """When it happened, in seconds. Without a zone it is UTC: all events of a file have the same."""
+    """Its time in seconds. Without a zone it is UTC: all events of a file have the same."""
     try:
         time = datetime.fromisoformat(_OFFSET.sub("", event.time.strip()))
     except ValueError as error:
@@ -130,9 +131,9 @@ _NULL = "NULL"
 _LITERAL = r"N?'(?:[^']|'')*'"
 _SET = rf"set\s+@\w+\s*=\s*(?:{_LITERAL}|[^\s';]+)"
 _DECLARED = rf"(?:(?:declare\s+@\w+\s+[\w.]+(?:\([^)]*\))?|{_SET})\s*+(?:;\s++|(?<=\s)))*"
-"""What a call may have before it, read in one way alone: thirty lines of it would else have 2^30."""
+"""Declarations before a call, with only one way to match: thirty lines would otherwise have 2^30."""
 _CALL = re.compile(rf"(?is)\s*{_DECLARED}exec(?:ute)?\s+(?P<name>[\w.\[\]$#]++)(?!\s*\()")
-"""Without parentheses after the name: those stand where other servers execute what was prepared."""
+"""Without parentheses after the name, which mean the execution of a prepared statement on other servers."""
 _HANDED_OVER = re.compile(
     rf"(?is)\s*exec(?:ute)?\s+(?:sys\.)?sp_executesql\s+(?:@\w+\s*=\s*)?(?P<text>{_LITERAL})"
 )
@@ -149,33 +150,33 @@ _CURSOR = "sp_cursor"
 
 
 def called(text: str) -> str | None:
-    """The procedure that a text calls and does no more; None: it calls none."""
+    """The procedure of a text that consists of one call; None otherwise."""
     match = _CALL.match(text)
     return match["name"].replace("[", "").replace("]", "") if match else None
 
 
 def handed_over(text: str) -> str | None:
-    """The statement that a call of ``sp_executesql`` has executed; None: it is no such call."""
+    """The statement that a call of ``sp_executesql`` executes; None for another call."""
     match = _HANDED_OVER.match(text)
     return _unquoted(match["text"]) if match else None
 
 
 def resets(text: str) -> bool:
-    """Whether a connection pool hands the connection to the next user: what the last one left is gone."""
+    """Whether a pool passes the connection to its next user: the session's state is reset."""
     return (called(text) or "").lower().rpartition(".")[2] == _RESET
 
 
 class Handles:
-    """The statements that one session has prepared, which have other numbers when they are prepared again.
+    """The prepared statements of one session, whose numbers differ when they are prepared again.
 
-    So what was prepared and executed by a number becomes ``sp_executesql``, which has none.
+    So a statement that was prepared and executed by number becomes ``sp_executesql``, which has no number.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, str]] = {}
 
     def replayable(self, entry: LogEntry) -> LogEntry:
-        """The entry as it can be made again, or why it cannot."""
+        """The entry in replayable form, or the reason why it cannot be replayed."""
         procedure = called(entry.text or "")
         if entry.text is None or procedure is None:
             return entry
@@ -224,9 +225,9 @@ _OWN_TRANSACTION = re.compile(r"(?i)\b(?:begin\s+tran|commit|rollback|implicit_t
 
 
 def read_events(paths: Sequence[Path]) -> Iterator[LogEntry]:
-    """The statements of a capture's events, each session's in the order in which they ended.
+    """The statements of a capture's events, each session's in the order of their ends.
 
-    Raises ``ScenarioError`` naming file and line of what is no event.
+    Raises ``ScenarioError`` with file and line for an invalid event.
     """
     yield from _entries_of(chain.from_iterable(map(_events, paths)))
 
@@ -245,8 +246,8 @@ def _events(path: Path) -> Iterator[ExtendedEvent]:
 def _entries_of(events: Iterable[ExtendedEvent]) -> list[LogEntry]:
     """The statements of events.
 
-    Where batches and calls were captured, single statements are parts of those, and left alone; where they
-    were not, each is one by itself.
+    If batches and calls were captured, single statements are their parts and ignored; otherwise each is a
+    statement.
     """
     result: list[tuple[str, LogEntry]] = []
     whole = False
@@ -266,7 +267,7 @@ def _entries_of(events: Iterable[ExtendedEvent]) -> list[LogEntry]:
 
 
 def _judged(entry: LogEntry, *, part: bool) -> LogEntry:
-    """The entry; with why it cannot be made again, where its text says that."""
+    """The entry, with the reason if its text shows that it cannot be replayed."""
     text = entry.text or ""
     if entry.left_out is None and _BULK.match(text):
         return replace(entry, left_out="bulk_data_not_captured")
@@ -276,7 +277,7 @@ def _judged(entry: LogEntry, *, part: bool) -> LogEntry:
 
 
 def _as_sent(entries: list[LogEntry], *, deduce: bool) -> Iterator[LogEntry]:
-    """One session's entries in the form that can be replayed."""
+    """One session's entries in replayable form."""
     handles = Handles()
     by_time = sorted(entries, key=lambda each: each.ended_s)
     ordered = [_staying(handles.replayable(each)) for each in by_time]
@@ -286,7 +287,7 @@ def _as_sent(entries: list[LogEntry], *, deduce: bool) -> Iterator[LogEntry]:
 
 
 def _staying(entry: LogEntry) -> LogEntry:
-    """The entry; left out where it, or what it hands over to be executed, leaves the database."""
+    """The entry; left out if it, or the statement it executes, leaves the database."""
     text = entry.text or ""
     texts = (text, handed_over(text) or "")
     if entry.left_out is None and any(find_use(each, (MSSQL,)) is not None for each in texts):
@@ -295,10 +296,10 @@ def _staying(entry: LogEntry) -> LogEntry:
 
 
 def _by_connection(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """With a session of its own for each connection: the server gives a session's number to the next one.
+    """One session per connection: the server reuses a session's number.
 
-    So, too, for what follows a pool's reset of one that had temporary tables: the reset drops them, only
-    a driver can request it, and a connection of its own has none either.
+    The same after a pool's reset of a connection with temporary tables: the reset drops them, only a driver
+    can request it, and a new connection has none either.
     """
     number, temporary = 0, False
     for entry in entries:
@@ -314,10 +315,10 @@ def _by_connection(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
 
 
 def _with_transactions(entries: Sequence[LogEntry]) -> Iterator[LogEntry]:
-    """With a begin and a commit around what shares a transaction's number.
+    """Adds a begin and a commit around the statements of one transaction.
 
-    A driver's own requests to begin and end one are events of their own, which were not captured. What was
-    rolled back is committed then: nothing says which it was.
+    A driver's own requests to begin and end a transaction are separate events, which were not captured. A
+    rolled back transaction is then committed, because nothing shows the rollback.
     """
     before_s = float("-inf")
     for number, group in groupby(entries, key=lambda each: each.transaction):

@@ -1,5 +1,5 @@
-"""SQL servers by their ODBC drivers: found, connected to, named when they fail (pyodbc).
+"""SQL servers behind ODBC drivers: finding drivers, connecting, naming failures (pyodbc).
 
-``address`` and ``drivers`` need nothing installed. All else may import pyodbc, which needs the system's
-libodbc: whoever uses it imports it late, by ``sql_mix.server``'s way of saying what is missing.
+``address`` and ``drivers`` need no installed package. The other modules may import pyodbc, which needs the
+system's libodbc: they are imported late, so that ``sql_mix.server`` can report what is missing.
 """

@@ -1,4 +1,4 @@
-"""A server behind ODBC: its kind, connections to it, what it says of itself."""
+"""A server behind ODBC: its kind, its connections, its facts."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from .address import parse
 from .failures import message, outcome_of, refused, state
 from .link import OdbcLink, found_driver, open_link
 
-# One session's ODBC connection, which names its failures and comes back, and one for the user's own SQL.
+# One session's ODBC connection, which names its failures and reconnects, and one for the user's own SQL.
 
 
 class OdbcConnection(Reopening):
     """A ``LoadingConnection``.
 
-    It waits inside the driver's C code: under gevent its calls belong into threads (``contract.Blocking``).
+    It waits inside the driver's C code: under gevent its calls must run in threads (``contract.Blocking``).
 
     Args:
-        kind: the server's, one of ``servers.contract.KINDS``: how its failures are named.
+        kind: the server's kind, one of ``servers.contract.KINDS``, by which failures are named.
         connect: opens a link, ready to be used; raises ``pyodbc.Error``.
     """
 
@@ -68,7 +68,7 @@ class OdbcConnection(Reopening):
             raise self._failure(error) from error
 
     def _usable(self) -> OdbcLink:
-        """The link for the next statement; a new one where the last one cannot be used any more."""
+        """The link for the next statement; a new one if the last one is no longer usable."""
         if self._link is not None and not self._link.usable:
             self._drop()
         return self._link or self._open()
@@ -106,9 +106,10 @@ _DOUBT = re.compile(
 
 
 class Transactions:
-    """What texts that were sent say of the transactions they have left open.
+    """What sent texts reveal about open transactions.
 
-    No driver reports it, and asking the server is a message more: so it is asked only where this is not sure.
+    No driver reports open transactions, and a query costs one message: the server is queried only if this is
+    uncertain.
     """
 
     def __init__(self) -> None:
@@ -116,7 +117,7 @@ class Transactions:
 
     @property
     def surely_none(self) -> bool:
-        """Whether certainly none is open."""
+        """Whether certainly no transaction is open."""
         return self._depth == 0
 
     def sent(self, text: str) -> None:
@@ -131,12 +132,12 @@ class Transactions:
             self._depth = None
 
     def failed(self, text: str) -> None:
-        """A text failed: what that did to an open transaction differs from server to server."""
+        """A text failed: the effect on an open transaction differs between servers."""
         if self._depth != 0 or _DOUBT.search(text):
             self._depth = None
 
     def observed(self, *, is_open: bool) -> None:
-        """The server was asked, or none can be open any more."""
+        """The server was queried, or no transaction can be open."""
         self._depth = 1 if is_open else 0
 
 
@@ -144,8 +145,8 @@ class OdbcTextConnection(OdbcConnection):
     """A ``TextConnection``.
 
     Args:
-        kind: the server's, one of ``servers.contract.KINDS``.
-        server: what it is asked.
+        kind: the server's kind, one of ``servers.contract.KINDS``.
+        server: the statements of its kind.
         connect: opens a link, ready to be used; raises ``pyodbc.Error``.
     """
 
@@ -163,7 +164,7 @@ class OdbcTextConnection(OdbcConnection):
     def execute_as_text(
         self, statement: str, parameters: Sequence[Any], *, prepared: bool = True
     ) -> ReadableResult:
-        del prepared  # each driver has its own ways
+        del prepared  # each driver has its own form
         link = self._usable()
         return self._noted(statement, lambda: link.execute(statement, parameters))
 
@@ -200,7 +201,7 @@ class OdbcTextConnection(OdbcConnection):
         try:
             return super()._failure(error)
         except pyodbc.Error:
-            # pyodbc's own words: it cannot send, or fetch, what the user's statement asks for.
+            # pyodbc's own message: it cannot send, or fetch, what the user's statement needs.
             return DatabaseFailure(f"sqlstate_{error.args[-1]}", str(error.args[0]))
 
     def _drop(self) -> None:
@@ -209,7 +210,7 @@ class OdbcTextConnection(OdbcConnection):
 
 
 class OdbcAccess(Access):
-    """An endpoint whose URL is one of ODBC's.
+    """An endpoint with an ODBC URL.
 
     Args:
         endpoint: it.
@@ -217,7 +218,7 @@ class OdbcAccess(Access):
         own_sql: see ``access_to``.
 
     Raises:
-        ScenarioError: the URL says something that is not allowed.
+        ScenarioError: the URL contains something that is not allowed.
     """
 
     error = pyodbc.Error
@@ -229,9 +230,9 @@ class OdbcAccess(Access):
 
     @property
     def kind(self) -> str:
-        """The server's kind; the server is asked where the URL does not say it.
+        """The server's kind, from the URL, else from the server.
 
-        Raises ``EndpointUnreachable`` where it does not answer then.
+        Raises ``EndpointUnreachable`` if the server does not answer.
         """
         if self.known_kind is None:
             try:
@@ -289,7 +290,7 @@ class OdbcAccess(Access):
         try:
             rows = link.execute(self.server.files).fetchall()
         except pyodbc.ProgrammingError:
-            rows = None  # this user may not know
+            rows = None  # this user may lack the right
         files = None if rows is None else {str(what): str(path) for what, path in rows}
         return {**super().facts(link), "driver": f"{shown}, {library}", "files": files}
 

@@ -1,4 +1,4 @@
-"""What the URL of an ODBC endpoint says, the connection string it becomes, and the driver for it."""
+"""The URL of an ODBC endpoint, its connection string, and its driver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMES: Mapping[str, str | None] = {
     "postgresql+odbc": POSTGRESQL,
     "odbc": None,
 }
-"""Scheme of an endpoint's URL -> kind of server; None: the data source knows."""
+"""Scheme of an endpoint's URL -> kind of server; None: the data source defines it."""
 
 _IN_THE_URL = {
     **dict.fromkeys(("uid", "user", "username"), "the user before the '@'"),
@@ -30,7 +30,7 @@ _IN_THE_URL = {
     **dict.fromkeys(("server", "servername", "address", "addr", "port"), "host and port after the '@'"),
     **dict.fromkeys(("database", "db"), "the database after the '/'"),
 }
-"""ODBC keywords that have their place in the URL: a password there is hidden from every message."""
+"""ODBC keywords with a place in the URL: a password there is hidden from every message."""
 _OURS = ("dsn", "dialect", "driver")
 
 
@@ -40,10 +40,10 @@ def is_odbc(url: str) -> bool:
 
 
 class AddressError(ScenarioError):
-    """A URL that says what is not allowed, or not enough; the message never shows a password.
+    """An invalid or incomplete URL; the message never shows a password.
 
     Attributes:
-        cause: what was found.
+        cause: what is wrong.
         remedy: what is allowed.
     """
 
@@ -58,15 +58,15 @@ class OdbcAddress:
     """A URL, taken apart.
 
     Attributes:
-        kind: one of ``KINDS``; None: to be asked of the server.
-        host: empty if the data source knows.
+        kind: one of ``KINDS``; None: to be queried.
+        host: empty if the data source defines it.
         port: None: the driver's default.
         database: empty: the user's default.
         user: None: none is given.
         password: likewise.
         dsn: the name of a data source of the system's; empty: none.
-        driver: the name or path of the driver to use; empty: the first that is installed.
-        options: the other keywords of the query, as they are given.
+        driver: name or path of the driver; empty: the first installed one.
+        options: the other keywords of the query, unchanged.
     """
 
     kind: str | None
@@ -80,19 +80,18 @@ class OdbcAddress:
     options: Mapping[str, str]
 
     def option(self, name: str) -> str | None:
-        """The value of a keyword, whatever the case of its letters; None: it is not given."""
+        """The value of a keyword in upper or lower case; None: missing."""
         return next((value for key, value in self.options.items() if key.lower() == name.lower()), None)
 
 
 def parse(endpoint: Endpoint) -> OdbcAddress:
-    """Take the URL of an ODBC endpoint apart.
+    """Parse the URL of an ODBC endpoint.
 
     ``SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?KEYWORD=VALUE&...`` or
-    ``odbc://USER:PASSWORD@/DATABASE?dsn=NAME``; what is special in a URL is percent-encoded
-    (``HOST%5CINSTANCE``).
+    ``odbc://USER:PASSWORD@/DATABASE?dsn=NAME``; special characters are percent-encoded (``HOST%5CINSTANCE``).
 
     Raises:
-        AddressError: a keyword is not allowed there, or one is missing.
+        AddressError: a keyword is not allowed in its place, or is missing.
     """
     parts = urlsplit(endpoint.url)
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -130,14 +129,14 @@ def parse(endpoint: Endpoint) -> OdbcAddress:
 
 
 def _host(parts: SplitResult) -> str:
-    """The host as it is written: an instance's name may have capitals."""
+    """The host unchanged: an instance's name may have capitals."""
     host, place = parts.hostname or "", parts.netloc.rpartition("@")[2]
     at = place.lower().find(host.lower())
     return place[at : at + len(host)]
 
 
 def connection_string(keywords: Mapping[str, str]) -> str:
-    """``KEYWORD=value;...``, values quoted where ODBC asks for it (SQLDriverConnect, "Comments")."""
+    """``KEYWORD=value;...``, with values quoted if ODBC needs it (SQLDriverConnect, "Comments")."""
     return "".join(f"{key}={quoted(value)};" for key, value in keywords.items())
 
 
@@ -151,7 +150,7 @@ _FAMILIES = (
     (MYSQL, re.compile(r"mysql|myodbc", re.IGNORECASE)),
     (POSTGRESQL, re.compile(r"postgres|psqlodbc", re.IGNORECASE)),
 )
-"""Family of drivers -> what its names and libraries are called."""
+"""Family of drivers -> names of its drivers and libraries."""
 
 _REGISTERED = {
     MYSQL: (
@@ -163,7 +162,7 @@ _REGISTERED = {
     ),
     POSTGRESQL: (r"PostgreSQL Unicode.*", r"psqlODBC.*", r"PostgreSQL.*"),
 }
-"""Kind of server -> the names its drivers are registered under, best first."""
+"""Kind of server -> the registered names of its drivers, best first."""
 _PACKAGES = {
     MSSQL: INSTALL_SQLSERVER_DRIVER,
     MYSQL: "install one (Debian and Ubuntu: apt-get install odbc-mariadb)",
@@ -173,7 +172,7 @@ _SHOWN = {MSSQL: "SQL Server", MYSQL: "MariaDB or MySQL", POSTGRESQL: "PostgreSQ
 
 
 class NoDriver(Exception):  # noqa: N818 - an answer: there is none, and what to install
-    """No driver for this kind of server is installed; ``remedy`` says what to install."""
+    """No driver for this kind of server is installed; ``remedy`` names one to install."""
 
     def __init__(self, cause: str, remedy: str) -> None:
         super().__init__(f"{cause}; {remedy}")
@@ -186,9 +185,9 @@ class OdbcDriver:
     """A driver.
 
     Attributes:
-        keyword: what stands after ``DRIVER=``: its registered name, or its library's path.
-        family: ``MICROSOFT``, ``FREETDS``, ... ; empty: none that is known.
-        shown: it, and where it was found, for a person.
+        keyword: the value of ``DRIVER=``: the registered name, or the library's path.
+        family: ``MICROSOFT``, ``FREETDS``, ... ; empty: unknown.
+        shown: the driver and its location, as text.
     """
 
     keyword: str
@@ -197,9 +196,9 @@ class OdbcDriver:
 
 
 def find(address: OdbcAddress, registered: Sequence[str]) -> OdbcDriver | None:
-    """The driver for an address: the one it names, else the best there is; None: a data source names it.
+    """The driver for an address: the named one, else the best one; None: a data source names it.
 
-    SQL Server's is Microsoft's, from the system or from the wheel ``mssql-python-odbc``; else FreeTDS.
+    For SQL Server this is Microsoft's, from the system or from the wheel ``mssql-python-odbc``; else FreeTDS.
 
     Args:
         address: the endpoint's.
@@ -225,7 +224,7 @@ def find(address: OdbcAddress, registered: Sequence[str]) -> OdbcDriver | None:
 
 
 def family_of(name: str) -> str:
-    """The family a driver belongs to, by its name or library; empty: none that is known."""
+    """The family of a driver, by its name or library; empty: unknown."""
     return next((family for family, pattern in _FAMILIES if pattern.search(name)), "")
 
 

@@ -1,8 +1,8 @@
-"""What a driver says went wrong, as the name of a failure, or as a sentence for a person.
+"""Converts a driver's error into the name of a failure, or a message.
 
 A driver's error is a SQLSTATE and a text that ends in the server's own number: ``[40001] [vendor]... (1205)
-(SQLExecDirectW)``. The number says more than the SQLSTATE (SQL Server and MariaDB call a deadlock 40001,
-which is PostgreSQL's serialization failure), so it comes first.
+(SQLExecDirectW)``. The number is more exact than the SQLSTATE (SQL Server and MariaDB call a deadlock 40001,
+which is PostgreSQL's serialization failure), so it is checked first.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _LOGIN = (
         _LOOK_BETWEEN,
     ),
 )
-"""The server, or what is between, says no."""
+"""The server, or something between, refused the login."""
 _NOT_REACHED = refusal(
     r"login timeout expired|adaptive server is unavailable|error code 0x(6F|274D)\b|\(111\b|"
     r"can't connect to|unable to connect to data source|unexpected EOF from the server",
@@ -116,7 +116,7 @@ _NOT_REACHED = refusal(
     f"no answer within {CONNECT_TIMEOUT_S} s",
     "start the server, or correct host and port in farm.yaml",
 )
-"""The driver says the same of an unknown host, a closed port, a silent server and a refused login."""
+"""Drivers use the same state for an unknown host, a closed port, a silent server and a refused login."""
 _PORTS = {MSSQL: 1433, MYSQL: 3306, POSTGRESQL: 5432}
 
 
@@ -199,9 +199,9 @@ _ODBC_STATES = {
     "28": "authentication",
     "IM": "unreachable",
 }
-"""SQLSTATE, or its class, -> the name of the failure (ODBC reference, appendix A), whatever the server."""
+"""SQLSTATE, or its class, -> the name of the failure (ODBC reference, appendix A), for every server."""
 _STATEMENT = "42"
-"""The class of SQLSTATEs of statements: a session's first ones run as it connects."""
+"""The class of statements' SQLSTATEs: a session's first statements run while it connects."""
 _LOST = re.compile(
     r"server closed the connection|no connection to the server|could not (send|receive) |communication link|"
     r"server has gone away|lost connection|connection was killed|dbprocess is dead|bad connection|"
@@ -214,12 +214,12 @@ _VENDORS = re.compile(r"^(\[[^\]]*\]\s*)+")
 
 @dataclass(frozen=True, slots=True)
 class DriverMessage:
-    """What a driver said.
+    """A driver's error.
 
     Attributes:
         state: the SQLSTATE.
         numbers: the server's own numbers, in order.
-        text: the sentence of the first of them, without vendors' names and codes.
+        text: the sentence of the first error, without vendors' names and codes.
     """
 
     state: str
@@ -228,9 +228,9 @@ class DriverMessage:
 
 
 def parsed(error: pyodbc.Error) -> DriverMessage:
-    """Take a driver's error apart.
+    """Parse a driver's error.
 
-    Raises ``error`` again if no driver saw the statement: that is an internal error.
+    Raises ``error`` again if the driver did not see the statement: that is an internal error.
     """
     state, whole = (str(error.args[0]), str(error.args[-1])) if error.args else ("", str(error))
     if not whole.startswith("["):
@@ -249,7 +249,7 @@ def state(error: pyodbc.Error) -> str:
 
 
 def message(error: pyodbc.Error, kind: str | None = None) -> str:
-    """What the driver said, or pyodbc itself, with the number of the server's error if its kind has one."""
+    """The message of the driver or of pyodbc, with the server's error number if its kind has one."""
     try:
         result = parsed(error)
     except pyodbc.Error:
@@ -261,7 +261,7 @@ def message(error: pyodbc.Error, kind: str | None = None) -> str:
 
 
 def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> str:
-    """The name of a failure; ``sqlstate_XXXXX`` where it has no name here.
+    """The name of a failure; ``sqlstate_XXXXX`` for an unknown one.
 
     Raises ``error`` again if it is an internal error.
     """
@@ -285,7 +285,7 @@ def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> s
 
 
 def refused(endpoint: Endpoint, error: pyodbc.Error, kind: str, address: OdbcAddress) -> EndpointUnreachable:
-    """The sentence for a login that the server or the driver refused."""
+    """The message for a login that the server or the driver refused."""
     result = parsed(error)
     text = without_secrets(result.text, endpoint)
     why = found_in(refusals(kind), str(error.args[-1]))
@@ -300,7 +300,7 @@ def _network_refusal(address: OdbcAddress, kind: str) -> Refusal:
     """Why a driver reached no server, from a TCP connection of our own."""
     host, _, instance = address.host.partition("\\")
     try:
-        if instance and address.port is None:  # its port is known to the server's browser service alone
+        if instance and address.port is None:  # only the server's browser service knows its port
             socket.getaddrinfo(host, None)
             return _NOT_REACHED
         socket.create_connection((host, address.port or _PORTS[kind]), CONNECT_TIMEOUT_S).close()

@@ -1,6 +1,6 @@
 """One open ODBC connection: statements with ``$1`` placeholders, many rows at once, transactions.
 
-It raises ``pyodbc.Error``; ``connection`` names the failures and reconnects.
+Raises ``pyodbc.Error``; ``connection`` names the failures and reconnects.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PLACEHOLDER = re.compile(
 
 
 def as_markers(statement: str) -> tuple[str, tuple[int, ...]]:
-    """A statement with ``?`` for every placeholder, and which parameter, from 0, each of them is."""
+    """A statement with ``?`` for every placeholder, and the number of each one's parameter, from 0."""
     order: list[int] = []
 
     def marker(match: re.Match[str]) -> str:
@@ -66,17 +66,17 @@ _LIBPQ = (
     "keepalives_count=3"
 )
 _PINNED = " options='-c search_path=pg_catalog,pg_temp'"
-"""What the driver asks of its own accord as it connects is the server's own, too."""
+"""The driver's own queries while connecting also use the server's own names."""
 _ROW_BY_ROW = frozenset({FREETDS})
-"""Families of drivers that do not send arrays of parameters."""
+"""Families of drivers without parameter arrays."""
 _LONGEST_SHORT = 8000
-"""Bytes of the longest value that SQL Server does not count among the long ones."""
+"""Bytes of the longest value that SQL Server does not treat as long."""
 _MOST_STATEMENTS = 256
-"""This many are kept prepared; a captured load may have any number of them."""
+"""Number of statements that stay prepared; a captured load may have any number of statements."""
 _LONGEST = 2**30
 """Bytes; a longer value is no parameter."""
 _ANY_LENGTH = pyodbc.SQL_WVARCHAR, 0, 0
-"""What a text is sent as if its length must not be sent: ``nvarchar(max)``."""
+"""Type of a text whose length must not be sent: ``nvarchar(max)``."""
 _SEVERAL_STATEMENTS = "67108864"
 """CLIENT_MULTI_STATEMENTS, as a number of MariaDB's and MySQL's keyword OPTION."""
 
@@ -87,9 +87,9 @@ class _OdbcStatement:
 
     Attributes:
         text: with ``?`` placeholders.
-        cursor: its own: pyodbc keeps a cursor's last statement prepared.
-        order: which of the parameters each ``?`` is; None: all of them, in their order.
-        count: how many parameters there are.
+        cursor: its own cursor: pyodbc keeps a cursor's last statement prepared.
+        order: the parameter of each ``?``; None: all of them in order.
+        count: number of parameters.
     """
 
     text: str
@@ -117,7 +117,7 @@ class OdbcLink:
         driver: the family of its driver.
 
     Attributes:
-        usable: whether the next statement may run on it; see ``transaction``.
+        usable: whether the next statement may use the link; see ``transaction``.
     """
 
     def __init__(self, connection: pyodbc.Connection, driver: str) -> None:
@@ -127,13 +127,13 @@ class OdbcLink:
         self._fast = driver not in _ROW_BY_ROW
         self._any_length = False
         if driver == MARIADB:
-            connection.maxwrite = _LONGEST  # it loses long values that come in several pieces
+            connection.maxwrite = _LONGEST  # it loses long values that arrive in several pieces
         self._statements: dict[str, _OdbcStatement] = {}
         self._sender: pyodbc.Cursor | None = None
         self._inside = False
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> ReadableResult:
-        """Run one statement (``$1`` placeholders) to its end, fetching all it gives."""
+        """Run one statement (``$1`` placeholders) to its end and fetch all its rows."""
         known = self._statements.get(statement) or self._known(statement)
         cursor = known.cursor
         if known.count or parameters:
@@ -148,11 +148,11 @@ class OdbcLink:
             if rows is None and cursor.description:
                 rows, description = cursor.fetchall(), cursor.description
                 rowcount = len(rows)
-            if not cursor.nextset():  # of a batch: what fails in its later part is raised here
+            if not cursor.nextset():  # of a batch: failures of its later parts are raised here
                 return ReadableResult(rowcount, rows or (), description)
 
     def send(self, text: str) -> ReadableResult:
-        """Run a text as it is, one statement or several, to its end: what the last of them gave."""
+        """Send a text unchanged, with one or several statements, to its end; return the last result."""
         if self._sender is None:
             self._sender = self._connection.cursor()
         cursor = self._sender
@@ -183,8 +183,9 @@ class OdbcLink:
     def transaction(self) -> Iterator[None]:
         """Committed at the end, rolled back by an exception.
 
-        The link is unusable where the rollback, or the return to autocommit, failed: the connection is gone
-        and the server has rolled back, or the driver no longer knows its state (FreeTDS after a deadlock).
+        The link is unusable if the rollback, or the return to autocommit, failed: either the connection is
+        lost and the server has rolled back, or the driver no longer knows its state (FreeTDS after a
+        deadlock).
         """
         self._connection.autocommit = False
         self._inside = True
@@ -209,7 +210,7 @@ class OdbcLink:
         self._any_length = self._driver == MICROSOFT
 
     def forget(self) -> None:
-        """Keep no statement prepared: the server is about to forget them."""
+        """Forget all prepared statements: the server is about to forget them."""
         for known in self._statements.values():
             known.cursor.close()
         self._statements.clear()
@@ -220,7 +221,7 @@ class OdbcLink:
 
     @property
     def server(self) -> str:
-        """What the server calls itself."""
+        """The server's name for itself."""
         return str(self._connection.getinfo(pyodbc.SQL_DBMS_NAME))
 
     @property
@@ -231,20 +232,20 @@ class OdbcLink:
 
     def alive(self) -> bool:
         try:
-            self._connection.commit()  # has no rows: MariaDB's driver crashes where a text's rows break off
+            self._connection.commit()  # has no rows: MariaDB's driver crashes if a text's rows break off
             self.execute("SELECT 1")
         except pyodbc.Error:
             return False
         return True
 
     def release_locks(self, unlock: str) -> None:
-        if unlock and self.alive():  # a lost connection frees its own
+        if unlock and self.alive():  # a lost connection releases its own locks
             with contextlib.suppress(pyodbc.Error):
                 self.execute(unlock)
         self.close()
 
     def close(self) -> None:
-        """Close the connection; what fails of that is no concern of anybody's. Safe to call twice."""
+        """Close the connection, ignoring failures. Safe to call twice."""
         with contextlib.suppress(pyodbc.Error):
             self._connection.close()
 
@@ -264,7 +265,7 @@ class OdbcLink:
 
 
 def _size(column: Sequence[Any]) -> tuple[int, int, int]:
-    """The type of a column of parameters and the width of its widest value: not every driver knows them."""
+    """The type of a parameter column and the width of its widest value: not every driver derives them."""
     kinds = {type(value) for value in column if value is not None}
     if kinds <= {int, bool}:
         return pyodbc.SQL_BIGINT, 0, 0
@@ -287,7 +288,7 @@ def found_driver(endpoint: Endpoint, address: OdbcAddress) -> OdbcDriver | None:
 def open_link(
     address: OdbcAddress, driver: OdbcDriver | None, application: str, *, own_sql: bool = False
 ) -> OdbcLink:
-    """A new connection, shown by the server as ``application`` if the driver can send it.
+    """A new connection, named ``application`` on the server if the driver can send it.
 
     Raises ``pyodbc.Error``.
     """
@@ -315,8 +316,8 @@ def keywords(
     Args:
         address: the endpoint's.
         driver: its driver; None: the data source names it.
-        application: what the server is to show for the connection.
-        own_sql: whether it runs texts of the user's own, with transactions of their own.
+        application: the connection's name on the server.
+        own_sql: whether it runs the user's own texts, with their own transactions.
     """
     result: dict[str, str] = {"DSN": address.dsn} if driver is None else {"DRIVER": driver.keyword}
     if address.dsn and driver is not None:
@@ -345,27 +346,27 @@ def _server(address: OdbcAddress, family: str) -> dict[str, str]:
 
 
 def _ours(address: OdbcAddress, family: str, application: str) -> dict[str, str]:
-    """What we ask of a driver, whatever the server."""
+    """Our keywords for a driver, for every server."""
     result: dict[str, str] = {}
     if address.kind == MSSQL and family in (MICROSOFT, FREETDS):
         result["APP"] = application
         if address.user is None and address.option("Authentication") is None:
             result["Trusted_Connection"] = "yes"
     if family == MICROSOFT:
-        # The driver would hide lost connections, and with them what a session has set.
+        # The driver would hide lost connections, and with them the loss of the session's settings.
         result["ConnectRetryCount"] = "0"
     if family == FREETDS:
         result |= {"TDS_Version": "7.4", "ClientCharset": "UTF-8"}
         result |= freetds_encryption(address.option("Encrypt"))
     if family == POSTGRESQL:
-        # A failed statement ends the transaction: no savepoint before each, as psycopg has none.
+        # A failed statement ends the transaction: no savepoint before each statement, as with psycopg.
         result |= {"Protocol": "7.4-1", "pqopt": _LIBPQ + _PINNED}
     return result
 
 
 def _of_own_sql(family: str) -> dict[str, str]:
-    """What differs where texts of the user's own begin and end transactions, and are several at a time."""
+    """Keywords for the user's own texts, with their own transactions and several statements."""
     if family == POSTGRESQL:
-        # What a failure does to a transaction is the server's affair; where names are looked up, the user's.
+        # The server decides how a failure affects a transaction, the user where names are resolved.
         return {"Protocol": "7.4-0", "pqopt": _LIBPQ}
     return {"OPTION": _SEVERAL_STATEMENTS} if family in (MARIADB, MYSQL) else {}

@@ -1,4 +1,4 @@
-"""What differs between kinds of servers before a table is made: one file each."""
+"""The differences between kinds of servers before a table is created: one module each."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ _NAMES = {"microsoft sql server": MSSQL, "mariadb": MYSQL, "mysql": MYSQL, "post
 
 
 def kind_of(name: str) -> str | None:
-    """The kind of a server that calls itself so (``SQL_DBMS_NAME``); None: none that is known."""
+    """The kind of a server with this name (``SQL_DBMS_NAME``); None: unknown."""
     return next((kind for known, kind in _NAMES.items() if known in name.lower()), None)

@@ -28,43 +28,41 @@ class ServerSql:
     names, ``{name}`` is the schema's name in a string, ``{marker}`` the mark of our schemas.
 
     Attributes:
-        name: what it is called in a message and in the manifest.
-        quotes: what stands before and after a name, and what its end is doubled to inside.
+        name: its name in messages and the manifest.
+        quotes: the characters before and after a name, and the doubled end quote inside.
         longest_name: characters of a schema's name.
         version: one row: its version.
-        too_old: why a server of this version is not driven; empty: it is.
-        settings: rows of (name, value): what a reader of a report must know of it.
+        too_old: why a server of this version is not supported; empty: it is.
+        settings: rows of (name, value) that a reader of a report must know.
         durable: setting -> the values with which a commit waits for the disk.
-        files: rows of (what for, path): where it says that its files are; it may need rights.
-        find: ``$1``: a schema's name; one row of (its mark, whether this user may drop it), or none; a truth
-            value here and below is whatever ``access.yes`` knows.
-        may_create: one row of (whether this user may make a schema, the user, the database).
-        grant: the statement that lets it: ``{user}``, ``{database}``.
-        lock: ``$1``: a name; one row: whether this connection has it now, to its end.
-        unlock: gives up all such locks of this connection; empty: only its end does.
+        files: rows of (purpose, path) of its files; it may need rights.
+        find: ``$1``: a schema's name; one row of (its mark, whether this user may drop it), or none; truth
+            values are those that ``access.yes`` accepts.
+        may_create: one row of (whether this user may create a schema, the user, the database).
+        grant: the statement that grants this right: ``{user}``, ``{database}``.
+        lock: ``$1``: a name; one row: whether this connection has the lock now, until its end.
+        unlock: releases all such locks of this connection; empty: only its end does.
         pin: resolves names in internal statements in the server's own schema; empty if every name is
-        qualified. unpin: as the user and the database have it, for texts of the user's own.
-        create: makes the schema with its mark.
-        enter: makes it the one that names are looked up in; none where every name is qualified.
+            qualified. unpin: resolves them by the user's and database's settings, for the user's own texts.
+        create: creates the schema with its mark.
+        enter: makes the schema the one in which names are resolved; none if every name is qualified.
         others: ``$1``: a schema's name; rows: its objects, except the mark.
-        drop_tables: drops ``{tables}`` of the schema, as far as they are there.
+        drop_tables: drops ``{tables}`` of the schema, if they exist.
         drop: drops the schema, which is empty.
-        depends: the SQLSTATE with which ``drop`` refuses while objects are in it or depend on it; empty:
-            it would drop all of it.
-        bound: statements that set a connection's name and bound its statements: (application name, timeout
-            in s); what the driver must do about the timeout where the server has none is
-            ``driver_times_out``.
+        depends: the SQLSTATE with which ``drop`` refuses while the schema has or needs other objects; empty:
+            it would drop all of them.
+        bound: statements that set a connection's name and time limit: (application name, timeout in s);
+            ``driver_times_out`` if the driver must apply the timeout.
         greet: further statements for a connection with internal statements.
-        driver_times_out: whether it is the driver that gives statements up.
-        patient: statements for a connection that makes data, which takes as long as it takes.
+        driver_times_out: whether the driver, not the server, applies the time limit.
+        patient: statements for a connection that creates data, without a time limit.
         isolation: isolation level of a plan -> statements.
-        snapshot_off: one row: 1 where the level ``snapshot`` is not available; empty: it always is.
-        snapshot_on: the statement that allows it: ``{database}``.
-        read_only: one row: why nothing can be written there, or an empty text.
-        free: one row from which ``free_bytes`` reports the bytes free where the data goes; empty: it has no
-            way to report it.
+        snapshot_off: one row: 1 if the level ``snapshot`` is not available; empty: it always is.
+        snapshot_on: the statement that enables it: ``{database}``.
+        read_only: one row: why the server is read-only, or an empty text.
+        free: one row from which ``free_bytes`` computes the free bytes at the data; empty: not reported.
         transactions: one row: 0 if no transaction is open.
-        roll_back: ends the transaction that is open, where one is.
+        roll_back: ends the open transaction, if there is one.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Statements for MariaDB and MySQL that every scenario needs; a schema is a database there.
 
-MySQL databases have no comment, so a table has the mark. What only one of the two knows is in a
-comment that the other one skips (MariaDB manual, "Comment Syntax": ``/*M!`` and ``/*!80000``).
+MySQL databases have no comment, so a table has the mark. Statements for one of the two alone are in comments
+that the other one skips (MariaDB manual, "Comment Syntax": ``/*M!`` and ``/*!80000``).
 """
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
@@ -11,7 +11,7 @@ from __future__ import annotations
 from .contract import Asked, ServerSql
 
 MARK_TABLE = "pinchpoint"
-"""The table whose comment is the mark."""
+"""The table with the mark in its comment."""
 
 
 def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
@@ -43,7 +43,7 @@ SQL = ServerSql(
     find=f"""SELECT (SELECT TABLE_COMMENT FROM information_schema.TABLES t
             WHERE t.TABLE_SCHEMA = s.SCHEMA_NAME AND t.TABLE_NAME = '{MARK_TABLE}'), 1
         FROM information_schema.SCHEMATA s WHERE s.SCHEMA_NAME = $1""",
-    # What a role grants is not listed: whoever has one is believed.
+    # The grants of roles are not listed: a user with a role is assumed to have the right.
     may_create="""SELECT EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES
                 WHERE GRANTEE = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')
                     AND PRIVILEGE_TYPE = 'CREATE')
@@ -79,7 +79,7 @@ SQL = ServerSql(
         "read_committed": ((_LEVEL + "READ COMMITTED", ()),),
         "repeatable_read": ((_LEVEL + "REPEATABLE READ", ()),),
         "serializable": ((_LEVEL + "SERIALIZABLE", ()),),
-        # Without it a change goes to the row as it is now, not as the transaction saw it.
+        # Without it a change applies to the present row, not to the one that the transaction read.
         "snapshot": ((_LEVEL + "REPEATABLE READ", ()), ("SET SESSION innodb_snapshot_isolation = ON", ())),
     },
     transactions="SELECT /*M! @@in_transaction */ /*!80000 0 */",  # MySQL does not report it

@@ -8,8 +8,9 @@ from pathlib import Path
 from .contract import Asked, ServerSql
 
 PIN = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)"
-"""Names in internal statements are the server's own: others may have made functions and operators of the same
-names in ``public``, or wherever a role's or a database's search path leads, which would run as our user."""
+"""Names in internal statements are the server's own: users may have created functions and operators of the
+same names in ``public``, or elsewhere in the search path of a role or database, which would run as our
+user."""
 
 
 def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
@@ -25,17 +26,17 @@ def _isolation(level: str) -> tuple[Asked, ...]:
 
 
 def _free_bytes(directory: str, started: float, tablespace: str) -> int | None:
-    """Bytes free where the database's tables go; None if it cannot be known.
+    """Free bytes at the database's tables; None if unknown.
 
-    PostgreSQL has no view of it. So it takes a server on this very host, and a user whom both the server lets
-    see its files and the system its folder: what the two say about one file must agree.
+    PostgreSQL has no view of them. The server must run on this host, and both the server and the system must
+    let the user see its files: their answers about one file must agree.
     """
     try:
         if abs((Path(directory) / "postmaster.pid").stat().st_mtime - float(started)) >= 1:
             return None  # another host's folder of the same name
         return shutil.disk_usage(tablespace or directory).free
     except OSError:
-        return None  # not this host's, or not for our eyes
+        return None  # on another host, or not readable for us
 
 
 SQL = ServerSql(
@@ -65,7 +66,7 @@ SQL = ServerSql(
     unpin=("RESET search_path",),
     create=("CREATE SCHEMA {schema}", "COMMENT ON SCHEMA {schema} IS '{marker}'"),
     enter=(("SELECT pg_catalog.set_config('search_path', $1, false)", ("{schema}",)),),
-    # Objects of every kind in a schema, those of extensions included, by the server's dependencies.
+    # Objects of every kind in a schema, including those of extensions, by the server's dependencies.
     others="""SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0)
         FROM pg_depend d JOIN pg_namespace n ON n.oid = d.refobjid
         WHERE d.refclassid = 'pg_namespace'::regclass AND n.nspname = $1::text""",
@@ -83,7 +84,7 @@ SQL = ServerSql(
         "read_committed": _isolation("read committed"),
         "repeatable_read": _isolation("repeatable read"),
         "serializable": _isolation("serializable"),
-        "snapshot": _isolation("repeatable read"),  # which is what snapshot isolation is called here
+        "snapshot": _isolation("repeatable read"),  # this server's name for snapshot isolation
     },
     # A transaction of this statement's own begins with it.
     transactions="""SELECT CASE WHEN pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp()

@@ -1,6 +1,6 @@
 """Statements for SQL Server (2016 and later) that every scenario needs: schemas, rights, settings.
 
-No SQL Server has run these statements yet: they are parsed by the tests.
+These statements have not run on a SQL Server yet: the tests parse them.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ SQL = ServerSql(
     },
     transactions="SELECT @@TRANCOUNT",
     roll_back="IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION",
-    # 2 and 3: on its way to off, to on.
+    # 2 and 3: being switched off, being switched on.
     snapshot_off="""SELECT CASE WHEN snapshot_isolation_state = 1 THEN 0 ELSE 1 END
         FROM sys.databases WHERE database_id = DB_ID()""",
     snapshot_on="ALTER DATABASE [{database}] SET ALLOW_SNAPSHOT_ISOLATION ON",

@@ -1,7 +1,7 @@
 """The contract of a driver: a protocol as a state machine, bytes in, bytes out, an answer.
 
-A driver owns no socket, no clock and no greenlet: one file for each protocol. Who moves its bytes and waits
-is around it (``fastpath.channel``, ``fastpath.http``, ``databases.libpq``).
+A driver has no socket, clock or greenlet: one module per protocol. ``fastpath.channel``, ``fastpath.http``
+and ``databases.libpq`` move its bytes and wait.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeVar
 
 
 class More(Enum):
-    """What a driver returns while the answer is not complete."""
+    """The driver's result while the answer is not complete."""
 
     MORE = "more"
 
@@ -22,7 +22,7 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 
 
 class Driver(Protocol[Answer_co]):
-    """One connection's answers, each of which was requested."""
+    """The answers of one connection, each to a request."""
 
     def receive(self, content: bytes) -> Answer_co | More:
         """Errors after which a connection is of no use.
@@ -35,7 +35,8 @@ class Driver(Protocol[Answer_co]):
 
         Raises:
             EndedError: the end came before the answer was complete.
-            Exception: the protocol's own, for what is no answer. Both leave a connection that is of no use.
+            Exception: the protocol's own, for an invalid answer. After any exception the connection is
+                unusable.
         """
         ...
 

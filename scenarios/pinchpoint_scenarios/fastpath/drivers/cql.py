@@ -1,4 +1,4 @@
-"""Frames of Cassandra's native protocol, version 4: one message out, the frame of its answer in."""
+"""Frames of Cassandra's native protocol, version 4: one message sent, one answer received."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAMAGED = "the server's answer is damaged"
 
 
 class CqlError(Exception):
-    """The connection failed, or what came over it cannot be understood: it must be closed."""
+    """The connection failed, or its data are invalid: it must be closed."""
 
 
 class CqlDriver:
@@ -26,7 +26,7 @@ class CqlDriver:
         self._content = b""
 
     def message(self, opcode: int, body: bytes) -> bytes:
-        """What to send for one message, whose answer is the next."""
+        """The bytes of one message, whose answer is the next."""
         return _HEADER.pack(_VERSION, 0, 0, opcode, len(body)) + body
 
     def receive(self, content: bytes) -> tuple[int, bytes] | More:

@@ -1,7 +1,7 @@
 """Parses an HTTP/1.1 answer from pieces of any size; httptools (llhttp) finds its end.
 
-What an answer costs is the Python around the parser: so a head is kept as it came and is searched when
-a field is requested, and the parser calls back for little else than the body.
+The cost of an answer is the Python code around the parser: so a head is kept unparsed and searched when a
+field is requested, and the parser calls back for little else than the body.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Kind = Literal["unreachable", "timeout", "tls", "connection_lost", "bad_answer",
 
 
 class HttpError(Exception):
-    """There is no answer. The connection is closed.
+    """There is no answer, and the connection is closed.
 
     Attributes:
         kind: ``unreachable`` (no connection), ``timeout``, ``tls`` (its handshake or a record),
-            ``connection_lost``, ``bad_answer`` (it is no HTTP), ``too_large``.
+            ``connection_lost``, ``bad_answer`` (not HTTP), ``too_large``.
     """
 
     def __init__(self, kind: Kind, detail: str) -> None:
@@ -35,7 +35,7 @@ class HttpError(Exception):
 
 
 class UnansweredError(HttpError):
-    """The server closed an idle connection while the request was written, and has not read it."""
+    """The server closed an idle connection while the request was sent, and has not read the request."""
 
 
 class Response:
@@ -43,8 +43,8 @@ class Response:
 
     Args:
         status: its status code.
-        head: its head as it came, to the end of the empty line.
-        body: the bytes of its body, whatever their content encoding.
+        head: the unparsed head, including the empty line.
+        body: the bytes of the body, in any content encoding.
     """
 
     __slots__ = ("_head", "_names", "body", "status")
@@ -72,12 +72,12 @@ class Response:
 
     @property
     def encoded(self) -> bool:
-        """Whether it names a content encoding: what is requested of every answer."""
+        """Whether the answer has a content encoding, which is checked for every answer."""
         return _ENCODED(self._head) is not None
 
     @property
     def headers(self) -> tuple[tuple[bytes, bytes], ...]:
-        """All header fields: name and value, as they came."""
+        """All header fields: name and value, unchanged."""
         pairs = (line.partition(b":") for line in self._head.split(b"\r\n")[1:-2])
         return tuple((name, value.strip()) for name, _, value in pairs)
 
@@ -87,26 +87,27 @@ class Response:
 
 
 class HttpDriver:
-    """A ``Driver`` whose answers are HTTP's: what httptools calls back, by its names for it.
+    """A ``Driver`` for HTTP answers, with httptools' callbacks under their own names.
 
-    If a list's method does the work it is used directly, so that no Python code runs.
+    If a list's method suffices, it is the callback itself, so that no Python code runs.
 
     Args:
         largest_bytes: a larger body is not read to its end.
 
     Attributes:
-        keep_alive: whether another may follow it.
+        keep_alive: whether another answer may follow.
     """
 
     def __init__(self, largest_bytes: int) -> None:
         self.keep_alive = False
         self._largest_bytes = largest_bytes
         self._status = self._interim = self._further_bytes = 0
-        self._received = b""  # what held its head
-        self._mixed = False  # whether more than a head and its body came: chunks, a head in pieces, too much
+        self._received = b""  # the bytes with its head
+        # whether there was more than a head and its body: chunks, a head in pieces, a body that is too large
+        self._mixed = False
         self._parts: list[bytes] = []
         self._awaited: list[None] = [None]
-        # Each answer belongs to an awaited request; without one it was not requested.
+        # Each answer belongs to a request that waits; an answer without a request is an error.
         self.on_message_begin = self._awaited.pop
         self.on_body = self._parts.append
         self._parser = httptools.HttpResponseParser(self)
@@ -114,7 +115,7 @@ class HttpDriver:
 
     @property
     def begun(self) -> bool:
-        """Whether anything of the next answer has come."""
+        """Whether any byte of the next answer has arrived."""
         return bool(self._received)
 
     def receive(self, content: bytes) -> Response | More:
@@ -129,12 +130,12 @@ class HttpDriver:
             except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
                 if not self._status:
                     raise HttpError("bad_answer", f"the answer is no HTTP: {error}") from error
-                self.keep_alive, self._mixed = False, True  # what follows belongs to no answer
+                self.keep_alive, self._mixed = False, True  # further bytes belong to no answer
         else:
             self._end()
         if not self._status:
             return MORE
-        # Here, and not in a method: a call costs as much as each of these lines.
+        # Inlined, because a call costs as much as each of these lines.
         parts = self._parts
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         if len(body) > self._largest_bytes:
@@ -143,7 +144,7 @@ class HttpDriver:
             head = self._head()
             self._interim, self._further_bytes, self._mixed = 0, 0, False
         else:
-            head = self._received[: len(self._received) - len(body)]  # looking for its end takes longer
+            head = self._received[: len(self._received) - len(body)]  # searching for its end takes longer
         answer = Response(self._status, head, body)
         parts.clear()
         self._status = 0
@@ -152,13 +153,13 @@ class HttpDriver:
         return answer
 
     def on_message_complete(self) -> None:
-        """Called by httptools at the end of each message, interim ones included."""
+        """Called by httptools at the end of each message, including interim ones."""
         status = self._parser.get_status_code()
         if status >= 200:
             self._status = status
             self.keep_alive = self._parser.should_keep_alive()
         else:
-            self._interim, self._mixed = self._interim + 1, True  # the real one follows
+            self._interim, self._mixed = self._interim + 1, True  # the final answer follows
             self._awaited.append(None)
 
     def on_chunk_header(self) -> None:
@@ -166,7 +167,7 @@ class HttpDriver:
         self._mixed = True
 
     def _take_further(self, content: bytes) -> None:
-        """A piece that is not the first may hold more of the head; and there may be too many."""
+        """A piece after the first may contain more of the head, or exceed the limit."""
         if _HEAD_END not in self._final():
             self._received += content
             if len(self._received) > _LARGEST_HEAD_BYTES:
@@ -190,11 +191,11 @@ class HttpDriver:
         self._status, self.keep_alive = head.status, False
 
     def _head(self) -> bytes:
-        """The head alone, out of what was received."""
+        """The head alone, from the received bytes."""
         return b"".join(self._final().partition(_HEAD_END)[:2])
 
     def _final(self) -> bytes:
-        """What was received, without interim answers."""
+        """The received bytes without interim answers."""
         received = self._received
         for _ in range(self._interim):
             received = received.partition(_HEAD_END)[2]

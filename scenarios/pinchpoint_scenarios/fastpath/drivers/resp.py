@@ -17,24 +17,25 @@ Command = tuple[str | bytes, ...]
 _LINE = b"\r\n"
 _LISTS = (b"*", b"%", b"~", b">", b"|")
 _LIST = re.compile(rb"\r\n[*%~>|](\d{1,20})(?=\r\n)")
-"""The header of a list, map or set, which says how many values follow."""
+"""The header of a list, map or set, with the number of its values."""
 _HEADER_BYTES = 26
 _MOST_VALUES = 2**20
 _LARGEST_BYTES = 2**29
-"""What one answer may have: hiredis makes room for all values of a list as soon as it has read its header."""
+"""Limits of one answer: hiredis reserves memory for all values of a list as soon as it has read the
+header."""
 
-pack = cast("Callable[[Command], bytes]", hiredis.pack_command)  # its type says one argument
+pack = cast("Callable[[Command], bytes]", hiredis.pack_command)  # its type declares one argument
 
 
 class RespDriver:
-    """A ``Driver`` whose answers are replies.
+    """A ``Driver`` for RESP replies.
 
-    A refusal is an answer: the ``valkey.exceptions.ResponseError`` that valkey-py makes of it. What is no
-    RESP, or was not requested, is raised as ``valkey.exceptions.InvalidResponse``.
+    A refusal is an answer: valkey-py's ``valkey.exceptions.ResponseError``. Invalid RESP, and replies without
+    a request, raise ``valkey.exceptions.InvalidResponse``.
     """
 
     def __init__(self) -> None:
-        # Half a reply is MORE, as hiredis' own sign for it, False, is a reply in RESP3.
+        # An incomplete reply is MORE, because hiredis' own sign for it, False, is a reply in RESP3.
         self._reader = hiredis.Reader(
             protocolError=exceptions.InvalidResponse, replyError=DefaultParser.parse_error, notEnoughData=MORE
         )
@@ -42,16 +43,16 @@ class RespDriver:
         self._awaited = 1
         self._begins = True  # with the next byte, an answer
         self._may_be_lists = False
-        self._bytes = self._values = 0  # of the answer that is coming
+        self._bytes = self._values = 0  # of the answer that is arriving
         self._last = _LINE  # where the header of a list may have begun
 
     def command(self, *command: str | bytes) -> bytes:
-        """What to send for one command, whose reply is the next answer."""
+        """The bytes of one command, whose reply is the next answer."""
         self._replies, self._awaited = None, 1
         return pack(command)
 
     def commands(self, commands: Sequence[Command]) -> bytes:
-        """What to send for several at once; the next answer is the list of their replies."""
+        """The bytes of several commands; the next answer is the list of their replies."""
         self._replies, self._awaited = [], len(commands)
         return b"".join(map(pack, commands))
 
@@ -68,7 +69,7 @@ class RespDriver:
         reader.feed(content)
         try:
             answer = reader.gets() if self._replies is None else self._all(self._replies)
-        except TypeError as error:  # hiredis: a map that has a list or a map as a key
+        except TypeError as error:  # hiredis' error for a map whose key is a list or a map
             raise exceptions.InvalidResponse(f"the server's answer is no RESP: {error}") from error
         if answer is MORE:
             self._bytes += len(content)
@@ -84,9 +85,9 @@ class RespDriver:
         return answer
 
     def _count(self, content: bytes) -> None:
-        """Raise ``InvalidResponse`` where the lists of an answer say that they have too many values.
+        """Raise ``InvalidResponse`` if an answer's lists announce too many values.
 
-        Bytes within a value that look like a header count, too; no answer that is requested comes near.
+        Bytes inside a value that look like a header count, too; no requested answer comes near the limit.
         """
         seen, at = self._last + content, 0
         for header in _LIST.finditer(seen):

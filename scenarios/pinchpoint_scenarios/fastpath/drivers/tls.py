@@ -1,4 +1,4 @@
-"""TLS of one connection through memory: bytes in, bytes out."""
+"""TLS of one connection in memory: bytes in, bytes out."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import ssl
 from . import MORE, More
 from .http import HttpDriver, HttpError, Response
 
-_RECORD_BYTES = 2**14  # the most plain text that one record holds (RFC 8446, 5.1)
+_RECORD_BYTES = 2**14  # the most plain text of one record (RFC 8446, 5.1)
 
 
 class Records:
     """One connection's TLS.
 
     Args:
-        context: how it is spoken.
+        context: the TLS settings.
         host: the host of the expected certificate.
 
     Raises:
@@ -30,7 +30,7 @@ class Records:
         self._open, self._seal = self._tls.read, self._tls.write
 
     def shake_hands(self, content: bytes) -> bool:
-        """Whether the handshake is done with this of the server's (empty to begin with)."""
+        """Whether the handshake is complete after these bytes of the server (empty at the begin)."""
         if content:
             self._incoming.write(content)
         try:
@@ -42,7 +42,7 @@ class Records:
         return True
 
     def to_send(self) -> bytes:
-        """Bytes that the handshake needs to send."""
+        """Bytes of the handshake to send."""
         return self._outgoing.read()
 
     def sealed(self, content: bytes) -> bytes:
@@ -54,7 +54,7 @@ class Records:
         return self._outgoing.read()
 
     def receive(self, content: bytes, driver: HttpDriver) -> Response | More:
-        """What came: its whole records are opened, and taken as far as one answer goes."""
+        """Decrypt the received whole records; return the data of one answer."""
         sealed = self._incoming
         sealed.write(content)
         answer: Response | More = MORE
@@ -68,7 +68,7 @@ class Records:
         return answer
 
     def unasked(self) -> bool:
-        """Whether more has come than the answer."""
+        """Whether more data than the answer has arrived."""
         if not self._incoming.pending:
             return False
         try:

@@ -1,4 +1,4 @@
-"""Where crawled documents go, one file per kind, behind one contract."""
+"""Destinations of crawled documents, one module per kind, behind one contract."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .pinchpoint import Pinchpoint
 __all__ = ["KINDS", "Destination", "Kind", "Service", "service"]
 
 KINDS: dict[str, Kind] = {"pinchpoint": Pinchpoint, "opensearch": OpenSearch, "none": NoIndex}
-"""``kind`` of ``endpoints.search`` -> how it is made."""
+"""``kind`` of ``endpoints.search`` -> its service."""
 
 
 def service(endpoint: Endpoint, scenario: str, timeout_s: float) -> Service:
     """The destination of a crawl, for all sessions of this process.
 
     Raises:
-        ScenarioError: its kind is unknown, or its options make no sense.
+        ScenarioError: its kind is unknown, or its options are invalid.
     """
     kind = endpoint.options.get("kind", "pinchpoint")
     if kind not in KINDS:

@@ -1,4 +1,4 @@
-"""The contract of a destination: where crawled documents go."""
+"""The contract of a destination of crawled documents."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ...contract import Endpoint
 
 
 class Request(NamedTuple):
-    """A request that carried the documents of several sessions.
+    """A request with the documents of several sessions.
 
     Attributes:
         outcome: ``ok`` or the name of the failure.
-        start_ns: ``time.perf_counter_ns()`` when it was begun.
-        end_ns: likewise, when it had been answered.
+        start_ns: ``time.perf_counter_ns()`` at its begin.
+        end_ns: the same when it was answered.
     """
 
     outcome: str
@@ -23,19 +23,19 @@ class Request(NamedTuple):
 
 
 class Destination(Protocol):
-    """One session's connection to what takes the documents.
+    """One session's connection to a destination.
 
-    Every method may raise ``Failure``. Repeated requests (an attempt whose answer was lost, a document whose
-    crawler was killed) leaves what doing it once leaves.
+    Every method may raise ``Failure``. A repeated request (after a lost answer or a killed crawler) has the
+    same effect as a single one.
 
     Attributes:
-        takes_documents: False if they go nowhere: none is given to it, and no stage of it is recorded.
+        takes_documents: False if documents are dropped: none is passed to it, and no stage is recorded.
     """
 
     takes_documents: bool
 
     def check(self) -> Mapping[str, Any]:
-        """Reach it without changing anything; facts about it."""
+        """Connect without changing anything; return facts."""
         ...
 
     def reset(self) -> None:
@@ -43,14 +43,14 @@ class Destination(Protocol):
         ...
 
     def add(self, source: str, url: str, content: bytes) -> None:
-        """Have one document indexed, in place of the one of that source and address.
+        """Index one document; it replaces the one with the same source and address.
 
-        Raises ``Skipped`` with the reason where it is no document.
+        Raises ``Skipped`` with the reason if it is not a document.
         """
         ...
 
     def remove(self, source: str, url: str) -> None:
-        """Take one document out of the index; nothing where it is not there."""
+        """Remove one document from the index, if it is there."""
         ...
 
     def commit(self) -> None:
@@ -58,9 +58,9 @@ class Destination(Protocol):
         ...
 
     def requests(self) -> Iterable[Request]:
-        """Requests of this process that carried documents of several sessions, each returned once.
+        """This process's requests with documents of several sessions, each returned once.
 
-        None if each session asks for itself: then the time of ``add`` is the request's.
+        None if each session sends its own requests: then the time of ``add`` is the request's.
         """
         ...
 
@@ -70,25 +70,25 @@ class Destination(Protocol):
 
 
 class Service(Protocol):
-    """What all sessions of one process share of a destination. Safe to use from any of them."""
+    """The part of a destination that all sessions of one process share. Thread-safe."""
 
     def connect(self) -> Destination:
-        """A session's own connection; opened when it is first used."""
+        """A session's own connection; opened at its first use."""
         ...
 
     @property
     def index(self) -> str:
-        """The name of the index there; "" where there is only one, or none."""
+        """The name of the index; "" if there is only one, or none."""
         ...
 
     @property
     def limit(self) -> int | None:
-        """The most requests of this process at the same time; None: one for every session."""
+        """Most simultaneous requests of this process; None: one per session."""
         ...
 
 
 Kind = Callable[[Endpoint, str, float], Service]
 """(endpoint, scenario's name, limit of a whole request in s) -> service.
 
-Raises ``ScenarioError`` where the endpoint's options make no sense.
+Raises ``ScenarioError`` if the endpoint's options are invalid.
 """

@@ -10,7 +10,7 @@ from .contract import Request
 
 
 class NoIndex:
-    """Service and connection in one, for there is nothing to connect to."""
+    """Service and connection in one, because there is no server."""
 
     limit = None
     index = ""
@@ -31,17 +31,17 @@ class NoIndex:
         """There is no index."""
 
     def add(self, source: str, url: str, content: bytes) -> None:
-        """The document has been fetched; that is all."""
+        """Nothing: the document has been fetched."""
 
     def remove(self, source: str, url: str) -> None:
         """It was nowhere."""
 
     def commit(self) -> None:
-        """There is nothing to be found."""
+        """Nothing: there is no index."""
 
     def requests(self) -> tuple[Request, ...]:
-        """Each session asks for itself."""
+        """None: each session sends its own requests."""
         return ()
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""

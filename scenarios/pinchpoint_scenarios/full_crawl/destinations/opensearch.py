@@ -8,7 +8,7 @@ with ``pipeline``      always ``data``: an ingest pipeline of the server makes t
                        processor), as the server's own work
 =====================  ===================================================================================
 
-What servers say is in their REST references: bulk, create index, delete index, refresh, count.
+The requests follow the servers' REST references: bulk, create index, delete index, refresh, count.
 """
 
 from __future__ import annotations
@@ -32,23 +32,21 @@ from ..http import Http
 from ..records import key_of
 from .contract import Request
 
-# Documents of many sessions in few requests.
-#
-# While requests are in progress, documents of other sessions queue; the next request takes all of them. So a
-# batch is as large as the destination is slow, no session waits for a timer, and no thread is needed: one of
-# the sessions that brought something sends it for all.
+# Sends documents of many sessions in few requests. While requests are in progress, documents of other
+# sessions queue; the next request takes all of them. So batches grow with the destination's latency, no
+# session waits for a timer, and no thread is needed: one of the waiting sessions sends the batch.
 
 T = TypeVar("T")
 
 REQUESTS = 4
-"""Requests of one process at the same time."""
+"""Simultaneous requests of one process."""
 _LONGEST = 500
 _LARGEST_BYTES = 8 * 2**20  # a request's usual limit is 100 MB; the rule of thumb for good speed is 5 to 15
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting(Generic[T]):
-    """One session's entry. Its ``turn`` comes when it is done, or when it is to send ``batch``."""
+    """One session's entry. Its ``turn`` comes when it is done, or when it must send ``batch``."""
 
     entry: T
     size_bytes: int
@@ -61,9 +59,9 @@ class Batches(Generic[T]):
     """Gathers entries into batches.
 
     Args:
-        send: sends a batch; the failure of each entry, or None, in the same order. Raises ``Failure`` where
-            the request as a whole failed.
-        requests: how many may be in progress.
+        send: sends a batch; returns the failure of each entry, or None, in the same order. Raises ``Failure``
+            if the whole request failed.
+        requests: most simultaneous requests.
     """
 
     def __init__(
@@ -75,7 +73,7 @@ class Batches(Generic[T]):
         self._lock = threading.Lock()
 
     def add(self, entry: T, size_bytes: int) -> None:
-        """Have an entry sent; returns when it has been taken. Raises its ``Failure``."""
+        """Send an entry; returns when it was accepted. Raises its ``Failure``."""
         mine = _Waiting(entry, size_bytes)
         with self._lock:
             self._queue.append(mine)
@@ -89,7 +87,7 @@ class Batches(Generic[T]):
             raise mine.failure
 
     def _appoint(self) -> None:
-        """Have whoever came first send what has come; to be called with the lock, and something waiting."""
+        """Let the first waiting session send the batch; call it with the lock, when something waits."""
         first = self._queue[0]
         size_bytes = 0
         while self._queue and len(first.batch) < _LONGEST:
@@ -106,7 +104,7 @@ class Batches(Generic[T]):
         except Failure as failure:
             for waiting in batch:
                 waiting.failure = failure
-        except BaseException as error:  # the session that sends for all is ended
+        except BaseException as error:  # the session that sends the batch has ended
             for waiting in batch:
                 waiting.failure = Failure("connection_lost", f"{type(error).__name__}: {error}")
             raise
@@ -148,7 +146,7 @@ class OpenSearch:
     Args:
         endpoint: its URL is the server's, and names the index if it has a path (``http://os1:9200/crawl``);
             options ``user`` and ``password``, ``token`` (a bearer token) or ``api_key``, and ``pipeline``.
-        scenario: names the index where the URL does not: ``pinchpoint_NAME``.
+        scenario: names the index if the URL does not: ``pinchpoint_NAME``.
         timeout_s: limit of a whole request.
     """
 
@@ -168,7 +166,7 @@ class OpenSearch:
         self._reported: deque[Request] = deque()
 
     def connect(self) -> OpenSearchIndex:
-        """A session's share of it."""
+        """A session's connection to the shared index."""
         return OpenSearchIndex(self)
 
     def http(self) -> Http:
@@ -176,7 +174,7 @@ class OpenSearch:
         return Http(self._url, timeout_s=self._timeout_s, headers=self._headers)
 
     def index_document(self, source: str, url: str, content: bytes) -> None:
-        """Have one document indexed, together with what others bring."""
+        """Index one document, in a batch with those of other sessions."""
         document: dict[str, Any] = {"url": url, "source": source, "size_bytes": len(content)}
         text = None if self._pipeline else _text(content)
         if text is None:
@@ -187,14 +185,14 @@ class OpenSearch:
         self._add(_line(action) + _line(document))
 
     def delete_document(self, source: str, url: str) -> None:
-        """Have one document deleted, together with what others bring."""
+        """Delete one document, in a batch with those of other sessions."""
         self._add(_line({"delete": {"_id": key_of(source, url)}}))
 
     def _add(self, lines: bytes) -> None:
         self._batches.add(lines, len(lines))
 
     def _send(self, entries: Sequence[bytes]) -> list[Failure | None]:
-        """One request; where the server, or a proxy before it, takes none so large, several."""
+        """One request; several if the server or a proxy refuses its size."""
         try:
             return self._sent(entries)
         except Failure as failure:
@@ -204,7 +202,7 @@ class OpenSearch:
         return self._parts(entries[:half]) + self._parts(entries[half:])
 
     def _parts(self, entries: Sequence[bytes]) -> list[Failure | None]:
-        """A part of a batch: where its request fails, each of its entries has."""
+        """A part of a batch: if its request fails, each of its entries has the failure."""
         try:
             return self._send(entries)
         except Failure as failure:
@@ -238,7 +236,7 @@ class OpenSearch:
 
 
 class OpenSearchIndex:
-    """One session's share of an index."""
+    """One session's connection to the shared index."""
 
     takes_documents = True
 
@@ -259,7 +257,7 @@ class OpenSearchIndex:
         }
 
     def reset(self) -> None:
-        """Delete the index, if it is there and ours, and create it anew."""
+        """Delete the index, if it exists and is ours, and create it anew."""
         if self._may_be_ours():
             self._http.request("DELETE", self._path, accept=(_MISSING,))
         body = json.dumps({"mappings": _CREATED}).encode()
@@ -286,7 +284,7 @@ class OpenSearchIndex:
         self._shared.close()
 
     def _may_be_ours(self) -> bool:
-        """Whether the index is there and ours; raises ``Failure`` if it is not ours."""
+        """Whether the index exists and is ours; raises ``Failure`` if it is not ours."""
         answer = self._http.request("GET", f"{self._path}/_mapping", accept=(_MISSING,))
         if answer.status == _MISSING:
             return False
@@ -306,7 +304,7 @@ def _line(content: Mapping[str, Any]) -> bytes:
 
 
 def _text(content: bytes) -> str | None:
-    """The content where it is text, else None."""
+    """The content if it is text, else None."""
     if b"\0" in content:
         return None
     try:
@@ -326,7 +324,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _failures(body: bytes, entries: int) -> list[Failure | None]:
-    """What became of each entry of a bulk request."""
+    """The failure of each entry of a bulk request, or None."""
     items = _object(body).get("items")
     if not isinstance(items, list) or len(items) != entries:
         raise Failure("bad_answer", f"the bulk answer has not {entries} items", permanent=True)

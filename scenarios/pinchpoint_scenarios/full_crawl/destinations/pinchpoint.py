@@ -64,7 +64,7 @@ class Pinchpoint:
 
     Args:
         endpoint: the endpoint ``search``; its URL may name several hosts (``http://app3:8200,app4:8200``).
-        scenario: does not matter: a farm's index holds one crawl.
+        scenario: ignored: a farm's index holds one crawl.
         timeout_s: limit of a whole request.
     """
 
@@ -116,7 +116,7 @@ class PinchpointIndex:
             http.request("POST", "/reset")
 
     def add(self, source: str, url: str, content: bytes) -> None:
-        """Send one document to be processed and indexed; raises ``Skipped`` if it is no document."""
+        """Send one document for processing and indexing; raises ``Skipped`` if it is not a document."""
         target = "/documents?" + urlencode({"url": url, "source": source})
         with self._balance.next() as host:
             answer = self._hosts[host].request("POST", target, body=content, accept=(_NO_DOCUMENT,))
@@ -124,7 +124,7 @@ class PinchpointIndex:
             raise Skipped(_reason(answer.body))
 
     def remove(self, source: str, url: str) -> None:
-        """Take one document out of the index."""
+        """Remove one document from the index."""
         for http in self._each:
             http.request("POST", "/remove?" + urlencode({"url": url, "source": source}))
 
@@ -136,7 +136,7 @@ class PinchpointIndex:
             self._keep_newest()
 
     def requests(self) -> tuple[Request, ...]:
-        """Each session asks for itself."""
+        """None: each session sends its own requests."""
         return ()
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ def _asked(http: Http, path: str) -> dict[str, Any]:
 
 
 def _reason(body: bytes) -> str:
-    """The reason as text that any database takes: whatever is not printable ASCII is escaped."""
+    """The reason as text that any database accepts: characters outside of printable ASCII are escaped."""
     try:
         result = json.loads(body)["reason"]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,4 +1,4 @@
-"""The SQL of the crawl database, one file per kind of server."""
+"""The SQL of the crawl database, one module per kind of server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ALLOWED = (
 
 
 def known(endpoint: Endpoint) -> None:
-    """Raise ``ScenarioError`` where an endpoint's URL says that a crawl cannot run there."""
+    """Raise ``ScenarioError`` if an endpoint's URL shows that a crawl cannot use it."""
     scheme = endpoint.url.partition("://")[0]
     if scheme in ("postgresql", "postgres"):
         return
@@ -38,12 +38,12 @@ def known(endpoint: Endpoint) -> None:
             f"{_ALLOWED}"
         )
     kind = SCHEMES[scheme]
-    if kind is not None:  # otherwise the data source has it
+    if kind is not None:  # otherwise the data source defines it
         by_odbc(endpoint, kind)
 
 
 def by_odbc(endpoint: Endpoint, kind: str) -> CrawlSql:
-    """The statements for a kind of server by ODBC; raises ``ScenarioError`` where it is not driven so."""
+    """The statements for a kind of server over ODBC; raises ``ScenarioError`` for an unsupported kind."""
     if kind not in _BY_ODBC:
         raise ScenarioError(
             f"endpoint {endpoint.name}: a crawl database on a server of kind {kind} is not driven by ODBC; "
@@ -53,7 +53,7 @@ def by_odbc(endpoint: Endpoint, kind: str) -> CrawlSql:
 
 
 def too_old(kind: str, facts: Mapping[str, Any]) -> str:
-    """Why a server by ODBC, as its ``check`` describes it, cannot hold a crawl database; "" where it can."""
+    """Why a server over ODBC, as described by ``check``, cannot have a crawl database; "" if it can."""
     if kind == MSSQL:
         level = int(facts["settings"].get("compatibility_level", _LEAST_LEVEL))
         if level >= _LEAST_LEVEL:

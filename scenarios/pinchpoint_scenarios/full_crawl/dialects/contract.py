@@ -1,4 +1,4 @@
-"""The contract of the crawl database, whatever its SQL dialect."""
+"""The contract of the crawl database for every SQL dialect."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ NEXT = "\n;;\n"
 """Between the parts of a script."""
 
 TABLES = ("cycle", "queue", "history", "access", "links", "errors", "sources", "pauses", "holds")
-"""The tables of a crawl database, in the order in which whoever drops them locks them.
+"""The tables of a crawl database, in the order in which they are locked before they are dropped.
 
-The first table that a transaction of a session locks stands before all others it locks: then no session waits
-for a table that is being dropped while it has one that is still to be dropped (a deadlock).
+The first table that a session's transaction locks comes before all others that it locks: then no session
+waits for a table that is being dropped while it locks one that is still to be dropped (a deadlock).
 
 =========  ===============================================================================================
 queue      items still to be crawled, with holder and end of each lease
@@ -29,27 +29,27 @@ holds      hosts of sources that asked for a pause
 
 
 OURS = "our."
-"""Before the names of tables, where a connection cannot choose the schema that it looks them up in."""
+"""Prefix of table names for connections that cannot choose their default schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSql:
-    """The statements of the crawl database; ``tests`` see that every dialect has the same ones.
+    """The statements of the crawl database; tests check that every dialect has the same ones.
 
-    Parameters are given in this order: numbers, truth values and text; a key and a holder are UUIDs as text,
-    lists are JSON arrays as text. A *turn* is one source, and whether its leaves (what is fetched or removed)
-    or its containers (what is enumerated) are meant.
+    Parameters are in this order: numbers, truth values, text; keys and holders are UUIDs as text, lists are
+    JSON arrays as text. A *turn* is one source with either its leaves (items to fetch or remove) or its
+    containers (items to enumerate).
 
-    What a server cannot do by one statement is a script: several, with ``NEXT`` between. The first takes the
-    parameters, the last gives rows.
+    If a server needs several statements, they are a script with ``NEXT`` between them. The first takes the
+    parameters, the last returns rows.
 
     Attributes:
         create: makes the tables, empty.
-        there: one row: how many of the tables are there.
-        unfinished: rows: the numbers of cycles that have not ended, the newest first.
-        latest: one row: the number of the newest cycle that was started, or NULL.
-        named: rows: the names of the sources of this crawl.
-        counts: one row: how many items are done, and how many are queued.
+        there: one row: number of existing tables.
+        unfinished: rows: numbers of cycles that have not ended, the newest first.
+        latest: one row: number of the last started cycle, or NULL.
+        named: rows: names of this crawl's sources.
+        counts: one row: number of done and of queued items.
         greet: the first statements of every connection.
         take: (holder, lease_s, turns, limit): leases up to ``limit`` items of the first of the turns, objects
             of source and leaf, that has any, the oldest first, past what others hold or are taking. Rows: id,
@@ -58,10 +58,10 @@ class CrawlSql:
             it was crawled in this cycle: whoever queued it began to while it was not yet queued at all.
         drop: (holder, ids): takes such items out of the queue.
         renew: (lease_s, id, holder): renews the lease of an item.
-        add: (cycle, source, items): puts items into the queue, but not those that are there, were crawled in
-            this cycle, or are known in this very version. Items are a JSON array of objects: key, kind, url,
+        add: (cycle, source, items): adds items to the queue, except those that are queued, were crawled in
+            this cycle, or are known in this version. Items are a JSON array of objects: key, kind, url,
             detail, version, identity.
-        seen: (cycle, items): notes those whose known version is the given one as still there.
+        seen: (cycle, items): marks items whose known version is the given one as still existing.
         finish: (holder, items, cycle, source, found): moves items from the queue to the history, and,
             where there are any, puts what was found in them into the queue, as ``add`` does. Items are a JSON
             array of objects: id, state, reason, attempts, bytes, latency_s, index_s, version, address (it is
@@ -70,35 +70,33 @@ class CrawlSql:
             missing leave what is known. Rows: the ids of those that were moved: not those another session
             holds.
         finished: (holder, items): rows: the ids of those objects (id, key) that ``finish`` has already moved.
-        relink: (cycle, keys): puts what these items link to, and is known, into the queue: they are as
-            they were.
+        relink: (cycle, keys): queues the known targets of these items' links: the links are unchanged.
         hold: (source, host, seconds): no request to a host for this time.
-        forget: (cycle, source, identities): the documents known by these identities go into the queue, to be
-            removed.
-        moved: (cycle, source, items): likewise those known by an item's identity, but under another key.
-        sweep: (cycle): likewise those the cycle did not see, of every source all of which it enumerated
-            without the failure of a container.
-        state: (holder): where the crawl stands: see ``CycleState``.
-        claim: (holder, lease_s, number, ended): become the one session that ends a cycle or starts the next.
+        forget: (cycle, source, identities): queues the documents with these identities for removal.
+        moved: (cycle, source, items): queues documents with an item's identity, but another key, for removal.
+        sweep: (cycle): queues for removal what the cycle did not see, for every source that was enumerated
+            completely.
+        state: (holder): the state of the crawl: see ``CycleState``.
+        claim: (holder, lease_s, number, ended): become the session that ends a cycle or starts the next.
         give_back: (number, holder): let another session claim it.
         end: (number, holder): ends a cycle; row: started, ended.
         begin: (number, holder): starts the cycle after ``number``.
         begun: (number, holder): row: when the cycle after ``number`` was started by this holder.
         forget_all: empties history, access, links and errors, for a crawl from the beginning.
-        retry: (cycle, source): puts what failed in the last cycle into the queue again.
-        source: (source, cycle, enumerated): makes a source known to the cycle, and whether all of it is
-            enumerated.
+        retry: (cycle, source): queues the items that failed in the last cycle.
+        source: (source, cycle, enumerated): registers a source with the cycle, and whether it is enumerated
+            completely.
         tokens: rows: source, token; NULL if it has none.
-        mark: (source, token): the change token that applies once the cycle has ended.
-        keep_tokens: (cycle): the noted tokens hold from now on, but not where a container failed.
-        summary: (cycle): what became of each source: see ``SourceSummary``.
+        mark: (source, token): notes the change token that applies after the cycle.
+        keep_tokens: (cycle): the noted tokens apply from now on, except where a container failed.
+        summary: (cycle): the result of each source: see ``SourceSummary``.
         failures: (cycle, at most): the crawl log's failures: source, url, failure, message, attempts, ended.
-        place: (class, places): a free place among the given number of one source's workers, which this
-            connection then has until it leaves it or is lost; no row if all are taken.
-        leave: (class, place): gives it up.
-        follow: before an incremental crawl: what its first cycle follows.
+        place: (class, places): takes a free place among this number of a source's workers, for this
+            connection until it leaves or is lost; no row if all are taken.
+        leave: (class, place): releases the place.
+        follow: notes, before an incremental crawl, which cycle the first one follows.
         release: on resume: all leases end.
-        pause: resume: notes since when the crawl lay still.
+        pause: resume: notes since when the crawl was interrupted.
     """
 
     create: tuple[LiteralString, ...]

@@ -1,8 +1,8 @@
 """The crawl database on MariaDB (10.6 and later, for SKIP LOCKED).
 
-No statement there changes two tables or returns what it changed, so what PostgreSQL does by one is a script:
-its first part sets variables of the connection from the parameters, its second is a block that does all of it
-in one transaction, unless it is part of a longer one. Both are a message each.
+No statement of these servers changes two tables or returns changed rows, so a single PostgreSQL statement
+becomes a script here: its first part sets variables of the connection from the parameters, its second part is
+a block that does everything in one transaction, unless it is part of a longer one. Each part is one message.
 
 An item is locked by its row (READ COMMITTED), past rows that others have locked. Times are UTC. Keys are
 text: of 150 such digests a column of the server's own type UUID took 107, in silence (10.11.19). What is
@@ -45,7 +45,7 @@ _WORDS = Words(
     now="UTC_TIMESTAMP(6)",
     never=_NEVER,
     kept=" ON DUPLICATE KEY UPDATE queue.id = queue.id",
-    # TRUNCATE would commit: a cycle that has begun and has no sources would end at once.
+    # TRUNCATE would commit: a new cycle without sources would end at once.
     empties="DELETE FROM",
     whole="signed",
     truth="COALESCE({}, 0)".format,
@@ -67,12 +67,12 @@ _GREET = f"""SET SESSION collation_connection = utf8mb4_bin, SESSION innodb_lock
 
 
 def _block(variables: str, steps: str, answer: str = "") -> str:
-    """A script whose steps are one transaction, unless the connection is in one already.
+    """A script whose steps are one transaction, unless the connection is in a transaction already.
 
     Args:
         variables: ``@name = $1, ...``.
         steps: declarations and statements, each ended.
-        answer: the query whose rows it gives, outside of the transaction.
+        answer: the query for its rows, outside of the transaction.
     """
     given = f"{answer};" if answer else ""
     return f"""SET {variables}

@@ -1,4 +1,4 @@
-"""The statements of the crawl database that all kinds of servers understand, except a few words."""
+"""The statements of the crawl database that differ between servers in a few words only."""
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
 
@@ -34,12 +34,12 @@ _KEYS = {
 }
 """Table -> its primary key, where that is the same on every server."""
 ITEM = "key uuid, kind word, url text, detail text, version text, identity identity"
-"""What is found, in a JSON array of such objects."""
+"""A found item, in a JSON array of such objects."""
 DONE = (
     "id bigint, state word, reason line, attempts int, bytes bigint, latency_s float, index_s float, "
     "version text, address text, ago_s float, grants json, targets json, failures json"
 )
-"""What became of items, likewise."""
+"""The result of an item, in a JSON array of such objects."""
 GRANT, TARGET, FAILURE = (
     "principal text, rights text, allowed bool",
     "target uuid, url text",
@@ -49,36 +49,36 @@ GRANT, TARGET, FAILURE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """How a kind of server says what the portable statements leave open.
+    """A server's own words for the open parts of portable statements.
 
     Attributes:
-        quoted: names of columns, and of a table, that are words of its language -> as they are written there.
-        types: type of a column or of a member of JSON -> how it is called.
-        casts: type of a parameter -> its placeholder, with ``{}`` for its number; None: parameters are
-            declared as variables of their type.
+        quoted: names of columns and tables that are keywords -> their quoted form.
+        types: type of a column or JSON member -> its name.
+        casts: type of a parameter -> its placeholder, with ``{}`` for its number; None: parameters become
+            variables of their type.
         keys: further tables' keys, as a part of CREATE TABLE.
-        storage: table -> what follows its columns; "": all others.
+        storage: table -> text after its columns; "": all other tables.
         indexes: further indexes.
-        now: the moment, in UTC where it has no zone.
-        never: a moment before all others.
+        now: the present time, in UTC if it has no zone.
+        never: a time before all others.
         true: the truth value.
-        by_row: after a table whose rows are changed one by one.
-        exact: after a text that is compared letter by letter.
-        kept: at the end of an insert into the queue that leaves alone what is there.
-        unqueued: a condition of known items (``h``): not in the queue; where ``kept`` does not see to that.
-        looked_up: at the end of an insert that joins a list: row by row.
-        queued: whether anything is in the queue.
-        empties: how all rows of a table are removed.
+        by_row: text after a table whose rows are changed one by one.
+        exact: text after a text that is compared exactly.
+        kept: text at the end of an insert into the queue that keeps existing rows.
+        unqueued: a condition for known items (``h``): not in the queue; for servers without ``kept``.
+        looked_up: text at the end of an insert that joins a list row by row.
+        queued: whether the queue has rows.
+        empties: how to remove all rows of a table.
         whole: the type of a sum.
         key_as_text: a key as text, for ``{}``.
         truth: a condition as a value, which is not NULL.
-        later: the moment this many seconds from now.
-        seconds: from one moment to another.
+        later: the time this many seconds from now.
+        seconds: the seconds between two times.
         second: the second in which a moment lies.
         rows: of JSON (an expression), by an alias, with columns as (name as written, type as written).
         values: of a JSON array, of a type as written, as a query.
         json_object: of two columns, as text.
-        windowed: whether it has percentiles as windows alone; else as aggregates alone.
+        windowed: whether percentiles are window functions; otherwise they are aggregates.
     """
 
     quoted: Mapping[str, str]
@@ -129,7 +129,7 @@ class Words:
         return self.values(json, self.types[kind])
 
     def bound(self, signature: str, text: str) -> str:
-        """A statement with parameters ``:name``; ``signature``: ``name type, ...``, in their order."""
+        """A statement with parameters ``:name``; ``signature``: ``name type, ...`` in their order."""
         parameters = [each.split(" ") for each in signature.split(", ")]
         begin, written = "", {name: f"@{name}" for name, _ in parameters}
         if self.casts is None:
@@ -163,12 +163,12 @@ def added(words: Words, cycle: str, source: str, items: str, only: str = "") -> 
 
 
 def same(words: Words) -> str:
-    """Whether a document (``h``) is known in the very version that was found (``given``)."""
+    """Whether a document (``h``) is known in the version that was found (``given``)."""
     return f"h.state IN ('ok', 'skipped') AND given.version <> '' AND h.version = given.version{words.exact}"
 
 
 def taken(words: Words, queue: str) -> str:
-    """The rows of ``CrawlSql.take``, of what was taken: ``t`` in ``queue``."""
+    """The rows of ``CrawlSql.take`` for the taken rows: ``t`` in ``queue``."""
     key, cycle, identity = map(words.name, ("key", "cycle", "identity"))
     return f"""
     SELECT t.id, t.{cycle}, {words.key_as_text.format(f"t.{key}")}, t.source, t.kind, t.url, t.detail,
@@ -199,12 +199,12 @@ def _created(words: Words) -> tuple[str, ...]:
 
 
 def portable(words: Words) -> dict[str, Any]:  # a dictionary: what a server says in its own way replaces some
-    """The statements of ``CrawlSql``, except those that each server has its own way for."""
+    """The statements of ``CrawlSql``, except those that differ on each server."""
     w, bound = words, words.bound
     key, cycle, identity = map(w.name, ("key", "cycle", "identity"))
 
     def queued_again(kind: str, leaf: str, condition: str, order: str = "") -> str:
-        """Puts known items into the queue that are not there."""
+        """Queues known items that are not in the queue."""
         return f"""
     INSERT INTO our.queue ({cycle}, {key}, source, kind, leaf, url, detail, version, {identity})
     SELECT :cycle, h.{key}, h.source, {kind}, {leaf}, h.url, h.detail, '', h.{identity} FROM our.history AS h
@@ -258,7 +258,7 @@ def portable(words: Words) -> dict[str, Any]:  # a dictionary: what a server say
                 f"""h.kind = 'document' AND h.state IN ('ok', 'skipped') AND h.{cycle} < :cycle
         AND h.seen < :cycle AND h.{key} IN (
             SELECT l.target FROM our.links AS l WHERE l.{key} IN ({w.listed(":keys", "uuid")}))""",
-                # Sessions that find the same links at the same time would else wait for each other.
+                # Otherwise sessions that find the same links at the same time would wait for each other.
                 " ORDER BY h.url",
             ),
         ),

@@ -1,7 +1,7 @@
 """Reads SharePoint's crawl log.
 
-Microsoft documents the tables, but not the names of their columns: a column is used if its name
-leaves no doubt, and the figure is not measured if there is none.
+Microsoft documents the tables, but not the names of their columns: a column is used if its name is
+unambiguous; otherwise the figure is not measured.
 """
 
 from __future__ import annotations

@@ -84,17 +84,17 @@ class Crawler:
         self._watched = False
 
     def check(self) -> tuple[Line, list[CrawlState]]:
-        """(what the farm says of itself, every content source of its search service application)."""
+        """(the farm's facts, every content source of its search service application)."""
         lines = self._ask("check", sources=None)
         farm = next(line for line in lines if line["kind"] == "farm")
         return farm, _states(lines)
 
     def states(self) -> list[CrawlState]:
-        """What the content sources are doing."""
+        """The states of the content sources."""
         return _states(self._ask("state"))
 
     def start(self, names: Sequence[str]) -> dict[str, str]:
-        """Start full crawls of the sources; why, of those that were not started."""
+        """Start full crawls of the sources; return the reasons for those that were not started."""
         lines = self._ask("start", sources=list(names), grace_s=self._params.reconnect_within)
         self._watched = True
         return {
@@ -104,16 +104,16 @@ class Crawler:
         }
 
     def watch(self) -> None:
-        """Watch the crawls in progress: they are stopped when this link is lost for good."""
+        """Watch the crawls in progress: they are stopped when this link is finally lost."""
         self._ask("watch", grace_s=self._params.reconnect_within)
         self._watched = True
 
     def statistics(self) -> list[Line]:
-        """What the crawl log says: lines of kind ``items`` and ``statistics``."""
+        """Lines of the crawl log: kinds ``items`` and ``statistics``."""
         return self._ask("statistics")
 
     def stop(self, within_s: float = _ANSWER_S) -> None:
-        """Ask for all crawls of the sources to be stopped; they may take a while to."""
+        """Request the stop of all crawls of the sources, which may take a while."""
         self._ask("stop", within_s)
 
     def reset(self, name: str) -> None:
@@ -132,9 +132,9 @@ class Crawler:
             link.close()
 
     def patiently(self, step: Callable[[], T], within_s: float) -> T:
-        """Do something for which the link may have to be opened several times.
+        """Run an action for which the link may have to be reopened several times.
 
-        Raises ``EndpointUnreachable`` where that does not help within this time.
+        Raises ``EndpointUnreachable`` if it does not succeed within this time.
         """
         until, backoff = time.monotonic() + within_s, Backoff()
         while True:
@@ -160,9 +160,7 @@ class Crawler:
         try:
             if self._link is None:
                 self._link = self._opener(self._endpoint, _OPEN_S)
-                if (
-                    self._watched
-                ):  # the script of the former link stops the crawls unless this one watches them
+                if self._watched:  # the script of the lost link stops the crawls unless this one watches them
                     self._link.ask(
                         self._request("watch", {"grace_s": self._params.reconnect_within}), _ANSWER_S
                     )

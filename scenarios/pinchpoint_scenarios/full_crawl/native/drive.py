@@ -27,11 +27,11 @@ _STOP_POLL_S = 1.0
 
 
 class NativeCrawl:
-    """What full-crawl does where the farm crawls: see ``contract.Scenario``.
+    """full-crawl when the farm itself crawls: see ``contract.Scenario``.
 
     Args:
         context: as for every scenario.
-        params: the part of its parameters that is for this drive.
+        params: the parameters of this kind of crawl.
     """
 
     def __init__(self, context: ScenarioContext, params: NativeParams) -> None:
@@ -46,7 +46,7 @@ class NativeCrawl:
         self._prepared = False
 
     def check(self) -> Mapping[str, Any]:
-        """Run a harmless cmdlet there: is the farm available, is it idle, is it the one that was meant?"""
+        """Run a harmless cmdlet: is the farm available, idle, and the intended one?"""
         if self._context.resume:
             raise ScenarioError(
                 f"scenario {self._context.name!r}: the farm's own crawl is stopped when its run ends, so "
@@ -63,7 +63,7 @@ class NativeCrawl:
         return {ENDPOINT: self._facts(farm, chosen)}
 
     def intent(self) -> Intent:
-        """The farm's own crawl; what it writes only the farm knows."""
+        """The farm's own crawl; only the farm knows what it writes."""
         params, reset = self._params, self._context.reset_index
         sources = ", ".join(params.content_sources) or "every content source"
         application = params.application or "the only search service application"
@@ -82,7 +82,7 @@ class NativeCrawl:
         )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Reset the index where that was asked for by its name, having said what is lost."""
+        """Reset the index if its name was given, after a message about what is lost."""
         if not self._context.reset_index:
             progress(f"the farm crawls into its index as it is; {_HOW_TO_RESET}")
         else:
@@ -100,7 +100,7 @@ class NativeCrawl:
         return session
 
     def finish(self, *, keep_data: bool) -> None:  # noqa: ARG002 - a crawl is load, no data
-        """Stop what is still being crawled, and wait until it is idle."""
+        """Stop crawls in progress, and wait until the farm is idle."""
         if not self._prepared:
             return
         crawler = self._crawler()

@@ -1,7 +1,7 @@
 """A link to the machine of the farm on which the crawl script runs.
 
-The script is sent over it and stays loaded, so that a request costs the farm a few reads and not a start of
-PowerShell with SharePoint's cmdlets, which takes many seconds of a core.
+The script is sent over it and stays loaded, so that a request costs the farm a few reads instead of a start
+of PowerShell with SharePoint's cmdlets, which takes many seconds of a core.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SCRIPT = "pinchpoint-crawl.ps1"
 
 
 class FarmRefused(Exception):  # noqa: N818 - the farm's answer, not an error of ours
-    """The script answered that what was requested cannot be done; the message is the farm's."""
+    """The script refused the request; the message is the farm's."""
 
 
 class CrawlLink(Protocol):
@@ -32,13 +32,13 @@ class CrawlLink(Protocol):
         """The lines of the answer to one request.
 
         Raises:
-            LinkLost: there was no whole answer within this many seconds.
+            LinkLost: there was no complete answer within this many seconds.
             FarmRefused: the answer is an error.
         """
         ...
 
     def close(self) -> None:
-        """End the session as a lost link does, which stops the crawls it looks after. Safe to call twice."""
+        """End the session like a lost link, which stops its watched crawls. Safe to call twice."""
         ...
 
 
@@ -54,12 +54,12 @@ def parts(endpoint: Endpoint) -> SplitResult:
 
 
 def request_text(request: Mapping[str, Any]) -> str:
-    """A request as the script takes it: one line of ASCII."""
+    """A request in the script's form: one line of ASCII."""
     return json.dumps(request, ensure_ascii=True)
 
 
 def checked(lines: Iterable[Line]) -> list[Line]:
-    """The lines of an answer except its last one. Raises ``FarmRefused`` where that is an error."""
+    """The lines of an answer except the last one. Raises ``FarmRefused`` if the last one is an error."""
     *result, last = lines
     if last["kind"] == "error":
         raise FarmRefused(str(last.get("why") or "no reason was given"))
@@ -67,11 +67,11 @@ def checked(lines: Iterable[Line]) -> list[Line]:
 
 
 def ends(line: Line, number: int) -> bool:
-    """Whether it is the last line of the answer to a request."""
+    """Whether a line is the last one of an answer."""
     return line["kind"] in ("done", "error") and line.get("id") in (number, None)
 
 
 def message_of(texts: Iterable[str], endpoint: Endpoint) -> str:
-    """What a program has printed, for a message: the end of it, on one line, without secrets."""
+    """The end of a program's output for a message, on one line, without secrets."""
     text = " ".join(" ".join(texts).split())
     return without_secrets(text[-400:], endpoint)

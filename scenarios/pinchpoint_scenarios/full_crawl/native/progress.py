@@ -10,9 +10,9 @@ from ...units import spelt_s
 
 IDLE = "Idle"
 FULL = frozenset({"CrawlStarting", "CrawlingFull", "CrawlCompleting"})
-"""What a full crawl goes through; any other state but Idle is something a reader must know."""
+"""The states of a full crawl; other states except Idle are reported."""
 STANDING = frozenset({"Paused", "CrawlPausing"})
-"""A crawl does nothing then: the time is no part of its duration."""
+"""States in which a crawl is paused: their time does not count."""
 STOPPING = frozenset({"CrawlStopping", "ShuttingDown"})
 
 WORDS: Mapping[str, str] = {
@@ -33,7 +33,7 @@ WORDS: Mapping[str, str] = {
 """The farm's states (enumeration CrawlStatus) in words."""
 
 SLOW_START_S = 60.0
-"""A crawl begins within seconds on an idle farm; after this time the user is informed."""
+"""A crawl starts within seconds on an idle farm; after this time the user is informed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class CrawlState:
 
     Attributes:
         source: the content source's name.
-        state: the farm's word for it (``Idle``, ``CrawlingFull``, ...).
-        started: when its last crawl began, as the farm writes it; None: never.
+        state: the farm's name of it (``Idle``, ``CrawlingFull``, ...).
+        started: begin of its last crawl, in the farm's form; None: never.
         duration_s: of its last crawl; None while it runs.
         success, warning, error, top_level_error, deleted: items of its last crawl; None if the farm does
             not say. A top-level error is one of a start address.
@@ -86,10 +86,10 @@ class CrawlState:
 
 @dataclass(frozen=True, slots=True)
 class CrawlChange:
-    """What happened to a source between two looks.
+    """A source's changes between two readings.
 
     Attributes:
-        done, failed, skipped, deleted: items, by how they ended.
+        done, failed, skipped, deleted: number of items with this end.
         sentences: messages for the reader.
     """
 
@@ -105,17 +105,17 @@ class SourceProgress:
     """The crawl of one source.
 
     Args:
-        before: what the farm said of it before its crawl was started.
-        joined: its crawl was not started here: it is whatever crawl the farm shows.
-        asked_s: when it was started, by any steady clock in seconds.
-        start_within_s: without beginning within this time it has failed.
+        before: the farm's state of it before its crawl was started.
+        joined: its crawl was started elsewhere: it is the one that the farm shows.
+        asked_s: time of the start request, by a monotonic clock in seconds.
+        start_within_s: it has failed if it has not begun within this time.
 
     Attributes:
         last: what the farm said last.
         begun, ended: whether its crawl has; it has also ended when it did not begin.
         not_started: why it did not begin.
         stopped: it was stopped before its end, not by us.
-        paused_s: how long it stood still.
+        paused_s: how long it was paused.
         active_s: the length of all looks in which items were done.
     """
 
@@ -138,11 +138,11 @@ class SourceProgress:
         self.ended = self.joined and self.before.idle
 
     def refuse(self, why: str) -> None:
-        """The farm did not start its crawl."""
+        """Note that the farm did not start its crawl."""
         self.not_started, self.ended = why, True
 
     def take(self, now: CrawlState, at_s: float) -> CrawlChange:
-        """Take the farm's present state; return what has changed."""
+        """Take the farm's present state; return the changes."""
         length_s, self._looked_s = at_s - self._looked_s, at_s
         if self.ended:
             return CrawlChange()
@@ -166,7 +166,7 @@ class SourceProgress:
 
     @property
     def duration_s(self) -> float | None:
-        """How long its crawl took by the farm's own clock, without the time it stood still."""
+        """The duration of its crawl by the farm's clock, without pauses."""
         lasted_s = self.last.duration_s if self.begun and self.ended else None
         return None if lasted_s is None else max(0.0, lasted_s - self.paused_s)
 
@@ -198,5 +198,5 @@ class SourceProgress:
 
 
 def _more(before: int | None, now: int | None) -> int:
-    """How many more; none where the farm counts back, or does not report."""
+    """The increase of a count; none if the farm counts back, or does not report."""
     return max(0, (now or 0) - (before or 0))

@@ -1,4 +1,4 @@
-"""Watches the farm's own crawl, and records what it did."""
+"""Watches the farm's own crawl, and records its progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .progress import CrawlChange, CrawlState, SourceProgress
 CRAWL = "crawl"
 NOT_STARTED, STOPPED, LINK_LOST = "not_started", "stopped", "link_lost"
 UNTIMED = 0
-"""The start of an operation if it is not known: the farm reports how many items there were, not when."""
+"""Start of an operation with an unknown time: the farm reports the number of items, not their times."""
 
 _STOP_S = 4.0
 
@@ -31,7 +31,7 @@ class NativeSession:
 
     Args:
         crawler: asks the farm.
-        params: how often it is asked, and how long things may take.
+        params: polling interval and time limits.
         event: writes a line to the run's events.
     """
 
@@ -78,13 +78,13 @@ class NativeSession:
             if self._sources and not self._over:
                 self._over = True
                 self._crawler.stop(_STOP_S)
-        except (LinkLost, ScenarioError) as error:  # whoever made the scenario stops what is left
+        except (LinkLost, ScenarioError) as error:  # the scenario's owner stops the remaining crawls
             self._event("crawl_not_stopped_at_once", why=str(error))
         finally:
             self._crawler.leave()
 
     def _begin(self, record: Record) -> None:
-        """Start them together; or watch what another worker, now dead, has started."""
+        """Start the crawls together; or watch those that another worker, now dead, has started."""
         states = {state.source: state for state in self._crawler.states()}
         now_ns = time.perf_counter_ns()
         if not self._before:
@@ -92,7 +92,7 @@ class NativeSession:
             self._joined = not all(state.idle for state in states.values())
             self._foreign(states)
         refused: dict[str, str] = {}
-        # A start whose answer was lost may have been received: a crawl that has begun since is not started
+        # A start request whose answer was lost may have arrived: a crawl that has begun since is not started
         # again.
         waiting = [name for name, state in states.items() if _untouched(state, self._before[name])]
         if waiting and not self._joined:
@@ -112,7 +112,7 @@ class NativeSession:
             self._failed(name, record)
 
     def _foreign(self, states: Mapping[str, CrawlState]) -> None:
-        """Raise where the farm has begun a crawl of another kind meanwhile."""
+        """Raise if the farm has begun a crawl of another kind meanwhile."""
         other = [state for state in states.values() if state.state.startswith("CrawlingIncremental")]
         if other:
             raise ScenarioError(
@@ -150,7 +150,7 @@ class NativeSession:
             )
 
     def _record(self, name: str, change: CrawlChange, record: Record, now_ns: int) -> None:
-        """Items that were done since the last look, spread over the time since then: more is not known."""
+        """Items done since the last reading, spread evenly over the time since then."""
         counts = (
             (f"document:{name}", OK, change.done),
             (f"document:{name}", "error", change.failed),
@@ -171,7 +171,7 @@ class NativeSession:
         return max(0.0, self._params.poll - (time.perf_counter_ns() - self._looked_ns) / 1e9)
 
     def _no_link(self, lost: LinkLost, record: Record | None = None) -> bool:
-        """The link is lost: wait and try again, until it has been too long. False when it has."""
+        """The link is lost: wait and retry; False after the time limit."""
         now_s = time.monotonic()
         if self._lost_s is None:
             self._lost_s = now_s
@@ -217,7 +217,7 @@ class NativeSession:
         )
 
     def _row(self, name: str, source: SourceProgress, log: Mapping[str, Any], ended: str) -> dict[str, Any]:
-        """One source's line of the event: the keys of a crawl that Pinchpoint drives itself."""
+        """One source's line of the event, with the keys of a crawl by Pinchpoint."""
         last, duration_s = source.last, source.duration_s
         begun = source.begun
         count, failed = (last.success or 0, last.error or 0) if begun else (0, 1)
@@ -258,7 +258,7 @@ class NativeSession:
 
 
 def label(name: str) -> str:
-    """A content source's name as operations bear it: what follows a slash there is a stage."""
+    """A content source's name in operations: a slash would begin a stage."""
     return name.replace("/", "\N{DIVISION SLASH}")
 
 

@@ -113,7 +113,7 @@ class CrawlSshLink:
         return options + ([f"-l{given['user']}"] if "user" in given else [])
 
     def _login_environment(self) -> dict[str, str]:
-        """A password goes to ssh by its environment: a command line is there for everybody to read."""
+        """A password is passed to ssh by its environment: every user can read a command line."""
         password = self._endpoint.options.get("password")
         if password is None:
             return {}
@@ -143,7 +143,7 @@ class CrawlSshLink:
         return LinkLost(f"{place(self._endpoint)}: {why}" + (f"; it said: {answer}" if answer else ""))
 
     def _ended(self) -> Exception:
-        """Why ssh has ended: an error that would come again, or a link that may come back."""
+        """Why ssh has ended: a permanent error, or a link that may come back."""
         status = self._process.status()
         while self._process.pump(0.0):
             continue
@@ -165,5 +165,5 @@ class CrawlSshLink:
 
 
 def _quoted(path: str) -> str:
-    """A path as one word of ssh's configuration, which takes it for several where it has spaces."""
+    """A path as one word of ssh's configuration, which splits at spaces."""
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,8 +1,8 @@
-"""A link by WinRM: PowerShell's remoting protocol, by pypsrp; one runspace runs the script.
+"""A link over WinRM: PowerShell remoting by pypsrp; one runspace runs the script.
 
-SharePoint's cmdlets connect to the SQL server with the user's own rights, which a login over the network does
-not carry along (the double hop): ``auth: credssp`` hands the credentials over, and a session configuration
-that runs as a user of its own (``configuration``) has no need of them.
+SharePoint's cmdlets connect to the SQL server with the user's own rights, which a network login does not pass
+on (the double hop): ``auth: credssp`` passes the credentials on, and a session configuration with its own
+user (``configuration``) does not need them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...addresses import place, unreachable
 from ...contract import Endpoint
 from .link import FarmRefused, checked, ends, message_of, parts, request_text, script
 
-_OPERATION_S = 20  # the server answers a poll after this time, also without news
+_OPERATION_S = 20  # the server answers a poll after this time, even without data
 _CONNECT_S = 5
 _READ_S = 30
 
@@ -62,7 +62,7 @@ class CrawlWinRmLink:
         until = time.monotonic() + within_s
         try:
             self._safely(self._pool.open)
-            # Not in a scope of its own: what it defines is there for the requests to come.
+            # Not in a scope of its own: later requests need its definitions.
             self._run(PowerShell(self._pool).add_script(script(), use_local_scope=False), until)
         except BaseException:
             self.close()
@@ -83,7 +83,7 @@ class CrawlWinRmLink:
     def close(self) -> None:
         """End the session; WinRM does not notify the script, so watched crawls continue."""
         try:
-            # Where the link is lost, the server closes the shell by itself when it has been idle.
+            # If the link is lost, the server closes the idle shell by itself.
             with contextlib.suppress(*winrm.CLOSING):
                 self._pool.close()
         finally:
@@ -106,7 +106,7 @@ class CrawlWinRmLink:
         return lines
 
     def _safely(self, step: Callable[[], object]) -> None:
-        """Do one step of the protocol; what goes wrong with it is a link lost, or will go wrong again."""
+        """Run one step of the protocol; its failures become a lost link or a permanent error."""
         try:
             winrm.step(step)
         except winrm.WinRmFailure as failure:

@@ -1,4 +1,4 @@
-"""Content sources of full-crawl, one file per kind, behind one contract."""
+"""Content sources of full-crawl, one module per kind, behind one contract."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS: dict[str, Kind] = {
     "files": FileRepository,
     "profiles": Profiles,
 }
-"""``kind`` in a plan -> how its repository is made."""
+"""``kind`` in a plan -> its repository."""
 
 
 def repository(source: SourceParams, endpoint: Endpoint, params: FullCrawlParams) -> Repository:

@@ -1,7 +1,7 @@
 """The contract of a content source.
 
-A ``Repository`` is made once in every process that crawls: it keeps what all sessions of that process share,
-above all when the next request may be made. ``connect`` gives each session a ``Source`` of its own.
+A ``Repository`` exists once in every process that crawls, for what its sessions share, above all when the
+next request may be sent. ``connect`` gives each session its own ``Source``.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ class Item(NamedTuple):
     Attributes:
         kind: a ``container`` is enumerated, a ``document`` is fetched.
         url: its address, unique within its source; ASCII.
-        detail: what the source needs besides the address; opaque to others.
-        version: changes whenever the item does (a time and a size, an ETag); opaque, compared for equality
-            alone; "" if only a fetch shows it.
-        identity: how the source knows it whatever its address is, as ``Changes.deleted`` names it; "" where
-            its address is all there is.
-        known: the version it was last indexed with, as far as that is known; "" where it is not.
+        detail: the source's further information about the item; opaque to others.
+        version: changes whenever the item does (time and size, an ETag); only compared for equality; "" if
+            only a fetch shows it.
+        identity: the source's id of the item, as in ``Changes.deleted``; "" if its address is the only id.
+        known: the indexed version, if known; "" if not.
     """
 
     kind: ItemKind
@@ -45,8 +44,8 @@ class Grant:
     """One entry of an access list.
 
     Attributes:
-        principal: as the source names it: a login name, a SID, ``uid:1000``.
-        rights: what, as the source names it: ``Read``, ``Full Control``, ``r-x``.
+        principal: the source's name of it: a login name, a SID, ``uid:1000``.
+        rights: the source's name of them: ``Read``, ``Full Control``, ``r-x``.
         allowed: False if the entry takes rights away.
     """
 
@@ -60,16 +59,16 @@ class Fetched(NamedTuple):
 
     Attributes:
         content: its bytes.
-        start_ns: ``time.perf_counter_ns()`` when its bytes were asked for: repository latency begins.
-        end_ns: likewise, when the last of them had come.
-        url: its canonical address where that differs from the item's, else "".
-        version: as ``Item.version``, as far as the answer has it.
-        access: its access list; () if it is empty; None if the source does not report.
-        links: the addresses it links to, in or out of the source, each once.
-        found: further items to crawl because of it; some may be known already.
-        unchanged: the source says that it is what ``Item.known`` is the version of, and gave nothing else.
-        skipped: why it is not indexed (it moved, it asks for that, its address is not the canonical
-            one), in words; "" where it is to be. ``found`` and ``links`` count all the same.
+        start_ns: ``time.perf_counter_ns()`` at the request of its bytes: repository latency begins.
+        end_ns: the same at their end.
+        url: its canonical address if that differs from the item's, else "".
+        version: as ``Item.version``, if the answer has it.
+        access: its access list; () if empty; None if the source does not report it.
+        links: its link targets, inside or outside of the source, each once.
+        found: further items to crawl; some may be known already.
+        unchanged: the source reports that ``Item.known`` is the present version, and sent nothing else.
+        skipped: why it is not indexed (a redirect, a noindex, another canonical address), in words; "" if it
+            is indexed. ``found`` and ``links`` count in any case.
     """
 
     content: bytes
@@ -86,14 +85,14 @@ class Fetched(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed in a source since a token: one page of its change log.
+    """The changes in a source since a token: one page of its change log.
 
     Attributes:
-        changed: what was added or changed (one identity under a new address has moved); documents to fetch,
+        changed: added and changed items (one identity under a new address has moved); documents to fetch,
             containers to enumerate.
-        deleted: what is gone, by ``Item.identity``.
-        token: where the log continues after this page.
-        more: whether the log has more already.
+        deleted: removed items, by ``Item.identity``.
+        token: token for continuing after this page.
+        more: whether the log already has more.
     """
 
     changed: tuple[Item, ...]
@@ -106,28 +105,28 @@ class Source(Protocol):
     """One session's connection to a repository of documents. Every method may raise ``Failure``."""
 
     def check(self) -> Mapping[str, Any]:
-        """Reach it without changing anything; facts about it."""
+        """Connect without changing anything; return facts."""
         ...
 
     def root(self) -> Item:
-        """The container everything else is found from; contacts no server."""
+        """The container from which everything else is found; contacts no server."""
         ...
 
     def turn(self, item: Item) -> AbstractContextManager[None]:
         """The right to make the next request for ``item``.
 
-        Entering waits while politeness, a limit of the host or its ``Retry-After`` demand it; leaving makes
-        room for the next. To be entered around every ``enumerate``, ``fetch`` and ``changes``, and timed as a
-        stage of its own: this waiting is not the repository's latency.
+        Entering waits while politeness, a limit of the host or its ``Retry-After`` require it; leaving makes
+        room for the next request. Enter it around every ``enumerate``, ``fetch`` and ``changes``, and time it
+        as a separate stage: this wait is not repository latency.
         """
         ...
 
     def host(self, item: Item) -> str:
-        """The host that is asked for ``item``, as ``turn`` names it; "" if there is only one."""
+        """The host of ``item``, as ``turn`` names it; "" if there is only one."""
         ...
 
     def hold(self, host: str, seconds: float) -> None:
-        """Send no request to a host for this time from this process: it asked one session for a pause."""
+        """Send no request to a host for this time from this process, because one session got a pause."""
         ...
 
     def enumerate(self, container: Item) -> Sequence[Item]:
@@ -135,19 +134,19 @@ class Source(Protocol):
         ...
 
     def fetch(self, document: Item) -> Fetched:
-        """A document. Raises ``Skipped``, too, with the reason, if there is none."""
+        """A document. Raises ``Skipped`` with the reason if the item is not one."""
         ...
 
     def token(self) -> str | None:
         """The change token of now, for ``changes`` later on.
 
-        None if the source keeps no change log: then all of it is enumerated again, an item whose
-        ``version`` is the known one needs no fetch, and what is not found any more is gone.
+        None if the source has no change log: then it is enumerated completely, items with the known
+        ``version`` are not fetched, and missing items are removed.
         """
         ...
 
     def changes(self, since: str) -> Changes:
-        """What changed since a token. Raises ``Failure("token_expired")`` where the log begins later."""
+        """The changes since a token. Raises ``Failure("token_expired")`` if the log begins later."""
         ...
 
     def close(self) -> None:
@@ -156,29 +155,29 @@ class Source(Protocol):
 
 
 class Repository(Protocol):
-    """What all sessions of one process share of a source. Safe to use from any of them."""
+    """The part of a source that all sessions of one process share. Thread-safe."""
 
     def connect(self) -> Source:
-        """A session's own connection; opened when it is first used."""
+        """A session's own connection; opened at its first use."""
         ...
 
     def pause_s(self) -> float:
-        """Seconds for which no session should take an item of it, because ``turn`` would wait; 0: none."""
+        """Seconds for which no session should take an item, because ``turn`` would wait; 0: none."""
         ...
 
 
 Kind = Callable[[Endpoint, SourceParams, FullCrawlParams], Repository]
-"""Makes a repository; raises ``ScenarioError`` where options make no sense."""
+"""Creates a repository; raises ``ScenarioError`` for invalid options."""
 
 
 # The rate limit shared by sources on one host.
 
 
 class PoliteSource:
-    """A ``Source`` as far as its pace goes.
+    """The request limits of a ``Source``.
 
     Args:
-        pace: when the host may be asked.
+        pace: when the host may be queried.
     """
 
     def __init__(self, pace: RequestLimits) -> None:

@@ -1,7 +1,6 @@
 """A folder as a content source: local, mounted, or an SMB share.
 
-Who may do what with a local file are its owner, its group, all others, and the entries of a POSIX access
-list.
+Access to a local file is defined by its owner, its group, all others, and the entries of a POSIX access list.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ _OWNING_GROUP, _MASK = 0x04, 0x10
 def grants(descriptor: int, status: os.stat_result) -> tuple[Grant, ...]:
     """The access list of an open file, by number, for names differ from host to host.
 
-    The group's permissions in the mode are the mask where there is an access list: what it hides is left out.
+    If there is an access list, the group's permissions in the mode are its mask: rights outside the mask are
+    left out.
     """
     mode = status.st_mode
     entries = _entries(descriptor)
@@ -59,7 +59,7 @@ def _entries(descriptor: int) -> list[tuple[int, int, int]]:
         return []
     try:
         value = os.getxattr(descriptor, _ATTRIBUTE)
-    except OSError:  # no list of its own, or a file system without
+    except OSError:  # no list of its own, or a file system without lists
         return []
     rest = value[_HEAD_BYTES : len(value) - (len(value) - _HEAD_BYTES) % _ENTRY.size]
     return [(tag, bits, number) for tag, bits, number in _ENTRY.iter_unpack(rest)]
@@ -85,7 +85,7 @@ _SPECIAL = "not a regular file"
 
 
 class FileRepository:
-    """The folder or share, as one process knows it: see ``Repository``."""
+    """The folder or share in one process: see ``Repository``."""
 
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
         self._endpoint = endpoint
@@ -97,7 +97,7 @@ class FileRepository:
 
     def connect(self) -> Source:
         if is_share(self._endpoint):
-            # Not before it is needed: the library behind it takes a tenth of a second to load.
+            # Imported late: the library takes a tenth of a second to load.
             from .smb import ShareSource  # noqa: PLC0415 - see above
 
             return ShareSource(self._endpoint, self._params.timeout_s, self._pace, access=self._access)
@@ -108,15 +108,15 @@ class FileRepository:
 
 
 class FilesSource(PoliteSource):
-    """Every directory is a container. Names are bytes: a URL carries them percent-encoded, whatever they are.
+    """Every directory is a container. Names are bytes, percent-encoded in URLs.
 
-    A file system answers when it likes, and one can wait for it inside the kernel only: it is asked aside, so
-    that a slow disk or mount delays one session, and not all sessions of the process.
+    A wait for a file system happens inside the kernel, so it runs in a thread: a slow disk or mount delays
+    one session, and not all sessions of the process.
 
     Args:
         endpoint: its URL is the folder, as a path or as ``file://``.
         params: the crawl's; ``timeout_s`` limits the reading of one file.
-        pace: when it may be asked.
+        pace: when it may be read.
         access: whether owner, group and permissions are read.
     """
 
@@ -168,7 +168,7 @@ class FilesSource(PoliteSource):
         try:
             descriptor = os.open(_path(document.url), flags)
         except OSError as error:
-            if error.errno == errno.ELOOP:  # it became a link since it was enumerated
+            if error.errno == errno.ELOOP:  # it became a link after its enumeration
                 raise Skipped(_SYMBOLIC_LINK) from error
             raise _failure(error) from error
         try:
@@ -204,7 +204,7 @@ def _path(url: str) -> bytes:
 
 
 def _item(folder: bytes, entry: os.DirEntry[bytes]) -> Item | None:
-    """One entry of a folder; None if it went away while the folder was read."""
+    """One entry of a folder; None if it disappeared while the folder was read."""
     url = _url(folder.rstrip(b"/") + b"/" + entry.name)
     if entry.is_symlink():
         return Item("document", url, _SYMBOLIC_LINK)

@@ -23,7 +23,7 @@ _MANAGER = "/_api/sp.userprofiles.peoplemanager"
 
 
 class Profiles:
-    """The profiles, as one process knows them: see ``Repository``."""
+    """The profiles in one process: see ``Repository``."""
 
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
         self._endpoint = endpoint
@@ -32,7 +32,7 @@ class Profiles:
         self._login = http_login(endpoint)
 
     def connect(self) -> ProfilesSource:
-        # Not before it is needed: the library behind it takes a third of a second to load.
+        # Imported late: the library takes a third of a second to load.
         from ..sharepoint_client import SharePointClient  # noqa: PLC0415 - see above
 
         client = SharePointClient(self._endpoint, self._login, self._params.timeout_s, self._pace)
@@ -43,12 +43,12 @@ class Profiles:
 
 
 class ProfilesSource(PoliteSource):
-    """The users a site knows, by page, each with a profile: a document of ``NAME: VALUE`` lines.
+    """The users of a site, by page, each with a profile: a document of ``NAME: VALUE`` lines.
 
     Args:
         client: the session's.
-        pace: when the server may be asked.
-        page_size: users asked for at a time.
+        pace: when the server may be queried.
+        page_size: users per request.
     """
 
     def __init__(self, client: SharePointClient, pace: RequestLimits, page_size: int) -> None:
@@ -117,7 +117,7 @@ class ProfilesSource(PoliteSource):
 
 
 def _lines(profile: Mapping[str, Any]) -> str:
-    """A profile as text: its own fields, then its properties, those that say something."""
+    """A profile as text: its own fields, then its properties that are not empty."""
     answer = {
         name: profile.get(name) for name in ("DisplayName", "AccountName", "Email", "Title", "PersonalUrl")
     }

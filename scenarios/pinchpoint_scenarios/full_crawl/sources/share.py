@@ -19,7 +19,7 @@ class ShareAddress:
     Attributes:
         host: its server.
         port: its port.
-        path: the share and the folder in it that is crawled, with ``/`` between.
+        path: the share and the crawled folder in it, with ``/`` between.
     """
 
     host: str
@@ -36,7 +36,7 @@ def check_share(endpoint: Endpoint) -> ShareAddress:
     """The share of an endpoint.
 
     Raises:
-        ScenarioError: its address or its options make no sense.
+        ScenarioError: its address or its options are invalid.
     """
     try:
         parts = urlsplit(endpoint.url)

@@ -1,4 +1,4 @@
-"""A SharePoint-style site as a content source, by its REST API, and what changed there by its change log."""
+"""A SharePoint-style site as a content source, by its REST API and its change log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FILE = 0  # SP.FileSystemObjectType
 _ASSIGNMENTS = "roleassignments?$expand=Member,RoleDefinitionBindings"
 _REFUSED = frozenset({"permission", "not_found", "authentication"})
 _ITEM_FIELDS = "Id,FileRef,FileSystemObjectType,Modified,HasUniqueRoleAssignments"
-"""What is requested of a list's item."""
+"""The fields of a list's item in a request."""
 
 _DELETED = frozenset({3, 5})  # SP.ChangeType: DeleteObject, MoveAway
 _ASKED = (
@@ -37,7 +37,7 @@ _ITEMS_AT_ONCE = 40  # each is one more condition in a URL
 
 
 class SharePoint:
-    """The site, as one process knows it: see ``Repository``."""
+    """The site in one process: see ``Repository``."""
 
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
         self._endpoint = endpoint
@@ -48,7 +48,7 @@ class SharePoint:
         self._login = http_login(endpoint)
 
     def connect(self) -> SharePointSource:
-        # Not before it is needed: the library behind it takes a third of a second to load.
+        # Imported late: the library takes a third of a second to load.
         from ..sharepoint_client import SharePointClient  # noqa: PLC0415 - see above
 
         client = SharePointClient(self._endpoint, self._login, self._params.timeout_s, self._pace)
@@ -62,14 +62,14 @@ class SharePoint:
 class SharePointSource(PoliteSource):
     """Webs, their lists, their items by page, the files' bytes: each container is one GET.
 
-    A container's ``detail`` is the content of its answer: ``web``, ``webs``, ``lists`` or ``items`` (and of
-    which list). A document's is the path of its web and of what its access list belongs to.
+    A container's ``detail`` is the content of its answer: ``web``, ``webs``, ``lists`` or ``items`` (with its
+    list). A document's is the path of its web and of the object with its access list.
 
     Args:
         client: the session's.
-        pace: when the site may be asked.
-        page_size: items of a list asked for at a time.
-        access: access lists of whole lists that the process knows; None if none are read.
+        pace: when the site may be queried.
+        page_size: list items per request.
+        access: access lists of whole lists, shared by the process; None if none are read.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class SharePointSource(PoliteSource):
     def enumerate(self, container: Item) -> Sequence[Item]:
         """The content of a web, or of a page of webs, lists or items; the next page is one more container."""
         target = self._client.target(container.url)
-        api = target.partition("/_api/")[0] + "/_api/web"  # of the web it belongs to
+        api = target.partition("/_api/")[0] + "/_api/web"  # of its web
         answer = self._client.get(target)
         what, _, list_id = container.detail.partition(" ")
         if what == "web":
@@ -229,7 +229,7 @@ class _ChangeLog:
 
     Args:
         client: a session's.
-        source: the same session's: makes items of what the server says of them.
+        source: this session's source, which creates items from the server's answers.
     """
 
     def __init__(self, client: SharePointClient, source: SharePointSource) -> None:
@@ -247,8 +247,8 @@ class _ChangeLog:
     def changes(self, since: str) -> Changes:
         """What changed since a token.
 
-        Of a list or web that was deleted the log does not say what was in it: then the token has expired. So
-        it has where one that changed is gone by now, which a later page of the log may say.
+        For a deleted list or web the log does not name its contents: then the token has expired. The same
+        applies if a changed one no longer exists, which a later page of the log may say.
         """
         entries = self._entries(since)
         try:
@@ -276,14 +276,14 @@ class _ChangeLog:
             if failure.kind in {
                 "http_400",
                 "http_500",
-            }:  # so a server answers a token it does not know any more
+            }:  # a server's answer to an unknown token
                 raise Failure("token_expired", str(failure), permanent=True) from failure
             raise
         return page(answer, "/_api/site/getchanges")[0]
 
     @staticmethod
     def _newest(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The last entry of each thing that changed: what came before it does not matter any more."""
+        """The last entry of each changed object: earlier ones no longer matter."""
         last = {(entry.get("WebId"), entry.get("ListId"), entry.get("ItemId")): entry for entry in entries}
         for entry in last.values():
             if "ItemId" not in entry and _is_deleted(entry):
@@ -291,7 +291,7 @@ class _ChangeLog:
         return list(last.values())
 
     def _places(self, entries: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-        """Lists and webs that were added or changed, to be enumerated."""
+        """Added and changed lists and webs, to be enumerated."""
         for entry in entries:
             if "ItemId" in entry:
                 continue
@@ -304,9 +304,9 @@ class _ChangeLog:
                 yield item
 
     def _items(self, entries: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-        """The items of libraries that were added or changed, as they are now.
+        """The present items of libraries that were added or changed.
 
-        One that is gone since is not among them; nor are those of other lists, as tasks: they are no files.
+        Items deleted since, and items of other lists such as tasks (not files), are missing.
         """
         by_list: dict[tuple[str, str], list[int]] = {}
         for entry in entries:
@@ -326,7 +326,7 @@ class _ChangeLog:
                 yield from self._source.documents(api, list_id, target, result)
 
     def _library(self, api: str, list_id: str) -> Item | None:
-        """A list that was changed, or with changed items; None if it is no library, or hidden."""
+        """A changed list, or one with changed items; None if it is hidden or not a library."""
         with _still_there():
             result = self._client.get(f"{api}/lists(guid'{list_id}')?$select=Id,Title,Hidden,BaseType")
         return self._source.library(api, result)
@@ -344,7 +344,7 @@ class _ChangeLog:
 
 @contextmanager
 def _still_there() -> Iterator[None]:
-    """Around asking for a list or web that the log names: one that is gone makes the token an expired one."""
+    """Treat the token as expired if a list or web in the log no longer exists."""
     try:
         yield
     except Failure as failure:

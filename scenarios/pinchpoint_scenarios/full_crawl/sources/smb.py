@@ -27,7 +27,7 @@ from .share import check_share
 
 T = TypeVar("T")
 
-# What it logs of a connection that was reset is reported as a failure.
+# The library's log about a reset connection is reported as a failure instead.
 logging.getLogger("smbprotocol").addHandler(logging.NullHandler())
 
 _CHUNK_BYTES = 2**20
@@ -48,13 +48,13 @@ _PERMANENT = frozenset({"not_found", "permission", "authentication"})
 
 
 class ShareSource(PoliteSource):
-    r"""One session's connection to a share. Every directory is a container; links are skipped, not followed.
+    r"""One session's connection to a share. Every directory is a container; links are not followed.
 
     Args:
         endpoint: its URL is ``smb://HOST[:PORT]/SHARE[/PATH]``; options ``user`` (``DOMAIN\user``) and
-            ``password``; without them the process' own login is used (Kerberos).
-        timeout_s: limit of a request, and of the reading of one file.
-        pace: when it may be asked.
+            ``password``; without them the process's own login is used (Kerberos).
+        timeout_s: time limit of a request, and of reading one file.
+        pace: when it may be read.
         access: whether access lists are read.
     """
 
@@ -127,7 +127,7 @@ class ShareSource(PoliteSource):
 
     def close(self) -> None:
         """Log off and close the connection. Safe to call twice."""
-        # A share that no longer answers is not waited for: the connections stay where ``_drop`` finds them.
+        # A share that no longer answers is not waited for: ``_drop`` closes the connections.
         with self._limited(min(_LOG_OFF_S, self._timeout_s)):
             for connection in list(self._connections.values()):
                 with suppress(SMBException, OSError, ValueError):
@@ -135,7 +135,7 @@ class ShareSource(PoliteSource):
         self._connections.clear()
 
     def _act(self, action: Callable[[], T]) -> T:
-        """Do it within the time limit, on a connection that is given up where it failed."""
+        """Do something within the time limit; after a failure the connection is closed."""
         with self._limited(self._timeout_s) as is_over:
             try:
                 return action()
@@ -208,7 +208,7 @@ def _content(file: Any) -> bytes:
 
 
 def _grants(opened: Any) -> tuple[Grant, ...] | None:
-    """The access list of an open file: SIDs, and rights as the hexadecimal mask they are."""
+    """The access list of an open file: SIDs, and rights as hexadecimal masks."""
     request = SMB2QueryInfoRequest()
     request["info_type"] = _SECURITY
     request["additional_information"] = _OWNER_AND_LIST
@@ -222,15 +222,15 @@ def _grants(opened: Any) -> tuple[Grant, ...] | None:
 
 
 def descriptor_grants(descriptor: bytes) -> tuple[Grant, ...] | None:
-    """The grants in a self-relative security descriptor (MS-DTYP 2.4.6), deny entries among them.
+    """The entries of a self-relative security descriptor (MS-DTYP 2.4.6), including deny entries.
 
-    None if it cannot be read: cut off, or with flags or a revision that the library does not know.
+    None if it is incomplete, or has flags or a revision that the library does not know.
     """
     result = AclPacket()
     try:
         *_, list_at = _DESCRIPTOR.unpack_from(descriptor)
         if not list_at:
-            return (Grant("S-1-1-0", "0x1f01ff"),)  # no list at all: everyone may do everything
+            return (Grant("S-1-1-0", "0x1f01ff"),)  # no list at all: everyone has all rights
         result.unpack(descriptor[list_at:])
     except (struct.error, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""A web site as a content source: what its sitemaps name, and what its pages link to."""
+"""A web site as a content source: the addresses in its sitemaps, and the links of its pages."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ from ..politeness import NO_WAIT, RequestLimits
 from ..result_cache import ResultCache
 from .contract import Changes, Fetched, Item
 
-# Addresses of web pages: one address for one page, and where a link leads.
+# Addresses of web pages: one address per page, and the targets of links.
 
 _SCHEMES = frozenset({"http", "https"})
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-# A path of plain characters below the page's own folder, from the root, or behind a host without a port:
-# nothing in it needs rewriting.
+# A path of plain characters below the page's own folder, from the root, or after a host without a port needs
+# no rewriting.
 _HOST = r"https?://[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
 _PLAIN = re.compile(
     rf"(?:(?P<host>{_HOST})?/)?(?!\.)[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:/(?!\.)[A-Za-z0-9_-][A-Za-z0-9_.-]*)*/?\Z"
 )
 _NOWHERE = re.compile(r"(?:https?:)?(?:#|\Z|//(?:[/?#]|\Z))|https?:\?", re.IGNORECASE)
-"""The page itself, or an address without its host."""
+"""The page itself, or an address without a host."""
 _PATH_FROM = len("https://")
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _SPACE = " \t\n\f\r"
 _LONGEST = 8_000
-"""No server need take a longer address (RFC 9110, 4.1): such a link is data."""
+"""Servers need not accept a longer address (RFC 9110, 4.1): such a link is data."""
 _REMEMBERED_URLS, _LONGEST_REMEMBERED = 2**15, 500
-"""This many links of a base, unless they are longer."""
+"""Number of remembered links of a base, and the longest of them."""
 _BASES = 32
 _OF_ITSELF = "?"
-"""In place of an address: the link leads to the page itself, with other options."""
+"""Stands for an address: the link leads to the page itself, with other options."""
 
 
 def canonical(url: str) -> str | None:
-    """The one spelling of an ``http(s)`` address, without its fragment; None if it is none.
+    """The canonical form of an ``http(s)`` address, without its fragment; None for other addresses.
 
-    Host in lower case, no default port, path of at least ``/``, options sorted, one percent-encoding.
+    Host in lower case, no default port, path of at least ``/``, sorted options, one percent-encoding.
     """
     try:
         parts = urlsplit(url.strip())
@@ -65,7 +65,7 @@ def canonical(url: str) -> str | None:
         host = parts.netloc.lower().removesuffix(_DEFAULT_PORTS[parts.scheme])
         result: str = canonicalize_url(urlunsplit(parts._replace(netloc=host)))
         result.encode("ascii")
-    except ValueError:  # a port that is no number, brackets that do not match, a host that cannot be one
+    except ValueError:  # a port that is not a number, unmatched brackets, an invalid host
         return None
     return None if _CONTROL.search(result) else result
 
@@ -74,7 +74,7 @@ class Page:
     """A page, as the base of its links.
 
     Args:
-        url: its canonical address, or what it says its base is.
+        url: its canonical address, or its declared base.
     """
 
     def __init__(self, url: str) -> None:
@@ -82,11 +82,11 @@ class Page:
         self._known = _links_of(url.partition("?")[0].rpartition("/")[0] + "/")
 
     def link(self, href: str) -> str | None:
-        """The canonical address a link leads to; None if it leads to no web page."""
+        """The canonical target of a link; None if it is not a web page."""
         return self.links((href,))[0]
 
     def links(self, hrefs: Collection[str]) -> list[str | None]:
-        """Where each of them leads."""
+        """The target of each link."""
         known = self._known
         result = [known[href] for href in hrefs]
         if _OF_ITSELF in result:
@@ -98,10 +98,10 @@ class Page:
 
 
 class _Links(ResultCache[str, "str | None"]):
-    """Targets of links from any page of a folder, computed once: a page's links are looked up in one pass.
+    """The link targets of all pages of a folder, computed once: a page's links are looked up in one pass.
 
     Args:
-        folder: the address they start from.
+        folder: the address of the folder.
         of_root: the links of the site's root; those that begin with a "/" are the same in every folder.
     """
 
@@ -130,7 +130,7 @@ def _links_of(folder: str) -> _Links:
 
 
 def _leads(base: str, href: str) -> str | None:
-    """Where a link leads from a base: the root of its site, its folder, or, behind a "?", its page."""
+    """The target of a link from a base: its site's root, its folder, or, after a "?", its page."""
     if len(href) > _LONGEST:
         return None
     if plain := _PLAIN.match(href):
@@ -144,7 +144,7 @@ def _leads(base: str, href: str) -> str | None:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a canonical address: all before its path."""
+    """Scheme, host and port of a canonical address: everything before its path."""
     return url[: url.index("/", _PATH_FROM)]
 
 
@@ -161,13 +161,13 @@ def host_of(url: str) -> str:
 # Sitemaps (sitemaps.org): an index of others, or addresses with their last change; also packed.
 
 _GZIP = b"\x1f\x8b"
-_SITEMAP_BEGINNINGS = (b"<", b"\xff\xfe", b"\xfe\xff")  # the latter two: of UTF-16
+_SITEMAP_BEGINNINGS = (b"<", b"\xff\xfe", b"\xfe\xff")  # the latter two in UTF-16
 _PLACES = {"url": False, "sitemap": True}
 _MOST_ENTRIES, _MOST_ELEMENTS, _LARGEST_ELEMENT_BYTES = 100_000, 1_000_000, 4 * 2**20
-"""The protocol allows 50,000 entries. These are read in the generator's own time, in about a second."""
+"""The protocol allows 50,000 entries. The generator reads them in its own time, in about a second."""
 _DEEPEST = 100
 _STEP_BYTES = 2**20
-"""What a handler refuses ends the parser at the end of a step."""
+"""A handler's refusal ends the parser at the end of a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class SitemapEntry:
     Attributes:
         url: as written there.
         is_sitemap: whether it is another sitemap.
-        version: when it was changed last; "" where that is not said.
+        version: its last change; "" if not given.
     """
 
     url: str
@@ -186,7 +186,7 @@ class SitemapEntry:
 
 
 def entries(content: bytes, where: str) -> list[SitemapEntry]:
-    """The addresses of a sitemap, also as text with one address a line. Raises ``Failure`` if it is none."""
+    """The addresses of a sitemap, or of a text with one address per line. Raises ``Failure`` otherwise."""
     plain = _unpacked(content, where) if content.startswith(_GZIP) else content
     if plain.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_SITEMAP_BEGINNINGS):
         result = _read(plain.lstrip(), where)
@@ -207,8 +207,8 @@ def _lines(plain: bytes, where: str) -> Iterator[SitemapEntry]:
 
 
 def _read(plain: bytes, where: str) -> Iterator[SitemapEntry]:
-    # Only a document type defines entities. A chain of 60,000 crashes expat before 2.7. Every encoding it
-    # reads keeps these letters as ASCII, in UTF-16 beside a zero byte.
+    # Only a document type defines entities. A chain of 60,000 entities crashes expat before 2.7. Every
+    # supported encoding has these letters as ASCII, in UTF-16 beside a zero byte.
     if b"<!DOCTYPE" in plain.replace(b"\0", b""):
         raise _no_sitemap(where, "it has a DOCTYPE")
     reader = _SitemapReader()
@@ -223,7 +223,7 @@ def _read(plain: bytes, where: str) -> Iterator[SitemapEntry]:
 
 
 class _SitemapReader:
-    """Makes entries of elements as the parser meets them: no tree is built."""
+    """Converts elements to entries while they are parsed: no tree is built."""
 
     def __init__(self) -> None:
         parser = expat.ParserCreate(namespace_separator="}")
@@ -234,21 +234,21 @@ class _SitemapReader:
         self._parser = parser
         self._entries: list[SitemapEntry] = []
         self._depth = self._elements = self._fed_bytes = 0
-        self._place, self._at = "", 0  # the element that is an entry, and how deep it lies
+        self._place, self._at = "", 0  # the element that is an entry, and its depth
         self._said: dict[str, str] = {}
         self._field = ""
-        self._text: list[str] | None = None  # of an element right in it, up to that one's first own
+        self._text: list[str] | None = None  # the text of a direct child element, up to its own first child
 
     def feed(self, step: bytes, *, last: bool = False) -> None:
         """Read on."""
         self._parser.Parse(step, last)
         self._fed_bytes += len(step)
         if self._fed_bytes - self._parser.CurrentByteIndex > _LARGEST_ELEMENT_BYTES:
-            # The parser reads the begin of one again with every step.
+            # The parser repeats the begin of an element with every step.
             raise ValueError(f"it has a tag larger than {_LARGEST_ELEMENT_BYTES // 2**20} MiB")
 
     def taken(self) -> list[SitemapEntry]:
-        """The entries that have ended since."""
+        """The entries completed since the last call."""
         taken, self._entries = self._entries, []
         return taken
 
@@ -299,11 +299,11 @@ def _no_sitemap(where: str, why: str) -> Failure:
     return Failure("bad_answer", f"{where} is no sitemap: {why}", permanent=True)
 
 
-# Which addresses belong to a web source, and what a host's robots.txt allows of them (RFC 9309).
+# The addresses of a web source, and what a host's robots.txt allows of them (RFC 9309).
 
 
 class Scope:
-    """What a web source may crawl.
+    """The addresses that a web source may crawl.
 
     Args:
         start: its canonical address.
@@ -311,7 +311,7 @@ class Scope:
     """
 
     def __init__(self, start: str, source: SourceParams) -> None:
-        self._near = origin_of(start) + "/"  # nearly all of a site is there
+        self._near = origin_of(start) + "/"  # nearly all addresses of a site are there
         self._hosts = {host_of(start), *(host.lower() for host in source.hosts if not host.startswith("*."))}
         self._domains = tuple(host[1:].lower() for host in source.hosts if host.startswith("*."))
         self._include = _pattern(source.include)
@@ -319,15 +319,15 @@ class Scope:
         self._depth = source.depth
 
     def holds(self, url: str, depth: int) -> bool:
-        """Whether a canonical address this many links away from the start belongs to it."""
+        """Whether a canonical address at this number of links from the start belongs to the source."""
         return self.reaches(depth) and self.covers(url)
 
     def reaches(self, depth: int) -> bool:
-        """Whether it goes this many links away from the start."""
+        """Whether the depth limit allows this number of links."""
         return self._depth is None or depth <= self._depth
 
     def covers(self, url: str) -> bool:
-        """Whether a canonical address belongs to it, however far away it is."""
+        """Whether a canonical address belongs to the source at any depth."""
         if not self.has_host(url):
             return False
         if self._include is None and self._exclude is None:
@@ -339,7 +339,7 @@ class Scope:
         return self._include is None or self._include.match(f"{local}\n{url}") is not None
 
     def has_host(self, url: str) -> bool:
-        """Whether a canonical address is on one of its hosts: no other is asked for anything."""
+        """Whether a canonical address is on one of its hosts: other hosts are never contacted."""
         if url.startswith(self._near):
             return True
         host = host_of(url)
@@ -347,7 +347,7 @@ class Scope:
 
 
 def _pattern(given: Iterable[str]) -> re.Pattern[str] | None:
-    """One expression for all of them, for the path and, on a second line, the whole address."""
+    """One expression for all patterns, for the path and, on a second line, the whole address."""
     parts = []
     for wanted in given:
         each = "[^\n]*".join(re.escape(part) for part in wanted.split("*"))
@@ -356,7 +356,7 @@ def _pattern(given: Iterable[str]) -> re.Pattern[str] | None:
 
 
 _LARGEST_BYTES = 500 * 1024
-"""The part of it that is read."""
+"""The part of the file that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +364,7 @@ class Robots:
     """One host's rules for one user agent.
 
     Attributes:
-        delay_s: the pause between two requests it asks for; 0 without any.
+        delay_s: its pause between two requests; 0 without one.
         sitemaps: the addresses of its sitemaps.
     """
 
@@ -374,7 +374,7 @@ class Robots:
     sitemaps: tuple[str, ...] = ()
 
     def allow(self, url: str) -> bool:
-        """Whether an address may be asked for."""
+        """Whether an address may be requested."""
         return self._rules is None or _allowed(self._rules, url, self._user_agent)
 
 
@@ -386,7 +386,8 @@ def _allowed(rules: Protego, url: str, user_agent: str) -> bool:
 def parsed(content: bytes, user_agent: str) -> Robots:
     """The rules in a robots.txt."""
     if len(content) > _LARGEST_BYTES:
-        content = content[:_LARGEST_BYTES].rpartition(b"\n")[0]  # the begin of a rule would be another one
+        # a rule that is cut off would be another rule
+        content = content[:_LARGEST_BYTES].rpartition(b"\n")[0]
     rules = Protego.parse(content.decode("utf-8-sig", "replace"))
     rate = rules.request_rate(user_agent)
     delay_s = max(
@@ -400,19 +401,19 @@ def read(ask: Callable[[], HttpAnswer], user_agent: str) -> Robots:
     """The rules of a host's robots.txt; without one everything is allowed.
 
     Raises:
-        Failure: it cannot say at present, so nothing may be asked for (RFC 9309, 2.3.1.4).
+        Failure: the host cannot answer at present, so nothing may be requested (RFC 9309, 2.3.1.4).
     """
     try:
         return parsed(ask().body, user_agent)
     except Skipped:
         return Robots(None, user_agent)
     except Failure as failure:
-        if failure.permanent and failure.kind not in {"bad_answer", "tls"}:  # 4xx, 3xx: it has none
+        if failure.permanent and failure.kind not in {"bad_answer", "tls"}:  # 4xx, 3xx: no robots.txt
             return Robots(None, user_agent)
         raise
 
 
-# What an HTML page tells a crawler: its links, its canonical address, whether it may be indexed.
+# What an HTML page declares for crawlers: its links, its canonical address, whether it may be indexed.
 
 _HTML = ("text/html", "application/xhtml+xml")
 _BEGINNINGS = (b"<!doctype html", b"<html")
@@ -424,17 +425,17 @@ _WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview
 _MOST_LINKS = 10_000
 """The most links taken from one page; a page with more is a listing without an end."""
 _READ_BYTES = 2 * 2**20
-"""This much of a page is read for links: 64 MiB of tags would stop the generator's load for 20 s."""
+"""The part of a page that is searched for links: 64 MiB of tags would stop the generator's load for 20 s."""
 
 
 class PageContent(NamedTuple):
-    """What a page says.
+    """The declarations of a page.
 
     Attributes:
-        links: canonical addresses it links to, each once, in order.
-        follow: those of them that may be followed, but not its own.
-        canonical: the address it says is its own; "" where it says none.
-        noindex: whether it asks not to be indexed.
+        links: canonical addresses of its links, each once, in order.
+        follow: those that may be followed, except its own.
+        canonical: the canonical address that it declares; "" without one.
+        noindex: whether it must not be indexed.
     """
 
     links: tuple[str, ...]
@@ -448,14 +449,14 @@ class _PageTags:
     """The links and instructions of a page, as written."""
 
     hrefs: dict[str, bool] = field(default_factory=dict)  # and whether one of its links may be followed
-    choosy: bool = False  # whether there is one that may not
+    choosy: bool = False  # whether one of them may not
     base: str = ""
     canonical: str = ""
     words: set[str] = field(default_factory=set)  # of robots
 
 
 class _PageReader:
-    """Takes the tags of a page as libxml2 meets them: no tree is built, however deep it is nested."""
+    """Takes a page's tags from libxml2 during parsing: no tree is built, at any depth."""
 
     def __init__(self) -> None:
         self._said = _PageTags()
@@ -480,18 +481,18 @@ class _PageReader:
 
 
 _PARSER = etree.HTMLParser(encoding="utf-8", target=_PageReader(), huge_tree=True)
-"""One for all: what is not UTF-8 is made so before."""
+"""One parser for all pages: other encodings are converted to UTF-8 before."""
 
 
 def is_page(content_type: str, body: bytes) -> bool:
-    """Whether an answer is HTML: by its type; without a type, by its beginning."""
+    """Whether an answer is HTML: by its type, or, without a type, by its beginning."""
     if content_type:
         return content_type.lower().startswith(_HTML)
     return body[:100].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_BEGINNINGS)
 
 
 def reading(answer: HttpAnswer, content_type: str, url: str, user_agent: str) -> PageContent:
-    """The rules on a page for a crawler of that name; ``url`` is the page's canonical address."""
+    """A page's rules for a crawler with this name; ``url`` is the page's canonical address."""
     said = _said(_utf8(answer.body[:_READ_BYTES], content_type))
     if answer.response.header(b"x-robots-tag"):
         said.words |= _header_words(answer, user_agent)
@@ -514,13 +515,13 @@ def reading(answer: HttpAnswer, content_type: str, url: str, user_agent: str) ->
 def _said(body: bytes) -> _PageTags:
     try:
         tags: _PageTags = etree.fromstring(body, _PARSER)
-    except etree.XMLSyntaxError:  # nothing in it that could be an element
+    except etree.XMLSyntaxError:  # the page contains no element
         return _PageTags()
     return tags
 
 
 def _note(tag: str, attributes: Mapping[str, str], tags: _PageTags) -> None:
-    """Note what something says that is no link: the first ``base`` and ``canonical``, every ``meta``."""
+    """Note declarations that are not links: the first ``base`` and ``canonical``, every ``meta``."""
     if tag == "base":
         tags.base = tags.base or attributes.get("href", "")
     elif tag == "link":
@@ -535,18 +536,18 @@ def _note(tag: str, attributes: Mapping[str, str], tags: _PageTags) -> None:
 
 
 def _utf8(body: bytes, content_type: str) -> bytes:
-    """A page in UTF-8, whatever it came in: its byte order mark, its server, then itself say what."""
+    """A page in UTF-8; its encoding is declared by a byte order mark, the server, or the page itself."""
     if body.isascii() and b"\0" not in body:
         return body
     try:
         text: str = html_to_unicode(content_type or None, body)[1]
-    except (LookupError, UnicodeError):  # a codec of Python's that is no charset: rot13, idna
+    except (LookupError, UnicodeError):  # a Python codec that is not a charset: rot13, idna
         text = body.decode("utf-8", "replace")
     return text.encode("utf-8", "replace")
 
 
 def _header_words(answer: HttpAnswer, user_agent: str) -> set[str]:
-    """What ``X-Robots-Tag`` says to everybody, or to a crawler of this name; a field may name another."""
+    """Words of ``X-Robots-Tag`` for all crawlers, or for this name; a field may name another one."""
     words = set()
     for name, value in answer.response.headers:
         if name.lower() != b"x-robots-tag":
@@ -570,16 +571,16 @@ _SITEMAP = "sitemap"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED = 304
 _MOST_HOSTS = 32
-"""Connections a session keeps: to this many hosts."""
+"""Number of hosts to which a session keeps connections."""
 _REMEMBERED = 2**16
-"""This many links are judged once: a site's pages lead to the same others."""
+"""Number of links with a remembered decision: the pages of a site have the same targets."""
 _ROBOTS_REDIRECTS = 5
 _MOST_REDIRECTS = 20
 """The most redirects in a row, as in browsers."""
 
 
 class WebRepository:
-    """The site, as one process knows it: see ``Repository``."""
+    """The site in one process: see ``Repository``."""
 
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
         start = canonical(endpoint.url)
@@ -593,7 +594,7 @@ class WebRepository:
         self.timeout_s = params.timeout_s
         self.login = header_login(endpoint)
         self.linked = ResultCache(self._linked, _REMEMBERED)
-        """``linked[url, depth]``: a page that is linked to, as an item; None if it may not be crawled."""
+        """``linked[url, depth]``: a linked page as an item; None if it may not be crawled."""
         self._judged = ResultCache(self._judge, _REMEMBERED)
         self._robots: dict[str, Robots] = {}
         self._elsewhere: dict[str, str] = {}
@@ -606,7 +607,7 @@ class WebRepository:
         return self.pace.pause_s()
 
     def known(self, origin: str) -> Robots | None:
-        """An origin's rules, where they have been read."""
+        """An origin's rules, if they have been read."""
         return self._robots.get(origin)
 
     def learn(self, origin: str, robots: Robots) -> None:
@@ -618,13 +619,13 @@ class WebRepository:
         self.pace.slow_down(host_of(f"{origin}/"), robots.delay_s)
 
     def may(self, url: str, depth: int) -> bool:
-        """Whether an address is in scope, and its host, as far as that is known, allows it."""
+        """Whether an address is in scope, and, if its host's rules are known, allowed."""
         return self.scope.reaches(depth) and self._judged[url]
 
     def leads_round(self, url: str, own: str) -> bool:
-        """Whether the address a page says is its own says, maybe by way of others, that this one is its own.
+        """Whether the canonical address of a page leads, directly or not, back to this page.
 
-        The one that is crawled last is indexed, now and next time; otherwise none would be.
+        The page that is crawled last is indexed, now and next time; otherwise none would be.
         """
         met = {url}
         while own and own not in met:
@@ -633,7 +634,7 @@ class WebRepository:
         return own == url
 
     def lies_elsewhere(self, url: str, own: str) -> None:
-        """Note the address that a page says is its own."""
+        """Note the canonical address that a page declares."""
         if len(self._elsewhere) >= _REMEMBERED:
             self._elsewhere.clear()
         self._elsewhere[url] = own
@@ -650,7 +651,7 @@ class WebRepository:
 
 
 class _RequestedHost(NamedTuple):
-    """A host that is being asked: what its addresses begin with, and what else it takes to ask it."""
+    """A requested host: the prefix of its addresses, and its connection."""
 
     place: str
     target_from: int
@@ -661,12 +662,12 @@ class _RequestedHost(NamedTuple):
 class WebSource:
     """Sitemaps are containers; a page is a document in which further ones are found.
 
-    A document's ``detail`` is how many links it is away from the start, or from a sitemap, and behind a ``+``
-    how many redirects in a row led to it. One request is made for each item; a redirect is one more item, not
-    followed on the spot. A login's headers go to the start's own scheme, host and port alone.
+    A document's ``detail`` is its number of links from the start or a sitemap, and after a ``+`` the number
+    of consecutive redirects to it. Each item is one request; a redirect becomes a new item. A login's headers
+    are sent to the start's own scheme, host and port alone.
 
     Args:
-        site: what its process knows.
+        site: the shared part of this process.
     """
 
     def __init__(self, site: WebRepository) -> None:
@@ -675,7 +676,7 @@ class WebSource:
         self._near: _RequestedHost | None = None
 
     def check(self) -> Mapping[str, Any]:
-        """Whether the start answers, and what robots.txt says."""
+        """Whether the start page answers, and the rules of robots.txt."""
         robots = self._robots(self._site.start)
         self._check_login(self._ask(self._site.start))
         return {
@@ -686,7 +687,7 @@ class WebSource:
         }
 
     def root(self) -> Item:
-        """What the sitemaps and the first page are found from; its address is not that page's."""
+        """The container of the sitemaps and the first page; its address differs from that page's."""
         return Item("container", f"{self._site.start}#{_START}", _START)
 
     def turn(self, item: Item) -> AbstractContextManager[None]:
@@ -700,7 +701,7 @@ class WebSource:
         self._site.pace.hold(host, seconds)
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """The start page and the sitemaps; or what a sitemap names."""
+        """The start page and the sitemaps, or a sitemap's entries."""
         if container.detail == _START:
             return self._beginning()
         known = self._robots(container.url)
@@ -778,7 +779,7 @@ class WebSource:
         return items
 
     def _check_login(self, answer: HttpAnswer) -> None:
-        """Raises ``Failure`` where the start moves to an origin that the login is not for."""
+        """Raises ``Failure`` if the start redirects to an origin outside of the login."""
         moved = answer.status in _REDIRECTS and Page(self._site.start).link(_location(answer))
         if moved and self._site.login and origin_of(moved) != self._site.origin:
             raise Failure(
@@ -789,10 +790,10 @@ class WebSource:
             )
 
     def _exists(self, url: str) -> bool:
-        """Whether a sitemap that was not named may exist: a missing one is no failure.
+        """Whether a sitemap that nothing named may exist: a missing one is no failure.
 
-        What does not answer may be one. It is asked again as an item of its own, so that its failure
-        neither costs the start page, nor has what it named before taken for gone.
+        An address that does not answer may be a sitemap. It is requested again as a separate item, so that
+        its failure affects neither the start page nor the pages that it named earlier.
         """
         try:
             return bool(entries(self._ask(url).body, url))
@@ -808,7 +809,7 @@ class WebSource:
         target = Page(document.url).link(_location(answer))
         if target is None:
             raise Failure("bad_answer", "a redirect to nowhere", permanent=True)
-        # At the depth of the page that was redirected: a redirect is no link to follow.
+        # At the depth of the redirected page: a redirect is not a link.
         result = self._site.linked[target, depth]
         return Fetched(
             b"",
@@ -846,7 +847,7 @@ class WebSource:
         return known
 
     def _robots_txt(self, url: str) -> HttpAnswer:
-        """A host's robots.txt, wherever on the source's hosts that has moved to (RFC 9309, 2.3.1.2)."""
+        """A host's robots.txt, also after redirects to others of the source's hosts (RFC 9309, 2.3.1.2)."""
         where = f"{origin_of(url)}/robots.txt"
         for _ in range(1 + _ROBOTS_REDIRECTS):
             answer = self._http(where).request("GET", target_of(where), accept=_REDIRECTS)
@@ -871,7 +872,7 @@ class WebSource:
             raise
 
     def _at(self, url: str) -> _RequestedHost:
-        """What is known of an address's host: mostly that of the one before."""
+        """The known facts of an address's host: mostly the same as the last one."""
         near = self._near
         if near is None or not url.startswith(near.place):
             place = origin_of(url) + "/"
@@ -893,19 +894,19 @@ class WebSource:
 
 
 def _way(detail: str) -> tuple[int, int]:
-    """How many links away a document is, and how many redirects in a row led to it."""
+    """A document's number of links from the start, and of consecutive redirects."""
     depth, _, moves = detail.partition("+")
     return int(depth or 0), int(moves or 0)
 
 
 def _location(answer: HttpAnswer) -> str:
-    """Where a redirect leads: UTF-8, though HTTP's fields are bytes (RFC 9110, 5.5)."""
+    """The target of a redirect, read as UTF-8 although HTTP's fields are bytes (RFC 9110, 5.5)."""
     value = answer.header("Location")
     return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")
 
 
 def _conditions(known: str) -> Mapping[str, str] | None:
-    """What asks for a page only if it is no more what is known (RFC 9110, 13.1): by its ETag, or its time."""
+    """Headers that request a page only if it changed (RFC 9110, 13.1): by its ETag, or its time."""
     if known.endswith('"') and known.startswith(('"', 'W/"')):
         return {"If-None-Match": known}
     return {"If-Modified-Since": known} if known.endswith(" GMT") else None

@@ -22,15 +22,15 @@ SCHEMES = {
     "mongodb": "mongodb",
     "mongodb+srv": "mongodb",
 }
-"""URL scheme -> the file of its driver, which is imported where it is used: no run needs them all."""
+"""URL scheme -> the module of its driver, imported at its first use: no run needs all of them."""
 
 
 def store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store:
     """The store of an endpoint, by its URL's scheme.
 
     Args:
-        endpoint: where it is.
-        name: the scenario's in the plan: what it makes there carries it.
+        endpoint: its endpoint.
+        name: the scenario's name in the plan, which is part of its data's names.
         params: the scenario's.
 
     Raises:

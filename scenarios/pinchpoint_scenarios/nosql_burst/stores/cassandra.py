@@ -1,4 +1,4 @@
-"""Cassandra and ScyllaDB: the driver's library, and past it (``CqlWire``) where every operation goes."""
+"""Cassandra and ScyllaDB: the driver's library, and ``CqlWire`` for the operations themselves."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _LOAD_AT_ONCE = 64
 _LOAD_STEP = 500
 _DDL_TIMEOUT_S = 60.0
 _NUMBERS = {"ONE": 1, "LOCAL_ONE": 1, "TWO": 2, "THREE": 3}
-"""Levels that are a number of replicas: how many. The others want most of them, or all."""
+"""Consistency levels that are a number of replicas. The other levels need most of them, or all."""
 _HOLDERS = -1
-"""The partition of the runs that hold the table; records have partitions from 0 on."""
+"""The partition of the runs with the table; records have partitions from 0 on."""
 
 # ---- failures ---------------------------------------------------------------------------------------------
 
@@ -77,11 +77,11 @@ FAILURES = (
     *(cassandra.DriverException, messages.ErrorMessage, NoHostAvailable, CqlError),
     *(cassandra.RequestExecutionException, connection.ConnectionException, OSError),
 )
-"""All there is; anything else is an error of ours."""
+"""All possible failures; any other exception is an internal error."""
 
 
 def outcome_of(error: BaseException) -> str:
-    """The name of a failure; ``error_<class>`` if it has none here."""
+    """The name of a failure; ``error_<class>`` for an unknown one."""
     if isinstance(error, messages.ErrorMessage):
         error = error.to_exception()
     if isinstance(error, NoHostAvailable):
@@ -95,7 +95,7 @@ def outcome_of(error: BaseException) -> str:
 
 
 def outcome_of_connecting(error: BaseException) -> str:
-    """The same where it was a connection that could not be opened."""
+    """The name of a failure to connect."""
     outcome = outcome_of(error)
     return "unreachable" if outcome in {"connection_lost", "timeout"} else outcome
 
@@ -103,22 +103,22 @@ def outcome_of_connecting(error: BaseException) -> str:
 # ---- statements, and a session's connection ---------------------------------------------------------------
 
 Values = tuple[int | bytes, ...]
-"""What the places of a statement are given, in their order."""
+"""The values of a statement's placeholders, in order."""
 
 
 class TableStatements:
     """The statements of one table.
 
     Args:
-        table: its name, with its keyspace's.
+        table: its name with its keyspace.
         params: the scenario's.
 
     Attributes:
-        create: makes the table, except its options.
-        write: writes a record: ``values`` are its.
-        read: reads one: ``key`` are its.
+        create: creates the table, without its options.
+        write: writes a record with these ``values``.
+        read: reads the record with this ``key``.
         write_level: the consistency of writes, by the protocol's number.
-        read_level: likewise of reads, which cannot ask for ANY.
+        read_level: consistency level of reads, which cannot be ANY.
         logged: whether a batch of writes is all or nothing.
     """
 
@@ -139,7 +139,7 @@ class TableStatements:
         self._width = params.partition_width
 
     def key(self, item: int) -> tuple[int, int]:
-        """What ``read`` is given: a record's partition, and its number."""
+        """The values for ``read``: a record's partition, and its number."""
         return item // self._width, item
 
     def values(self, row: Row) -> Values:
@@ -157,8 +157,8 @@ class CassandraConnection:
     """Opened when needed and again, with pauses, when lost.
 
     Args:
-        wire: how a statement travels.
-        statements: what is said.
+        wire: sends a statement.
+        statements: the statements of the table.
     """
 
     def __init__(self, wire: CqlWire, statements: TableStatements) -> None:
@@ -201,7 +201,7 @@ class CassandraConnection:
 
     def _failed(self, error: BaseException) -> str:
         if not isinstance(error, ErrorMessage):
-            self._wire.close()  # a late answer must not be taken for the next one
+            self._wire.close()  # a late answer must not be mistaken for the next one
         return outcome_of(error)
 
     def _connect(self) -> str:
@@ -218,7 +218,7 @@ class CassandraConnection:
 class WriteClock:
     """UTC microseconds that only rise in this process: of two writes to one record the later one must win.
 
-    Whoever makes them: records are shared by all sessions of a process, and a clock may be set back.
+    Shared by all sessions of a process, because records are, and because a clock may be set back.
     """
 
     def __init__(self) -> None:
@@ -226,7 +226,7 @@ class WriteClock:
         self._lock = threading.Lock()
 
     def now_us(self) -> int:
-        """The time of one more write."""
+        """The time of a new write."""
         with self._lock:
             self._last_us = max(time.time_ns() // 1000, self._last_us + 1)
             return self._last_us
@@ -239,7 +239,7 @@ _now_us = WriteClock().now_us
 
 
 class _ClusterAddress:
-    """Where a cluster is, who we are there, and the library's way to it.
+    """A cluster's nodes, our login, and the library's settings.
 
     Args:
         endpoint: the farm's.
@@ -259,7 +259,7 @@ class _ClusterAddress:
         self._tls = ssl.create_default_context() if parse_qs(url.query).get("tls") == ["true"] else None
 
     def login(self, session: int) -> Login:
-        """A session's node: they take turns."""
+        """A session's node: sessions use the nodes in turn."""
         host, port = self._nodes[session % len(self._nodes)]
         return Login(host, port, self._user, self._password, self._tls)
 
@@ -302,7 +302,7 @@ def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store
 class Cassandra:
     """One cluster.
 
-    A record is a row: ``partition`` is its number over ``partition_width``, ``item`` the number itself.
+    A record is a row: ``partition`` is its number ÷ ``partition_width``, ``item`` the number itself.
     """
 
     def __init__(self, endpoint: Endpoint, name: str, params: NosqlBurstParams) -> None:
@@ -318,7 +318,7 @@ class Cassandra:
         self._hold = Hold(endpoint, self.what)
 
     def check(self) -> Mapping[str, Any]:
-        """Version, how durable an acknowledged write is, and that there is a keyspace."""
+        """Version, durability of an acknowledged write, and whether the keyspace exists."""
         with self._client() as session:
             version = session.execute("SELECT release_version FROM system.local").one()[0]
             server, settings = _settings(session)
@@ -340,9 +340,9 @@ class Cassandra:
         return {"server": server, "version": version, "settings": settings, "warnings": warnings}
 
     def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
-        """Make our table anew and hold it.
+        """Create our table anew and take its hold.
 
-        Raises ``ScenarioError`` where another of its name lies there, or another run holds it.
+        Raises ``ScenarioError`` if another table has its name, or another run has the hold.
         """
 
         def hold(entry: HoldEntry) -> bool:
@@ -357,10 +357,11 @@ class Cassandra:
                 session.execute(created, timeout=_DDL_TIMEOUT_S)
             except AlreadyExists as error:
                 raise self._hold.refusal("it has just begun") from error
-            self._hold.take(self._entry(session))  # it went with the table; who came in between keeps it
+            # the hold was dropped with the table; a run that entered meanwhile keeps it
+            self._hold.take(self._entry(session))
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
-        """Write many records, some dozens at once; raises ``ScenarioError`` where one is refused."""
+        """Write many records, some dozens at once; raises ``ScenarioError`` if one is refused."""
         answer = self._statements
         with self._client() as session:
             statement = session.prepare(answer.write)
@@ -373,7 +374,7 @@ class Cassandra:
                 progress(loaded)
 
     def connect(self, session: int) -> CassandraConnection:
-        """A session's connection: to one of the URL's nodes."""
+        """A session's connection to one of the URL's nodes."""
         wire = CqlWire(
             self._access.login(session),
             CONNECT_TIMEOUT_S,
@@ -383,7 +384,7 @@ class Cassandra:
         return CassandraConnection(wire, self._statements)
 
     def remove(self) -> None:
-        """Drop our table, and the hold with it; nothing without the mark."""
+        """Drop our table with its hold; nothing without the mark."""
         with self._client() as session:
             self._drop(session, self._hold.have, strict=False)
             self._hold.release(self._entry(session))
@@ -398,7 +399,7 @@ class Cassandra:
 
     @contextmanager
     def _client(self) -> Iterator[Session]:
-        """The library for work outside the load; its failures come out as sentences."""
+        """The library for work outside the load; its failures become messages."""
         try:
             cluster = self._access.cluster()
             try:
@@ -422,7 +423,7 @@ class Cassandra:
         return unreachable(self._endpoint, cause, remedy)
 
     def _drop(self, session: Any, hold: Callable[[HoldEntry], bool], *, strict: bool = True) -> bool:
-        """Drop the table where it is ours and ``hold`` gets it; whether it was.
+        """Drop the table if it is ours and ``hold`` gets it; return whether it was.
 
         ``strict``: see ``_there``.
         """
@@ -431,7 +432,7 @@ class Cassandra:
         try:
             held = hold(self._entry(session))
         except InvalidRequest:
-            # The run that had it may have ended and dropped it since we looked.
+            # The run with the hold may have ended and dropped the table meanwhile.
             session.cluster.refresh_schema_metadata()
             if self._there(session, strict=strict):
                 raise
@@ -442,7 +443,7 @@ class Cassandra:
         return held
 
     def _there(self, session: Any, *, strict: bool) -> bool:
-        """Whether the table is there and ours. ``strict``: another's of its name is an error."""
+        """Whether the table exists and is ours. ``strict``: another table with its name is an error."""
         keyspace = session.cluster.metadata.keyspaces.get(self._keyspace)
         table = keyspace.tables.get(self._short) if keyspace else None
         if table is None:
@@ -457,7 +458,7 @@ class Cassandra:
         return True
 
     def _weaker(self, settings: Mapping[str, str], replicas: int | None) -> Iterator[str]:
-        """What makes an acknowledged write less than durable on the replicas that were asked for."""
+        """What makes an acknowledged write less than durable on the requested replicas."""
         sync = settings["commitlog_sync"]
         if settings["durable_writes"] == "false":
             yield "durable_writes is off for the keyspace, so a write does not go to the commit log"
@@ -475,7 +476,7 @@ class Cassandra:
 
 
 def _settings(session: Any) -> tuple[str, dict[str, str]]:
-    """Which server it is, and what it says of its commit log; "not known" where we may not read it."""
+    """The server's name and its commit log settings; "not known" without the right to read them."""
     names = ("commitlog_sync", "commitlog_sync_period")
     for server, table in (("cassandra", "system_views.settings"), ("scylla", "system.config")):
         try:
@@ -489,7 +490,7 @@ def _settings(session: Any) -> tuple[str, dict[str, str]]:
 
 
 def _replicas(keyspace: Any) -> int | None:
-    """Replicas of a row over all data centers; None if the strategy does not say."""
+    """Replicas of a row over all data centers; None if the strategy does not define them."""
     strategy = keyspace.replication_strategy
     factors = getattr(strategy, "dc_replication_factors", None)
     if factors:
@@ -499,11 +500,11 @@ def _replicas(keyspace: Any) -> int | None:
 
 
 class _HoldRows:
-    """An ``HoldEntry``: rows of a partition that no record has. Every run that enters itself has a row.
+    """An ``HoldEntry``: rows of a partition without records. Every run that enters has a row.
 
-    Each writes at most nodes before it reads from most, so of two at least one sees the other, and where both
-    do both step back. A lightweight transaction would let one of them in, but up to 2025.3 ScyllaDB has none
-    in keyspaces with tablets.
+    Each run writes to most nodes before it reads from most, so of two runs at least one sees the other, and
+    if both do, both leave. A lightweight transaction would let one of them enter, but ScyllaDB up to 2025.3
+    has none in keyspaces with tablets.
     """
 
     def __init__(self, table: str, session: Any) -> None:
@@ -518,7 +519,7 @@ class _HoldRows:
         elif holder not in entered and entered:
             return min(entered)
         if holder in entered:
-            return None  # whoever else was just seen does see us, and steps back
+            return None  # the other run sees us, too, and leaves
         item = SystemRandom().getrandbits(63)
         insert = f"INSERT INTO {self._table} (partition, item, field0) VALUES (%s, %s, %s)"  # noqa: S608 - our own names
         self._run(insert, item, holder.encode())

@@ -1,4 +1,4 @@
-"""The contract of a store. A file of this folder offers ``open_store(endpoint, name, params)``."""
+"""The contract of a store. A module of this folder has ``open_store(endpoint, name, params)``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..params import NosqlBurstParams
 from ..records import Fields, Row
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may delete all that lies beside this"
-"""What says that something in a store is ours."""
+"""The mark of objects in a store that are ours."""
 
 
 def refuse_partitions(endpoint: Endpoint, params: NosqlBurstParams) -> None:
-    """Raise ``ScenarioError`` where a store without partitions is asked for wide ones."""
+    """Raise ``ScenarioError`` if wide partitions are requested in a store without partitions."""
     if params.partition_width > 1:
         raise ScenarioError(
             f"{place(endpoint)}: partition_width is {params.partition_width}, but this store has no "
@@ -28,14 +28,14 @@ class StoreConnection(Protocol):
     """One session's connection to a store."""
 
     def write(self, rows: Sequence[Row]) -> str:
-        """Write records, whole, in one go; ``ok`` when all are acknowledged, else the failure's name.
+        """Write whole records at once; ``ok`` when all are acknowledged, else the failure's name.
 
         After a failure any of them may have been written.
         """
         ...
 
     def read(self, items: Sequence[int]) -> tuple[str, list[Fields | None]]:
-        """Read records: ``ok`` and each one's fields (None: not there), or the failure's name and nothing."""
+        """Read records: ``ok`` and each one's fields (None: missing), or the failure's name and nothing."""
         ...
 
     def wait_until_due(self) -> None:
@@ -43,54 +43,54 @@ class StoreConnection(Protocol):
         ...
 
     def close(self) -> None:
-        """Close it. Safe to call twice."""
+        """Close the connection. Safe to call twice."""
         ...
 
 
 class Store(Protocol):
-    """One endpoint's store, and in it what one scenario writes.
+    """One endpoint's store, and one scenario's data in it.
 
     Attributes:
-        what: what that is, in words: ``the keys that start with 'pinchpoint:burst:'``.
+        what: the data, in words: ``the keys that start with 'pinchpoint:burst:'``.
     """
 
     what: str
 
     def check(self) -> Mapping[str, Any]:
-        """Reach it without changing anything; facts for the manifest.
+        """Connect without changing anything; return facts for the manifest.
 
-        They are ``server``, ``version``, ``settings``, and ``warnings``: a sentence for whatever makes an
-        acknowledged write less than durable.
+        The facts are ``server``, ``version``, ``settings``, and ``warnings``: a sentence for everything that
+        makes an acknowledged write less than durable.
 
         Raises:
-            EndpointUnreachable: it does not answer, or refuses us.
-            ScenarioError: the parameters ask for what it has not.
+            EndpointUnreachable: the store does not answer, or refuses the login.
+            ScenarioError: the store lacks something that the parameters need.
         """
         ...
 
     def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
-        """Empty what is ours, mark it, and keep other runs out of it until ``remove`` or ``release``.
+        """Empty our data, mark them, and keep other runs out until ``remove`` or ``release``.
 
-        Raises ``ScenarioError`` where it is somebody else's, or another run is using it; with ``take_over``
-        that one has ended without saying so, and no longer does.
+        Raises ``ScenarioError`` if the data are not ours, or another run is using them; with ``take_over``
+        that run has ended without releasing.
         """
         ...
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
-        """Write many records as fast as the store takes them; reports how many now and then."""
+        """Write many records as fast as the store accepts them; reports progress."""
         ...
 
     def connect(self, session: int) -> StoreConnection:
-        """A session's connection. Never fails: a store that is away is the outcome of the first operation."""
+        """A session's connection. Never fails: an unreachable store is the first operation's outcome."""
         ...
 
     def remove(self) -> None:
-        """Delete what is ours since ``claim``, and let other runs in; nothing where the mark is missing.
+        """Delete our data created since ``claim``, and let other runs in; nothing without the mark.
 
-        Raises ``ScenarioError`` where another run has got in although this one had claimed it.
+        Raises ``ScenarioError`` if another run has entered although this one had the claim.
         """
         ...
 
     def release(self) -> None:
-        """Let other runs in, which may delete what is ours; raises as ``remove`` does. Safe to call twice."""
+        """Let other runs in, which may delete our data; raises like ``remove``. Safe to call twice."""
         ...

@@ -27,9 +27,9 @@ from .contract import MARKER, Store, StoreConnection, refuse_partitions
 
 CONNECT_TIMEOUT_S = 5.0
 MARK = "owner"
-"""The document that says that the collection is ours; those of records have numbers."""
+"""The document that marks the collection as ours; those of records have numbers."""
 HOLDER = "holder"
-"""The document that says which run is using the collection."""
+"""The document that names the run using the collection."""
 _LOAD_STEP = 1_000
 _DATABASE = "pinchpoint"
 
@@ -61,7 +61,7 @@ _BY_CLASS: tuple[tuple[type[errors.PyMongoError], str], ...] = (
 
 
 def outcome_of(error: errors.PyMongoError) -> str:
-    """The name of a failure; ``error_<code>`` or ``error_<class>`` if it has none here."""
+    """The name of a failure; ``error_<code>`` or ``error_<class>`` for an unknown one."""
     for kind, outcome in _BY_CLASS:
         if isinstance(error, kind):
             return outcome
@@ -84,10 +84,10 @@ def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store
 
 
 class Mongo:
-    """One server, replica set or sharded cluster; a scenario has a collection of its own.
+    """One server, replica set or sharded cluster; a scenario has its own collection.
 
-    A record is a document: its number is ``_id``, its fields are binary; ``expires`` is when it may be
-    forgotten.
+    A record is a document: its number is ``_id``, its fields are binary; ``expires`` is the end of its time
+    to live.
     """
 
     def __init__(self, endpoint: Endpoint, name: str, params: NosqlBurstParams) -> None:
@@ -101,7 +101,7 @@ class Mongo:
         self._hold = Hold(endpoint, self.what)
 
     def check(self) -> Mapping[str, Any]:
-        """Version, and how durable an acknowledged write is."""
+        """Version, and the durability of an acknowledged write."""
         refuse_partitions(self._endpoint, self._params)
         with self._opened() as client:
             info = client.server_info()
@@ -117,9 +117,9 @@ class Mongo:
         return {"server": "mongodb", "version": info["version"], "settings": settings, "warnings": warnings}
 
     def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
-        """Make our collection anew and hold it.
+        """Create our collection anew and take its hold.
 
-        Raises ``ScenarioError`` where another of its name lies there, or another run holds it.
+        Raises ``ScenarioError`` if another collection has its name, or another run has the hold.
         """
         with self._opened() as client:
             collection = self._collection(client)
@@ -135,13 +135,14 @@ class Mongo:
             if _ours(collection):
                 collection.drop()
                 progress("dropped the collection of an earlier run")
-                self._hold.take(entry)  # it went with the collection; who came in between keeps it
+                # the hold was dropped with the collection; a run that entered meanwhile keeps it
+                self._hold.take(entry)
             collection.insert_one({"_id": MARK, "text": MARKER})
             if self._params.ttl_s is not None:
                 collection.create_index("expires", expireAfterSeconds=0)
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
-        """Write many records, a thousand at a time; raises ``ScenarioError`` where one is refused."""
+        """Write many records, a thousand at a time; raises ``ScenarioError`` if one is refused."""
         remaining, loaded = iter(rows), 0
         with self._opened() as client:
             collection = self._collection(client)
@@ -152,12 +153,12 @@ class Mongo:
                 progress(loaded)
 
     def connect(self, session: int) -> StoreConnection:
-        """A session's part of the connections of this process: the library knows no single one."""
+        """A session's connection, which shares the process's pool: the library has no single connections."""
         del session
         return MongoConnection(self)
 
     def remove(self) -> None:
-        """Drop our collection, and the hold with it; nothing without the mark."""
+        """Drop our collection with its hold; nothing without the mark."""
         with self._opened() as client:
             collection = self._collection(client)
             entry = _HoldDocument(collection)
@@ -177,7 +178,7 @@ class Mongo:
         return self._params
 
     def acquire(self) -> Collection[dict[str, Any]]:
-        """The collection, by the client that all connections of this process share."""
+        """The collection, from the client that all connections of this process share."""
         with self._lock:
             if self._client is None:
                 self._client = self._made()
@@ -185,7 +186,7 @@ class Mongo:
             return self._collection(self._client)
 
     def release_client(self) -> None:
-        """One of those who share the client needs it no more."""
+        """One connection no longer needs the shared client."""
         with self._lock:
             self._users -= 1
             if self._users == 0 and self._client is not None:
@@ -202,7 +203,7 @@ class Mongo:
             connectTimeoutMS=round(CONNECT_TIMEOUT_S * 1000),
             serverSelectionTimeoutMS=round(min(CONNECT_TIMEOUT_S, self._params.timeout_s) * 1000),
             socketTimeoutMS=timeout_ms,
-            maxPoolSize=None,  # one for every session that has an operation under way
+            maxPoolSize=None,  # one for every session with an operation in flight
             retryWrites=False,  # a failure is an outcome: nothing tries again behind our back
             retryReads=False,
             **login,
@@ -219,7 +220,7 @@ class Mongo:
 
     @contextmanager
     def _opened(self) -> Iterator[MongoClient[dict[str, Any]]]:
-        """A client for work outside the load; its failures come out as sentences."""
+        """A client for work outside the load; its failures become messages."""
         try:
             with self._made() as client:
                 yield client
@@ -251,7 +252,7 @@ class Mongo:
             yield "whether the server keeps a journal is not known"
         wanted = asked.write_concern
         if isinstance(wanted, int) and members is not None and 0 < wanted <= members // 2:
-            # The others may elect a primary that has not got it: then it is rolled back.
+            # The other members may elect a primary without the write: then it is rolled back.
             yield (
                 f"write_concern is {wanted} of {members} members, so an acknowledged write may be taken back "
                 "when another member becomes the primary; majority is safe"
@@ -262,7 +263,7 @@ class _HoldDocument:
     """An ``Entry``: a document beside those of the records."""
 
     def __init__(self, collection: Collection[dict[str, Any]]) -> None:
-        # Whatever the plan's writes wait for: this one's answer is needed.
+        # Whatever the plan's write concern: this write's answer is needed.
         self._collection = collection.with_options(
             write_concern=WriteConcern(w=collection.write_concern.document.get("w") or 1),
             read_concern=ReadConcern("local"),
@@ -289,7 +290,7 @@ class _HoldDocument:
 
 
 class MongoConnection:
-    """One session's way to the collection; the library connects, and again after it lost the server."""
+    """One session's access to the collection; the library connects and reconnects."""
 
     def __init__(self, store: Mongo) -> None:
         self._store = store
@@ -345,7 +346,7 @@ class MongoConnection:
 
 
 def document(item: int, fields: Fields, ttl_s: float | None) -> dict[str, Any]:
-    """A record as MongoDB keeps it."""
+    """A record as a MongoDB document."""
     made: dict[str, Any] = {"_id": item}
     for number, value in enumerate(fields):
         made[f"field{number}"] = value
@@ -355,7 +356,7 @@ def document(item: int, fields: Fields, ttl_s: float | None) -> dict[str, Any]:
 
 
 def _ours(collection: Collection[dict[str, Any]]) -> bool:
-    """Whether our mark lies in it."""
+    """Whether the collection has our mark."""
     return collection.find_one({"_id": MARK, "text": MARKER}) is not None
 
 
@@ -367,7 +368,7 @@ def _fields(value: Mapping[str, Any] | None) -> Fields | None:
 
 
 def _journals(client: MongoClient[dict[str, Any]]) -> bool | None:
-    """Whether the server keeps a journal; None if it does not say (it may not let us ask)."""
+    """Whether the server keeps a journal; None if it does not report it (perhaps for lack of rights)."""
     try:
         engine = client.admin.command("serverStatus").get("storageEngine")
     except errors.OperationFailure:
@@ -378,7 +379,7 @@ def _journals(client: MongoClient[dict[str, Any]]) -> bool | None:
 
 
 def _members(client: MongoClient[dict[str, Any]]) -> int | None:
-    """Members of the replica set; None without one, or where a router hides them."""
+    """Members of the replica set; None without one, or if a router hides them."""
     result = client.topology_description
     if "ReplicaSet" not in result.topology_type_name:
         return None

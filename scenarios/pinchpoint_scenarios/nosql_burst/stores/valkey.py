@@ -1,4 +1,4 @@
-"""Valkey and Redis, one server, a cluster or behind Sentinels: valkey-py, and for operations our own wire."""
+"""Valkey and Redis (one server, cluster, Sentinels): valkey-py, and our own wire for operations."""
 
 from __future__ import annotations
 
@@ -32,19 +32,18 @@ from ..params import NosqlBurstParams
 from ..records import Fields, Row
 from .contract import MARKER, Store, refuse_partitions
 
-# Sends each command to the node of a Valkey or Redis Cluster that has its key, and follows MOVED and ASK.
-#
-# A redirected operation is one operation: it was not done where it was refused, and the way to the other node
-# counts as its time. What fails otherwise is never sent again here: it may have been done.
+# Sends each command to the node of a Valkey or Redis Cluster with its key, and follows MOVED and ASK. A
+# redirected operation is one operation: the refusing node did not perform it, and the redirect counts as its
+# time. Other failures are never sent again here, because the operation may have been performed.
 
 _REDIRECTS = 5
-"""How often a command is sent on: a slot that moves sends it twice, a failover once more."""
+"""Largest number of redirects of a command: a slot that moves needs two, a failover one more."""
 _READ_AGAIN_S = 0.1
 """The shortest time between two readings of the slots, however many sessions miss a node."""
 
 
 _FAILOVER_S = 30.0
-"""How long the data are waited for that the run made: a failover takes 15 s and some by default."""
+"""Time to wait for the data that the run created: a failover takes 15 s and some by default."""
 
 Answer = TypeVar("Answer")
 
@@ -54,11 +53,11 @@ class NodeUnreachableError(exceptions.ConnectionError):
 
 
 class Redirect(NamedTuple):
-    """Where a node sends a command on to.
+    """A node's redirect of a command.
 
     Attributes:
         slot: of its key.
-        node: that has it.
+        node: the node with the slot.
         asking: for this command alone (ASK): the slot is about to move.
     """
 
@@ -68,7 +67,7 @@ class Redirect(NamedTuple):
 
 
 def redirect(reply: object, asked: Node) -> Redirect | None:
-    """What a reply says of another node; None if it is no such reply."""
+    """The redirect in a reply; None if it is not one."""
     if not isinstance(reply, exceptions.ResponseError):
         return None
     word, _, rest = str(reply).partition(" ")
@@ -82,12 +81,12 @@ def redirect(reply: object, asked: Node) -> Redirect | None:
 
 
 class Slots:
-    """Which primary has which slot: as a node reported it, and as later redirects corrected it.
+    """The primary of each slot: as a node reported it, corrected by later redirects.
 
     The sessions of a process share it.
 
     Args:
-        seeds: nodes that the URL names.
+        seeds: the nodes in the URL.
     """
 
     def __init__(self, seeds: Sequence[Node]) -> None:
@@ -98,40 +97,40 @@ class Slots:
 
     @property
     def primaries(self) -> tuple[Node, ...]:
-        """The nodes that have slots."""
+        """The nodes with slots."""
         return tuple(dict.fromkeys(node for node in self._nodes if node is not None))
 
     @property
     def uncovered(self) -> int:
-        """How many slots no node has."""
+        """Number of slots without a node."""
         return self._nodes.count(None)
 
     @property
     def due(self) -> bool:
-        """Whether they have to be read before the next command."""
+        """Whether the slots must be read before the next command."""
         return not self._known and monotonic() - self._read_s >= _READ_AGAIN_S
 
     def begin(self) -> None:
-        """One session begins to read them; the others go on with the ones they have, if there are any."""
+        """One session begins to read them; the others use the known ones, if there are any."""
         if any(self._nodes):
             self._read_s = monotonic()
 
     def node_of(self, key: str | bytes) -> Node:
-        """The node to send this key's command to; a seed where its slot's is not known."""
+        """The node for this key's command; a seed if its slot is unknown."""
         slot = key_slot(key.encode() if isinstance(key, str) else key)
         return self._nodes[slot] or next(filter(None, self._nodes), self.seeds[0])
 
     def doubt(self) -> None:
-        """A node was lost: another may have its slots by now."""
+        """A node was lost: another may have its slots now."""
         self._known = False
 
     def correct(self, to: Redirect) -> None:
-        """A slot has moved; with it perhaps others."""
+        """A slot has moved; other slots may have, too."""
         self._nodes[to.slot] = to.node
         self._known = False
 
     def take(self, reply: Sequence[Any], asked: Node) -> None:
-        """Take over what CLUSTER SLOTS answered."""
+        """Store the answer of CLUSTER SLOTS."""
         nodes: list[Node | None] = [None] * VALKEY_CLUSTER_HASH_SLOTS
         for first, last, (host, port, *_), *_ in reply:
             named = _named(host.decode() if isinstance(host, bytes) else host, asked)
@@ -140,18 +139,19 @@ class Slots:
         self.taken()
 
     def taken(self) -> None:
-        """They were asked for just now, answered or not."""
+        """The slots were requested, with or without an answer."""
         self._known, self._read_s = True, monotonic()
 
 
 class ClusterWire:
-    """A ``Wire`` over one to every primary, each connected when it is first needed.
+    """A ``Wire`` over one to every primary, each connected at its first use.
 
-    Commands have their key as the first argument. Those of ``ask_all`` go to one node after the other.
+    Commands have their key as the first argument. Commands of ``ask_all`` are sent to one node after the
+    other.
 
     Args:
         slots: the process's.
-        make: makes the wire to one node.
+        make: creates the wire to one node.
     """
 
     def __init__(self, slots: Slots, make: Callable[[Node], Wire]) -> None:
@@ -160,7 +160,7 @@ class ClusterWire:
         self._wires: dict[Node, Wire] = {}
 
     def connect(self) -> None:
-        """Read which node has which slot, if that is not known or in doubt."""
+        """Read the node of each slot, if unknown or in doubt."""
         slots = self._slots
         if not slots.due:
             return
@@ -171,9 +171,9 @@ class ClusterWire:
                 reply = self._on(node, lambda wire: wire.ask("CLUSTER", "SLOTS"))
                 slots.take(reply, node)
             except exceptions.NoPermissionError:
-                slots.taken()  # redirects say it, one slot after the other
+                slots.taken()  # redirects report it, one slot after the other
             except exceptions.ValkeyError as error:
-                # What a server said says more than that another one is away.
+                # A server's own error explains more than another server's absence.
                 failure = error if failure is None or isinstance(error, exceptions.ResponseError) else failure
                 continue
             self._drop(set(self._wires) - {*slots.primaries, *slots.seeds})
@@ -204,13 +204,13 @@ class ClusterWire:
         return replies
 
     def give_up(self) -> None:
-        """What failed is given up already; the wires to other nodes are kept."""
+        """The failed wire is closed already; the wires to other nodes are kept."""
 
     def disconnect(self) -> None:
         self._drop(set(self._wires))
 
     def _follow(self, commands: Sequence[Command], sent_on: Mapping[int, Redirect]) -> list[object]:
-        """The replies to commands that were sent on, in the order of ``sent_on``."""
+        """The replies to redirected commands, in the order of ``sent_on``."""
         replies: list[object] = [None] * len(commands)
         wanted, again = list(sent_on), dict(sent_on)
         for _ in range(_REDIRECTS):
@@ -222,21 +222,21 @@ class ClusterWire:
             )
             if not again:
                 break
-        with suppress(exceptions.ValkeyError):  # an operation that was done has not failed by this
+        with suppress(exceptions.ValkeyError):  # an operation that was performed has not failed
             self.connect()
         return [replies[number] for number in wanted]
 
     def _send(
         self, commands: Sequence[Command], places: Mapping[int, tuple[Node, bool]], replies: list[object]
     ) -> dict[int, Redirect]:
-        """Send commands, note each reply; those that have to go to another node."""
+        """Send commands and note each reply; return those that another node must get."""
         by_node: dict[Node, list[int]] = {}
         for number, (node, _) in places.items():
             by_node.setdefault(node, []).append(number)
         again: dict[int, Redirect] = {}
         for node, numbers in by_node.items():
             batch: list[Command] = []
-            kept: list[int] = []  # where the replies to the commands themselves are
+            kept: list[int] = []  # positions of the replies to the commands themselves
             for number in numbers:
                 if places[number][1]:
                     batch.append(("ASKING",))
@@ -250,7 +250,7 @@ class ClusterWire:
         return again
 
     def _on(self, node: Node, run: Callable[[Wire], Any]) -> Any:
-        """Run a command on one node; a wire that failed is given up, and the slots are in doubt."""
+        """Run a command on one node; a failed wire is closed, and the slots are in doubt."""
         wire = self._wires.get(node)
         if wire is None:
             wire = self._make(node)
@@ -270,7 +270,7 @@ class ClusterWire:
             return run(wire)
         except exceptions.ResponseError:
             raise
-        except BaseException:  # a load that ends may end a command whose reply is still to come, too
+        except BaseException:  # the end of the load may interrupt a command without a reply, too
             self._drop([node])
             self._slots.doubt()
             raise
@@ -282,12 +282,12 @@ class ClusterWire:
 
 
 def _named(host: str | None, asked: Node) -> str:
-    """The host that a node names; its own where it names none ("", "?"), as it may not know it."""
+    """The host that a node names; the node's own host for ("", "?"), which means unknown."""
     return asked.host if host in (None, "", "?") else str(host)
 
 
 class KeyCommands(Protocol):
-    """What ``valkey.Valkey`` offers for single keys, whoever has them."""
+    """The commands of ``valkey.Valkey`` for single keys, on any node."""
 
     def get(self, key: str) -> Any: ...
 
@@ -296,7 +296,7 @@ class KeyCommands(Protocol):
     def unlink(self, *keys: str | bytes) -> Any: ...
 
     def scan_iter(self, match: str, count: int) -> Iterator[bytes]:
-        """The keys that fit a pattern."""
+        """The keys that match a pattern."""
         ...
 
 
@@ -342,7 +342,7 @@ class ClusterKeys:
         return self._patiently(lambda: self._wire.ask(*command))
 
     def _patiently(self, run: Callable[[], Answer]) -> Answer:
-        """Run a command on the cluster; again where a node was away: what was sent does no harm twice."""
+        """Run a command on the cluster, repeated if a node was away: repeating it is harmless."""
         backoff, deadline = Backoff(), monotonic() + _FAILOVER_S
         while True:
             try:
@@ -357,12 +357,12 @@ class ClusterKeys:
 
 CONNECT_TIMEOUT_S = 5
 MARK = "owner"
-"""The key under our prefix that says the others are ours."""
+"""The key under our prefix that marks the others as ours."""
 HOLDER = "holder"
-"""The key under our prefix that says which run is using them."""
+"""The key under our prefix that names the run using them."""
 
 _SETTINGS = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy")
-"""What decides whether an acknowledged write is there later."""
+"""Settings that decide whether an acknowledged write is durable."""
 _NOT_KNOWN = "not known"
 _NO_INFO = (
     "this user may not use INFO: the version, and whether it is a cluster, are not known, and a collector of "
@@ -377,7 +377,7 @@ _BEFORE_REPLICAS = (
     "back after the run counts them"
 )
 _NO_CLUSTER = "cluster support disabled"
-_BATCH_KEYS = 500  # one SCAN step and one UNLINK: short enough not to hold the server's one thread
+_BATCH_KEYS = 500  # one SCAN step and one UNLINK: short enough not to block the server's main thread
 
 _BY_CLASS: tuple[tuple[type[exceptions.ValkeyError], str], ...] = (
     (exceptions.TimeoutError, "timeout"),
@@ -395,11 +395,11 @@ _BY_WORD = {
     "BUSY": "busy",  # a script holds the server
     "CLUSTERDOWN": "cluster_down",  # no node has the slot, or a majority of the primaries is away
 }
-"""First word of the server's error -> the name of the failure, where valkey-py has no class for it."""
+"""First word of the server's error -> the name of the failure, if valkey-py has no class for it."""
 
 
 def outcome_of(error: exceptions.ValkeyError) -> str:
-    """The name of a failure; ``error_<first word>`` if it has none here."""
+    """The name of a failure; ``error_<first word>`` for an unknown one."""
     text = str(error)
     if "max number of clients" in text:
         return "too_many_connections"
@@ -416,7 +416,7 @@ def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store
 
 
 class Valkey:
-    """A Valkey or Redis, in which a record of one field is a string, of several a hash."""
+    """A Valkey or Redis: a record of one field is a string, of several fields a hash."""
 
     def __init__(self, endpoint: Endpoint, prefix: str, params: NosqlBurstParams) -> None:
         self._endpoint = endpoint
@@ -432,9 +432,9 @@ class Valkey:
         self._hold = Hold(endpoint, self.what)
 
     def check(self) -> Mapping[str, Any]:
-        """Version and durability settings; "not known" where the server does not let us read them.
+        """Version and durability settings; "not known" without the right to read them.
 
-        Of a cluster, those of its first primary, and what makes a write to any of them less durable.
+        For a cluster, those of its first primary, and what makes a write to any primary less durable.
         """
         refuse_partitions(self._endpoint, self._params)
         warnings: list[str] = []
@@ -457,7 +457,7 @@ class Valkey:
         }
 
     def _in_cluster(self) -> bool:
-        """Whether the server is part of a cluster; asked where the URL leaves it open."""
+        """Whether the server is part of a cluster; queried if the URL leaves it open."""
         if self._is_cluster is None:
             with self._client() as client:
                 try:
@@ -470,12 +470,12 @@ class Valkey:
         ask: Callable[..., object] = client.execute_command
         try:
             ask("CLUSTER SLOTS")
-        except exceptions.ResponseError:  # no cluster; or not for this user, whose operations find it out
+        except exceptions.ResponseError:  # no cluster, or not for this user, whose operations will show it
             return False
         return True
 
     def _primaries(self, warnings: list[str]) -> Sequence[Node | None]:
-        """The nodes that have slots; the URL's where this user may not ask."""
+        """The nodes with slots; those of the URL without the right to query."""
         with self._failures():
             wire = ClusterWire(self._slots, lambda node: LibraryWire(self._library(node)))
             try:
@@ -493,7 +493,7 @@ class Valkey:
         return self._slots.primaries
 
     def _info(self, client: valkey.Valkey) -> dict[str, Any]:
-        """What the server says of itself; empty if this user may not ask it."""
+        """The server's INFO; empty without the right to query."""
         try:
             return {
                 **cast("dict[str, Any]", client.info("server")),
@@ -503,7 +503,7 @@ class Valkey:
             return {}
 
     def _refuse_replica(self, info: Mapping[str, Any]) -> None:
-        """Raise ``ScenarioError`` where the one server that is named only copies another."""
+        """Raise ``ScenarioError`` if the only named server is a replica."""
         if info.get("role") == "slave" and not self._is_cluster:
             raise ScenarioError(
                 f"{place(self._endpoint)}: the server is a replica and takes no writes; name its primary "
@@ -511,9 +511,9 @@ class Valkey:
             )
 
     def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
-        """Empty our prefix, mark it and hold it.
+        """Empty our prefix, mark it and take its hold.
 
-        Raises ``ScenarioError`` where keys lie there without our mark, or another run holds it.
+        Raises ``ScenarioError`` if keys exist there without our mark, or another run has the hold.
         """
         with self._keys() as client:
             if not self._ours(client) and (result := next(self._batches(client), None)):
@@ -528,7 +528,7 @@ class Valkey:
                 progress(f"deleted {deleted} keys of an earlier run")
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
-        """Write many records, some hundred at a time; raises ``ScenarioError`` where one is refused."""
+        """Write many records, some hundred at a time; raises ``ScenarioError`` if one is refused."""
         remaining, loaded = iter(rows), 0
         connection = self._connection(lambda node: LibraryWire(self._library(node)))
         try:
@@ -542,7 +542,7 @@ class Valkey:
 
     def connect(self, session: int) -> ValkeyConnection:
         """A session's connection, opened now if the server answers."""
-        del session  # they all go to the same servers
+        del session  # they all use the same servers
         timeout_s = self._params.timeout_s
         return self._connection(lambda node: FastWire(self._library(node), timeout_s))
 
@@ -573,7 +573,7 @@ class Valkey:
         return self._pool(self._params.timeout_s, node).make_connection()
 
     def _pool(self, timeout_s: float, node: Node | None = None) -> ConnectionPool:
-        """Connections to a node, by default to the one that the URL names, or that its Sentinels do."""
+        """Connections to a node, by default to the one from the URL or its Sentinels."""
         make: Callable[..., ConnectionPool] = ConnectionPool.from_url
         options = self._endpoint.options
         login = {"username": options.get("user"), "password": options.get("password")}
@@ -601,7 +601,7 @@ class Valkey:
         return by_sentinel(self._url.master, asked, **of_master)
 
     def _sentinel_options(self) -> dict[str, Any]:
-        """How a Sentinel is connected to; it has a login of its own."""
+        """How to connect to a Sentinel; it has its own login."""
         options = self._endpoint.options
         login = {"username": options.get("sentinel_user"), "password": options.get("sentinel_password")}
         waits = {"socket_timeout": CONNECT_TIMEOUT_S, "socket_connect_timeout": CONNECT_TIMEOUT_S}
@@ -615,16 +615,16 @@ class Valkey:
 
     @contextmanager
     def _client(self, node: Node | None = None) -> Iterator[valkey.Valkey]:
-        """A client of one server for work outside the load; its failures come out as sentences."""
+        """A client of one server for work outside the load; its failures become messages."""
         with self._failures(node), valkey.Valkey.from_pool(self._pool(30, node)) as client:
             yield client
 
     @contextmanager
     def _keys(self) -> Iterator[KeyCommands]:
-        """The keys of the server, or of all nodes of a cluster; likewise."""
+        """The keys of the server, or of all nodes of a cluster; failures become messages."""
         if not self._in_cluster():
             with self._client() as client:
-                yield cast("KeyCommands", client)  # its types leave most out
+                yield cast("KeyCommands", client)  # its types are incomplete
             return
         with self._failures():
             wire = ClusterWire(self._slots, lambda node: LibraryWire(self._pool(30, node).make_connection()))
@@ -685,14 +685,14 @@ class Valkey:
         )
 
     def _settings(self, client: valkey.Valkey) -> dict[str, str]:
-        try:  # one by one: several in one command are known from Redis 7 on
+        try:  # one by one: several in one command need Redis 7
             result = [cast("dict[str, str]", client.config_get(name)).get(name) for name in _SETTINGS]
-        except exceptions.ResponseError:  # renamed, or denied to this user: many hosted servers do
+        except exceptions.ResponseError:  # renamed, or denied to this user, as on many hosted servers
             result = [None] * len(_SETTINGS)
         return {name: value or _NOT_KNOWN for name, value in zip(_SETTINGS, result, strict=True)}
 
     def _weaker(self, settings: Mapping[str, str]) -> Iterator[str]:
-        """What makes an acknowledged write less than durable, or takes it away again."""
+        """What makes an acknowledged write less than durable, or may lose it later."""
         if settings["appendonly"] == _NOT_KNOWN:
             yield "whether a write waits for the disk is not known"
         elif settings["appendonly"] == "no":
@@ -725,7 +725,7 @@ class Valkey:
             yield batch
 
     def _delete(self, client: KeyCommands) -> Iterator[int]:
-        """Delete the keys under our prefix but those two, a batch per step; yields how many so far."""
+        """Delete the keys under our prefix except these two, a batch per step; yields their number so far."""
         deleted = 0
         for batch in self._batches(client):
             client.unlink(*batch)
@@ -759,15 +759,15 @@ class _HoldKey:
 
 
 class ValkeyConnection:
-    """One session's connection, opened when needed and again, with pauses, after it was lost.
+    """One session's connection, opened when needed, and reopened with pauses after a loss.
 
     Args:
-        wire: to one server: how a command is sent and its reply got.
-        cluster: makes the wire to a cluster, once a server turns out to be part of one.
-        prefix: what every key begins with.
+        wire: sends a command to one server and gets its reply.
+        cluster: creates the wire to a cluster, if a server is part of one.
+        prefix: the prefix of every key.
         fields: of a record.
-        ttl_s: after so long a record is forgotten; None: never.
-        in_cluster: it is part of one.
+        ttl_s: time to live of a record; None: unlimited.
+        in_cluster: whether it is part of one.
     """
 
     def __init__(
@@ -793,7 +793,7 @@ class ValkeyConnection:
             self._backoff.wait()
 
     def write(self, rows: Sequence[Row]) -> str:
-        """SET a record of one field, HSET one of several; several records at once, each answered."""
+        """SET a record of one field, HSET one of several; several records at once, each with a reply."""
         if len(rows) > 1 or self._expiry:
             return self._exchange([command for row in rows for command in self._commands(*row)])[0]
         if not self._connected and (failure := self._connect()):
@@ -823,8 +823,8 @@ class ValkeyConnection:
         """The name of a failure, after which a connection of no more use is given up."""
         if not isinstance(error, exceptions.ResponseError) or isinstance(error, exceptions.ReadOnlyError):
             self._connected = False
-            # A late answer must not be taken for the next one; and behind a name, or Sentinels, that lead to
-            # the primary there is another server after a failover. A cluster's other nodes are kept.
+            # A late answer must not be mistaken for the next one; and after a failover, a name or Sentinels
+            # lead to another server. A cluster's other nodes are kept.
             wire = self._wire
             wire.give_up() if isinstance(wire, ClusterWire) else wire.disconnect()
         if isinstance(error, NodeUnreachableError):
@@ -833,7 +833,7 @@ class ValkeyConnection:
         return outcome_of(error)
 
     def _is_sent_on(self, error: object) -> bool:
-        """Whether a server refused as it is part of a cluster, which is used from now on."""
+        """Whether a server refused because it is part of a cluster, which is used from now on."""
         if isinstance(self._wire, ClusterWire) or not str(error).startswith(("MOVED ", "ASK ")):
             return False
         self._wire.disconnect()
@@ -854,7 +854,7 @@ class ValkeyConnection:
         if self._expiry and len(fields) == 1:
             command += ("PX", self._expiry)
         yield command
-        if self._expiry and len(fields) > 1:  # older servers cannot say both in one command
+        if self._expiry and len(fields) > 1:  # older servers cannot do both in one command
             yield ("PEXPIRE", command[1], self._expiry)
 
     def _exchange(self, commands: Sequence[Command]) -> tuple[str, list[Any]]:
@@ -871,7 +871,7 @@ class ValkeyConnection:
         return self._exchange(commands) if self._is_sent_on(refused) else (self._failed(refused), [])
 
     def _connect(self) -> str:
-        """Connect and log in, unless that is done; the name of the failure, or "" if there is none."""
+        """Connect and log in, unless connected; the name of the failure, or ""."""
         try:
             self._wire.connect()
         except exceptions.ValkeyError as error:
@@ -889,7 +889,7 @@ def _not_connected(error: exceptions.ValkeyError) -> str:
 
 
 def _record(reply: Any) -> Fields | None:
-    """A record as it was written, from GET's reply, or from HGETALL's: names and values by turns."""
+    """A record from GET's reply, or from HGETALL's alternating names and values."""
     if reply is None or reply == []:
         return None
     if isinstance(reply, bytes):

@@ -15,12 +15,12 @@ Connection_contra = TypeVar("Connection_contra", bound=SqlConnection, contravari
 
 @dataclass(frozen=True, slots=True)
 class SqlOperation(Generic[Connection_contra]):
-    """How one operation is done.
+    """How to perform one operation.
 
     Attributes:
-        run: does it with the values that were drawn for it, as one transaction: how many rows it found or
-            made.
-        encode: puts the values into the form they travel in, before the clock is taken; None: they are.
+        run: performs it with the drawn values, as one transaction; returns the number of rows found or
+            written.
+        encode: converts the values to their form on the wire, before the time is taken; None: not needed.
     """
 
     run: Callable[[Connection_contra, Drawn], int]
@@ -28,23 +28,23 @@ class SqlOperation(Generic[Connection_contra]):
 
 
 def statement(text: str) -> Callable[[SqlConnection, Drawn], int]:
-    """One statement: its row count."""
+    """Run one statement; return its row count."""
     return lambda connection, drawn: connection.execute(text, drawn).rowcount
 
 
 def number(connection: SqlConnection, text: str, drawn: Drawn = ()) -> int:
-    """The first value of a query's only row; 0 if it has none."""
+    """The first value of a query's only row; 0 without rows."""
     result = connection.execute(text, drawn).fetchone()
     return int(result[0]) if result else 0
 
 
 def counting(text: str) -> Callable[[SqlConnection, Drawn], int]:
-    """One query whose only row begins with the number of rows it went through."""
+    """Run one query whose only row begins with the number of rows it read."""
     return lambda connection, drawn: number(connection, text, drawn)
 
 
 def lock_contend(hold: str) -> Callable[[SqlConnection, Drawn], int]:
-    """One statement for each of the rows, which it changes and holds; all of them are one transaction."""
+    """One statement per row, which it changes and locks; all of them are one transaction."""
 
     def run(connection: SqlConnection, drawn: Drawn) -> int:
         *rows, hold_s = drawn
@@ -57,11 +57,11 @@ def lock_contend(hold: str) -> Callable[[SqlConnection, Drawn], int]:
 
 
 def keep_below(connection: SqlConnection, bound_bytes: int, size: str, lock: str, empty: str) -> None:
-    """Empty a table where it is larger than that: each statement is one of its server's."""
+    """Empty a table that is larger than this, with the server's own statements."""
     if number(connection, size) > bound_bytes:
         with connection.transaction():
             connection.execute(lock)
-            # Whoever else saw it grow so large, and had the lock before us, has emptied it.
+            # Another session that saw the size, and got the lock first, has emptied it.
             if number(connection, size) > bound_bytes:
                 connection.execute(empty)
 
@@ -79,21 +79,21 @@ class MixSql:
     ``$1`` is a parameter; names are found in the schema, or qualified with it.
 
     Attributes:
-        make: table -> the statements that make it anew, empty.
-        fill_hot: ``$1``: this many rows of the hot table.
-        cache_bytes: one row: the server's buffer cache; null where this user may not know it.
-        may_know_cache: what lets it, for a person.
-        data_there: one row of (the data table's label, its bytes); nulls if there is none.
+        make: table -> the statements that create it, empty.
+        fill_hot: ``$1``: number of rows of the hot table.
+        cache_bytes: one row: the server's buffer cache; null without the right to read it.
+        may_know_cache: the right that is needed, in words.
+        data_there: one row of (the data table's label, its bytes); nulls if it does not exist.
         data_has_key: one row: whether it has its key.
-        data_count: one row: how many rows, the least and the greatest id.
-        data_last: one row: the greatest id.
+        data_count: one row: number of rows, smallest and largest id.
+        data_last: one row: the largest id.
         data_fill: ``$1``, ``$2``: makes the rows from the first id to the last.
-        fill_fast: statements for a connection that fills.
-        data_key: makes its key; empty: it has it from the beginning on.
-        data_settle: does what the server would else do by itself in the middle of the measuring.
-        data_label: says that it is whole: ``{label}``.
+        fill_fast: statements for a connection that loads.
+        data_key: creates its key; empty: it has the key from the start.
+        data_settle: does maintenance that the server would otherwise do during the measurement.
+        data_label: marks it as complete: ``{label}``.
         spill: statements for a session that sorts this many bytes.
-        sayings: operation -> how it is done.
+        sayings: operation -> how to perform it.
     """
 
     make: Mapping[str, tuple[str, ...]]

@@ -1,8 +1,7 @@
 """sql-mix on MariaDB and MySQL (InnoDB). MariaDB was driven for real; MySQL's own server never was.
 
-Rows of the data table are clustered by their id. They are as wide as two thousand bytes, so that the table is
-as large as on other servers for the same rows; eight of them fill a page of 16 KiB, which is what an
-operation reads or dirties.
+Rows of the data table are clustered by id. They have two thousand bytes, so that the table is as large as on
+other servers for the same rows; eight of them fill a page of 16 KiB, which an operation reads or dirties.
 """
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
@@ -16,10 +15,8 @@ from .contract import MixSql, SqlOperation, as_rows, counting, lock_contend, num
 
 _FILLER_BYTES = 944
 _DIGEST_BYTES = 64
-_SPILL_FACTOR = (
-    8  # the least a sort buffer may be is 1 KiB; a session that spills has an eighth of what it sorts
-)
-_ROW_OVERHEAD_BYTES = 40  # of a bulk row: its head, key, two numbers and its share of a page
+_SPILL_FACTOR = 8  # the smallest sort buffer is 1 KiB; a session that spills has an eighth of what it sorts
+_ROW_OVERHEAD_BYTES = 40  # a bulk row's header, key, two numbers and its share of a page
 
 _DIGITS = " UNION ALL SELECT ".join(["SELECT 0 AS digit", *map(str, range(1, 10))])
 # Numbers from 0, in blocks of a hundred: no server table is needed, and recursion is short.
@@ -36,7 +33,7 @@ def _numbers(count: str) -> str:
 
 
 def _digests(length: int, part: str) -> str:
-    """This many bytes, by ``id``, that nothing compresses. RANDOM_BYTES is new in MariaDB 10.10."""
+    """This many incompressible bytes, by ``id``. RANDOM_BYTES is new in MariaDB 10.10."""
     hashed = ", ".join(
         f"SHA2(CONCAT(id, '{part}{number}'), 512)" for number in range(-(-length // _DIGEST_BYTES))
     )
@@ -60,7 +57,7 @@ _TABLES = {
         ENGINE = InnoDB""",
 }
 
-# The pause is part of what is computed for the row, which is locked by then.
+# The pause is part of the row's expression, so that the row is locked by then.
 _HOLD = """UPDATE hot SET version = version + 1 + SLEEP(CAST($2 AS DOUBLE)), changed = NOW(6)
     WHERE id = CAST($1 AS SIGNED)"""
 _LAST_KEY = "SELECT COALESCE(MAX(id), 0) FROM bulk"
@@ -69,12 +66,12 @@ _BULK_LOAD = "INSERT INTO bulk (session, `load`, payload) VALUES ($1, $2, $3)"
 
 def _bulk_load(connection: LoadingConnection, drawn: Drawn) -> int:
     bound_bytes, rows = drawn
-    # The server's own sizes of tables are estimates, up to a day old: rows are counted by their keys.
+    # The server's table sizes are estimates, up to a day old: rows are counted by their keys.
     most = bound_bytes // (len(rows[0][2]) + _ROW_OVERHEAD_BYTES)
     if number(connection, _LAST_KEY) > most:
         connection.execute("SELECT GET_LOCK(CONCAT(DATABASE(), '.bulk'), 30)")
         try:
-            # Whoever else saw it grow so large, and had the lock before us, has emptied it.
+            # Another session that saw the size, and got the lock first, has emptied it.
             if number(connection, _LAST_KEY) > most:
                 connection.execute("TRUNCATE TABLE bulk")
         finally:
@@ -99,7 +96,7 @@ _SAYINGS: dict[str, SqlOperation[LoadingConnection]] = {
         counting("""SELECT COUNT(*), SUM(version) FROM data
             WHERE id BETWEEN CAST($1 AS SIGNED) AND CAST($2 AS SIGNED)""")
     ),
-    # Without its LIMIT an inner ORDER BY would not be done.
+    # Without LIMIT an inner ORDER BY would be ignored.
     "spill": SqlOperation(
         counting(f"""SELECT COUNT(*), SUM(n) FROM (
             SELECT n, REPEAT(MD5(CAST($1 AS SIGNED) + n), 32) AS content FROM {_numbers("$2")}
@@ -138,7 +135,7 @@ _SQL = MixSql(
 
 
 def mix_sql(schema: str) -> MixSql:
-    """The statements; names are found in the database that is in use.
+    """The statements; names are resolved in the current database.
 
     Args:
         schema: the quoted name of the schema.

@@ -1,4 +1,4 @@
-"""sql-mix on PostgreSQL, by its own library and by ODBC; names are looked up in the scenario's own schema."""
+"""sql-mix on PostgreSQL, by its own library and by ODBC; names are resolved in the scenario's own schema."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ...databases.contract import CopyingConnection, LoadingConnection, SqlConne
 from ..operations import BULK, DATA, HOT, LOG, Drawn
 from .contract import MixSql, SqlOperation, as_rows, counting, keep_below, lock_contend, statement
 
-# Payloads are random: trying to compress them would be all that a large row's CPU time goes to. Storage is
-# altered afterwards, as CREATE TABLE takes it from PostgreSQL 16 on only.
+# Payloads are random: compressing them would take all of a large row's CPU time. Storage is altered
+# afterwards, because CREATE TABLE accepts it only from PostgreSQL 16 on.
 _MAKE = {
     LOG: """CREATE TABLE log (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -21,14 +21,14 @@ _MAKE = {
     BULK: """CREATE TABLE bulk (session int NOT NULL, load int NOT NULL, payload bytea NOT NULL);
     ALTER TABLE bulk ALTER COLUMN payload SET STORAGE EXTERNAL""",
     HOT: "CREATE TABLE hot (id int PRIMARY KEY, version bigint NOT NULL, changed timestamptz NOT NULL)",
-    # Half of each page is left free, so that an updated row stays in its page: one update dirties one page.
+    # Half of each page stays free, so that an updated row stays in its page: one update dirties one page.
     DATA: """CREATE TABLE data (
     id bigint NOT NULL, version int NOT NULL, changed timestamptz NOT NULL,
     payload bytea NOT NULL) WITH (fillfactor = 50);
     ALTER TABLE data ALTER COLUMN payload SET STORAGE PLAIN""",
 }
 
-# Digests, because storage that compresses or deduplicates would make nothing of a repeated byte.
+# Digests, because storage with compression or deduplication would reduce repeated bytes to nothing.
 _FILL = """INSERT INTO data SELECT id, 0, now(), (
     SELECT string_agg(sha512(convert_to(id || ':' || part, 'UTF8')), ''::bytea)
     FROM generate_series(1, 14) part)
@@ -37,7 +37,7 @@ _FILL = """INSERT INTO data SELECT id, 0, now(), (
 _WORK_MEM = """SELECT set_config('work_mem',
     least(pg_size_bytes(current_setting('work_mem')), greatest(65536, $1::int8)) / 1024 || 'kB', false)"""
 _SPILL_FACTOR = 8
-"""A session that spills may keep at most so small a part of what it sorts in memory."""
+"""Share of the sorted data that a spilling session may keep in memory."""
 
 
 _BULK = (
@@ -45,7 +45,7 @@ _BULK = (
     "LOCK TABLE bulk IN ACCESS EXCLUSIVE MODE",
     "TRUNCATE bulk",
 )
-"""Its size, how it is locked and emptied."""
+"""The statements for its size, its lock and for emptying it."""
 
 
 def _copy(connection: CopyingConnection, drawn: Drawn) -> int:
@@ -69,9 +69,9 @@ def _as_binary_copy(drawn: Drawn) -> Drawn:
     return bound_bytes, b"PGCOPY\n\xff\r\n\0" + bytes(8) + rows + b"\xff\xff"
 
 
-# The application's thinking is slept through in the server, once the row is locked (RETURNING comes after the
-# change): no CPU, exact, and not dependent on how soon a busy client goes on, which would make the generator
-# part of what is measured.
+# The application's think time is a sleep on the server, after the row is locked (RETURNING follows the
+# change): no CPU, exact, and independent of how soon a busy client continues, which would make the generator
+# part of the measurement.
 _HOLD: LiteralString = """UPDATE hot SET version = version + 1, changed = now() WHERE id = $1::int4
     RETURNING pg_sleep($2::float8)"""
 
@@ -79,7 +79,7 @@ _COMMON: Mapping[str, SqlOperation[SqlConnection]] = {
     "log_append": SqlOperation(
         statement("INSERT INTO log (session, sequence, payload) VALUES ($1::int4, $2::int4, $3::bytea)")
     ),
-    # One value of all payloads, cut up on the server: drivers need not know arrays.
+    # All payloads as one value, split on the server: drivers need no arrays.
     "log_batch": SqlOperation(
         statement("""INSERT INTO log (session, sequence, payload)
             SELECT $1::int4, $2::int4 + n, substring($5::bytea FROM n * $4::int4 + 1 FOR $4::int4)
@@ -89,12 +89,13 @@ _COMMON: Mapping[str, SqlOperation[SqlConnection]] = {
         statement("UPDATE data SET version = version + 1, changed = now() WHERE id = $1::int8")
     ),
     "point_read": SqlOperation(statement("SELECT version, payload FROM data WHERE id = $1::int8")),
-    # The sum makes it read the rows, not the index alone. They stay on the server, as a report's do.
+    # The sum makes the server read the rows, not the index alone. Like a report's rows, they stay on the
+    # server.
     "range_scan": SqlOperation(
         counting("SELECT count(*), sum(version) FROM data WHERE id BETWEEN $1::int8 AND $2::int8")
     ),
-    # Sorted by all of each row, byte by byte: the sort must keep the rows, and write them out. Two columns:
-    # PostgreSQL 18 does not count the memory of single values it sorts (4 MiB passed for 193 kB).
+    # Sorted by all bytes of each row: the sort must keep the rows, and write them out. Two columns:
+    # PostgreSQL 18 does not count the memory of single sorted values (4 MiB passed for 193 kB).
     "spill": SqlOperation(
         counting("""SELECT count(*), sum(n) FROM (
             SELECT n, repeat(md5(($1::int8 + n)::text), 32) COLLATE "C" AS row
@@ -102,7 +103,7 @@ _COMMON: Mapping[str, SqlOperation[SqlConnection]] = {
     ),
     "lock_contend": SqlOperation(lock_contend(_HOLD)),
 }
-"""Operation -> how it is done by any library."""
+"""Operation -> how to perform it with any library."""
 
 
 def mix_sql(schema: str, *, copies: bool = False) -> MixSql:
@@ -110,7 +111,7 @@ def mix_sql(schema: str, *, copies: bool = False) -> MixSql:
 
     Args:
         schema: the quoted name of the schema.
-        copies: whether the library sends rows as one stream (COPY); else they are arrays of parameters.
+        copies: whether the library sends rows as one stream (COPY); otherwise as parameter arrays.
     """
     del schema
     bulk_load: SqlOperation[Any] = (
@@ -128,7 +129,7 @@ def mix_sql(schema: str, *, copies: bool = False) -> MixSql:
         data_count="SELECT count(*), min(id), max(id) FROM data",
         data_last="SELECT max(id) FROM data",
         data_fill=_FILL,
-        # The comment that makes the table whole is written durably, and with it all that came before.
+        # The comment that marks the table as complete is written durably, with everything before it.
         fill_fast=("SET synchronous_commit = off",),
         data_key="ALTER TABLE data ADD PRIMARY KEY (id)",
         data_settle="VACUUM (ANALYZE) data",

@@ -1,4 +1,4 @@
-"""sql-mix on SQL Server (2016 and later). None has run these statements yet: the tests parse them."""
+"""sql-mix on SQL Server (2016 and later). No server has run these statements yet: the tests parse them."""
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
 
@@ -14,7 +14,7 @@ _LENGTH = 8  # sixteen to the power of this many numbers
 
 
 def _numbers(count: str) -> str:
-    """``numbers.n`` from 0 to a limit; the server stops multiplying when it has them."""
+    """``numbers.n`` from 0 to a limit; the server stops multiplying at the limit."""
     digits = " CROSS JOIN ".join(f"{_DIGITS} AS d{place}(digit)" for place in range(_LENGTH))
     return f"""(SELECT TOP (CAST({count} AS int)) ROW_NUMBER() OVER (ORDER BY (SELECT NULL)) - 1 AS n
         FROM {digits}) AS numbers"""
@@ -25,7 +25,7 @@ def _tables(schema: str) -> dict[str, str]:
         LOG: f"""CREATE TABLE {schema}.log (
             id bigint IDENTITY PRIMARY KEY, session int NOT NULL, sequence int NOT NULL,
             at datetime2 NOT NULL DEFAULT SYSUTCDATETIME(), payload varbinary(max) NOT NULL)""",
-        # A heap: what is loaded goes to its end. BULK and LOAD are keywords here.
+        # A heap: loaded rows are appended. BULK and LOAD are keywords here.
         BULK: f"""CREATE TABLE {schema}.[bulk] (
             session int NOT NULL, [load] int NOT NULL, payload varbinary(max) NOT NULL)""",
         HOT: f"""CREATE TABLE {schema}.hot (
@@ -43,7 +43,7 @@ def _lock_contend(hold: str, connection: SqlConnection, drawn: Drawn) -> int:
 
 
 def _as_delay(drawn: Drawn) -> Drawn:
-    """The hold as WAITFOR takes it: ``hh:mm:ss.mmm``."""
+    """The pause as WAITFOR needs it: ``hh:mm:ss.mmm``."""
     *rows, hold_s = drawn
     seconds, milliseconds = divmod(round(hold_s * 1000), 1000)
     minutes, seconds = divmod(seconds, 60)
@@ -65,7 +65,7 @@ def _sayings(schema: str) -> dict[str, SqlOperation[LoadingConnection]]:
         WHERE p.object_id = OBJECT_ID('{schema.replace("'", "''")}.[bulk]')"""
     bulk_load = f"INSERT INTO {schema}.[bulk] (session, [load], payload) VALUES ($1, $2, $3)"
 
-    # One row of it: SQL Server takes no lock on a table that the plan does not read.
+    # One of its rows: SQL Server takes no lock on a table that the plan does not read.
     lock = f"SELECT TOP (1) 1 FROM {schema}.[bulk] WITH (TABLOCKX, HOLDLOCK)"
 
     def load(connection: LoadingConnection, drawn: Drawn) -> int:
@@ -93,7 +93,7 @@ def _sayings(schema: str) -> dict[str, SqlOperation[LoadingConnection]]:
             counting(f"""SELECT COUNT_BIG(*), SUM(CAST(version AS bigint)) FROM {schema}.data
                 WHERE id BETWEEN $1 AND $2""")
         ),
-        # Without its TOP an inner ORDER BY is no SQL; granted the least memory there is it sorts in tempdb.
+        # Without TOP an inner ORDER BY is invalid SQL; with the smallest memory grant it sorts in tempdb.
         "spill": SqlOperation(
             counting(f"""SELECT COUNT_BIG(*), CHECKSUM_AGG(CHECKSUM(content)) FROM (
                 SELECT TOP (CAST($2 AS int)) n, REPLICATE(CONVERT(varchar(64), HASHBYTES('SHA2_256',
@@ -108,7 +108,7 @@ def _sayings(schema: str) -> dict[str, SqlOperation[LoadingConnection]]:
 
 
 def mix_sql(schema: str) -> MixSql:
-    """The statements; every name is qualified, for a session has no schema of its own here.
+    """The statements; every name is qualified, because a session has no schema of its own here.
 
     Args:
         schema: the quoted name of the schema.
@@ -138,7 +138,7 @@ def mix_sql(schema: str) -> MixSql:
             SELECT CAST($1 AS bigint) + n, 0, SYSUTCDATETIME(), CRYPT_GEN_RANDOM({DATA_PAYLOAD_BYTES})
             FROM {_numbers("(CAST($2 AS bigint) - CAST($1 AS bigint) + 1)")}""",
         fill_fast=(),
-        # Half of each page is left free: four rows to a page, as everywhere.
+        # Half of each page stays free: four rows per page, as on all servers.
         data_key=f"""ALTER TABLE {schema}.data ADD CONSTRAINT data_pkey PRIMARY KEY CLUSTERED (id)
             WITH (FILLFACTOR = 50)""",
         data_settle=f"UPDATE STATISTICS {schema}.data",
