@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from scenarios.sql_mix.helpers import ask, other_url, with_options
+from scenarios.sql_mix.helpers import LOG_ONLY, ask, other_url, prepared, with_options
 from scenarios.sql_mix.server import Server
 from scenarios.support import made
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.native import FastConnection
 from pinchpoint_scenarios.databases.postgresql import outcome_of
+from pinchpoint_scenarios.databases.schema import MARKER
 from pinchpoint_scenarios.errors import EndpointUnreachable
 
 
@@ -21,6 +22,13 @@ def test_check_tells_version_and_settings_and_changes_nothing(sql: Endpoint) -> 
     assert {"shared_buffers", "fsync", "synchronous_commit"} <= facts["settings"].keys()
     assert facts["warnings"] == []
     assert ask(sql, "SELECT FROM pg_namespace WHERE nspname LIKE 'pinchpoint%%'") == []
+
+
+def test_the_mark_of_a_schema_is_the_comment_on_it(sql: Endpoint) -> None:
+    """By which a later run recognises it."""
+    with prepared(sql, LOG_ONLY):
+        query = "SELECT obj_description('pinchpoint_test'::regnamespace, 'pg_namespace')"
+        assert ask(sql, query) == [(MARKER,)]
 
 
 def test_a_server_that_does_not_wait_for_the_disk_is_said(sql: Endpoint) -> None:

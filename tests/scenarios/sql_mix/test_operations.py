@@ -97,21 +97,6 @@ def test_a_batch_is_many_rows_and_one_commit(sql: Endpoint) -> None:
     assert {row.size_bytes for row in recorder.rows} == {40 * 1024}
 
 
-def test_a_bulk_load_is_copied_whole(sql: Endpoint) -> None:
-    """Each load's rows are there, in the sizes of the plan, by COPY (counted by the server)."""
-    params = {"operations": {"bulk_load": 1}, "copy_rows": 500, "row_bytes": "300B"}
-    with prepared(sql, params) as driver:
-        assert tables(sql) == {"bulk"}
-        recorder = performed(driver, 4, session_number=7)
-        found = ask(
-            sql,
-            "SELECT session, load, count(*), min(length(payload)), max(length(payload)) "
-            "FROM pinchpoint_test.bulk GROUP BY 1, 2 ORDER BY 1, 2",
-        )
-    assert recorder.counts() == {("bulk_load", "ok"): 4}
-    assert found == [(7, load, 500, 300, 300) for load in range(1, 5)]
-
-
 def test_the_bulk_table_never_grows_without_bound(sql: Endpoint) -> None:
     """Sessions that load at once keep the table below its bound and one load each; nothing fails."""
     load_bytes, users = 1000 * 240, 3

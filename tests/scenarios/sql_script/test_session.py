@@ -1,16 +1,14 @@
-"""Scripts carried out on a real server: what is counted, what fails how, and what is never touched."""
+"""Scripts on a PostgreSQL, beside what holds on every server (sql_servers/test_scripts.py)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from scenarios.sql_mix.helpers import ask, loaded, number, performed
+from scenarios.sql_mix.helpers import ask, number, performed
 from scenarios.sql_script.helpers import prepared, written
-from scenarios.support import Events, Recorder, made, quiet
-from support import until
+from scenarios.support import Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
@@ -26,24 +24,6 @@ VALUES = {
     "account": {"column": "account.id", "distribution": "zipfian"},
     "note": {"column": "account.name"},
 }
-
-
-@pytest.mark.parametrize("protocol", ["simple", "prepared"])
-def test_a_transaction_counted_ok_is_committed_whole(bank: Endpoint, tmp_path: Path, protocol: str) -> None:
-    """What was moved is what the accounts hold; every statement is a stage; values keep their quotes."""
-    (script,) = written(tmp_path, transfer=TRANSFER)
-    with prepared(bank, scripts=script, values=VALUES, protocol=protocol) as driver:
-        recorder = performed(driver, 60, session_number=3)
-    assert recorder.counts() == {("transfer", "ok"): 60}
-    stages = ("2:begin", "3:update", "4:select", "5:insert", "6:end")
-    assert recorder.counts(stages=True) == {(f"transfer/{stage}", "ok"): 60 for stage in stages}
-    ((balance, rows, clients, quotes, accounts),) = ask(
-        bank,
-        "SELECT (SELECT sum(balance) FROM account) = sum(amount), count(*), min(client), "
-        "count(*) FILTER (WHERE note LIKE 'account ''%%'), count(DISTINCT at) FROM moved",
-    )
-    assert (balance, rows, clients, quotes) == (True, 60, 3, 60)
-    assert 1 < accounts < 60, "few accounts most of the time"
 
 
 def test_the_same_seed_does_the_same_whatever_the_protocol(bank: Endpoint, tmp_path: Path) -> None:
@@ -68,31 +48,9 @@ def test_scripts_come_by_weight(bank: Endpoint, tmp_path: Path) -> None:
     assert counts["rarely", "ok"] > 0
 
 
-def test_a_failed_statement_rolls_its_transaction_back(bank: Endpoint, tmp_path: Path) -> None:
-    """Its name is the outcome, once said in words, and the session goes on."""
-    text = "BEGIN;\nINSERT INTO moved (at) VALUES (1);\nSELECT * FROM nowhere;\nEND;\n"
-    fails, works = written(tmp_path, fails=text, works="INSERT INTO moved (at) VALUES (2);")
-    events = Events()
-    with prepared(bank, events, scripts=[fails, works]) as driver:
-        recorder = performed(driver, 30)
-    counts = recorder.counts()
-    assert set(counts) == {("fails", "sqlstate_42P01"), ("works", "ok")}
-    assert (
-        recorder.counts(stages=True)["fails/3:select", "sqlstate_42P01"] == counts["fails", "sqlstate_42P01"]
-    )
-    assert ask(bank, "SELECT at, count(*) FROM moved GROUP BY 1") == [(2, counts["works", "ok"])]
-    (line,) = events.named("statement_failed")
-    assert (line["script"], line["line"], line["outcome"]) == (fails, 3, "sqlstate_42P01")
-    assert 'relation "nowhere" does not exist' in line["said"]
-
-
 @pytest.mark.parametrize(
     ("text", "outcome"),
     [
-        ("SELECT 1 AS x WHERE false \\gset", "missing_row"),
-        ("SELECT x FROM generate_series(1, 2) x \\gset", "too_many_rows"),
-        ("SELECT pg_sleep(5);", "statement_timeout"),
-        ("SELECT pg_terminate_backend(pg_backend_pid());", "connection_lost"),
         ("INSERT INTO account VALUES (1, 'twice');", "sqlstate_23505"),
         ("SELECT 1 \\; SELECT 1/0;", "sqlstate_22012"),
     ],
@@ -103,29 +61,6 @@ def test_a_failure_has_its_name(bank: Endpoint, tmp_path: Path, text: str, outco
     with prepared(bank, scripts=[fails, works], timeout_s="0.3s") as driver:
         counts = performed(driver, 8).counts()
     assert counts["fails", outcome] == 8 - counts["works", "ok"] > 0
-
-
-def test_a_deadlock_is_made_again_as_the_same_transaction(bank: Endpoint, tmp_path: Path) -> None:
-    """Each ok is one movement, none is lost, none is there twice; what failed on the way is a stage."""
-    text = """\\set one random(1, 2)
-BEGIN;
-UPDATE account SET balance = balance + 1 WHERE id = :one;
-\\sleep 20 ms
-UPDATE account SET balance = balance - 1 WHERE id = 3 - :one;
-INSERT INTO moved (at) VALUES (:one);
-COMMIT;
-"""
-    (script,) = written(tmp_path, crossing=text)
-    ask(bank, "ALTER DATABASE loadtest SET lock_timeout = '10s'")
-    try:
-        with prepared(bank, scripts=script, retries=100) as driver, loaded(driver, 4, 20) as recorder:
-            until(lambda: recorder.counts(stages=True)["crossing/retried", "deadlock"])
-    finally:
-        ask(bank, "ALTER DATABASE loadtest RESET lock_timeout")
-    counts = recorder.counts()
-    assert set(counts) == {("crossing", "ok")}
-    assert number(bank, "SELECT count(*) FROM moved") == counts["crossing", "ok"]
-    assert number(bank, "SELECT sum(balance) FROM account") == 0
 
 
 def test_branches_sleeps_and_kept_values(bank: Endpoint, tmp_path: Path) -> None:
@@ -196,34 +131,6 @@ def test_setup_and_teardown_are_run_once(sql: Endpoint, tmp_path: Path) -> None:
         ask(sql, "COMMENT ON DATABASE loadtest IS NULL")
 
 
-def test_a_database_that_holds_something_and_is_not_marked_is_refused(bank: Endpoint, tmp_path: Path) -> None:
-    """Before anything is done, by check and by prepare; the remedy is a statement that works."""
-    (script,) = written(tmp_path, empty="DELETE FROM account;")
-    ask(bank, "COMMENT ON DATABASE loadtest IS NULL")
-    driver = made("sql-script", {"sql": bank}, {"scripts": script, "setup": script})
-    for attempt in (driver.check, lambda: driver.prepare(quiet)):
-        with pytest.raises(
-            ScenarioError, match=r"holds public\.account, public\.moved and is not marked"
-        ) as caught:
-            attempt()
-    assert number(bank, "SELECT count(*) FROM account") == 100
-    ask(bank, str(caught.value).partition("say so: ")[2])
-    facts = driver.check()["sql"]
-    assert facts["server"] == "postgresql"
-    assert len(facts["scripts"]["empty"]["sha256"]) == 64
-
-
-def test_two_runs_of_one_name_keep_apart(bank: Endpoint, tmp_path: Path) -> None:
-    """The second is told, and may start when the first has ended."""
-    (script,) = written(tmp_path, one="SELECT 1;")
-    with prepared(bank, scripts=script):
-        second = made("sql-script", {"sql": bank}, {"scripts": script})
-        with pytest.raises(ScenarioError, match="another run of 'pinchpoint_test' is going on"):
-            second.prepare(quiet)
-    second.prepare(quiet)
-    second.finish(keep_data=False)
-
-
 def test_another_server_is_refused_in_words(tmp_path: Path) -> None:
     """Not with a driver's message."""
     (script,) = written(tmp_path, one="SELECT 1;")
@@ -231,20 +138,6 @@ def test_another_server_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="run on no server of oracle://; give a url") as caught:
         made("sql-script", {"sql": endpoint}, {"scripts": script}).check()
     assert "geheim" not in str(caught.value)
-
-
-def test_a_setup_that_fails_is_said(bank: Endpoint, tmp_path: Path) -> None:
-    """With the file and what the server said; nobody is kept out afterwards."""
-    setup, script = written(tmp_path, setup="CREATE TABLE account (x int);", one="SELECT 1;")
-    driver = made("sql-script", {"sql": bank}, {"scripts": script, "setup": setup})
-    with pytest.raises(
-        ScenarioError, match=r'setup\.sql could not be run to its end: relation "account" already'
-    ):
-        driver.prepare(quiet)
-    driver.finish(keep_data=False)
-    with psycopg.connect(bank.url, autocommit=True) as connection:
-        held = connection.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
-    assert held == (0,)
 
 
 def test_a_check_prepares_each_statement(bank: Endpoint, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class Copied:
 
     Attributes:
         target: the server.
-        endpoint: the database, by ODBC.
+        endpoint: the database.
         inside: what stands before a table's name in a question to the server.
     """
 
@@ -38,7 +38,7 @@ class Copied:
     @property
     def kind(self) -> str:
         """``mysql``, ``postgresql`` or ``mssql``."""
-        return self.endpoint.url.partition("+")[0]
+        return self.endpoint.url.partition("://")[0].partition("+")[0]
 
     @property
     def begin(self) -> str:

@@ -1,4 +1,4 @@
-"""The user's own scripts by ODBC: on every server what is counted is there, what failed is not."""
+"""The user's own scripts: on every server what is counted is there, what failed is not."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ VALUES = {
 
 
 @pytest.fixture
-def copy(odbc_target: Target) -> Iterator[Copied]:
+def copy(target: Target) -> Iterator[Copied]:
     """A marked copy on every server in turn."""
-    with copied(odbc_target) as found:
+    with copied(target) as found:
         yield found
 
 
@@ -53,8 +53,7 @@ def test_a_transaction_counted_ok_is_committed_whole(copy: Copied, tmp_path: Pat
     """What was moved is what the accounts hold; every statement is a stage; texts arrive as they are."""
     (script,) = written(tmp_path, transfer=TRANSFER.format(begin=copy.begin))
     with prepared(copy.endpoint, scripts=script, values=VALUES, protocol=protocol) as driver:
-        assert isinstance(driver, Blocking)
-        assert driver.blocks
+        assert (isinstance(driver, Blocking) and driver.blocks) is ("+odbc" in copy.endpoint.url)
         recorder = performed(driver, 40, session_number=3)
     assert recorder.counts() == {("transfer", "ok"): 40}
     begin = copy.begin.split()[0].lower()
@@ -75,9 +74,11 @@ def test_a_failed_statement_rolls_its_transaction_back(copy: Copied, tmp_path: P
     )
     events = Events()
     with prepared(copy.endpoint, events, scripts=[fails, works]) as driver:
-        counts = performed(driver, 20).counts()
+        recorder = performed(driver, 20)
+    counts, stages = recorder.counts(), recorder.counts(stages=True)
     state = "42P01" if copy.kind == "postgresql" else "42S02"
     assert set(counts) == {("fails", f"sqlstate_{state}"), ("works", "ok")}
+    assert stages["fails/3:select", f"sqlstate_{state}"] == counts["fails", f"sqlstate_{state}"]
     assert copy.ask("SELECT turn, COUNT(*) FROM ~moved GROUP BY turn") == [(2, counts["works", "ok"])]
     (line,) = events.named("statement_failed")
     assert (line["script"], line["line"]) == (fails, 3)
@@ -200,7 +201,8 @@ def test_only_a_marked_or_empty_database_is_changed(copy: Copied, tmp_path: Path
     copy.mark()
     facts = driver.check()["sql"]
     assert facts["version"][0].isdigit()
-    assert facts["driver"]
+    assert ("driver" in facts) is ("+odbc" in copy.endpoint.url)
+    assert len(facts["scripts"]["use"]["sha256"]) == 64
     copy.unmark()
     copy.ask("DROP TABLE ~account")
     copy.ask("DROP TABLE ~moved")
