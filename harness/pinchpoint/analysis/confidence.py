@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.cause import rank, suspects
+from pinchpoint.analysis.cause import of_one_tier, rank, suspects
 from pinchpoint.analysis.coverage import HOST_WITH_ROOM, stolen, unseen
 from pinchpoint.analysis.flows import Flows
 from pinchpoint.analysis.knee import Knee
@@ -41,7 +41,7 @@ class Trust:
 
     Attributes:
         level: None if two candidates cannot be separated.
-        stable_ratio: share of the resamples that named the same resource.
+        stable_ratio: share of the resamples that named the same resource, on whichever host of its tier.
         why_not_more: sentences.
         named: resource -> how many resamples named it first; None: those that named nothing.
         experiment: what would decide, where it is not the usual one for such suspects.
@@ -100,7 +100,8 @@ def trust(
     """High, medium or low by docs/rules.md; None names no one. Too few load levels: medium at most."""
     first = suspicions[0]
     named = votes(suspicions, resources, stage, flows)
-    stable = named[first.resource.key] / RESAMPLES
+    hosts = {one.resource.key for one in suspicions if one is first or of_one_tier(one, first)}
+    stable = sum(named[key] for key in hosts) / RESAMPLES
     if stable < STABLE_MEDIUM.value:
         return Trust(None, stable, ("resamples of the run name different resources",), named)
     undecided = _undecided(inputs, first)
@@ -149,11 +150,8 @@ def _lowering(
     for one in resources:
         if one.key != first.resource.key:
             yield from KINDS[one.type].beside(one, first, context)
-    if (
-        len(suspicions) > 1
-        and not suspicions[1].not_waited_for
-        and len(suspicions[1].evidence) >= len(first.evidence)
-    ):
+    second = next((one for one in suspicions[1:] if not of_one_tier(one, first)), None)
+    if second and not second.not_waited_for and len(second.evidence) >= len(first.evidence):
         yield "another resource is saturated as well"
     yield from unseen(inputs)
     yield from stolen(inputs)

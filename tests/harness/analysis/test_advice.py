@@ -338,7 +338,11 @@ def test_hosts_of_a_tier_that_are_full_together_are_added_to_together() -> None:
         build.host(host, "search", machine=machine, cores=(0, 1))
         build.cpu(host, 0.97, cores=(0, 1), pressure=0.9)
     build.closed("crawl", "full-crawl", 16).operations("crawl", "document:site", 40, 0.4)
-    advice = first(judged(build.generator()))
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert (verdict.bottleneck.kind, verdict.bottleneck.confidence) == ("cpu", "medium"), verdict.summary
+    assert "Also saturated" in verdict.summary
+    advice = first(verdict)
     assert advice.what.startswith("Add CPUs to app3 and app4 of search: 6 instead of 2 cores each")
     assert 1.0 < (advice.gain_ratio or 0.0) <= 0.97 / 0.35 - 1
     assert advice.set == ("search.cpu=6",)
