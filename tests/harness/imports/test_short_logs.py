@@ -1536,3 +1536,25 @@ def test_sessions_that_mysql_lists_are_judged(text: str, said: str, tmp_path: Pa
     assert [one["resource"] for one in verdict["candidates"]] == ["lock"]
     assert "locks of the database on db5" in verdict["summary"]
     assert said in verdict["summary"]
+
+
+@pytest.mark.parametrize(("every_s", "slow"), [(15, 1), (10, 1), (5, 2)])
+def test_a_spike_of_seconds_that_lifts_the_mean_of_one_reading_is_no_limit(
+    every_s: int, slow: int, tmp_path: Path
+) -> None:
+    """Writes of 200 ms for 5 s are a mean of 70 ms over 15 s: the disk was not slow for 30 s."""
+    rows = 600 // every_s
+    mapping = {"w": {"metric": "disk.write_latency_s", "instance": "sdb", "scale": 0.001}}
+    at_s = range(1_800_000_000, 1_800_000_000 + 600, every_s)
+    text = "time,w\n" + "".join(
+        f"{at},{70 if rows // 2 <= number < rows // 2 + slow else 2}\n" for number, at in enumerate(at_s)
+    )
+    file = tmp_path / "map.yaml"
+    file.write_text(
+        json.dumps({"time": {"column": "time", "format": "unix"}, "host": "h", "columns": mapping})
+    )
+    source = open_source(written(tmp_path, text), "csv")
+    settings = Settings(mapping=read_mapping(file))
+    _, verdict = verdict_of(import_as_run([source], settings, places(), TimeSpan(), tmp_path / "runs"))
+    assert "over its limit" not in str(verdict.answer)
+    assert verdict.bottleneck is None

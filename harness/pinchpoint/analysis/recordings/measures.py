@@ -270,7 +270,8 @@ def measure(
     if only is not None:
         at_limit = at_limit & only
     mean, p95, most = (units.of_metric(rows.metric, each) for each in (rows.mean, rows.p95, rows.most))
-    stretches = _stretches(inputs.window, rows.covered_s, at_limit, beyond)
+    bounded = what != "saturation"
+    stretches = _stretches(inputs.window, rows.covered_s, at_limit, beyond, bounded=bounded)
     return Measure(
         what=what,
         metric=rows.metric,
@@ -442,11 +443,14 @@ def _running(values: Floats, steps: int) -> Floats:
     return np.where(np.abs(result) < 1e-9, 0.0, result)
 
 
-def _stretches(window: Window, covered_s: Floats, over: Steps, beyond: Steps) -> tuple[Stretch, ...]:
+def _stretches(
+    window: Window, covered_s: Floats, over: Steps, beyond: Steps, *, bounded: bool
+) -> tuple[Stretch, ...]:
     """The times in which the mean was at the limit without a break; the longest first.
 
     Each is from the first to the last reading that was at the limit itself: a mean is at the limit some
-    seconds before and after these. That is known to within a reading: where 30 seconds are, the mean decides.
+    seconds before and after these. That is known to within a reading: where 30 seconds are, the mean decides,
+    but of what has no highest value (latency, what waits): a spike of seconds lifts the mean of one reading.
     """
     runs: list[list[int]] = []
     result: list[Stretch] = []
@@ -461,7 +465,9 @@ def _stretches(window: Window, covered_s: Floats, over: Steps, beyond: Steps) ->
         themselves = [at for at in run if beyond[at]] or run
         whole, trimmed = (_between(window, covered_s, each[0], each[-1]) for each in (run, themselves))
         reading_s = max(float(covered_s[themselves[0]]), float(window.step_s))
-        known = trimmed.seconds >= SUSTAINED.value or trimmed.seconds + reading_s < SUSTAINED.value
+        known = (
+            not bounded or trimmed.seconds >= SUSTAINED.value or trimmed.seconds + reading_s < SUSTAINED.value
+        )
         result.append(trimmed if known else whole)
     return tuple(sorted(result, key=lambda each: -each.seconds))
 
