@@ -57,6 +57,30 @@ FIGURES: Mapping[str, Mapping[str, Better | None]] = {
 ``effort.SCENARIO.TIER``, ``cost.SCENARIO``; of a tier with several hosts ``TIER.HOST``.
 """
 
+_NAMES: Mapping[str, tuple[str, str]] = {
+    "throughput_per_s": ("", "throughput"),
+    "rate_per_s": ("", "crawl rate"),
+    "busy_mean_ratio": ("busy, mean", "CPU busy, mean"),
+    "busy_max_ratio": ("busy at most", "CPU busy, max"),
+    "iops_mean": ("IOPS", "IOPS, mean"),
+    "iops_max": ("IOPS at most", "IOPS, max"),
+    "write_latency_mean_s": ("a write", "s/write, mean"),
+    "write_latency_max_s": ("the longest writes", "s/write, max"),
+    "read_latency_mean_s": ("a read", "s/read, mean"),
+    "io_per_operation": ("I/O per operation", "io per operation"),
+    "recovery_s": ("time to recover", "recovery"),
+    "cpu_s": ("CPU time", "CPU time"),
+    "burst_cpu_s": ("CPU time", "CPU time of a burst"),
+}
+"""Figure -> its name in a sentence, where its thing may say the rest, and in a table."""
+
+
+def figure_names(metric: str) -> tuple[str, str]:
+    """A figure's name in a sentence and in a table."""
+    plain = metric.removeprefix("response_").removeprefix("service_").removesuffix("_s").replace("_", " ")
+    return _NAMES.get(metric, (plain, plain))
+
+
 OF_SCENARIOS: frozenset[str] = frozenset({"scenario", "burst", "effort", "cost"})
 """Subjects of figures whose name begins with a scenario's name."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pinchpoint.base import units, wording
-from pinchpoint.base.figures import CHANGED
+from pinchpoint.base.figures import CHANGED, figure_names
 from pinchpoint.comparison.attribution import BottleneckMove, Claim, ForeseenGain
 from pinchpoint.comparison.changes import Change
 from pinchpoint.comparison.differences import Difference
@@ -128,29 +128,9 @@ def main_changes(changes: Sequence[Change], names: Sequence[str]) -> Iterator[st
             yield f"{figure_words(one)} {shift(one)}"
 
 
-FIGURES: Mapping[str, str] = {
-    "throughput_per_s": "",
-    "rate_per_s": "",
-    "busy_mean_ratio": "busy, mean",
-    "busy_max_ratio": "busy at most",
-    "iops_mean": "IOPS",
-    "iops_max": "IOPS at most",
-    "write_latency_mean_s": "a write",
-    "write_latency_max_s": "the longest writes",
-    "read_latency_mean_s": "a read",
-    "io_per_operation": "I/O per operation",
-    "duration_s": "duration",
-    "repository_latency_s": "repository latency",
-    "recovery_s": "time to recover",
-    "cpu_s": "CPU time",
-    "burst_cpu_s": "CPU time",
-}
-
-
 def figure_words(change: Change) -> str:
     """The name of a figure: ``crawl``, ``crawl p95``, ``a write to the log disk of sql``."""
-    plain = change.metric.removeprefix("response_").removeprefix("service_").removesuffix("_s")
-    figure = FIGURES.get(change.metric, plain.replace("_", " "))
+    figure, _ = figure_names(change.metric)
     if change.about == "disk":
         joint = "to" if "write" in change.metric else "from" if "read" in change.metric else "of"
         return f"{figure} {joint} the {change.role} disk of {change.tier}"

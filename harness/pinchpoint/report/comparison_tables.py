@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint.base import units, wording
+from pinchpoint.base.figures import figure_names
 from pinchpoint.base.groups import by_key
 from pinchpoint.report.tables import Column, Row, Table, columns, number, text
 
@@ -69,25 +70,9 @@ def _figure(metric: str, title: str) -> FigureColumn:
     return FigureColumn(metric, title, lambda value: units.of_metric(metric, value), numeric=True)
 
 
-_METRICS: Mapping[str, str] = {
-    "throughput_per_s": "throughput",
-    "rate_per_s": "crawl rate",
-    "busy_mean_ratio": "CPU busy, mean",
-    "busy_max_ratio": "CPU busy, max",
-    "iops_mean": "IOPS, mean",
-    "iops_max": "IOPS, max",
-    "write_latency_mean_s": "s/write, mean",
-    "write_latency_max_s": "s/write, max",
-    "read_latency_mean_s": "s/read, mean",
-    "cpu_s": "CPU time",
-    "burst_cpu_s": "CPU time of a burst",
-}
-
-
 def figure_name(row: Row) -> str:
     """A figure's name for people: ``orders p95``, ``sql log disk s/write, mean``."""
-    plain = str(row["metric"]).removeprefix("response_").removeprefix("service_").removesuffix("_s")
-    figure = _METRICS.get(row["metric"], plain.replace("_", " "))
+    _, figure = figure_names(str(row["metric"]))
     of_tier = {
         "disk": f"{row['tier']} {row['role']} disk {figure}",
         "cpu": f"{row['tier']} {figure}",

@@ -373,59 +373,58 @@ class FirstReadings:
     def proofs(self, host: str, *, required: bool) -> Iterator[ProofCheck]:
         """All that two readings and the inventory say of one host."""
         kind = self.connected.kind
+        check = partial(ProofCheck, host, kind)
         samples = [each for each in self.latest[host] if not each.metric.startswith("collector.")]
         broken: Outcome = "failed" if required else "not measured"
         if self.failed:
-            yield ProofCheck(host, kind, "read twice", "failed", self.failed)
+            yield check("read twice", "failed", self.failed)
             return
         facts = self.facts[host]
         if self.times[host] < 2:
             result = f"fewer than two readings came within {_PATIENCE_S:.0f} s"
-            yield ProofCheck(
-                host, kind, "read twice", "failed", result, "look at the host's load and its link"
-            )
+            yield check("read twice", "failed", result, "look at the host's load and its link")
             return
         measured = sum(each.value is not None for each in samples)
         result = f"{measured} values of {len({each.metric for each in samples})} metrics"
-        yield ProofCheck(host, kind, "read twice", "ok", result)
+        yield check("read twice", "ok", result)
         wrong = implausible(samples, facts)
         if not wrong:
-            yield ProofCheck(
-                host, kind, "units", "ok", "shares, latencies and rates are within what machines can do"
-            )
+            yield check("units", "ok", "shares, latencies and rates are within what machines can do")
         remedy = "compare with the host's own tools; it is not to be trusted until both agree"
         for sentence in wrong:
-            yield ProofCheck(host, kind, "units", broken, sentence, remedy)
-        yield from _counters(host, kind, samples, facts, broken)
-        yield from _busy(host, kind, samples)
-        yield from _rights(host, kind, facts)
-        yield from _processes(host, kind, facts)
-        yield _clock(host, kind, self.latest[host], facts)
+            yield check("units", broken, sentence, remedy)
+        yield from _counters(check, samples, facts, broken)
+        yield from _busy(check, samples)
+        yield from _rights(check, facts)
+        yield from _processes(check, kind, facts)
+        yield _clock(check, self.latest[host], facts)
+
+
+_Check = partial[ProofCheck]
+"""One check of a host and kind of collector, which are set."""
 
 
 def _counters(
-    host: str, kind: str, samples: Sequence[Sample], facts: JsonObject, broken: Outcome
+    check: _Check, samples: Sequence[Sample], facts: JsonObject, broken: Outcome
 ) -> Iterator[ProofCheck]:
     up, rates = moved(samples)
     if rates and not up:
         result = f"none of {rates} rates and shares was above 0: the counters stand still"
-        yield ProofCheck(
-            host, kind, "counters", broken, result, "start the host's counters anew, or its exporter"
-        )
+        yield check("counters", broken, result, "start the host's counters anew, or its exporter")
     elif rates:
-        yield ProofCheck(host, kind, "counters", "ok", f"{up} of {rates} rates and shares moved")
+        yield check("counters", "ok", f"{up} of {rates} rates and shares moved")
     for metric in absent(samples, facts):
         remedy = "look whether the host, or its exporter, shows it"
-        yield ProofCheck(host, kind, metric, broken, "the reading does not have it", remedy)
+        yield check(metric, broken, "the reading does not have it", remedy)
     if lacking := unread(samples):
         result = f"had no value in this reading: {', '.join(lacking)}"
-        yield ProofCheck(host, kind, "counters", "not measured", result, "check again; then see the rights")
+        yield check("counters", "not measured", result, "check again; then see the rights")
     for each in facts.get("not_measured", ()):
         name = f"{each['metric']} {each['instance']}".strip()
-        yield ProofCheck(host, kind, name, "not measured", each["why"], each["remedy"])
+        yield check(name, "not measured", each["why"], each["remedy"])
 
 
-def _busy(host: str, kind: str, samples: Sequence[Sample]) -> Iterator[ProofCheck]:
+def _busy(check: _Check, samples: Sequence[Sample]) -> Iterator[ProofCheck]:
     """How busy the host is before the load begins."""
     for sample in samples:
         if (sample.metric, sample.instance) == ("cpu.busy_ratio", "") and sample.value is not None:
@@ -433,10 +432,10 @@ def _busy(host: str, kind: str, samples: Sequence[Sample]) -> Iterator[ProofChec
             result = f"{percent(sample.value)} of its CPU is used before the load begins"
             remedy = "end the other work on it, or test at another time: the verdict may be uncertain"
             outcome: Outcome = "warning" if busy else "ok"
-            yield ProofCheck(host, kind, "other work", outcome, result, remedy if busy else None)
+            yield check("other work", outcome, result, remedy if busy else None)
 
 
-def _rights(host: str, kind: str, facts: JsonObject) -> Iterator[ProofCheck]:
+def _rights(check: _Check, facts: JsonObject) -> Iterator[ProofCheck]:
     """Whom a server took us for, and what that one may see."""
     server = facts.get("database")
     if not server:
@@ -445,12 +444,12 @@ def _rights(host: str, kind: str, facts: JsonObject) -> Iterator[ProofCheck]:
     result = "; ".join(lines) or "the server does not say whom it took us for"
     if "settings" in server and server["settings"] is None:
         remedy = "grant the monitoring role what docs/database-collectors.md lists"
-        yield ProofCheck(host, kind, "rights", "not measured", f"{result}; settings may not be read", remedy)
+        yield check("rights", "not measured", f"{result}; settings may not be read", remedy)
     else:
-        yield ProofCheck(host, kind, "rights", "ok", result)
+        yield check("rights", "ok", result)
 
 
-def _processes(host: str, kind: str, facts: JsonObject) -> Iterator[ProofCheck]:
+def _processes(check: _Check, kind: str, facts: JsonObject) -> Iterator[ProofCheck]:
     """Which processes are taken for the tier's: several servers of one name may be several tiers'."""
     servers = facts.get("tier_processes") or []
     if not servers:
@@ -458,13 +457,11 @@ def _processes(host: str, kind: str, facts: JsonObject) -> Iterator[ProofCheck]:
     result = "; ".join(map(_server, servers))
     name, count = Counter(each["name"] for each in servers).most_common(1)[0]
     if count == 1:
-        yield ProofCheck(host, kind, "processes", "ok", result)
+        yield check("processes", "ok", result)
         return
     which = "`port: N`, or `command_line: TEXT` beside `process:`" if kind == "local" else "a host of its own"
     remedy = f"if not all of them are the tier's, say which one is: {which}"
-    yield ProofCheck(
-        host, kind, "processes", "warning", f"{count} servers named {name} are counted: {result}", remedy
-    )
+    yield check("processes", "warning", f"{count} servers named {name} are counted: {result}", remedy)
 
 
 def _server(text: JsonObject) -> str:
@@ -474,35 +471,35 @@ def _server(text: JsonObject) -> str:
     return f"{text['name']} {text['pid']}" + (f" ({', '.join(where)})" if where else "")
 
 
-def _clock(host: str, kind: str, samples: Sequence[Sample], facts: JsonObject) -> ProofCheck:
+def _clock(check: _Check, samples: Sequence[Sample], facts: JsonObject) -> ProofCheck:
     if "clock" not in facts:
-        return ProofCheck(host, kind, "clock", "ok", "stamped by this machine's own clock")
+        return check("clock", "ok", "stamped by this machine's own clock")
     latest = {each.metric: each.value for each in samples if each.metric.startswith("collector.clock")}
     offset_s = latest.get("collector.clock_offset_s", facts["clock"]["offset_s"])
     error_s = latest.get("collector.clock_error_s", facts["clock"]["error_s"])
     if offset_s is None or error_s is None:
-        return ProofCheck(host, kind, "clock", "not measured", "it has not reported its time", "check again")
+        return check("clock", "not measured", "it has not reported its time", "check again")
     result = (
         f"{seconds(abs(offset_s))} {'ahead' if offset_s > 0 else 'behind'}, give or take {seconds(error_s)}"
     )
     if abs(offset_s) > WARN_OFFSET_S:
         remedy = "set it by NTP; samples are corrected, but its logs and files do not fit the run's times"
-        return ProofCheck(host, kind, "clock", "warning", result, remedy)
-    return ProofCheck(host, kind, "clock", "ok", result)
+        return check("clock", "warning", result, remedy)
+    return check("clock", "ok", result)
 
 
 def _writes(farm: Farm, connected: Connected, watch: Watch) -> Iterator[ProofCheck]:
     """A write of known size for each role where one is allowed."""
-    tried = set()
+    check, tried = partial(ProofCheck, watch.host, connected.kind), set()
     for role, folder in _allowed(farm, watch).items():
         if farm.environment == "production":
             remedy = "leave `write_test:` out, or prove it on a copy of the farm"
             result = "the farm is production: nothing is written there"
-            yield ProofCheck(watch.host, connected.kind, f"write {role}", "not measured", result, remedy)
+            yield check(f"write {role}", "not measured", result, remedy)
         elif folder not in tried:
             tried.add(folder)
             seen = prove_write(connected.collector, connected.kind, watch, role, folder)
-            yield ProofCheck(watch.host, connected.kind, f"write {role}", seen.outcome, seen.why, seen.remedy)
+            yield check(f"write {role}", seen.outcome, seen.why, seen.remedy)
 
 
 def _allowed(farm: Farm, watch: Watch) -> dict[str, str]:
