@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pinchpoint.base import wording
 from pinchpoint.base.figures import FIGURES, About, Better
-from pinchpoint.base.objects import JsonObject
+from pinchpoint.base.objects import JsonObject, object_at
 from pinchpoint.comparison.costs import Costs
 from pinchpoint.comparison.intervals import Key
 from pinchpoint.comparison.sides import ComparedRun, HostPair, HostPairs, Sides
@@ -222,7 +222,7 @@ def _cut_off(rows: _VerdictRows, source: str, metric: str) -> str | None:
 
 def _disk_rows(run: ComparedRun) -> Iterator[JsonObject]:
     # Operations per second of a run's only scenario: with several its origin is unknown.
-    every = list((run.verdict.get("scenarios") or {}).values())
+    every = list(object_at(run.verdict, "scenarios").values())
     done_per_s = every[0].get("throughput_per_s") if len(every) == 1 else None
     for row in run.verdict.get("disks") or ():
         each = row["iops_mean"] / done_per_s if done_per_s and row["iops_mean"] is not None else None
@@ -230,7 +230,7 @@ def _disk_rows(run: ComparedRun) -> Iterator[JsonObject]:
 
 
 def _scenario_rows(run: ComparedRun, _: str) -> Iterator[tuple[str, JsonObject]]:
-    return iter((run.verdict.get("scenarios") or {}).items())
+    return iter(object_at(run.verdict, "scenarios").items())
 
 
 def _one_time_kind(rows: _VerdictRows, scenario: str, metric: str) -> bool:

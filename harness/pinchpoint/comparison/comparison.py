@@ -31,7 +31,7 @@ from pinchpoint.comparison.judged_figures import (
     judge_changes,
     without_calls,
 )
-from pinchpoint.comparison.sides import ComparedRun, HostPairs, Side, Sides, pair_hosts
+from pinchpoint.comparison.sides import ComparedRun, HostPairs, Side, Sides, folder_name, pair_hosts
 from pinchpoint.comparison.work import Capacity, ComparedWork, capacities, not_kept_up, work_done
 from pinchpoint.plan.prices import Prices
 from pinchpoint_collectors.common.names import allowed
@@ -78,9 +78,9 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     @property
-    def labels(self) -> tuple[str, str]:
-        """What the sides are called."""
-        return self.sides.labels
+    def folder(self) -> str:
+        """``comparison-dev-prod``."""
+        return folder_name(self.sides.labels)
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pinchpoint.base import wording
-from pinchpoint.base.objects import JsonObject
+from pinchpoint.base.objects import JsonObject, object_at
 from pinchpoint.comparison.sides import Side, Sides
 from pinchpoint.plan.prices import Prices
 
@@ -54,7 +54,7 @@ class Cost:
 
 def prices_of(manifest: JsonObject) -> Prices | None:
     """The prices that the run's farm.yaml gave; None if it gave none."""
-    given = (manifest.get("farm") or {}).get("prices")
+    given = object_at(manifest, "farm").get("prices")
     return Prices.from_json(given) if given else None
 
 
@@ -68,7 +68,7 @@ def cost_of(manifest: JsonObject, prices: Prices) -> Cost:
         manifest: manifest.json's content.
         prices: per month.
     """
-    tiers = (manifest.get("farm") or {}).get("tiers") or {}
+    tiers = object_at(manifest, "farm", "tiers")
     items = (*_declared(tiers, prices), *_only_seen(manifest, tiers, prices))
     return Cost(
         currency=prices.currency,
@@ -86,24 +86,24 @@ def per_cost(per_s: float, cost: Cost | None) -> float | None:
 def _declared(tiers: JsonObject, prices: Prices) -> Iterator[CostItem]:
     paid: set[str] = set()
     for tier, spec in tiers.items():
-        for name, host in ((spec or {}).get("hosts") or {}).items():
+        for name, host in object_at(spec, "hosts").items():
             if name not in paid:  # a host may be of several tiers
                 paid.add(name)
                 yield _machine(name, host or {}, prices)
-            for role, disk in ((host or {}).get("disks") or {}).items():
+            for role, disk in object_at(host, "disks").items():
                 yield disk_cost(f"{tier}.{role}", disk or {}, prices)
 
 
 def _only_seen(manifest: JsonObject, tiers: JsonObject, prices: Prices) -> Iterator[CostItem]:
-    known = {name for spec in tiers.values() for name in (spec or {}).get("hosts") or {}}
-    for name, facts in (manifest.get("hosts") or {}).items():
+    known = {name for spec in tiers.values() for name in object_at(spec, "hosts")}
+    for name, facts in object_at(manifest, "hosts").items():
         tier = (facts or {}).get("tier")
         if not tier:
             continue
         if name not in known:
             yield _machine(name, {}, prices)
-        declared = (((tiers.get(tier) or {}).get("hosts") or {}).get(name) or {}).get("disks") or {}
-        for target in (f"{tier}.{role}" for role in facts.get("roles") or {} if role not in declared):
+        declared = object_at(tiers, tier, "hosts", name, "disks")
+        for target in (f"{tier}.{role}" for role in object_at(facts, "roles") if role not in declared):
             if target in prices.disks:
                 yield disk_cost(target, {}, prices)
 

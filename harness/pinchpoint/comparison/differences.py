@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from pinchpoint.base import units
 from pinchpoint.base.groups import by_key
-from pinchpoint.base.objects import JsonObject
+from pinchpoint.base.objects import JsonObject, object_at
 from pinchpoint.comparison.sides import HostPair, HostPairs, tiers_of
 from pinchpoint.plan.embedded import for_each_server
 
@@ -110,10 +110,10 @@ def _each(area: Area, value: Any, *whose: Any, prefix: str = "") -> _SubjectFact
 
 def _hosts(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
     """Facts that the collectors read on each host."""
-    inventory = manifest.get("hosts") or {}
+    inventory = object_at(manifest, "hosts")
     for tier, hosts in tiers_of(manifest).items():
         for host in hosts:
-            place, facts = places.of(tier, host, side), inventory.get(host) or {}
+            place, facts = places.of(tier, host, side), object_at(inventory, host)
             machine = {
                 # A host that was not measured may differ in anything.
                 "inventory": "recorded" if facts else None,
@@ -126,8 +126,8 @@ def _hosts(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
             yield from _each("cpu", {**_picked(facts, "cpu_model", "cores"), **cores}, tier, place)
             yield from _each("memory", _picked(facts, "memory_bytes", "swap_bytes"), tier, place)
             yield from _each("machine", machine, tier, place)
-            for role, disk in (facts.get("roles") or {}).items():
-                device = (facts.get("disks") or {}).get(disk.get("device")) or {}
+            for role, disk in object_at(facts, "roles").items():
+                device = object_at(facts, "disks", disk.get("device"))
                 own = {**_picked(device, *_DEVICE), **_picked(disk, "file_system")}
                 yield from _each("disks", own, tier, place, role)
 
@@ -138,17 +138,17 @@ def _picked(facts: JsonObject, *names: str) -> dict[str, Any]:
 
 def _where(manifest: JsonObject, tier: str, host: str) -> dict[str, str | None]:
     """Region, zone and machine type: as the machine says, else as farm.yaml does."""
-    farm = manifest.get("farm") or {}
-    tiers = farm.get("tiers") or {}
-    declared = ((tiers.get(tier) or {}).get("hosts") or {}).get(host) or {}
-    facts = (manifest.get("hosts") or {}).get(host) or {}
+    farm = object_at(manifest, "farm")
+    tiers = object_at(farm, "tiers")
+    declared = object_at(tiers, tier, "hosts", host)
+    facts = object_at(manifest, "hosts", host)
     answer = {"region": declared.get("region") or farm.get("region"), "zone": declared.get("zone")}
     return {name: facts.get(name) or answer.get(name) for name in ("region", "zone", "machine_type")}
 
 
 def _neighbours(inventory: JsonObject, host: str, tier: str) -> str | None:
     """The other tiers on the same machine; ``none`` where it has it for itself."""
-    machine = (inventory.get(host) or {}).get("machine_id")
+    machine = object_at(inventory, host).get("machine_id")
     if not machine:
         return None
     tiers = {str(facts.get("tier")) for facts in inventory.values() if facts.get("machine_id") == machine}
@@ -157,34 +157,34 @@ def _neighbours(inventory: JsonObject, host: str, tier: str) -> str | None:
 
 def _declared_limits(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
     """The limits that farm.yaml declares for machines and disks."""
-    for tier, spec in ((manifest.get("farm") or {}).get("tiers") or {}).items():
-        for host, entry in ((spec or {}).get("hosts") or {}).items():
+    for tier, spec in object_at(manifest, "farm", "tiers").items():
+        for host, entry in object_at(spec, "hosts").items():
             place = places.of(tier, host, side)
             yield Subject("machine", "machine", tier, place), (entry or {}).get("machine")
-            for role, disk in ((entry or {}).get("disks") or {}).items():
+            for role, disk in object_at(entry, "disks").items():
                 answer = disk or {}
                 declared = {
                     **_picked(
                         answer, "profile", *(["attached"] if answer.get("attached") != NETWORK else [])
                     ),
-                    **{name: _limit(value) for name, value in flat(answer.get("resolved_limits") or {})},
+                    **{name: _limit(value) for name, value in flat(object_at(answer, "resolved_limits"))},
                 }
                 yield from _each("disks", declared, tier, place, role, prefix="declared")
 
 
 def _built(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
     """The settings of an embedded farm; the verdict does not read them, but two farms differ in them."""
-    built = (manifest.get("farm") or {}).get("embedded") or {}
-    hosts = built.get("hosts") or {}
+    built = object_at(manifest, "farm", "embedded")
+    hosts = object_at(built, "hosts")
     for tier, count in hosts.items():
         yield Subject("machine", "built.hosts", tier), count
-    for key, disk in for_each_server(built.get("disks") or {}, hosts).items():
+    for key, disk in for_each_server(object_at(built, "disks"), hosts).items():
         tier, *named, role = key.split(".")
         host = named[0] if named else f"{tier}1"
         if stands_alone(manifest, host, role):
             yield from _each("disks", disk, tier, places.of(tier, host, side), role, prefix="built")
     for section, (area, word) in _BUILT.items():
-        for tier, given in (built.get(section) or {}).items():
+        for tier, given in object_at(built, section).items():
             own: Area = "generators" if tier == GENERATOR else area
             yield from _each(own, given, None if tier == GENERATOR else tier, prefix=f"built.{word}")
 
@@ -194,21 +194,21 @@ def stands_alone(manifest: JsonObject, host: str, role: str) -> bool:
 
     Where the machine lacks the means for one, the role is a plain folder, whatever farm.yaml asks for.
     """
-    disk = (((manifest.get("hosts") or {}).get(host) or {}).get("roles") or {}).get(role) or {}
+    disk = object_at(manifest, "hosts", host, "roles", role)
     return disk.get("given") is not None and disk.get("given") == disk.get("mount_point")
 
 
 def _databases(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
     """Versions and settings, as the collector on the host saw them, else as the scenarios did."""
     seen = set()
-    for host, facts in (manifest.get("hosts") or {}).items():
+    for host, facts in object_at(manifest, "hosts").items():
         tier = facts.get("tier")
         if tier and facts.get("database"):
             seen.add(tier)
             for name, value in flat(facts["database"]):
                 if name.startswith("settings.") or name in ("server", "version", "standby"):
                     yield Subject("database", name, tier, places.of(tier, host, side)), value
-    for endpoints in (manifest.get("endpoints") or {}).values():
+    for endpoints in object_at(manifest, "endpoints").values():
         for endpoint, answer in (endpoints or {}).items():
             tier = _ENDPOINT_TIER.get(endpoint, endpoint)
             if tier in seen or not isinstance(answer, Mapping) or "server" not in answer:
@@ -218,10 +218,10 @@ def _databases(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFa
 
 def _whole_run(manifest: JsonObject) -> _SubjectFacts:
     """Facts about the whole run."""
-    plan = {key: value for key, value in (manifest.get("plan") or {}).items() if key not in ("name", "seed")}
+    plan = {key: value for key, value in object_at(manifest, "plan").items() if key not in ("name", "seed")}
     yield Subject("plan", "seed"), manifest.get("seed")
     yield from _each("plan", plan)
-    content = manifest.get("content") or {}
+    content = object_at(manifest, "content")
     yield from _each(
         "content", {key: content.get(key) for key in ("corpus", "documents", "bytes", "sources")}
     )
@@ -233,7 +233,7 @@ def _whole_run(manifest: JsonObject) -> _SubjectFacts:
     yield Subject("collectors", "kinds"), ", ".join(kinds) or "none"
     for one in collectors:
         yield Subject("collectors", f"{one.get('kind')}.interval_s"), one.get("interval_s")
-    yield from _each("versions", manifest.get("versions") or {})
+    yield from _each("versions", object_at(manifest, "versions"))
 
 
 def _limit(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self
@@ -217,8 +216,8 @@ class AnyComparison(Protocol):
     """A comparison of two sides, of several, or of two probes."""
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """What the sides are called."""
+    def folder(self) -> str:
+        """The name of its folder, without the time."""
 
     def to_json(self) -> dict[str, Any]:
         """The content of comparison.json."""
@@ -226,8 +225,7 @@ class AnyComparison(Protocol):
 
 def save(comparison: AnyComparison, parent: Path) -> Path:
     """Make ``comparison-dev-prod-20260101T000000Z`` with comparison.json; its path. Raises InputError."""
-    names = "-".join(map(_slug, comparison.labels))
-    directory = free_path(parent, f"comparison-{names[:80].strip('-.')}")
+    directory = free_path(parent, comparison.folder)
     with writable(directory):
         directory.mkdir(parents=True)
         write_json(directory / COMPARISON, comparison.to_json())
@@ -261,8 +259,3 @@ def load(directory: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise InputError(f"{path}: is missing; {again}") from error
     return content
-
-
-def _slug(label: str) -> str:
-    """A side's farm, or the end of its path, as a part of a file's name."""
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", Path(label.partition(" (")[0]).name).strip("-.") or "side"

@@ -22,7 +22,7 @@ from pinchpoint.comparison.comparison import Comparison, compare, plain
 from pinchpoint.comparison.costs import costs_of
 from pinchpoint.comparison.judged_figures import EstimatedChange, estimate_changes
 from pinchpoint.comparison.saved import COMPARISON
-from pinchpoint.comparison.sides import Side, Sides, pair_hosts
+from pinchpoint.comparison.sides import Side, Sides, folder_name, pair_hosts
 from pinchpoint.comparison.statistics import ENOUGH, Call, holm, middle
 from pinchpoint.comparison.words import reported
 from pinchpoint.comparison.work import not_kept_up, work_differences
@@ -241,6 +241,11 @@ class SidesComparison:
     def labels(self) -> tuple[str, ...]:
         """What the sides are called."""
         return tuple(side.label for side in self.sides)
+
+    @property
+    def folder(self) -> str:
+        """``comparison-dev-test-prod``."""
+        return folder_name(self.labels)
 
     @property
     def answer(self) -> wording.Summary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -20,7 +21,7 @@ from pinchpoint.analysis.stations import CRAWL_TIERS, ENDPOINT, SOURCE_TIER, fin
 from pinchpoint.base import wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
-from pinchpoint.base.objects import JsonObject
+from pinchpoint.base.objects import JsonObject, object_at
 from pinchpoint.comparison.intervals import FigureCourse, Key, RatioOfSums, courses_of, joined
 from pinchpoint.comparison.timelines import RunTimeline, timeline_of
 from pinchpoint.data.inputs import Host, Inputs, Load, read_inputs
@@ -240,10 +241,10 @@ def pair_hosts(base: JsonObject, other: JsonObject) -> HostPairs:
 def tiers_of(manifest: JsonObject) -> dict[str, list[str]]:
     """Tier -> its hosts: those declared, then those only a collector knows."""
     tiers: dict[str, list[str]] = {}
-    for tier, spec in ((manifest.get("farm") or {}).get("tiers") or {}).items():
-        tiers.setdefault(tier, []).extend((spec or {}).get("hosts") or {})
+    for tier, spec in object_at(manifest, "farm", "tiers").items():
+        tiers.setdefault(tier, []).extend(object_at(spec, "hosts"))
     known = {host for hosts in tiers.values() for host in hosts}
-    for host, facts in (manifest.get("hosts") or {}).items():
+    for host, facts in object_at(manifest, "hosts").items():
         if host not in known and facts.get("tier"):
             tiers.setdefault(str(facts["tier"]), []).append(host)
     return tiers
@@ -442,7 +443,7 @@ def _run_words(runs: Sequence[ComparedRun]) -> str:
 
 def _name(runs: Sequence[ComparedRun]) -> str:
     """The farms of a side, in one word where they are one."""
-    names = dict.fromkeys(str((run.manifest.get("farm") or {}).get("name") or "unnamed") for run in runs)
+    names = dict.fromkeys(str(object_at(run.manifest, "farm").get("name") or "unnamed") for run in runs)
     return "+".join(names)
 
 
@@ -496,13 +497,20 @@ def _read(directory: Path, *, courses_too: bool, timeline_too: bool) -> Compared
 def _settled(inputs: Inputs, verdict: JsonObject) -> Iterator[tuple[str, float]]:
     """Throughput in the part that shows the bottleneck, else at the first load level without its start."""
     stages = [(one["from"], one["to"]) for one in verdict.get("stages") or ()]
-    span = (verdict.get("bottleneck") or {}).get("window") or next(iter(stages), None)
+    span = object_at(verdict, "bottleneck").get("window") or next(iter(stages), None)
     if span is None:
         return
     start_s, end_s = map(seconds_of, span)
     window = Window.between(start_s, end_s, float(inputs.window.step_s))
     for name in inputs.traffic.scenarios if window.steps else ():
         yield name, float(inputs.traffic.of(name).whole().ok().per_step(window).mean())
+
+
+def folder_name(labels: Sequence[str]) -> str:
+    """``comparison-dev-prod``, by what the sides are called: their farms, or the ends of their paths."""
+    names = (Path(label.partition(" (")[0]).name for label in labels)
+    joined = "-".join(re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.") or "side" for name in names)
+    return f"comparison-{joined[:80].strip('-.')}"
 
 
 def predicted(sides: Sides) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pinchpoint.base import units
 from pinchpoint.base.groups import by_key
-from pinchpoint.base.objects import JsonObject
+from pinchpoint.base.objects import JsonObject, object_at
 from pinchpoint.comparison.sides import ComparedRun, Side, Sides
 from pinchpoint.comparison.statistics import Pair, middle, pair
 from pinchpoint.data.operations import NO_ERRORS
@@ -22,13 +22,13 @@ KEPT_UP = 0.95
 
 def planned_scenarios(sides: Sides) -> JsonObject:
     """The scenarios of the first run's plan, and those that only the other side's has."""
-    base, other = ((side.manifests[0].get("plan") or {}).get("scenarios") or {} for side in sides)
+    base, other = (object_at(side.manifests[0], "plan", "scenarios") for side in sides)
     return {**base, **{name: given for name, given in other.items() if name not in base}}
 
 
 def is_closed(planned: JsonObject | None) -> bool:
     """Whether a scenario's load is one of users: what it gets done is a result, not a task."""
-    load = (planned or {}).get("load") or {}
+    load = object_at(planned, "load")
     top = load.get("to") or load.get("start") or {}
     return load.get("model", "closed") == "closed" or "users" in {key for key, v in top.items() if v}
 
@@ -41,8 +41,8 @@ def side_kept_up(side: Side, name: str) -> bool | None:
 
 def kept_up(run: ComparedRun, name: str) -> bool | None:
     """Whether a run did what a schedule of one rate offered it; None without such a schedule."""
-    load = (((run.manifest.get("plan") or {}).get("scenarios") or {}).get(name) or {}).get("load") or {}
-    row = (run.verdict.get("scenarios") or {}).get(name) or {}
+    load = object_at(run.manifest, "plan", "scenarios", name, "load")
+    row = object_at(run.verdict, "scenarios", name)
     rate, done = load.get("rate_per_s"), row.get("throughput_per_s")
     if not rate or done is None:
         return None
@@ -121,7 +121,7 @@ def _each(about: Literal["source", "scenario"], sides: Sides) -> Iterator[Compar
         [
             {row["source"]: row for row in verdict.get("crawl") or ()}
             if is_source
-            else verdict.get("scenarios") or {}
+            else object_at(verdict, "scenarios")
             for verdict in side.verdicts
         ]
         for side in sides
@@ -154,7 +154,7 @@ def _scenario(rows: Sequence[JsonObject]) -> WorkDone:
     count, dropped, failed_ratio = (
         middle([row.get(key) for row in rows]) for key in ("count", "dropped", "error_ratio")
     )
-    failures = middle([_failed(row.get("outcomes") or {}) for row in rows])
+    failures = middle([_failed(object_at(row, "outcomes")) for row in rows])
     return WorkDone(count=count, failures=failures, dropped=dropped, failed_ratio=failed_ratio)
 
 
@@ -285,15 +285,15 @@ def capacities(sides: Sides) -> Iterator[Capacity]:
 
 def _most_of(run: ComparedRun, name: str, planned: JsonObject) -> tuple[float | None, How]:
     """The most that a run did of a scenario, and whether that was all it could."""
-    row = (run.verdict.get("scenarios") or {}).get(name) or {}
+    row = object_at(run.verdict, "scenarios", name)
     done = row.get("throughput_per_s")
     levels = [one["throughput_per_s"] for one in run.verdict.get("levels") or () if one["scenario"] == name]
     if levels:
-        knee = (run.verdict.get("knee") or {}).get("found")
+        knee = object_at(run.verdict, "knee").get("found")
         return max(levels), "reached" if knee else "at_least"
     if done is None:
         return None, "unknown"
-    used_up = (run.verdict.get("bottleneck") or {}).get("kind") in _AT_ITS_END
+    used_up = object_at(run.verdict, "bottleneck").get("kind") in _AT_ITS_END
     at_end = used_up if is_closed(planned) else kept_up(run, name) is False
     return done, "reached" if at_end else "at_least"
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from pinchpoint.base.clock import seconds_of
-from pinchpoint.base.objects import JsonObject
+from pinchpoint.base.objects import JsonObject, object_at
 from pinchpoint.data.operations import Traffic
 from pinchpoint.data.series import Key, Samples, Window, add_up
 from pinchpoint.data.timeaxis import shown_offset_s
@@ -227,7 +227,7 @@ def read_inputs(run: StoredRun) -> Inputs:
     window = Window.between(start, end, pc.max(run.operations["interval_s"]).as_py() or 1.0)
     traffic = Traffic(run.operations)
     declared = dict(_declared_hosts(manifest))
-    plan = manifest.get("plan") or {}
+    plan = object_at(manifest, "plan")
     hosts, disks = tuple(_hosts(manifest, declared)), tuple(disk_roles(manifest))
     return Inputs(
         state=manifest.get("state", "finished"),
@@ -237,7 +237,7 @@ def read_inputs(run: StoredRun) -> Inputs:
         disks=disks,
         loads=tuple(
             _load(name, spec, scenario_seed(plan.get("seed") or 0, name))
-            for name, spec in (plan.get("scenarios") or {}).items()
+            for name, spec in object_at(plan, "scenarios").items()
         ),
         objectives=tuple(one for one in plan.get("objectives") or () if one.get("scenario")),
         server_objectives=tuple(one for one in plan.get("objectives") or () if one.get("metric")),
@@ -302,8 +302,8 @@ def _counted_together(hosts: Iterable[Host], disks: Iterable[DiskRole]) -> set[K
 
 def _declared_hosts(manifest: JsonObject) -> Iterator[tuple[tuple[str, str], JsonObject]]:
     """(tier, host) → what farm.yaml declares under ``tiers``."""
-    for tier, spec in ((manifest.get("farm") or {}).get("tiers") or {}).items():
-        for host, entry in ((spec or {}).get("hosts") or {}).items():
+    for tier, spec in object_at(manifest, "farm", "tiers").items():
+        for host, entry in object_at(spec, "hosts").items():
             yield (tier, host), entry or {}
 
 
@@ -311,18 +311,18 @@ def _pairs(manifest: JsonObject, declared: Mapping[tuple[str, str], Any]) -> lis
     """Every (tier, host): those declared, and those only the inventory knows."""
     pairs = list(declared)
     known = {host for _, host in pairs}
-    for host, facts in (manifest.get("hosts") or {}).items():
+    for host, facts in object_at(manifest, "hosts").items():
         if host not in known and facts.get("tier"):
             pairs.append((facts["tier"], host))
     return pairs
 
 
 def _hosts(manifest: JsonObject, declared: Mapping[tuple[str, str], Any]) -> Iterator[Host]:
-    inventory = manifest.get("hosts") or {}
+    inventory = object_at(manifest, "hosts")
     for tier, name in _pairs(manifest, declared):
-        facts = inventory.get(name) or {}
+        facts = object_at(inventory, name)
         own, usable = (tuple(sorted(facts.get(key) or ())) for key in ("tier_cores", "usable_cores"))
-        disks = facts.get("disks") or {}
+        disks = object_at(facts, "disks")
         yield Host(
             name,
             tier,
@@ -338,13 +338,13 @@ def _hosts(manifest: JsonObject, declared: Mapping[tuple[str, str], Any]) -> Ite
 def disk_roles(manifest: JsonObject) -> Iterator[DiskRole]:
     """Every disk with a role, as declared and as found."""
     declared = dict(_declared_hosts(manifest))
-    inventory = manifest.get("hosts") or {}
+    inventory = object_at(manifest, "hosts")
     for tier, host in _pairs(manifest, declared):
-        facts = inventory.get(host) or {}
-        roles = facts.get("roles") or {}
-        promised = declared.get((tier, host), {}).get("disks") or {}
+        facts = object_at(inventory, host)
+        roles = object_at(facts, "roles")
+        promised = object_at(declared.get((tier, host), {}), "disks")
         for role in dict.fromkeys([*roles, *promised]):
-            result, answer = roles.get(role) or {}, promised.get(role) or {}
+            result, answer = object_at(roles, role), object_at(promised, role)
             yield DiskRole(
                 tier=tier,
                 host=host,
@@ -379,7 +379,7 @@ def _curve(text: JsonObject) -> tuple[tuple[float, float], ...]:
 
 
 def _load(name: str, spec: JsonObject, seed: int) -> Load:
-    load = spec.get("load") or {}
+    load = object_at(spec, "load")
     model = load.get("model", "closed")
     top: JsonObject = (load.get("to") or load.get("start") or {}) if model in CLIMBING else {}
     return Load(
@@ -393,14 +393,14 @@ def _load(name: str, spec: JsonObject, seed: int) -> Load:
         bursts=bursts(load, seed) if model == "burst" else None,
         over_s=load.get("over_s") if model == "ramp" else None,
         sources=dict(_sources(spec)),
-        native=(spec.get("params") or {}).get("drive") == "native",
+        native=object_at(spec, "params").get("drive") == "native",
         arrivals=load.get("arrivals") or "poisson",
     )
 
 
 def _sources(spec: JsonObject) -> Iterator[tuple[str, str]]:
     """(name, kind) of a crawl's sources: its name, else profiles, else its endpoint, else its kind."""
-    for source in (spec.get("params") or {}).get("sources") or ():
+    for source in object_at(spec, "params").get("sources") or ():
         kind = str(source.get("kind") or "")
         other = kind if kind == "profiles" else source.get("endpoint") or kind
         yield str(source.get("name") or other), kind

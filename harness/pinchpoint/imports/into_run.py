@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
+from pinchpoint.base.objects import object_at
 from pinchpoint.imports.as_run import notes, span_words, tables
 from pinchpoint.imports.places import HostPlaces, ImportedDisk, address_names
 from pinchpoint.imports.reading import (
@@ -110,12 +111,12 @@ def _of_run(run: StoredRun, places: HostPlaces) -> HostPlaces:
     """The user's places, completed by tiers, addresses and disks of the run's own farm."""
     tiers, roles = dict(places.tiers), dict(places.roles)
     addresses: list[tuple[str, str]] = []
-    for tier, its in ((run.manifest.get("farm") or {}).get("tiers") or {}).items():
-        for host, facts in ((its or {}).get("hosts") or {}).items():
+    for tier, its in object_at(run.manifest, "farm", "tiers").items():
+        for host, facts in object_at(its, "hosts").items():
             tiers.setdefault(host, tier)
             given = [collect.get("address") for collect in (facts or {}).get("collect") or ()]
             addresses += [(host, str(address)) for address in given if address]
-            for role, disk in ((facts or {}).get("disks") or {}).items():
+            for role, disk in object_at(facts, "disks").items():
                 if (disk or {}).get("device"):
                     roles.setdefault((host, disk["device"]), ImportedDisk(tier, role))
     return replace(places, tiers=tiers, roles=roles, names={**address_names(addresses), **places.names})
@@ -172,15 +173,15 @@ def _added(
     manifest: dict[str, Any], gathered: Gathered, places: HostPlaces, left: set[Key]
 ) -> dict[str, Any]:
     """The manifest with what was learnt; what it knew of a host before stays."""
-    hosts = dict(manifest.get("hosts") or {})
+    hosts = dict(object_at(manifest, "hosts"))
     new = inventory(gathered, places)
     for host, facts in new.items():
-        own = hosts.get(host) or {}
+        own = object_at(hosts, host)
         joined = {**facts, **{key: value for key, value in own.items() if value is not None}}
-        roles = own.get("roles") or {}
+        roles = object_at(own, "roles")
         placed = {role.get("device") for role in roles.values()}
         fresh = {name: role for name, role in facts["roles"].items() if role["device"] not in placed}
-        joined["roles"], joined["disks"] = {**fresh, **roles}, {**facts["disks"], **(own.get("disks") or {})}
+        joined["roles"], joined["disks"] = {**fresh, **roles}, {**facts["disks"], **object_at(own, "disks")}
         hosts[host] = joined
     lines = [*notes(gathered)]
     if left:
@@ -190,7 +191,7 @@ def _added(
         )
     unknown = [
         *layered_disks(new, gathered, places),
-        unknown_roles({host: hosts[host] for host in new if host not in (manifest.get("hosts") or {})}),
+        unknown_roles({host: hosts[host] for host in new if host not in object_at(manifest, "hosts")}),
         unknown_hosts(hosts, places),
     ]
     return {

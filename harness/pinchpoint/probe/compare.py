@@ -79,6 +79,11 @@ class ProbeComparison:
     warnings: tuple[str, ...]
 
     @property
+    def folder(self) -> str:
+        """As of any two."""
+        return "probe-comparison"
+
+    @property
     def answer(self) -> Summary:
         """The figures that became better or worse, and whether more than the disks differs."""
         return Summary.of(list(_sentences(self)))

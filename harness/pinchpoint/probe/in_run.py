@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pinchpoint.base.objects import JsonObject
+from pinchpoint.base.objects import JsonObject, object_at
 from pinchpoint.plan import FarmDisk
 from pinchpoint.probe import words
 from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, ProbeLocation, Trial
@@ -29,7 +29,7 @@ _FIGURES = (
 
 def probes_of(run: StoredRun) -> Iterator[tuple[str, Probe]]:
     """(the scenario's name, its probe) of each that tried to measure anything."""
-    scenarios = (run.manifest.get("plan") or {}).get("scenarios") or {}
+    scenarios = object_at(run.manifest, "plan", "scenarios")
     for name, planned in scenarios.items():
         events = [
             event
@@ -37,7 +37,7 @@ def probes_of(run: StoredRun) -> Iterator[tuple[str, Probe]]:
             if event.get("event") in (PROBED, PROBE_FAILED) and event.get("scenario") == name
         ]
         if planned.get("use") == StorageProbe.use and events:
-            yield name, _probe(run, planned.get("params") or {}, events)
+            yield name, _probe(run, object_at(planned, "params"), events)
 
 
 def _probe(run: StoredRun, params: JsonObject, events: Sequence[JsonObject]) -> Probe:
@@ -48,7 +48,7 @@ def _probe(run: StoredRun, params: JsonObject, events: Sequence[JsonObject]) -> 
     }
     for event in events:
         cells.setdefault(Cell(**event["cell"]), []).append(_trial(event))
-    farm = run.manifest.get("farm") or {}
+    farm = object_at(run.manifest, "farm")
     asked = max((len(trials) for trials in cells.values()), default=1)
     return Probe(
         suite=chosen.name,
@@ -75,11 +75,11 @@ def _probe(run: StoredRun, params: JsonObject, events: Sequence[JsonObject]) -> 
 def declared_of(farm: JsonObject, disk: str | None) -> DeclaredDisk:
     """The limits that a farm, as in a manifest, declares for ``tier.role`` or ``tier.host.role``."""
     tier, *host, role = disk.split(".") if disk else ("", "")
-    hosts = ((farm.get("tiers") or {}).get(tier) or {}).get("hosts") or {}
+    hosts = object_at(farm, "tiers", tier, "hosts")
     result = [
         of["disks"][role]
         for name, of in hosts.items()
-        if role in (of.get("disks") or {}) and host in ([], [name])
+        if role in object_at(of, "disks") and host in ([], [name])
     ]
     return of_disk(FarmDisk.model_validate(result[0]) if result else None)
 

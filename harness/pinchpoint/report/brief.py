@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.groups import by_key
-from pinchpoint.base.objects import JsonObject
+from pinchpoint.base.objects import JsonObject, object_at
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.data.timeline import Axis, Panel
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
@@ -139,7 +139,7 @@ def _of_run(report: Report) -> Brief:
 
 
 def _loads(manifest: JsonObject) -> str:
-    planned = (manifest.get("plan") or {}).get("scenarios") or {}
+    planned = object_at(manifest, "plan", "scenarios")
     lines = [f"{name}: {offered_words(one['load'])}" for name, one in planned.items() if one.get("load")]
     return f"Load: {', '.join(lines)}." if lines else ""
 
@@ -181,7 +181,7 @@ def _guards(report: Report) -> Iterator[TestCase]:
     """Each stop rule: ended the run, was not measured, or did neither."""
     broken = [event for event in report.run.events if event.get("event") == "guard"]
     warned = [event for event in report.run.events if event.get("event") == "warning"]
-    rules: Sequence[JsonObject] = (report.run.manifest.get("plan") or {}).get("stop_when") or ()
+    rules: Sequence[JsonObject] = object_at(report.run.manifest, "plan").get("stop_when") or ()
     unnamed = any(event.get("stop_rule") is None for event in broken)  # of an older version
     for number, rule in enumerate(rules):
         ended, missing = (
@@ -228,7 +228,7 @@ def _run_decision(report: Report, checks: Sequence[TestCase]) -> tuple[Decision,
 def _outlook(report: Report) -> Iterator[Answer]:
     """Headroom, what to do and what it gains, the next bottleneck."""
     verdict = report.verdict
-    headroom = verdict.get("headroom") or {}
+    headroom = object_at(verdict, "headroom")
     if verdict.get("headroom_ratio") is not None:
         yield Answer(HEADROOM, wording.room(verdict["headroom_ratio"]), _sentence(headroom.get("why")))
     else:
@@ -274,7 +274,7 @@ def _sentence(text: object) -> str:
 def _not_shown(report: Report) -> tuple[str, str]:
     """Limits of a single run, and the gaps of this one."""
     verdict = report.verdict
-    blame = verdict.get("bottleneck") or {}
+    blame = object_at(verdict, "bottleneck")
     result = [_sentence(each) for each in blame.get("why_not_more") or ()]
     if verdict.get("experiment") and verdict.get("advice"):
         result.append(_closed(f"What would decide it: {verdict['experiment']}"))
@@ -486,7 +486,7 @@ def _compared_plots(report: ComparisonReport) -> Iterator[Plot]:
     if bars:
         title = f"{sides[1].label} as a multiple of {sides[0].label}"
         yield Plot("ratios", title, "ratio", "", bars, bars=True)
-    for panel in ((content.get("timelines") or {}).get("base") or {}).get("panels") or ():
+    for panel in object_at(content, "timelines", "base").get("panels") or ():
         lines = tuple(
             line
             for side, key in zip(sides, _KEYS, strict=True)
@@ -499,7 +499,7 @@ def _compared_plots(report: ComparisonReport) -> Iterator[Plot]:
 
 def _timeline(content: JsonObject, key: str, label: str, wanted: JsonObject) -> Iterator[PlotLine]:
     """One side's lines of a panel, at instants that both sides share: means over the coarser step."""
-    kept = (content["timelines"] or {}).get(key) or {}
+    kept = object_at(content["timelines"] or {}, key)
     step = max(float(side["step_s"]) for side in content["timelines"].values() if side)
     for panel in kept.get("panels") or ():
         if panel["name"] != wanted["name"]:

@@ -9,7 +9,7 @@ from typing import Any
 from pinchpoint.analysis.verdict import SCHEMA
 from pinchpoint.base import wording
 from pinchpoint.base.errors import InputError
-from pinchpoint.base.objects import JsonObject
+from pinchpoint.base.objects import JsonObject, object_at
 from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import Distribution, distributions
 from pinchpoint.data.queries import over_samples
@@ -244,13 +244,13 @@ def _alarms(run: StoredRun, verdict: JsonObject) -> tuple[str, ...]:
     result = [
         f"Acknowledged writes of {name} are lost: {writes['missing'] + writes['different']:,} of "
         f"{writes['records']:,} records read back."
-        for name, figures in (verdict.get("scenarios") or {}).items()
+        for name, figures in object_at(verdict, "scenarios").items()
         if (writes := figures.get("writes")) and writes["missing"] + writes["different"]
     ]
     # What an acknowledgement was worth comes before any figure of how fast it was given.
     result += [
         f"{warning[0].upper()}{warning[1:]}."
-        for servers in (run.manifest.get("endpoints") or {}).values()
+        for servers in object_at(run.manifest, "endpoints").values()
         for said in (servers or {}).values()
         for warning in (said or {}).get("warnings") or ()
     ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.groups import by_key
+from pinchpoint.base.objects import object_at
 from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import operation_percentiles
 from pinchpoint.data.machines import machine_id, name_of_machine
@@ -78,10 +79,10 @@ def scenarios(manifest: Row, verdict: Row, words: Callable[[Row], str | None] = 
         verdict: verdict.json's content.
         words: a load model of plan.yaml in words.
     """
-    planned = (manifest.get("plan") or {}).get("scenarios", {})
+    planned = object_at(manifest, "plan").get("scenarios", {})
     goals = _goals(verdict)
     rows = []
-    for name, figures in (verdict.get("scenarios") or {}).items():
+    for name, figures in object_at(verdict, "scenarios").items():
         kind = "response" if figures.get("response_p95_s") is not None else "service"
         plan = planned.get(name, {})
         rows.append(
@@ -160,7 +161,7 @@ def _warm_up_words(row: Row | None) -> str:
 
 def disks(manifest: Row, verdict: Row) -> Table:
     """Each disk once, with its roles and the latency limit of each."""
-    hosts = manifest.get("hosts") or {}
+    hosts = object_at(manifest, "hosts")
     groups = by_key(
         ((machine_id(hosts, row["host"]), row.get("device"), "" if row.get("device") else row["role"]), row)
         for row in verdict.get("disks") or ()
@@ -218,7 +219,7 @@ def _latency_limits(rows: Sequence[Row]) -> str | None:
 
 def cpus(manifest: Row, verdict: Row) -> Table:
     """A row for each machine, and below it one for each tier's own processes."""
-    hosts = manifest.get("hosts") or {}
+    hosts = object_at(manifest, "hosts")
     machines = by_key((machine_id(hosts, row["host"]), row) for row in verdict.get("cpus") or ())
     rows: list[dict[str, Any]] = []
     for there in machines.values():
@@ -429,7 +430,7 @@ def clocks(run: StoredRun) -> Table:
     """How far the hosts' clocks were off, and how well that is known."""
     rows = [
         {"host": host, "kind": kind, "spread_s": _spread_s(reported), **reported}
-        for host, kinds in (run.manifest.get("data_quality") or {}).items()
+        for host, kinds in object_at(run.manifest, "data_quality").items()
         for kind, reported in kinds.items()
         if reported.get("clock_offset_s") is not None
     ]
@@ -463,7 +464,7 @@ def blind(run: StoredRun) -> Table:
             **{key: gap.get(key) for key in ("from", "to", "missed", "why")},
             "lasted_s": seconds_of(gap["to"]) - seconds_of(gap["from"]),
         }
-        for host, kinds in (run.manifest.get("data_quality") or {}).items()
+        for host, kinds in object_at(run.manifest, "data_quality").items()
         for kind, reported in kinds.items()
         for gap in reported.get("gaps") or ()
     ]
@@ -612,8 +613,8 @@ def host_disks(run: StoredRun) -> Table:
     """The device of each disk role."""
     rows = []
     for host, facts in run.manifest.get("hosts", {}).items():
-        for role, place in (facts.get("roles") or {}).items():
-            device = (facts.get("disks") or {}).get(place.get("device")) or {}
+        for role, place in object_at(facts, "roles").items():
+            device = object_at(facts, "disks", place.get("device"))
             rows.append({"host": host, "role": role, **device, **place})
     return Table(
         "host_disks",
@@ -656,8 +657,8 @@ def versions(run: StoredRun) -> Table:
         "Versions and settings",
         columns("what", "value: version or setting"),
         [
-            *_flattened("", run.manifest.get("versions") or {}),
-            *_flattened("", run.manifest.get("endpoints") or {}),
+            *_flattened("", object_at(run.manifest, "versions")),
+            *_flattened("", object_at(run.manifest, "endpoints")),
         ],
         empty="None were recorded.",
     )
@@ -669,7 +670,7 @@ def content(run: StoredRun) -> Table:
         "content",
         "Content",
         columns("what", "value"),
-        list(_flattened("", run.manifest.get("content") or {})),
+        list(_flattened("", object_at(run.manifest, "content"))),
         empty="The farm was not filled by Pinchpoint.",
     )
 

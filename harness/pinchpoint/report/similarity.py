@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pinchpoint.base import units
+from pinchpoint.base.objects import object_at
 from pinchpoint.data.machines import tiers
 from pinchpoint.data.queries import over_operations
 from pinchpoint.data.timeaxis import TimeAxis
@@ -33,8 +34,8 @@ _MEANS = """SELECT metric, instance, sum(mean) FROM (
 
 def similarity(run: StoredRun, clock: TimeAxis) -> Table:
     """One row per figure that production is known by."""
-    plan = run.manifest.get("plan") or {}
-    known = plan.get("production") or {}
+    plan = object_at(run.manifest, "plan")
+    known = object_at(plan, "production")
     result = _replayed(run, clock) if known else {}
     rows = []
     for name, value in known.items():
@@ -72,10 +73,10 @@ def _replayed(run: StoredRun, clock: TimeAxis) -> dict[str, float]:
     if clock.window is None:
         return {}
     window, length_s = clock.window, clock.window[1] - clock.window[0]
-    scenarios = (run.manifest.get("plan") or {}).get("scenarios") or {}
+    scenarios = object_at(run.manifest, "plan", "scenarios")
     kinds: dict[str, dict[str, Mapping[str, Any]]] = {of_sql.USE: {}, of_stores.RECORDS_USE: {}}
     for name, planned in scenarios.items():
-        kinds.setdefault(str(planned.get("use")), {})[name] = planned.get("params") or {}
+        kinds.setdefault(str(planned.get("use")), {})[name] = object_at(planned, "params")
     on_sql, on_stores = kinds[of_sql.USE], kinds[of_stores.RECORDS_USE]
     result: dict[str, float] = {}
     with over_operations(run) as connection:
@@ -97,11 +98,9 @@ def _replayed(run: StoredRun, clock: TimeAxis) -> dict[str, float]:
                 together.update(counts.get(name, {}))
             result |= of_sql.replayed(together, next(iter(on_sql.values())), length_s, means("sql"))
         if on_stores:
-            reported = run.manifest.get("endpoints") or {}
+            reported = object_at(run.manifest, "endpoints")
             done = [
-                of_stores.ScenarioDone(
-                    counts.get(name, {}), params, (reported.get(name) or {}).get("nosql") or {}
-                )
+                of_stores.ScenarioDone(counts.get(name, {}), params, object_at(reported, name, "nosql"))
                 for name, params in on_stores.items()
             ]
             rows = connection.execute(_SECONDS, [*window, [*on_stores]]).fetchall()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pinchpoint.base import units, wording
-from pinchpoint.base.objects import JsonObject
+from pinchpoint.base.objects import JsonObject, object_at
 from pinchpoint.base.text import one_line, titled, width, wrapped
 from pinchpoint.report import run_tables, verdict_tables
 from pinchpoint.report.tables import Table, grid, run_header
@@ -74,7 +74,7 @@ def _run_words(verdict: JsonObject, manifest: JsonObject) -> str:
 
 def _limit(verdict: JsonObject, rest: str) -> Iterator[str]:
     """The figures behind the headline, who else uses the resource, and what lowers the confidence."""
-    blame = verdict.get("bottleneck") or {}
+    blame = object_at(verdict, "bottleneck")
     if rest:
         yield _labelled("LIMIT", rest) if blame.get("confidence") else wrapped(rest)
     others = [
@@ -124,10 +124,10 @@ def _outlook(verdict: JsonObject) -> Iterator[str]:
         yield _labelled("DO", f"{text} {more}".strip())
     if verdict.get("experiment") and not advice:
         yield _labelled("DO", str(verdict["experiment"]))
-    served_at_least = verdict.get("capacity_at_least_per_s") or {}
+    served_at_least = object_at(verdict, "capacity_at_least_per_s")
     for name, served in served_at_least.items() if verdict["outcome"] != "not_reached" else ():
         yield _labelled("ROOM", f"at least {units.per_second(served)} of {name} was served.")
-    result = verdict.get("headroom") or {}
+    result = object_at(verdict, "headroom")
     if verdict.get("headroom_ratio") is not None:
         why = str(result.get("why") or "")
         yield _labelled("ROOM", f"{wording.room(verdict['headroom_ratio'])}{f', {why}' if why else ''}.")
@@ -155,7 +155,7 @@ def _warnings(verdict: JsonObject) -> Iterator[str]:
 
 def _remaining_warnings(verdict: JsonObject) -> list[str]:
     """Warnings that neither the summary nor the reasons for the confidence contain."""
-    blame = verdict.get("bottleneck") or {}
+    blame = object_at(verdict, "bottleneck")
     answer = " ".join([str(verdict["summary"]), *map(str, blame.get("why_not_more") or ())]).lower()
     return [
         str(each) for each in verdict.get("warnings") or () if str(each).lower().rstrip(".") not in answer

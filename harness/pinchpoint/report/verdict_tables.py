@@ -7,7 +7,7 @@ from typing import Any
 
 from pinchpoint.analysis.crawls import STAGES
 from pinchpoint.base import units, wording
-from pinchpoint.base.objects import JsonObject
+from pinchpoint.base.objects import JsonObject, object_at
 from pinchpoint.base.wording import capitalised
 from pinchpoint.data.timeaxis import day_and_time, zone_words
 from pinchpoint.report.tables import Row, Table, columns
@@ -54,9 +54,9 @@ def level_words(verdict: Row) -> Iterator[str]:
     """The knee, and the highest load at which the objectives hold."""
     if not verdict.get("levels"):
         return
-    knee = verdict.get("knee") or {}
+    knee = object_at(verdict, "knee")
     yield f"{capitalised(str(knee.get('why', '')))}."
-    for scenario, held in (verdict.get("objectives_held") or {}).items():
+    for scenario, held in object_at(verdict, "objectives_held").items():
         if held["level"] is None:
             yield f"The objectives of {scenario} were met at no level."
             continue
@@ -132,7 +132,7 @@ def bursts(verdict: Row) -> Table:
     """One row per burst."""
     result = {
         name: figures["bursts"]
-        for name, figures in (verdict.get("scenarios") or {}).items()
+        for name, figures in object_at(verdict, "scenarios").items()
         if "bursts" in figures
     }
     rows = [
@@ -188,7 +188,7 @@ def writes(verdict: Row) -> Table:
             "examples": ", ".join(str(item) for item in figures["writes"].get("examples") or ()),
             "not_read": "; ".join(figures["writes"].get("not_read") or ()),
         }
-        for name, figures in (verdict.get("scenarios") or {}).items()
+        for name, figures in object_at(verdict, "scenarios").items()
         if figures.get("writes")
     ]
     return Table(
@@ -283,7 +283,7 @@ def crawl_log(verdict: Row) -> Table:
     """What could not be crawled, by source and failure: how often, and the first that did."""
     rows: list[dict[str, Any]] = []
     for source in verdict.get("crawl") or ():
-        for failure, count in sorted((source.get("failures_by_kind") or {}).items()):
+        for failure, count in sorted(object_at(source, "failures_by_kind").items()):
             first: Row = next((each for each in source.get("failed") or () if each["failure"] == failure), {})
             rows.append(
                 {
@@ -480,7 +480,7 @@ def whole_phase(figures: Row) -> float | None:
 def now_words(verdict: Row) -> str:
     """What each scenario gets done now, as a sentence; "" where none got anything done."""
     lines = []
-    for name, figures in (verdict.get("scenarios") or {}).items():
+    for name, figures in object_at(verdict, "scenarios").items():
         if figures.get("now_per_s") is not None:
             whole = whole_phase(figures)
             apart = "" if whole is None else f" ({units.per_second(whole)} over the whole measure phase)"
@@ -537,7 +537,7 @@ def considered(verdict: Row) -> Table:
     """Every resource with the four kinds of evidence, the most used first."""
     rows = [
         {**row, **{check["evidence"]: _HOLDS[check["holds"]] for check in row["checks"]}}
-        for row in (verdict.get("explanation") or {}).get("considered") or ()
+        for row in object_at(verdict, "explanation").get("considered") or ()
     ]
     return Table(
         "considered",
@@ -618,13 +618,13 @@ def proof_words(verdict: Row) -> str:
 
 def _answering(value: JsonObject) -> str:
     """What had to answer: of an open load that the farm keeps up with throughput is set by the schedule."""
-    of = value.get("of") or {}
+    of = object_at(value, "of")
     return "the speed of operations" if of.get("name") == "operations_per_busy_s" else "throughput"
 
 
 def proof(verdict: Row) -> Table:
     """What was made slower, what the model says of it, and what was measured."""
-    result = verdict.get("proof") or {}
+    result = object_at(verdict, "proof")
     tested = [result] if result.get("change") else []
     tested += [result["control"]] if tested and result["control"] else []
     scenario = result["of"]["scenario"] if tested else ""

@@ -10,6 +10,7 @@ from typing import Any
 from pinchpoint.analysis.saved import saved_verdict
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.figures import Better
+from pinchpoint.base.objects import object_at
 from pinchpoint.plan.compare import NO_WORK
 from pinchpoint.plan.problems import listed
 from pinchpoint.store.read import read_manifest
@@ -102,7 +103,7 @@ def read_histories(directory: Path, plan: str) -> Histories:
         except InputError as error:
             left_out.append(str(error))
             continue
-        name = str((manifest.get("plan") or {}).get("name"))
+        name = str(object_at(manifest, "plan").get("name"))
         names.add(name)
         if name == plan:
             result.append((str(manifest["started"]), place, manifest))
@@ -138,7 +139,7 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
         if verdict["outcome"] == "invalid":
             left_out.append(f"{place.name}: invalid run")
             continue
-        farm = str((manifest.get("farm") or {}).get("name"))
+        farm = str(object_at(manifest, "farm").get("name"))
         before = plans.get(farm)
         work = {key: value for key, value in manifest["plan"].items() if key not in NO_WORK}
         if before is not None and before[1] != work:
@@ -168,7 +169,7 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
 
 def _figures(farm: str, verdict: Mapping[str, Any]) -> Iterator[tuple[FigureKey, float]]:
     """Every figure that was measured."""
-    for scenario, figures in (verdict.get("scenarios") or {}).items():
+    for scenario, figures in object_at(verdict, "scenarios").items():
         timed = figures.get("response_p95_s") is not None
         for metric, better in FOLLOWED:
             if metric == "service_p95_s" and timed:
