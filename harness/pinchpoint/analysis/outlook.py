@@ -204,7 +204,7 @@ def _of_model(case: Case, first: Suspicion | None, demands: Sequence[Demand]) ->
         room, scenario = reach(first, demands), _one_scenario(case)
         if own is None or room <= 1.0 or (case.climb is not None and case.knee.found):
             now = _now(case, scenario) if scenario else None
-            return Headroom(0.0, "model", scenario, now, now, "it is at its limit")
+            return Headroom(0.0, "model", scenario, now, now, "the bottleneck is at its limit")
     else:
         open_ = others(None, demands)
         if not open_:

@@ -287,4 +287,4 @@ def alternating_words(case: Case) -> str:
         f"{KINDS[one.type].name(one, measure(one, rows))} for {units.percent(share)} of the time"
         for one, share in turns
     ]
-    return f"They took turns at their limit: {listed(shares)}."
+    return f"Several resources took turns at their limit: {listed(shares)}."

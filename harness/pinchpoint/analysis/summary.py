@@ -37,7 +37,7 @@ def invalid_words(gates: Sequence[Gate]) -> Summary:
 def not_reached_words(rates: Mapping[str, float], most_used: Demand | None) -> Summary:
     """The first sentences if no limit was reached: the served rates, and the highest utilisation."""
     served = listed([f"{units.per_second(rate)} of {name}" for name, rate in rates.items()])
-    higher = "Its limit is higher: raise the load until throughput no longer rises."
+    higher = "The farm's limit is higher: raise the load until throughput no longer rises."
     summary = Summary(f"the farm served {served}.", higher, "No limit reached")
     if most_used is None:
         return summary

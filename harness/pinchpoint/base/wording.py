@@ -10,7 +10,7 @@ from pinchpoint.base import units
 from pinchpoint.base.objects import JsonObject
 
 MEANING: Mapping[str, str] = {
-    "cpu": "All CPU time that is available to it is used.",
+    "cpu": "All available CPU time is used.",
     "cpu_thread": "One thread does nearly all the work. It cannot use a second core.",
     "disk": "The disk is saturated. These samples do not show which kind of limit it is.",
     "disk_cap": "The disk is at a limit: a deeper queue gives no more I/O per second.",

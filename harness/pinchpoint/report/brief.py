@@ -245,7 +245,7 @@ def _outlook(report: Report) -> Iterator[Answer]:
     if following := verdict.get("next"):
         used = wording.used_now(following)
         result = f"Now at {used}." if used else ""
-        first = "" if verdict.get("bottleneck") else "It is the first to reach its limit."
+        first = "" if verdict.get("bottleneck") else "This resource is the first to reach its limit."
         yield Answer(
             NEXT,
             wording.capitalised(wording.bottleneck_name(following)),

@@ -24,7 +24,11 @@ SURE: Mapping[str | None, str] = {
     "within_run": "intervals are within these runs (block bootstrap): another run may differ",
     None: "no ratio has an interval, so no change is reported",
 }
-MOVED: Mapping[bool | None, str] = {True: "It moved", False: "It did not move", None: "Not known"}
+MOVED: Mapping[bool | None, str] = {
+    True: "The bottleneck moved",
+    False: "The bottleneck did not move",
+    None: "Not known",
+}
 
 
 SECTIONS = (
@@ -151,7 +155,7 @@ def _different_work(content: JsonObject) -> Iterator[str]:
     some = ", ".join(list(facts)[:_SHOWN]) + (
         f" and {len(facts) - _SHOWN} more" if len(facts) > _SHOWN else ""
     )
-    yield f"These runs did different work: their plans differ in {some}. Changes may come from that."
+    yield f"These runs did different work: their plans differ in {some}. This may cause the changes."
 
 
 _SHOWN = 4

@@ -167,7 +167,7 @@ def _finding(
 def _meaning(blame: JsonObject, meanings: Mapping[str, str]) -> str:
     facts = [fact for fact in blame.get("evidence") or () if fact.get("evidence") in wording.PROVES]
     if facts and all(fact.get("value") is None for fact in facts):
-        return "It was not measured, so it may be the bottleneck."
+        return "This resource was not measured, so it may be the bottleneck."
     meaning = meanings.get(str(blame.get("kind")), "")
     others = [str(tier) for tier in blame.get("shared_with") or ()]
     return f"{meaning} It is shared with {wording.listed(others)}." if others else meaning

@@ -210,7 +210,7 @@ def _doubts(findings: PublishedFindings) -> Table:
         "Figures and statements that contradict each other",
         columns("number text: no.", "what: contradiction"),
         [{"number": number, "what": one} for number, one in enumerate(findings.doubts, 1)],
-        empty="Its figures agree with each other.",
+        empty="The report's figures agree with each other.",
     )
 
 

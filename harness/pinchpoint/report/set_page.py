@@ -121,19 +121,20 @@ def _answers(run_set: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> I
     ends = dict.fromkeys(units.percent(end) for end in (min(rooms), max(rooms))) if rooms else ["not known"]
     yield Answer(HEADROOM, " to ".join(ends))
     advice = Counter(str(one["what"]) for row in runs for one in (row["verdict"].get("advice") or ())[:1])
-    yield Answer(DO, _most_common(advice), " ".join(str(one["summary"]) for one in compared))
+    yield Answer(DO, *_most_common(advice), " ".join(str(one["summary"]) for one in compared))
     following = Counter(
         wording.bottleneck_name(row["verdict"]["next"]) for row in runs if row["verdict"].get("next")
     )
-    yield Answer(NEXT, _most_common(following))
+    yield Answer(NEXT, *_most_common(following))
     yield Answer(NOT_SHOWN, _missing(run_set), " ".join(_notes(run_set, runs)))
 
 
-def _most_common(value: Counter[str]) -> str:
-    """The three that most runs have, each with how many do."""
-    return (
-        "; ".join(f"{what} ({counted(times, 'run')})" for what, times in value.most_common(3)) or "not known"
-    )
+def _most_common(value: Counter[str]) -> tuple[str, str]:
+    """What most runs have, with their number, and a sentence with the next two."""
+    first, *others = [f"{what} ({counted(times, 'run')})" for what, times in value.most_common(3)] or [
+        "not known"
+    ]
+    return first, f"In other runs: {'; '.join(others)}." if others else ""
 
 
 def _missing(run_set: RunSet) -> str:

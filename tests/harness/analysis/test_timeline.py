@@ -67,7 +67,7 @@ def test_credits_that_ran_out_before_are_why_a_disk_is_at_its_limit_now(seed: in
     verdict = judged(two_in_turn(seed=seed, noise=0.001))
     assert verdict.bottleneck is not None, verdict.summary
     assert (verdict.bottleneck.kind, verdict.bottleneck.role) == ("disk_burst_exhausted", "log")
-    assert "Its I/O fell from 900/s to 240/s at the same queue depth" in verdict.summary
+    assert "The disk's I/O fell from 900/s to 240/s at the same queue depth" in verdict.summary
     assert "moved while this was measured: the CPU of the sql tier" in verdict.summary
 
 
@@ -204,7 +204,7 @@ def test_two_that_alternate_are_told_with_their_shares(commits: int, told: bool)
         "(search1, sdc) for 40 % of the time"
     )
     assert verdict.outcome == "inconclusive", verdict.summary
-    assert (f"They took turns at their limit: {said}." in verdict.summary) == told, verdict.summary
+    assert (f"Several resources took turns at their limit: {said}." in verdict.summary) == told, verdict.summary
     if told:
         assert [(one.resource, one.role) for one in verdict.candidates] == [("cpu", None), ("disk", "index")]
 

@@ -51,7 +51,7 @@ def _bottleneck(conclusion: RecordingConclusion, resource: RecordedResource, off
         f"At other times {each.name} was {saturated_words(each, offset_s)}." for each in conclusion.others
     )
     return Summary(f"{resource.name}.", label="Bottleneck").then(
-        f"It was {saturated_words(resource, offset_s)}.",
+        f"This resource was {saturated_words(resource, offset_s)}.",
         *(f"Meanwhile {each}." for each in conclusion.symptoms[:2]),
         *others,
     )

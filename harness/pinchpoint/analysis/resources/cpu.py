@@ -323,7 +323,7 @@ class CpuLimit(Cpu):
                 yield _own(inputs, host, "allowance", f"tier:{host.tier}", used)
 
     def witnessed(self, measures: CpuMeasures) -> bool:
-        """Only of a quota: else those who wait may be others."""
+        """Only for a quota: without one, other processes may be the ones that wait."""
         return measures.quota and super().witnessed(measures)
 
     def name(self, resource: Resource, measures: CpuMeasures) -> str:
@@ -332,7 +332,8 @@ class CpuLimit(Cpu):
 
     def proof(self, suspicion: Suspicion, measures: CpuMeasures) -> str:
         """How much of it is used."""
-        return f"it used {units.percent(measures.busy)} of its CPU limit while the cores had room"
+        tier = suspicion.resource.tiers[0]
+        return f"{tier} used {units.percent(measures.busy)} of its CPU limit; its cores were not saturated"
 
     def relief(self, resource: Resource) -> str:
         """More of it."""
@@ -426,7 +427,7 @@ class Thread(Cpu):
         """How busy it is, and what its cores had left."""
         pool = units.percent(measures.pool)
         used = units.percent(measures.busy)
-        return f"it used {used} of one core and cannot use another; the cores were {pool} busy"
+        return f"the thread used {used} of one core and cannot use another; the cores were {pool} busy"
 
     def relief(self, resource: Resource) -> str:
         """A faster core, or several threads."""

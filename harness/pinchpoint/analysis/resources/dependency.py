@@ -67,7 +67,10 @@ class Dependency(Shared):
     placed = "network or dependency in front of {instance}"
     least = Least("used", POOL_HELD)
     called = "network or dependency in front of {instance}"
-    shown = "{used} of the users of {scenario} wait there, {each_s} each time; the farm itself is mostly idle"
+    shown = (
+        "{used} of the users of {scenario} wait for this dependency, {each_s} each time; the farm itself is "
+        "mostly idle"
+    )
     relieved = "remove the delay in front of {instance}"
 
     def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:

@@ -45,7 +45,7 @@ class Network(Shared):
     placed = "the interface {instance} of {host}"
     least = Least("used", NETWORK)
     called = "the network interface {instance} of {host}"
-    shown = "it carries {used} of its speed"
+    shown = "the interface carries {used} of its speed"
     relieved = "use a faster interface"
     grows = True
 

@@ -264,16 +264,16 @@ class Disk(ResourceKind[DiskMeasures]):
             limits = "limit" if whole else limits
             cap = share_words(measures, f"its {limits}")
         moved = state is not None and (state.fell or state.rose)
-        its = f"its {shift_words(suspicion.resource)}" if moved else ""
+        its = f"the disk's {shift_words(suspicion.resource)}" if moved else ""
         rate = units.per_second(measures.io)
         unknown = measures.utilisation is None and measures.responses["io"].slope is None
-        below = "it may be at a limit that was not declared" if unknown else _BELOW
+        below = "the disk may be at a limit that was not declared" if unknown else _BELOW
         proofs = {
             "disk": f"{cap if state is not None and state.near_cap else f'a {way} takes {each}'}, {waits}",
             "disk_cap": cap,
             "disk_burst_exhausted": f"{its or cap}: burst credits ran out",
             "disk_warm_up": f"{its}: the disk was still warming up",
-            "disk_device": f"it does {rate}, {each} a {way}{_no_more(measures)}",
+            "disk_device": f"the disk does {rate}, {each} a {way}{_no_more(measures)}",
             "disk_concurrency": f"reads take {waits}: too few are issued at the same time"
             "; the disk could do more",
             "disk_latency": f"each {way} takes {each}, {waits}; {below}",
