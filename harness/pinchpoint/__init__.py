@@ -12,7 +12,7 @@ __all__ = ["Run", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load them when they are asked for: the command line loads neither for its help."""
+    """Import them on request: the command line needs neither for its help."""
     if name == "run":
         return import_module("pinchpoint.run")
     if name == "Run":

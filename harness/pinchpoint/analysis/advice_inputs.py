@@ -1,4 +1,4 @@
-"""The inputs of advice: the bottleneck, what limits after it, and the model that computes gains."""
+"""The inputs of advice: the bottleneck, the next limits, and the model that computes gains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_NEXT = "no other measured resource is used enough to say what would limit nex
 
 @dataclass(frozen=True, slots=True)
 class AdviceInputs:
-    """The bottleneck, the demand of all resources, the smallest ceiling first, and the model to ask."""
+    """The bottleneck, the demands of all resources (smallest ceiling first), and the model for gains."""
 
     case: Case
     first: Suspicion
@@ -37,9 +37,9 @@ class AdviceInputs:
 
     @property
     def machine(self) -> Demand | None:
-        """All disks together of the machine a disk is in, where its caps are known and hold for that disk.
+        """All disks together of a disk's machine, if the machine's limits are known and apply to the disk.
 
-        Caps that are exceeded already are those of another machine.
+        Limits that the measured I/O exceeds are those of another machine.
         """
         attached = {role.attached for role in self.first.resource.roles}
         for one in self.demands:
@@ -59,7 +59,7 @@ class AdviceInputs:
 
     @property
     def need(self) -> float | None:
-        """Up to this multiple of the throughput now nothing else limits; None if that is not known."""
+        """The multiple of the present throughput up to which nothing else limits; None if unknown."""
         result = self.after
         return result[0].ceiling_ratio if result else None
 
@@ -71,9 +71,9 @@ class AdviceInputs:
         return f"{text} ({owner(demand.resource, demand.found)[1]})" if same_words else text
 
     def rounds(self, scenario: str | None, left: float) -> float:
-        """How much faster users cycle if their operations take only the share ``left`` of their present time.
+        """How much faster users cycle if their operations take the share ``left`` of their present time.
 
-        What they think stays.
+        Think time stays the same.
         """
         flow = next((one for one in self.case.flows if one.load.scenario == scenario), None)
         takes_s, thinks_s = (flow.service.mean_s, flow.think_s) if flow and flow.service else (1.0, 0.0)
@@ -81,12 +81,12 @@ class AdviceInputs:
 
     @property
     def disk_target(self) -> str:
-        """The disk that is the bottleneck as ``what-if`` calls it."""
+        """The bottleneck's disk by its ``what-if`` name."""
         role = self.first.resource.roles[0]
         return f"{role.tier}.{role.role}"
 
     def cpu_target(self, keys: Set[str]) -> str | None:
-        """Pools of cores as ``what-if`` calls them; None if it cannot change these alone."""
+        """Pools of cores by their ``what-if`` names; None if it cannot change these alone."""
         pools = [part for part in self.modelled.measured.parts if isinstance(part, CoresPart)]
         allowed = {tier for part in pools if part.allowance for tier in part.tiers}
         first, _ = owner(self.first.resource, self.first.found)
@@ -97,7 +97,7 @@ class AdviceInputs:
         return None
 
     def by(self, *given: str) -> Gain | None:
-        """The gain that ``what-if`` predicts for these settings; None if it has no answer."""
+        """The gain that ``what-if`` predicts for these settings; None without a prediction."""
         try:
             settings = read_settings(given, known_in(self.modelled.measured))
             result = predict_change(self.modelled, settings) if self.modelled.measured.seen else None
@@ -115,11 +115,11 @@ class AdviceInputs:
         return self.by(*given) or self.unknown("the model has no part for it in this run")
 
     def unknown(self, why: str) -> Gain:
-        """A gain that cannot be predicted, with the reason, and the next bottleneck if it is known."""
+        """A gain that cannot be predicted, with the reason, and the next bottleneck if known."""
         return Gain(None, self.until().limit, why)
 
     def until(self, own: float | None = None, again: str = "", assumes: str = "") -> Gain:
-        """The gain until something else limits, or ``again`` the same at ``own`` times the throughput now."""
+        """The gain until something else limits, or, with ``again``, until ``own`` times the rate now."""
         ends = [(one.ceiling_ratio, self._words(one), one.assumes, one.levels > 1) for one in self.after]
         if own is not None:
             ends.append((own, again, assumes or SAME, True))

@@ -1,4 +1,4 @@
-"""What keeps a run without a bottleneck from the all-clear (``not_reached``): health checks, and no room."""
+"""Reasons against the all-clear (``not_reached``) of a run without a bottleneck."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pinchpoint.data.changes import kendall
 from pinchpoint.data.inputs import Inputs
 
 CONSTANT = ("open", "soak")
-"""Load models whose rate stays: what changes under them is the farm's."""
+"""Load models with a constant rate: changes under them come from the farm."""
 WHY_FAILING = (
     "Find out why they fail (events.jsonl, the logs of the farm's servers), or declare how many may fail "
     "(objectives: errors); then run the same plan again."
@@ -55,11 +55,11 @@ OFTENER = (
     "in steps of 10 s), or make the bursts longer."
 )
 READINGS = 2
-"""Readings that a burst takes at least, for one of them to be of nothing else."""
+"""Fewest readings of a burst, so that one of them covers the burst alone."""
 
 
 def health_checks(case: Case) -> Iterator[NoSingleCause]:
-    """All missing measurements, those that could hide other causes first."""
+    """All missing measurements; first those that could hide other causes."""
     yield from coverage_gaps(case)
     yield from (NoSingleCause(text, HOST_WITH_ROOM) for text in stolen(case.inputs, STOLEN))
     yield from (NoSingleCause(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))
@@ -73,10 +73,10 @@ def health_checks(case: Case) -> Iterator[NoSingleCause]:
 
 
 def near_limits(case: Case, stage: Stage, *, served: bool) -> Iterator[tuple[float, NoSingleCause]]:
-    """(how much is used, why that is no room), the most used first: an all-clear needs room (docs/rules.md).
+    """(utilisation, why this is no headroom), the most used first: an all-clear needs headroom.
 
-    What does more than was declared has another limit. Memory is judged by what is read again for lack of it,
-    and connections only where all was ``served``: users who wait fill them.
+    A resource above its declared limit has another limit. Memory is judged by data read again for lack of
+    memory, and connections only if all operations were ``served``: waiting users fill them.
     """
     result = []
     for one in case.resources:
@@ -91,7 +91,7 @@ def near_limits(case: Case, stage: Stage, *, served: bool) -> Iterator[tuple[flo
 
 
 def coverage_gaps(case: Case) -> Iterator[NoSingleCause]:
-    """What of the farm was not seen, or not often enough to say what it means."""
+    """Parts of the farm that were not measured, or too rarely to be judged."""
     missing = tuple(unseen(case.inputs))
     watch = f"Measure the whole farm ({wording.grouped(missing)}), and run the same plan again."
     yield from (NoSingleCause(why, watch) for why in missing)
@@ -101,10 +101,10 @@ def coverage_gaps(case: Case) -> Iterator[NoSingleCause]:
 
 
 def slower_words(case: Case) -> str:
-    """How much longer operations took than at the first level, if that is why not all were started; else "".
+    """The growth of operation times since the first level, if it explains unstarted operations; else "".
 
-    By Little's law: ``started x service time`` sessions were busy, and at the first level's service time they
-    had been enough for all that was scheduled.
+    By Little's law ``started x service time`` sessions were busy. With the first level's service time they
+    would have been enough for all scheduled operations.
     """
     if case.climb is None:
         return ""
@@ -125,7 +125,7 @@ def slower_words(case: Case) -> str:
 def brief_words(case: Case) -> str:
     """A sentence if bursts are too short for the interval of the samples and not all operations started.
 
-    A quota that is full for 5 s is half used in a mean over ten.
+    A quota that is full for 5 s has a mean of one half over ten.
     """
     for flow in case.flows:
         bursts, started = flow.load.bursts, flow.started_ratio
@@ -141,7 +141,7 @@ def brief_words(case: Case) -> str:
 
 
 def _known_s(case: Case) -> float:
-    """Over how many seconds what was read of the farm is a mean, of what was read most seldom."""
+    """The interval of the least frequent readings of the farm, in seconds."""
     samples = case.inputs.samples
     cpus = samples.keys("cpu.busy_ratio")
     each_s = [samples.reading_s([key.host], key.metric, key.instance) for key in cpus]
@@ -150,7 +150,7 @@ def _known_s(case: Case) -> float:
 
 
 def _silence(inputs: Inputs, flow: Flow) -> Iterator[str]:
-    """A sentence if no operation ended for much of the time, though several should have ended each second."""
+    """A sentence if no operation ended for much of the time, though several were expected per second."""
     window = inputs.window
     ended = inputs.traffic.of(flow.load.scenario).whole().per_step(window)
     usual = flow.finished / len(ended) if len(ended) else 0.0
@@ -161,7 +161,7 @@ def _silence(inputs: Inputs, flow: Flow) -> Iterator[str]:
 
 
 def _rising(inputs: Inputs, flow: Flow) -> Iterator[str]:
-    """Times that grow: a queue that the farm does not get done with."""
+    """Growing times: a queue that the farm cannot clear."""
     times = inputs.traffic.of(flow.load.scenario).whole().ok().medians_s(inputs.window)
     times = times[np.isfinite(times)]
     if len(times) < MIN_SAMPLES.value:

@@ -59,7 +59,7 @@ from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import holds_values
 
 APART = ("answer", "sure", "blocking", "why", "served")
-"""Fields of the conclusion that the verdict stores in another form, or leaves out."""
+"""Fields of the conclusion that the verdict stores in another form, or omits."""
 
 
 def analyse(run: StoredRun) -> Verdict:
@@ -68,7 +68,7 @@ def analyse(run: StoredRun) -> Verdict:
 
 
 def analyse_case(run: StoredRun) -> tuple[Verdict, Case | None]:
-    """The same, and what the verdict is drawn from; None of samples alone, without any operation."""
+    """The verdict and its inputs; None for a run with samples alone."""
     whole = read_inputs(without_proof(run))
     if is_recording(whole):
         return replace(judge_recording(whole), measured=holds_values(run.samples)), None
@@ -90,7 +90,7 @@ def judged_case(run: StoredRun) -> Case | None:
 
 
 def _levels(run: StoredRun, whole: Inputs) -> tuple[tuple[Level, ...], tuple[dict[str, Any], ...]]:
-    """(the levels of a load in steps, what each brought); where all were too short, the last and nothing."""
+    """(the levels of a load in steps, their figures); if all were too short, the last level and nothing."""
     noted = held_levels(run.manifest)
     judged = judged_levels(whole, noted)
     return judged or noted[-1:], level_table(whole, judged)
@@ -104,7 +104,7 @@ def _verdict(
     periods: tuple[Period, ...],
 ) -> Verdict:
     inputs, concluded, held = case.inputs, conclude(case), highest_held(climbed, whole.objectives)
-    outcome = "not_reached" if concluded.served else concluded.outcome  # how much room there is shows as well
+    outcome = "not_reached" if concluded.served else concluded.outcome  # the headroom is shown as well
     ahead = look_ahead(case, outcome, concluded.candidates, concluded.blocking)
     checkpoints, objectives = checkpoint_table(inputs), tuple(_objectives(whole, levels, inputs))
     course = _course_words(levels, climbed, case, concluded, periods)
@@ -147,13 +147,13 @@ def _scenarios(case: Case) -> dict[str, dict[str, Any]]:
 
 
 def _kept_up(case: Case, concluded: Conclusion) -> bool:
-    """Whether served throughput is a lower bound of capacity: no session waited for the farm."""
+    """Whether served throughput is a lower bound of the capacity: no session waited for the farm."""
     no_wait = not any(flow.pressed for flow in case.flows)
     return concluded.outcome == "not_reached" or (concluded.outcome == "inconclusive" and no_wait)
 
 
 def _with_sample_counts(answer: Any, case: Case) -> Any:
-    """A suspect, or several, with the number of samples behind each fact; anything else as it is."""
+    """A suspect, or several, with the number of samples of each fact; other values unchanged."""
     if isinstance(answer, tuple):
         return tuple(_with_sample_counts(one, case) for one in answer)
     if isinstance(answer, Bottleneck):
@@ -162,7 +162,7 @@ def _with_sample_counts(answer: Any, case: Case) -> Any:
 
 
 def _objectives(whole: Inputs, levels: tuple[Level, ...], inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """The objectives: a scenario in steps is judged by all its levels, any other by the judged part."""
+    """The objectives: for a scenario in steps over all its levels, for others over the judged part."""
     yield from stepped_objectives(whole, levels)
     in_steps = {one.scenario for one in levels}
     yield from (row for row in objective_table(inputs) if row["scenario"] not in in_steps)
@@ -176,7 +176,7 @@ def _course_words(
     concluded: Conclusion,
     periods: Sequence[Period],
 ) -> tuple[str, ...]:
-    """That the bottleneck moved, in words; if none is named, what was saturated for part of the time."""
+    """That the bottleneck moved, in words; if none is named, the resources saturated for part of the time."""
     if not levels and concluded.outcome == "inconclusive" and (turns := alternating_words(case)):
         return (turns,)
     if not levels and not case.found and concluded.outcome in {"inconclusive", "not_reached"}:
@@ -190,7 +190,7 @@ def _course_words(
 def _since_knee(
     levels: Sequence[Level], climbed: Sequence[dict[str, Any]], periods: Sequence[Period]
 ) -> list[Period]:
-    """For a load in steps the periods from the knee on, as earlier waiting is no limit; else all periods."""
+    """For a load in steps the periods from the knee on (earlier waits are no limit); else all periods."""
     if not levels:
         return list(periods)
     climber, knee = levels[0].scenario, _knee(levels, climbed)
@@ -206,15 +206,16 @@ def _knee(levels: Sequence[Level], climbed: Sequence[dict[str, Any]]) -> Knee:
 def _judged_case(
     whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...], periods: tuple[Period, ...]
 ) -> Case:
-    """The part of the run that is judged, taken through the steps."""
+    """The judged part of the run with the results of all steps."""
     if not levels and moved(periods):
-        # Two bottlenecks mixed are neither: the one that lasted longest is judged, the others are reported.
+        # A mix of two bottlenecks is neither of them: the one that lasted longest is judged, the others are
+        # reported.
         window = longest(periods).window
         return build_case(whole.during(window), since=whole.during(whole.window.until(window)))
     if not climbed:
         return build_case(judged_part(whole, levels, None))
     end_s = moved_at_s(_since_knee(levels, climbed, periods))
-    # Of a climb what gave way first is judged: what came after it moved is another's.
+    # For a load in steps the first bottleneck is judged: later ones limit another load.
     climbed = tuple(row for level, row in zip(levels, climbed, strict=True) if level.start_s < end_s)
     levels = tuple(level for level in levels if level.start_s < end_s)
     periods = tuple(one for one in periods if one.window.first_s < end_s)

@@ -21,17 +21,17 @@ LOAD_BEGUN = "load_begun"
 """The event of a scenario's load that begins: ``scenario``, and ``at``, from when on its schedule counts."""
 
 _SLIVER = 0.05
-"""A burst that covers less than this share of a step does not own the step."""
+"""A burst that covers less than this share of a step is not assigned the step."""
 
 Steps = tuple[int, int]
 """A burst's first step of the window, and the one after its last."""
 
 
 def burst_steps(inputs: Inputs, load: Load) -> list[Steps]:
-    """The steps of each burst of a scenario, in order: ramps, and steps it shares with the base, included.
+    """The steps of each burst of a scenario, in order, including ramps and steps shared with the base.
 
-    The schedule gives the times of bursts; counts would add noise. If the manifest does not say when the load
-    began, a burst is where more than half-way between base and peak was scheduled.
+    The schedule gives the times of bursts; counts would add noise. If the manifest lacks the load's begin, a
+    burst is where more than the mean of base and peak was scheduled.
     """
     begun_s = _begun_s(inputs, load.scenario)
     if load.bursts is None or begun_s is None:
@@ -119,11 +119,11 @@ def _known(value: float) -> float | None:
 
 
 def _backlog(inputs: Inputs, scenario: str, offered: Floats) -> Floats:
-    """How many operations were due and had neither ended nor been dropped at the end of each step.
+    """Per step, the number of operations that were due and had neither ended nor been dropped at its end.
 
-    ``offered``: how many were due in each step. A dropped operation is counted in the second of its intended
-    start, and waited from then until it was dropped. The lowest count is subtracted: that many operations
-    were waiting before the measure phase began.
+    ``offered``: number of operations due in each step. A dropped operation is counted in the second of its
+    intended start, and waited from then until it was dropped. The smallest count is subtracted: these
+    operations waited before the measure phase began.
     """
     window = inputs.window
     until_late_s = math.ceil(LATEST_START_S / window.step_s) * window.step_s
@@ -135,13 +135,13 @@ def _backlog(inputs: Inputs, scenario: str, offered: Floats) -> Floats:
 
 
 def _calm(medians: Floats, busy: npt.NDArray[np.bool_]) -> float | None:
-    """The median latency between bursts; None if there is no such time."""
+    """The median latency between bursts; None without such a time."""
     outside = medians[~busy & np.isfinite(medians)]
     return float(np.median(outside)) if len(outside) else None
 
 
 def _recovery(after: Floats, calm: float | None, step_s: int) -> float | None:
-    """Seconds from a burst's end until the latency is calm again; None if that was not seen."""
+    """Seconds from a burst's end until the latency is calm again; None if it never was."""
     if calm is None:
         return None
     back = np.flatnonzero(after <= calm * (1 + RECOVERED.value))

@@ -1,4 +1,4 @@
-"""Step 3: the demand per operation on each resource, and the throughput at which it is saturated.
+"""Step 3: each resource's demand per operation, and the throughput that saturates it.
 
 Over the levels of a load in steps ``U = b + D X`` (docs/rules.md): X the throughput of the scenario that is
 varied; what the others take of it, and what is used at rest, is b. The ceiling is ``(1 - b) / D``. With one
@@ -29,25 +29,24 @@ ONE_LEVEL = f"{SAME}; use in proportion to throughput in all scenarios, as only 
 SEVERAL = f"{SAME}; the other scenarios stay as they are"
 
 MOVES = 0.02
-"""A use that differs less than this between the levels of a load in steps is not the load's."""
+"""A utilisation that differs less than this between load levels does not come from the load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the load takes of one resource, and how much more of that load it allows.
+    """The load's demand for one resource, and its headroom there.
 
     Attributes:
-        found: what was measured in the stage that is judged.
-        use: how much of it is used there.
-        base: the part of it used at rest and by scenarios that were not varied; 0 if one level cannot show
-            it.
-        each_s: what one operation takes of it (share times seconds); None if one level cannot show whose.
-        ceiling_ratio: ceiling ÷ throughput there, 1 or more while it is not saturated.
-        ceilings_per_s: by scenario, the throughput that uses it up.
-        levels: how many load levels this is measured over.
-        assumes: what must stay as it is for that to hold. By one load level it is an estimate, no bound: what
-            is used at rest, and by loads that do not grow, is taken to grow with the rest.
-        others: the part of the use that other processes on the host are known to have; 0 if none is.
+        found: the measures of the judged stage.
+        use: the utilisation in that stage.
+        base: its part at rest and by scenarios that were not varied; 0 if one level cannot show it.
+        each_s: one operation's demand (share x seconds); None if one level cannot attribute it.
+        ceiling_ratio: ceiling ÷ throughput, 1 or more while the resource is not saturated.
+        ceilings_per_s: by scenario, the throughput that saturates the resource.
+        levels: number of load levels behind the figure.
+        assumes: conditions of the figure. From one load level it is an estimate and not a bound: the
+            utilisation at rest, and by loads that do not grow, is assumed to grow with the rest.
+        others: the known part of other processes on the host; 0 if none.
     """
 
     resource: Resource
@@ -63,7 +62,7 @@ class Demand:
 
 
 def loads_of(resource: Resource, flows: Sequence[Flow]) -> frozenset[str]:
-    """The scenarios that load a resource; all scenarios if none is known to reach it."""
+    """The scenarios that load a resource; all scenarios if none is known to use it."""
     if resource.scenario:
         return frozenset({resource.scenario})
     there = [flow for flow in flows if any(flow.visits(tier) for tier in resource.tiers)]
@@ -71,13 +70,13 @@ def loads_of(resource: Resource, flows: Sequence[Flow]) -> frozenset[str]:
 
 
 def of_its_loads(first: Resource, demands: Sequence[Demand], flows: Sequence[Flow]) -> tuple[Demand, ...]:
-    """The demands of resources that the same loads use: removing the first limit changes no other."""
+    """The demands of resources with the same loads: removing the first limit changes no other."""
     own = loads_of(first, flows)
     return tuple(one for one in demands if own & loads_of(one.resource, flows))
 
 
 def demands_of(case: Case) -> tuple[Demand, ...]:
-    """The demand of every resource of a case; none where it has no stage to judge."""
+    """The demand of every resource of a case; none without a stage to judge."""
     if case.stage is None:
         return ()
     return find_demands(case.resources, case.stage.rows, case.flows, case.now_per_s(), case.climb)
@@ -90,14 +89,14 @@ def find_demands(
     served: Mapping[str, float],
     climb: SteppedLevels | None = None,
 ) -> tuple[Demand, ...]:
-    """The demand of every resource whose use is known, the smallest ceiling first.
+    """The demand of every resource with a known utilisation, the smallest ceiling first.
 
     Args:
-        resources: with the columns of what is judged.
-        rows: of the stage that is judged.
+        resources: with the columns of the judged part.
+        rows: the steps of the judged stage.
         flows: of the same window.
         served: throughput by scenario over those rows.
-        climb: the levels of a load in steps; None if there were none.
+        climb: the levels of a load in steps; None without any.
     """
     result = []
     for resource in resources:
@@ -114,7 +113,7 @@ def find_demands(
 
 
 def _of_one_level(resource: Resource, measured: Measures, use: float, served: Mapping[str, float]) -> Demand:
-    """All use is taken for the operations' own, but what other processes are known to use.
+    """All utilisation is attributed to the operations, except that of other processes.
 
     As in the model, other processes leave half of the cores to the farm.
     """
@@ -135,16 +134,16 @@ def _of_one_level(resource: Resource, measured: Measures, use: float, served: Ma
 
 
 def _of_others(ratio: float) -> str:
-    """What is assumed of the use by other processes; "" if none is known."""
+    """The assumption about other processes' utilisation; "" if it is unknown."""
     if ratio > MOST_OF_OTHERS:
         return f"other processes, which use {units.percent(ratio)} of the CPU, leave half of it to the farm"
     return f"other processes go on using {units.percent(ratio)} of the CPU" if ratio else ""
 
 
 def _unmoved(resource: Resource, climb: SteppedLevels) -> bool:
-    """Whether its use does not grow with throughput over the levels: then it is not the load's.
+    """Whether utilisation does not grow with throughput over the levels: then it does not come from the load.
 
-    Open sessions keep their connections at any load, and a job beside the load uses its share of a CPU.
+    Open sessions keep their connections at any load, and a job beside the load has a constant CPU share.
     """
     uses = np.array([found.use for found in climb.measured(resource)], dtype=float)
     known = np.isfinite(uses)
@@ -159,7 +158,8 @@ def _of_levels(
 ) -> Demand | None:
     """The demand by the line through the levels; None with too few levels, or if a level contradicts it.
 
-    It does if the resource still has room at a throughput at which the line says that it is saturated.
+    A level contradicts the line if the resource is not saturated at a throughput at which the line says it
+    is.
     """
     scenario = climb.levels[0].scenario
     uses, now = [found.use for found in climb.measured(resource)], served.get(scenario)

@@ -25,11 +25,11 @@ class Case:
     """The results of steps 0 to 6, from which the conclusion is drawn.
 
     Attributes:
-        gates: all of them, held or not.
-        stages: the load levels there are.
-        stage: the one that is judged: the sustained one unless only bursts used something up.
-        found: what speaks against which resource there, the cause first.
-        climb: what the levels of a load in steps brought; None if there were none.
+        gates: all gates, passed or not.
+        stages: the load levels.
+        stage: the judged one: the sustained one unless only bursts saturated something.
+        found: the evidence against each resource in it, the cause first.
+        climb: the figures of the levels of a load in steps; None without any.
     """
 
     inputs: Inputs
@@ -43,10 +43,9 @@ class Case:
     climb: SteppedLevels | None
 
     def now_per_s(self) -> dict[str, float]:
-        """Throughput now, by scenario, wherever a verdict or a prediction names it.
+        """The present throughput by scenario, for every verdict and prediction.
 
-        Operations that ended well, per second, over the steps that are judged: those in which the use of
-        resources was measured.
+        Successful operations per second over the judged steps: those with measured utilisations.
         """
         return {} if self.stage is None else self._per_s(self.stage.rows)
 
@@ -63,20 +62,20 @@ class Case:
 
     @property
     def failed(self) -> tuple[Gate, ...]:
-        """The gates that did not hold."""
+        """The gates that failed."""
         return tuple(gate for gate in self.gates if not gate.held)
 
 
 def build_case(
     inputs: Inputs, knee: Knee | None = None, climb: SteppedLevels | None = None, since: Inputs | None = None
 ) -> Case:
-    """Take one stretch through the steps, as if nothing else had been measured.
+    """Run all steps on one part of the run, as if nothing else had been measured.
 
     Args:
         inputs: the stretch.
         knee: of a load in steps.
-        climb: likewise, the figures of all its levels.
-        since: the same with what was measured before: a disk whose credits ran out then has none now.
+        climb: the figures of all its levels.
+        since: the same with earlier measurements: a disk without burst credits has none now.
     """
     flows, stages = find_flows(inputs), find_stages(inputs)
     resources = _with_earlier_falls(_with_service_times(find_resources(inputs, flows), climb), since)
@@ -102,7 +101,7 @@ def _with_service_times(resources: Resources, climb: SteppedLevels | None) -> Re
 
 
 def _with_earlier_falls(resources: Resources, since: Inputs | None) -> Resources:
-    """The resources, with how disks' levels fell before the stretch."""
+    """The resources, with falls of disks' levels before this part."""
     if since is None:
         return resources
     before = {one.key: one.shift for one in find_disks(since) if fell(one.shift)}

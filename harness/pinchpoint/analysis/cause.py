@@ -16,7 +16,7 @@ from pinchpoint.analysis.thresholds import HARDLY_WAITED_FOR, OWN_USE, at_least
 
 
 def suspects(resources: Iterable[Resource], rows: Rows, flows: Flows) -> tuple[Suspicion, ...]:
-    """Everything with evidence against it over those rows, the cause first."""
+    """Every resource with evidence against it over those rows, the cause first."""
     resources = tuple(resources)
     result = [one for one in (suspect(resource, rows, flows) for resource in resources) if one is not None]
     disks = [one for one in resources if one.is_device]
@@ -31,15 +31,16 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: Flows) -> tuple[S
 
 
 def _without_yielding(suspicions: list[Suspicion], resources: Resources, rows: Rows) -> list[Suspicion]:
-    """The suspects without those that count only if everything else has room, when something has none."""
+    """The suspects without those that count only if no other resource is saturated, if one is."""
     firm = [one for one in suspicions if not kind_of(one).yields]
     return firm if any(not one.not_waited_for for one in firm) or _crowded(resources, rows) else suspicions
 
 
 def _of_other_processes(suspicion: Suspicion, rows: Rows, flows: Flows) -> bool:
-    """Whether other processes fill the cores while the servers report that few of their sessions need a CPU.
+    """Whether other processes saturate the cores while the servers report few sessions that need a CPU.
 
-    So they are not what operations wait for, as far as those who press the farm spend their time there.
+    Then the cores are not what operations wait for, if the scenarios that load the farm spend their time
+    there.
     """
     running = mean_of(suspicion.resource, "running", rows)
     if running is None or other_processes(suspicion.resource, suspicion.found) is None:
@@ -54,7 +55,7 @@ def _of_other_processes(suspicion: Suspicion, rows: Rows, flows: Flows) -> bool:
 
 
 def _crowded(resources: Resources, rows: Rows) -> bool:
-    """Whether some of the farm's own has no room, or was read too seldom to say that it has."""
+    """Whether a resource of the farm is saturated, or was read too rarely to exclude it."""
     own = (KINDS[one.type].own_use(one, rows) for one in resources)
     return any(at_least(used, OWN_USE) for used in own) or bool(seldom_read(resources, rows))
 
@@ -69,9 +70,9 @@ def of_one_tier(one: Suspicion, other: Suspicion) -> bool:
 class Rank(NamedTuple):
     """The order of two suspects: the first field that differs decides, the larger value first.
 
-    A resource that no session waits for comes last; a memory shortage comes before the disk that reads
-    because of it. Then by amount and exactness of evidence, then by depth. A disk with room left that is
-    waited for (``disk_latency``) comes after saturated resources.
+    A resource without waiting sessions comes last; a memory shortage comes before the disk that reads because
+    of it. Then by amount and exactness of evidence, then by depth. A disk below its limits with waits
+    (``disk_latency``) comes after saturated resources.
     """
 
     waited_for: bool
@@ -85,7 +86,7 @@ class Rank(NamedTuple):
 
 
 def rank(suspicion: Suspicion) -> Rank:
-    """Where a suspect stands among others."""
+    """The rank of a suspect among others."""
     return Rank(
         waited_for=not suspicion.not_waited_for,
         memory=kind_of(suspicion).explains_disks,

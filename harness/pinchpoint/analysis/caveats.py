@@ -19,7 +19,7 @@ from pinchpoint.data.inputs import Inputs
 
 
 def caveats(case: Case) -> Iterator[str]:
-    """Warnings that a reader must know beside the verdict."""
+    """Warnings that belong to the verdict."""
     inputs = case.inputs
     yield from inputs.warnings
     if inputs.state != "finished" and not any("incomplete" in warning for warning in inputs.warnings):
@@ -67,7 +67,7 @@ def _lost(inputs: Inputs, flow: Flow) -> Iterator[str]:
 
 
 def credits_of(case: Case) -> Iterator[str]:
-    """Warnings about disks and machines that use burst credits, with the time the credits last."""
+    """Warnings about disks and machines on burst credits, with the time until the credits are spent."""
     if case.stage is not None:
         yield from credit_words(case.resources, case.stage.rows)
 

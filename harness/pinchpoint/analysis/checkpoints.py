@@ -1,7 +1,7 @@
-"""Response times while a database writes a checkpoint, compared with those in between.
+"""Response times while a database writes a checkpoint, compared with the other times.
 
-PostgreSQL counts the buffers that a checkpoint has written while it writes them; so the seconds in which that
-counter grows are those of a checkpoint. What happens in them beside it is no proof that it is the cause.
+PostgreSQL counts a checkpoint's buffers while it writes them; so the seconds in which this counter grows
+belong to a checkpoint. Slow operations in these seconds do not prove that the checkpoint is the cause.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BEGUN = "db.checkpoints_per_s"
 
 
 def checkpoint_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
-    """One row per database server that wrote a checkpoint and scenario; empty if none did or was watched.
+    """One row per database server with a checkpoint and scenario; empty without checkpoints.
 
     ``{host, scenario, timed, requested, read_every_s, written_s, written_ratio, p95_during_s, p95_between_s,
     p95_ratio, throughput_during_per_s, throughput_between_per_s}``: ``timed`` and ``requested`` checkpoints
@@ -35,7 +35,7 @@ def checkpoint_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
 
 
 def checkpoint_words(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A sentence for every scenario whose operations took clearly longer while checkpoints were written."""
+    """A sentence for every scenario whose operations took clearly longer during checkpoints."""
     for row in rows:
         if at_least(row["p95_ratio"], CHECKPOINT_SHOWS):
             yield (
@@ -83,7 +83,7 @@ def _rows(inputs: Inputs, host: str) -> Iterator[dict[str, Any]]:
 
 
 def _begun(inputs: Inputs, host: str, why: str) -> float:
-    """How many, by the readings themselves: one may be longer than a step, or as long as one and a half."""
+    """The number of checkpoints by the readings themselves: one may be longer than a step."""
     series = inputs.samples.series(host, BEGUN, why)
     return series.sum() if series is not None else 0.0
 

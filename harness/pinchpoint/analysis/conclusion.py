@@ -34,10 +34,10 @@ class Conclusion:
     """The outcome and its reasons; the verdict adds tables and outlook.
 
     Attributes:
-        why: why no bottleneck is named though the run is valid, in words; "" if one is named, or no limit was
-            reached. The explanation contains it, and ``sure`` and ``blocking``.
-        measured: whether an operation ended in a measure phase.
-        served: whether nothing but too little room keeps it from an all-clear.
+        why: why no bottleneck is named in a valid run, in words; "" if one is named, or no limit was reached.
+            Part of the explanation, like ``sure`` and ``blocking``.
+        measured: whether an operation ended in the measure phase.
+        served: whether only a lack of headroom prevents the all-clear.
     """
 
     outcome: Outcome
@@ -54,7 +54,7 @@ class Conclusion:
 
 
 def conclude(case: Case) -> Conclusion:
-    """The first that is true: not valid, nothing to judge, nothing saturated, or a bottleneck."""
+    """The first that applies: not valid, nothing to judge, nothing saturated, or a bottleneck."""
     blocking = _blocking(case)
     if blocking:
         fault = output.generator_at_fault(case.inputs, case.stage, blocking)
@@ -78,8 +78,8 @@ def conclude(case: Case) -> Conclusion:
 def _blocking(case: Case) -> tuple[Gate, ...]:
     """The gates that make the run invalid.
 
-    Of a run too short to name anything only the recorder can be at fault: a few seconds say no more of the
-    generator than of the farm.
+    In a run too short to name a bottleneck only the recorder can be at fault: a few seconds do not show the
+    generator's fault either.
     """
     brief = case.inputs.window.seconds < MIN_SECONDS.value
     gates = [
@@ -95,11 +95,11 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
 
 
 def _excused(case: Case) -> bool:
-    """Whether the farm may be the cause of operations that were not started: it is saturated.
+    """Whether the farm may have prevented operations from starting: it is saturated.
 
-    It may also be if it was saturated at times, as in bursts; if its operations took longer than at the first
-    level by more than the sessions could make up for; if it no longer answered at the end; and if the farm,
-    its locks, or its short bursts were not measured.
+    It may also have prevented them if it was saturated at times, as in bursts; if its operations took longer
+    than at the first level by more than the sessions could compensate; if it no longer answered at the end;
+    and if the farm, its locks, or its short bursts were not measured.
     """
     return bool(
         case.found
@@ -113,7 +113,7 @@ def _excused(case: Case) -> bool:
 
 
 def _often_full(resource: Resource) -> bool:
-    """Whether a resource hardly had room in more than a tenth of the time."""
+    """Whether a resource was saturated for more than a tenth of the time."""
     least = KINDS[resource.type].maybe_full
     if least is None:
         return False
@@ -122,7 +122,7 @@ def _often_full(resource: Resource) -> bool:
 
 
 def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
-    """(why, remedy) where no capacity can be read from the run at all."""
+    """(why, remedy) if the run shows no capacity at all."""
     inputs = case.inputs
     if not inputs.measured:
         return "the run ended before its measure phase", "Run the plan to its end."

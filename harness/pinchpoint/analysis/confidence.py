@@ -37,14 +37,14 @@ SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How far the finding can be trusted.
+    """How certain the finding is.
 
     Attributes:
         level: None if two candidates cannot be separated.
         stable_ratio: share of the resamples that named the same resource, on whichever host of its tier.
         why_not_more: sentences.
-        named: resource -> how many resamples named it first; None: those that named nothing.
-        experiment: what would decide, where it is not the usual one for such suspects.
+        named: resource -> number of resamples that named it first; None: those that named none.
+        experiment: the deciding experiment, if it differs from the usual one for such suspects.
     """
 
     level: Confidence | None
@@ -57,9 +57,9 @@ class Trust:
 def votes(
     suspicions: Sequence[Suspicion], resources: Resources, stage: Stage, flows: Flows
 ) -> Counter[str | None]:
-    """Resource -> in how many block-bootstrap resamples of the stage it comes first; None: nothing does.
+    """Resource -> number of block-bootstrap resamples of the stage that rank it first; None: no resource.
 
-    What several levels say of a resource (``suspicions``) is not drawn anew: it comes from all of them.
+    Evidence from several levels (``suspicions``) is not resampled: it comes from all levels.
     """
     grown = {one.resource.key: {fact.evidence for fact in one.grown} for one in suspicions}
     random = np.random.default_rng(SEED)
@@ -75,9 +75,9 @@ def votes(
 
 
 def _could_be_suspected(resource: Resource, stage: Stage) -> bool:
-    """Whether any choice of the rows could: of what never reaches its limit none does.
+    """Whether any choice of rows could make it a suspect: its utilisation must reach the limit once.
 
-    What others are judged by is kept in any case: how much is used of disks, allowances and interfaces.
+    Resources by which others are judged are always kept: disks, allowances and interfaces.
     """
     least = KINDS[resource.type].least
     if (
@@ -97,7 +97,7 @@ def trust(
     flows: Flows,
     knee: Knee,
 ) -> Trust:
-    """High, medium or low by docs/rules.md; None names no one. Too few load levels: medium at most."""
+    """High, medium or low by docs/rules.md; None names no resource. Too few load levels: medium at most."""
     first = suspicions[0]
     named = votes(suspicions, resources, stage, flows)
     hosts = {one.resource.key for one in suspicions if one is first or of_one_tier(one, first)}
@@ -160,10 +160,10 @@ def _lowering(
 
 
 def _undecided(inputs: Inputs, first: Suspicion) -> NoSingleCause | None:
-    """Why the first suspect cannot be named, however often the resamples name it.
+    """Why the first suspect cannot be named, however many resamples name it.
 
-    What seems saturated may only wait for CPU time that the hypervisor took; for the CPU itself this is no
-    objection. What the bottleneck would be without other processes that use too much was not measured.
+    A resource may seem saturated because it waits for CPU time that the hypervisor took; for the CPU itself
+    this is no objection. The bottleneck without other processes was not measured.
     """
     taken = listed(list(stolen(inputs, STOLEN)))
     if taken and kind_of(first).takes_cpu:

@@ -27,11 +27,10 @@ class Contention:
     """CPU of the load generator's machine that neither the run nor the farm's servers used.
 
     Attributes:
-        host: the load worker whose machine it is.
-        ratio: share of the machine's CPU that all of them took together.
-        by_name: program (or the hypervisor) -> its share, the largest first; empty if none could be read.
-        waited_ratio: the longest that a load worker waited for a core, as a share of the time; None where
-            that was not measured.
+        host: the machine's load worker.
+        ratio: share of the machine's CPU that they took together.
+        by_name: program (or the hypervisor) -> its share, the largest first; empty if unknown.
+        waited_ratio: longest wait of a load worker for a core, as a share of the time; None if not measured.
     """
 
     host: str
@@ -41,7 +40,7 @@ class Contention:
 
     @property
     def delays(self) -> bool:
-        """Whether it is enough to make a load worker late that has room on its own core."""
+        """Whether they can delay a load worker whose own core is not saturated."""
         if self.waited_ratio is None:
             return self.ratio >= OTHER_PROCESSES.value
         return self.ratio >= CONTENDED.value and self.waited_ratio >= CPU_WAIT.value
@@ -52,7 +51,7 @@ class Contention:
         return dict(self.by_name).get(_THE_HYPERVISOR, 0.0) > self.ratio / 2
 
     def words(self) -> str:
-        """The sentence, without its end: who took how much."""
+        """The sentence, without its end: programs and their shares."""
         named = [one for one in self.by_name[:NAMED] if one[1] >= NOTED]
         who = [f"{name} {units.percent(share)}" for name, share in named]
         rest = self.ratio - sum(share for _, share in self.by_name)
@@ -74,12 +73,12 @@ class Contention:
         )
 
     def fact(self) -> Fact:
-        """The same as something that was measured."""
+        """The contention as a measured fact."""
         return compared(self.words(), METRIC, self.ratio, (self.host, ""), "context", CONTENDED)
 
 
 def find_contention(inputs: Inputs) -> Contention | None:
-    """The machine on which other processes took most CPU; None if that was not measured."""
+    """The machine whose other processes took most CPU; None if not measured."""
     hosts = dict.fromkeys(key.host for key in inputs.samples.keys(METRIC))
     result = [one for one in (_on(inputs, host) for host in hosts) if one is not None]
     return max(result, key=lambda one: one.ratio, default=None)
@@ -94,7 +93,7 @@ def _on(inputs: Inputs, host: str) -> Contention | None:
     shares: dict[str, float] = {}
     for key in inputs.samples.keys(METRIC):
         if key.host == host and key.instance:
-            # One that is not there in a reading used nothing worth a line in it.
+            # A process missing in a reading used a negligible share in it.
             share = _sum(inputs.samples.steps(*key)[measured]) / int(measured.sum())
             name = _THE_HYPERVISOR if key.instance == HYPERVISOR else key.instance.removeprefix(PROCESS)
             shares[name] = share

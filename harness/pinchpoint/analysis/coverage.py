@@ -21,13 +21,13 @@ READS = "disk.reads_per_s"
 
 
 def _has_gap(inputs: Inputs, host: str, metric: str, instance: str = "") -> bool:
-    """Whether what lasts 30 s may have been missed, or half of the window was: else nothing hides in gaps."""
+    """Whether something that lasts 30 s may have been missed, or half of the window was."""
     gap_s = inputs.samples.gap_s(host, metric, instance)
     return gap_s >= SUSTAINED.value or inputs.samples.seen_ratio(host, metric, instance) < WATCHED
 
 
 def unseen(inputs: Inputs) -> Iterator[str]:
-    """Hosts and servers that should have been measured and were not, or not for 30 s or more."""
+    """Hosts and servers that were not measured, or not for 30 s or more."""
     for host in dict.fromkeys(host.name for host in inputs.hosts):
         seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
         if seen == 0:
@@ -85,12 +85,12 @@ def _not_seen(inputs: Inputs, host: str) -> str:
 
 
 def _is_managed(inputs: Inputs, host: str) -> bool:
-    """Whether its database reports the I/O of its disks, as the host has no collector."""
+    """Whether its database reports the I/O of its disks, because the host has no collector."""
     return any(disk.host == host and files_of(inputs, disk) for disk in inputs.disks)
 
 
 def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:
-    """Disks of hosts that were seen all the time, and were not themselves."""
+    """Disks with gaps on hosts without gaps."""
     for disk in {(disk.machine, disk.device): disk for disk in inputs.disks if disk.device}.values():
         hosts = inputs.names_on(disk.machine)
         own = [name for name in hosts if inputs.samples.seen_ratio(name, READS, disk.device or "")]
@@ -104,7 +104,7 @@ HOST_WITH_ROOM = "Run the same plan again when the host under that machine has r
 
 
 def stolen(inputs: Inputs, least: Threshold = STEAL) -> Iterator[str]:
-    """Machines that lost more than that (5 %) of their CPU time to the hypervisor."""
+    """Machines from which the hypervisor took more than this share (5 %) of their CPU time."""
     for machine in dict.fromkeys(host.machine for host in inputs.hosts):
         names = inputs.names_on(machine)
         steal = max((inputs.samples.mean(name, "cpu.steal_ratio") or 0.0 for name in names), default=0.0)

@@ -1,8 +1,8 @@
-"""A crawl's sources: what was crawled, how fast, what failed, where a document's time went, what was full.
+"""A crawl's sources: documents, rates, failures, stages of a document, saturated pools.
 
-The time of a stage is all of its operations together, so it holds every attempt. Over the seconds in which
-the source was worked on, it is the mean number of workers there (Little's law); over their limit, how full
-that pool was.
+The time of a stage is the sum over all of its operations, including every attempt. Divided by the seconds in
+which the source was worked on, it is the mean number of workers there (Little's law); divided by their limit,
+the pool's utilisation.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.operations import Traffic
 
 STAGES = ("politeness", "enumerate", "fetch", "index", "crawl_db")
-"""The stages of a document, in order: its turn at the source, being found, fetched, indexed, logged."""
+"""The stages of a document, in order: turn at the source, enumeration, fetch, index, crawl log."""
 _EVENT_ONLY = ("deleted", "unchanged", "bytes", "repository_latency_p50_s", "repository_latency_p95_s")
 _BULK = "crawl/bulk"
-"""A request to the destination that carries the documents of several users."""
+"""A request to the destination with documents of several users."""
 _LOGGED = 50
-"""How many failed items of a source are listed; the crawl database has all of them."""
+"""Number of failed items of a source in the list; the crawl database has all of them."""
 
 
 def crawl_table(inputs: Inputs) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any], load: Load) -> list
 
 
 def _open_crawl(traffic: Traffic, load: Load) -> list[dict[str, Any]]:
-    """A crawl that did not end: the figures of its operations, marked as incomplete."""
+    """A crawl that did not end: figures of its operations, marked as incomplete."""
     rows = []
     destination = _destination(traffic, None, load)
     for operation in traffic.whole().operation_names:
@@ -107,9 +107,9 @@ def _workers(traffic: Traffic, source: str, limit: int | None, load: Load) -> di
     """Where the time of a source's workers went.
 
     Returns:
-        stages: stage -> seconds of it for each document that ended; only stages that there were.
-        workers: the source's limit, else the users of a closed load; None if neither is known.
-        workers_busy: mean number of workers on it while it was worked on.
+        stages: stage -> its seconds per ended document; only stages that occurred.
+        workers: the source's limit, else the users of a closed load; None if unknown.
+        workers_busy: mean number of its workers while it was worked on.
         workers_busy_ratio: over the limit.
     """
     documents = traffic.operations(f"document:{source}").count
@@ -132,12 +132,12 @@ def _workers(traffic: Traffic, source: str, limit: int | None, load: Load) -> di
 
 
 def _destination(traffic: Traffic, limit: int | None, load: Load) -> dict[str, Any] | None:
-    """How full the pool of requests to where documents go was; None if they go nowhere.
+    """Utilisation of the pool of requests to the destination; None without a destination.
 
     Returns:
-        busy: mean number of requests that were going on there, over the seconds in which there were any.
-        limit: the most requests at a time: where requests carry the documents of several users, as the crawl
-            reports it; else its users. None if neither is known.
+        busy: mean number of requests in flight, over the seconds with at least one.
+        limit: most requests at a time: as the crawl reports it if requests have the documents of several
+            users, else its users. None if unknown.
         busy_ratio: over the limit.
     """
     bulk = traffic.operations(_BULK)

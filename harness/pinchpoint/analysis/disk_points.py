@@ -1,8 +1,8 @@
 """Published points are judged by the rules of a run: means over outstanding I/Os, or means of a farm's parts.
 
-A probe's table, an imported one, or a report's figures: there are no samples, and none are invented. What
-needs samples (a rate that stays level, a queue that grows) is not judged. A mean alone shows only
-Little's law: latency = outstanding ÷ rate holds for every disk and identifies none.
+Used for a probe's table, an imported one, or a report's figures: there are no samples. Rules that need
+samples (a constant rate, a growing queue) are not applied. A mean alone shows only Little's law: latency =
+outstanding ÷ rate holds for every disk and identifies none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Limits
 from pinchpoint.data.series import Floats
 
 NO_LIMIT = Limits(None, None, None)
-"""A disk that is known to have no cap; None means that the cap is not known."""
+"""A disk without a limit; None means that the limit is unknown."""
 TENFOLD = 10.0
 DEVICE_QUEUE = 32
 """The rate of a device is also flat over outstanding I/Os once its own queue (SATA: 32) is full. A cap is
@@ -34,15 +34,15 @@ identified if the rate is flat from below that depth over a range of ten times (
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Means of one measurement of one disk.
+    """The means of one measurement of one disk.
 
     Attributes:
         outstanding: I/Os going on; None: by Little's law, from rate and latency.
         iops: I/Os per second.
-        latency_s: mean of an I/O; None if it was not published.
-        bytes_per_s: None if it was not.
-        seconds: how long it was measured; 1 if that is not known, the least it can be.
-        spread: of the rate from second to second, beyond what counting makes; None: not known.
+        latency_s: mean time of an I/O; None if not published.
+        bytes_per_s: None if not published.
+        seconds: duration of the measurement; 1 if unknown, the smallest possible one.
+        spread: variation of the rate from second to second, beyond counting noise; None: unknown.
     """
 
     iops: float
@@ -72,10 +72,10 @@ class Judged:
     """The judgement of one load level.
 
     Attributes:
-        kind: how the disk limits there; None if the point does not show it.
-        limit: ``declared`` or ``burst``: which of the two it was held against; None if none is known.
-        used_ratio: of that limit; None if none is known.
-        exact: it stands at that limit.
+        kind: how the disk limits at this point; None if the point does not show it.
+        limit: the limit it was compared with, ``declared`` or ``burst``; None if unknown.
+        used_ratio: share of that limit; None if unknown.
+        exact: whether it is at that limit.
         why: in words.
     """
 
@@ -101,13 +101,13 @@ def judge_points(
     Args:
         points: of the same block size and mix, in any order.
         limits: the declared caps; None: not known; ``NO_LIMIT``: there is none.
-        burst: the caps on credits, where it has them: they hold for a point above the others.
+        burst: the limits on credits, if any: they apply to a point above the others.
         role: what the disk is for; a log's queue depth cannot be raised.
-        wait_ratio: how much of its time who issues the I/Os waits for them (a probe: 1); None: not known.
-        declared: whether ``limits`` are what the user declared; else they were found, and are worded so.
+        wait_ratio: share of its time that the issuer of the I/Os waits for them (a probe: 1); None: unknown.
+        declared: whether the user declared ``limits``; otherwise they were found, and are described so.
 
     Returns:
-        One per point, in order of what is outstanding.
+        One per point, in order of outstanding I/Os.
     """
     order = sorted(points, key=lambda point: point.going_on or 0.0)
     return tuple(
@@ -147,7 +147,7 @@ def _judged(
 
 
 def _in_force(point: Point, limits: Limits | None, burst: Limits | None) -> tuple[str, Limits | None]:
-    """The caps that hold for a point: those on credits where it did more than the others allow."""
+    """The limits at a point: those on credits if its rate exceeds the others."""
     if burst is None or limits is None:
         return "declared", limits
     _, used = nearest_limit(_disk("", limits), *_columns(point))
@@ -196,7 +196,7 @@ def _measures(points: Sequence[Point], at: int, resource: Resource) -> DiskMeasu
 
 
 def _response(points: Sequence[Point], at: int, resource: Resource) -> RateResponse:
-    """How the rate moves when more is outstanding: towards the next point, from the one before at the end."""
+    """The response of the rate to more outstanding I/Os: towards the next point, at the end from the last."""
     point = points[at]
     other = at + 1 if at + 1 < len(points) else at - 1
     slope = _slope(point, points[other], resource) if 0 <= other < len(points) else None
@@ -216,7 +216,7 @@ def _response(points: Sequence[Point], at: int, resource: Resource) -> RateRespo
 
 
 def _slope(point: Point, other: Point, resource: Resource) -> float | None:
-    """Change of rate ÷ change of what is outstanding, relative; a cap in between is no lack of following."""
+    """Relative change of the rate ÷ relative change of outstanding I/Os; a limit in between is expected."""
     here, there = point.going_on, other.going_on
     if not here or not there or not point.iops or not other.iops or here == there:
         return None

@@ -13,7 +13,7 @@ from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import Floats, Window
 
 PARTS = 10
-"""Parts of the window that are compared (design value); each is at least as long as ``LEAST_PART_S``."""
+"""Number of parts of the window to compare (design value); each is at least ``LEAST_PART_S`` long."""
 LEAST_PART_S = 10
 
 OF_HOSTS = (
@@ -27,7 +27,7 @@ OF_DISKS = ("disk.write_latency_s", "disk.read_latency_s", "disk.outstanding")
 
 
 def drift_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
-    """How things went from the first tenth of a soak to its last; empty for any other load.
+    """The changes from the first tenth of a soak to its last; empty for other loads.
 
     One row per thing: ``{of, instance, metric, first, last, change_ratio, trend}``; the trend is ``rises`` or
     ``falls`` if it changed by a tenth or more and the order of the tenths is significant, ``steady``

@@ -1,4 +1,4 @@
-"""Acknowledged writes that were lost: from the event of a scenario that reads its writes back."""
+"""Lost acknowledged writes: from the event of a scenario that reads its writes back."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from pinchpoint.data.inputs import Inputs
 
 READ_BACK = "writes_read_back"
-"""The event of a generator that has read its writes back (nosql-burst has its fields)."""
+"""A generator's event after reading its writes back (nosql-burst has its fields)."""
 WORKER_LOST = "worker_lost"
-"""The event of a generator that has died: ``worker``, and the ``scenarios`` it did."""
+"""A generator's event of a dead worker: ``worker``, and its ``scenarios``."""
 _COUNTS = ("acknowledged", "records", "confirmed", "missing", "different", "expired")
 _EXAMPLES = 5
 
 
 def writes_table(inputs: Inputs, scenario: str) -> dict[str, Any] | None:
-    """Writes that were read back, over all generators of a scenario; None if it reads nothing back.
+    """Writes read back, over all generators of a scenario; None without reading back.
 
     Its keys are the event's: ``acknowledged`` writes, ``records`` read back, of them ``confirmed``,
     ``missing``, ``different`` and ``expired``; ``examples`` of records that are missing or different;
@@ -42,7 +42,7 @@ def writes_table(inputs: Inputs, scenario: str) -> dict[str, Any] | None:
 
 
 def losses(inputs: Inputs) -> Iterator[str]:
-    """A sentence for every scenario whose acknowledged writes are not all there, or could not all be read."""
+    """A sentence for every scenario with lost acknowledged writes, or with writes that were not read back."""
     for load in inputs.loads:
         row = writes_table(inputs, load.scenario)
         if row is not None:

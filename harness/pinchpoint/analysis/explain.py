@@ -1,4 +1,4 @@
-"""The reasons of a verdict: what was considered, why this resource was named, what would change it."""
+"""The explanation of a verdict: the considered resources, why this one was named, what would change it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from pinchpoint.base import units
 from pinchpoint.base.wording import PROVES, listed
 
 KIND = {"E2": RISES, "E3": CEILING}
-"""Kind of evidence that only several load levels show -> its rule."""
+"""Kind of evidence that needs several load levels -> its rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsideredResource:
-    """One resource with the checks it went through.
+    """One considered resource with its checks.
 
     Attributes:
-        one: what speaks against it; without evidence where nothing does.
+        one: the evidence against it; empty if there is none.
         checks: one per kind of evidence, E1 to E4.
     """
 
@@ -40,7 +40,7 @@ class ConsideredResource:
 
 
 def considered_resources(case: Case, stage: Stage) -> tuple[ConsideredResource, ...]:
-    """Every resource that was considered, the most used first; those whose use is not known come last."""
+    """Every considered resource, the most used first; resources with an unknown utilisation come last."""
     result = [_considered(case, stage, resource) for resource in case.resources]
     return tuple(
         sorted(result, key=lambda each: -(-1.0 if each.one.found.use is None else each.one.found.use))
@@ -78,7 +78,7 @@ def _saturation(suspicion: Suspicion) -> Check:
 
 
 def _growth(suspicion: Suspicion, case: Case, kind: str) -> Check:
-    """E2 and E3: from several levels only, and of what was measured at them."""
+    """E2 and E3: only from several levels, with their figures."""
     rule = KIND[kind]
     grown = next((fact for fact in suspicion.grown if fact.evidence == kind), None)
     if grown is not None:
@@ -103,7 +103,7 @@ def _witness(suspicion: Suspicion) -> Check:
 
 
 def _reached(fact: Fact) -> bool:
-    """Whether its figure reaches its threshold; False if one of the two is not known."""
+    """Whether its figure reaches its threshold; False if one of them is unknown."""
     if fact.value is None or fact.threshold is None:
         return False
     below = fact.metric == "mem.available_ratio"
@@ -121,7 +121,7 @@ def explain(case: Case, concluded: Conclusion) -> Explanation:
 
     Args:
         case: what was judged.
-        concluded: what it came to.
+        concluded: the conclusion.
     """
     gates = tuple(_gate(gate, case, concluded) for gate in case.gates)
     if case.stage is None:
@@ -156,7 +156,7 @@ def _row(case: Case, considered: ConsideredResource, concluded: Conclusion) -> C
 
 
 def _suspected(suspicion: Suspicion) -> bool:
-    """Whether it is saturated or waited for; a queue that grows with the load is not enough."""
+    """Whether it is saturated or waited for; a queue that grows with the load does not suffice."""
     return bool(suspicion.evidence & {"E1", "E4"})
 
 
@@ -175,7 +175,7 @@ def _why(case: Case, considered: ConsideredResource, concluded: Conclusion) -> s
 
 
 def _why_not(case: Case, suspicion: Suspicion) -> str:
-    """Why one that something speaks against is not taken for a suspect."""
+    """Why a resource with evidence against it is not a suspect."""
     if kind_of(suspicion).yields:
         return "named only if CPU, memory and disks are below their limits, and they are not"
     if kind_of(suspicion).explained(suspicion, case.found):
@@ -197,11 +197,11 @@ AHEAD: Mapping[str, Callable[[Suspicion, Suspicion], str]] = {
     "disk": lambda _one, _other: "of a disk and a CPU of the same tier, the disk delays the CPU",
     "key": lambda _one, _other: "the evidence for both is the same; the first by name is listed",
 }
-"""Field of the rank -> why the one comes before the other."""
+"""Field of the rank -> why one suspect comes before the other."""
 
 
 def ahead(suspicion: Suspicion, other: Suspicion) -> str:
-    """Why the one is taken for the cause rather than the other."""
+    """Why one suspect, and not the other, is named as the cause."""
     pairs = zip(Rank._fields, rank(suspicion), rank(other), strict=True)
     field = next((name for name, mine, its in pairs if mine != its), "key")
     return AHEAD[field](suspicion, other)
@@ -270,9 +270,9 @@ def _would_change(
 
 
 def _nearest(case: Case, considered: tuple[ConsideredResource, ...]) -> Iterator[str]:
-    """The resource nearest to its limit, and at which load it would reach it.
+    """The resource nearest to its limit, and the load at which it would reach the limit.
 
-    By the same model as headroom, which does not cover memory and resources that only add latency.
+    By the headroom's model, which does not cover memory and resources that only add latency.
     """
     loaded = others(None, demands_of(case))
     if not loaded:

@@ -23,10 +23,10 @@ from pinchpoint.store.schema import UNFINISHED
 from pinchpoint_collectors.common.counts import counted
 
 OF_CONTENT = ("not_found", "permission", "authentication", "token_expired", "robots", "not_supported")
-"""Outcomes that depend on the content and not on the load: a crawl of real content always has some."""
+"""Outcomes that depend on the content and not on the load: real content always causes some."""
 
 NAMED = 3
-"""How many kinds of failures, and messages of the server, are listed for a scenario."""
+"""Number of listed kinds of failures, and server messages, per scenario."""
 
 
 def failures(inputs: Inputs, flow: Flow) -> Iterator[str]:

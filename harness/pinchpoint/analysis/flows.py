@@ -17,11 +17,11 @@ from pinchpoint.data.series import mean, spread
 from pinchpoint.store.schema import PAUSE
 
 REFUSED = ("too_many_connections",)
-"""Outcomes of operations that found no connection free."""
+"""Outcomes of operations that got no free connection."""
 EVENER = 0.5
-"""An even schedule's counts spread by half of what arrivals at random do, or less."""
+"""The counts of an even schedule vary at most half as much as those of random arrivals."""
 READS_ONLY = ("point_read", "range_scan", "spill")
-"""Every operation but these ends with a commit in the scenario's commit tier."""
+"""Operations without a commit; every other operation ends with a commit in the scenario's commit tier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,20 @@ class Flow:
     """One scenario in the measured window.
 
     Attributes:
-        finished: operations, whatever their outcome.
-        ok: those that did what they should.
-        failures: those that failed.
-        refused: of the failures, those that found no connection free.
-        dropped: those that could not start.
+        finished: operations with any outcome.
+        ok: successful operations.
+        failures: failed operations.
+        refused: failures without a free connection.
+        dropped: operations that could not start.
         started_ratio: started ÷ scheduled; None for closed load, or if not counted.
         service: of all operations.
-        commits: service time of what commits (an operation, or a crawl's statements); None if nothing did.
+        commits: service time of commits (an operation's, or a crawl's statements); None without any.
         in_flight: mean number of operations going on (throughput x service time).
         stations: where its operations spend their time, one per tier or source.
         pressed: whether the farm, not the schedule, limited the load, or was slower than an objective allows.
-        think_s: a user's pause after an operation, the plan's and, on average, those its session recorded.
-        missed: whether only an objective says so, while the farm served the whole load.
-        even: whether its schedule is as even as a regulator, and was kept: so is then what it asks of disks.
+        think_s: a user's pause after an operation: the plan's, and the mean of recorded pauses.
+        missed: whether only an objective shows this, while the farm served the whole load.
+        even: whether its schedule is as even as a regulator, and was kept: then so is its disk load.
     """
 
     load: Load
@@ -61,12 +61,12 @@ class Flow:
     missed: bool = False
     think_s: float = 0.0
     _there: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What ``going_on`` answered before: it is asked of every resource, in every resample."""
+    """Earlier results of ``going_on``, which is called for every resource, in every resample."""
 
     def going_on(self, tier: str) -> float:
-        """Mean number of its operations, or of their steps, that wait for a tier or for the network to it.
+        """Mean number of its operations, or of their steps, that wait for a tier or its network.
 
-        Operations in which another tier waits for this one are included.
+        Includes operations in which another tier waits for this one.
         """
         if tier not in self._there:
             self._there[tier] = self._going_on(tier)
@@ -78,18 +78,18 @@ class Flow:
         return own + sum(float(held.mean()) for held in behind)
 
     def share(self, tier: str) -> float:
-        """The share of its time that it spends at a tier: of its users' time, except what they think."""
+        """The share of its users' time, without think time, that it spends at a tier."""
         total = self.in_flight if self.think_s else self.load.users or self.in_flight
         return min(1.0, self.going_on(tier) / total) if total else 0.0
 
     def visits(self, tier: str) -> bool:
-        """Whether it goes to a tier; to any, if it is not known to which."""
+        """Whether it uses a tier; any tier, if its tiers are unknown."""
         known = any(station.going_on for station in self.stations)
         return not known or self.going_on(tier) > 0
 
     @property
     def all_failed(self) -> bool:
-        """Whether it has nothing but failures."""
+        """Whether all of its operations failed."""
         return self.ok == 0 and self.failures > 0
 
 
@@ -137,7 +137,7 @@ def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
 
 
 def _paused_s(traffic: Traffic) -> float:
-    """How long its sessions waited by themselves, together."""
+    """Total time that its sessions paused by themselves."""
     paused = traffic.operations(PAUSE).service()
     return paused.count * paused.mean_s if paused else 0.0
 
@@ -170,8 +170,8 @@ def _commits(load: Load, traffic: Traffic) -> Latency | None:
 def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None:
     """Started ÷ scheduled by the generators' own count, else by what was dropped.
 
-    Their counts are samples, of which some may be lost; operations are not: what ended had been started, and
-    what ended or was dropped had been scheduled.
+    Their counts are samples, some of which may be lost; operations are not: an ended operation was started,
+    and an ended or dropped one was scheduled.
     """
     if not load.scheduled:
         return None
@@ -191,7 +191,7 @@ def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None
 
 
 def _waits(load: Load, service: Latency | None, started: float | None, think_s: float) -> bool:
-    """Closed: users wait for the farm rather than think. Open: it could not follow.
+    """Closed: users wait for the farm rather than think. Open: the farm could not follow.
 
     A farm that crawls by itself works as fast as it can.
     """

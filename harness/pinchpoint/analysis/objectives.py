@@ -1,7 +1,6 @@
-"""The plan's objectives against what was measured: met, missed, or not measured.
+"""The plan's objectives: met, missed, or not measured.
 
-Objectives count from the user's request: an operation that never started is an error, and its time
-has no end.
+Objectives count from the user's request: an operation that never started is an error with an infinite time.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ THROUGHPUT = "throughput_per_s"
 def objective_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
     """A row per objective: ``{scenario, metric, target, value, met, result, holds}``; met None: not measured.
 
-    ``holds`` says up to what load, if one level can show it. ``value`` is None for an infinite time, too.
+    ``holds`` is the load up to which it is met, if one level shows it. ``value`` is also None for an infinite
+    time.
     """
     return tuple(row for objective in inputs.objectives for row in _rows(inputs, objective))
 
@@ -69,7 +69,7 @@ def _rows(inputs: Inputs, objective: Mapping[str, Any]) -> Iterator[dict[str, An
 
 
 def _result(traffic: Traffic, metric: str, met: bool | None) -> str:
-    """``met``, ``missed`` or ``not measured``; how many never started, where that has its part in it."""
+    """``met``, ``missed`` or ``not measured``; with the number of unstarted operations if they matter."""
     if met is None:
         return "not measured"
     if met or metric == THROUGHPUT or not traffic.dropped:
@@ -82,7 +82,7 @@ def _wanted(traffic: Traffic) -> int:
 
 
 def _holds(inputs: Inputs, scenario: str, met: bool | None) -> str:
-    """Up to what load it is met; one level alone does not show it."""
+    """The load up to which it is met; one level alone does not show it."""
     if met is None:
         return "not measured"
     load = inputs.load(scenario)
@@ -95,7 +95,7 @@ def _holds(inputs: Inputs, scenario: str, met: bool | None) -> str:
 
 
 def _measured(traffic: Traffic, metric: str, length_s: int) -> float | None:
-    """Response times where the load has a schedule, else service times (DESIGN section 9)."""
+    """Response times for a load with a schedule, else service times (DESIGN section 9)."""
     if metric in PERCENTILES:
         done = traffic.ok()
         latency = done.response(traffic.dropped) or done.service(traffic.dropped)

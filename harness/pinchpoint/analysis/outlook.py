@@ -1,8 +1,8 @@
 """Step 7 as a whole: headroom, the next bottlenecks, advice, and the demand of the load on each resource.
 
-Each piece of advice names what was measured; types of disks and machines come from the catalogue with their
-source. The gain is the model's (``model``) or, where no setting fits, that of the ceilings (``capacity``).
-Headroom is throughput at the objectives ÷ throughput now - 1: from load levels, else calculated.
+Each advice names measured figures; disk and machine types come from the catalogue with their source. The gain
+is the model's (``model``) or, without a fitting setting, that of the ceilings (``capacity``). Headroom is
+throughput at the objectives ÷ throughput now - 1: from load levels, else calculated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Ahead = TypeVar("_Ahead", Next, Advice)
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The verdict's part that looks ahead; its fields are those of ``Verdict``."""
+    """The forward-looking part of the verdict, with the same fields."""
 
     next: Next | None
     then: Next | None
@@ -48,8 +48,8 @@ def look_ahead(
 
     Args:
         case: what was judged.
-        outcome: what was concluded: a bottleneck is the first that was found.
-        candidates: where no one was named, those who may be it.
+        outcome: the conclusion: a bottleneck is the first that was found.
+        candidates: possible bottlenecks if none is named.
         blocking: the gates that make the run invalid.
     """
     everything = demands = demands_of(case)
@@ -65,7 +65,7 @@ def look_ahead(
         basis = AdviceInputs(case, first, demands, ModelledRun(case, ""))
         result = kind_of(first).advise(basis, first.found)
         advice = tuple(_with_room(one, case, first, now) for one in result)
-    elif not blocking:  # what would have to be known of those who may be it
+    elif not blocking:  # measurements that are missing for the candidates
         advice = tuple(
             one for each in candidates for one in KINDS[each.resource].advise_on(each, case.inputs)
         )
@@ -80,7 +80,7 @@ def look_ahead(
 
 
 def _with_room(ahead: _Ahead, case: Case, first: Suspicion | None, now: float) -> _Ahead:
-    """A prediction that also assumes room on resources that were not measured."""
+    """A prediction that also assumes headroom on resources that were not measured."""
     if ahead.gain_ratio is None:
         return ahead
     unknown = list(_unknown_room(case, first, (1 + ahead.gain_ratio) * now))
@@ -88,11 +88,11 @@ def _with_room(ahead: _Ahead, case: Case, first: Suspicion | None, now: float) -
 
 
 def _unknown_room(case: Case, first: Suspicion | None, times: float) -> Iterator[str]:
-    """Resources that must have room for a gain, each with the reason why its room is unknown.
+    """Resources that need headroom for a gain, each with the reason why it is unknown.
 
     Args:
         case: what was judged.
-        first: what limits now; only what carries its loads is meant. None: all of it.
+        first: the present limit; only resources with its loads count. None: all.
         times: throughput then ÷ throughput now.
     """
     own = loads_of(first.resource, case.flows) if first is not None else None
@@ -103,7 +103,7 @@ def _unknown_room(case: Case, first: Suspicion | None, times: float) -> Iterator
 
 
 def _on_generator(gates: Sequence[Gate]) -> Iterator[Advice]:
-    """Advice that makes an invalid run a valid one."""
+    """Advice that makes an invalid run valid."""
     gain = Gain(None, None, "this run is invalid")
     remedies = dict.fromkeys(gate.remedy for gate in gates)
     kind: Kind = "generator" if gates[0].contention is None else "contention"
@@ -117,11 +117,11 @@ QUEUE = "times grow as 1 ÷ (1 - use) of what they use most, as those of a queue
 def find_headroom(
     case: Case, outcome: Outcome, first: Suspicion | None, demands: Sequence[Demand]
 ) -> Headroom:
-    """How much more of this load there is room for, and how that is known.
+    """The headroom of this load, and its source.
 
     Args:
         case: what was judged.
-        outcome: what was concluded of the case.
+        outcome: the conclusion of the case.
         first: the bottleneck; None if none was named.
         demands: of all resources, the smallest ceiling first.
     """
@@ -145,7 +145,7 @@ def find_headroom(
 
 
 def _endless(first: Suspicion) -> str:
-    """Why its limit cannot be computed from its use; "" if it can."""
+    """Why its limit cannot be computed from its utilisation; "" if it can."""
     if first.outrun:
         return f"throughput went on rising while the bottleneck was saturated: {first.outrun}"
     if LIMIT_MODES[first.kind] == "time":
@@ -198,7 +198,7 @@ def _missed(case: Case) -> str:
 
 
 def _of_model(case: Case, first: Suspicion | None, demands: Sequence[Demand]) -> Headroom:
-    """Until the first ceiling, or until times reach their objective on the way there."""
+    """Up to the first ceiling, or until times reach their objective before."""
     if first is not None:
         own = next((one for one in demands if one.resource.key == first.resource.key), None)
         room, scenario = reach(first, demands), _one_scenario(case)
@@ -249,7 +249,7 @@ def _until(case: Case, own: Demand, room: float, demands: Sequence[Demand]) -> H
 
 
 def _at_target(own: Demand, value: float, target: float) -> float:
-    """The throughput at which a time has grown to its target ÷ throughput now.
+    """Throughput at which a time reaches its target ÷ throughput now.
 
     ``R(1 - U) / (1 - U') = target`` with ``U' = b + (U - b) k``.
     """

@@ -27,7 +27,7 @@ def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
 
 
 def named(inputs: Inputs, stage: Stage, suspicion: Suspicion, trust: Trust | None) -> Bottleneck:
-    """A suspicion as the verdict names it; without ``trust`` it is a candidate only."""
+    """A suspicion in the verdict's form; without ``trust`` it is only a candidate."""
     where = place(suspicion.resource, suspicion.found) | {"resource": kind_of(suspicion).reported}
     return Bottleneck(
         kind=suspicion.kind,
@@ -42,9 +42,9 @@ def named(inputs: Inputs, stage: Stage, suspicion: Suspicion, trust: Trust | Non
 
 
 def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, ...]) -> Bottleneck:
-    """An invalid run's bottleneck: contention on its machine, the load generator, or the recorder in it.
+    """An invalid run's cause: contention on its machine, the load generator, or its recorder.
 
-    It has no confidence: the run says nothing of the farm.
+    It has no confidence, because the run is no evidence about the farm.
     """
     first, contention = gates[0], gates[0].contention
     blamed = "recorder" if first.fact.metric == RECORDED else "generator"
@@ -63,7 +63,7 @@ def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, .
 
 
 def nearest(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tuple[Bottleneck, ...]:
-    """Where nothing stands out: the two resources nearest to their limit, the unmeasured among them."""
+    """If no resource stands out: the two nearest to their limit, including unmeasured ones."""
     ranked = []
     for one in resources:
         kind, result = KINDS[one.type], measure(one, stage.rows)
@@ -109,7 +109,7 @@ def reach(first: Suspicion, demands: Sequence[Demand]) -> float:
 
 
 def others(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Demand, ...]:
-    """The resources that would limit after the first, the smallest ceiling first."""
+    """The resources that would limit next, the smallest ceiling first."""
     return tuple(one for one in demands if _counts(one, first))
 
 
@@ -117,8 +117,8 @@ def _counts(demand: Demand, first: Suspicion | None) -> bool:
     resource = demand.resource
     if first is not None and resource.key == first.resource.key:
         return False
-    # What the load itself takes of it must count: sessions that stay open use a pool at any load. What does
-    # more than it can is not what was declared; a little more is at its limit.
+    # Only resources whose utilisation comes from the load count: open sessions use a pool at any load. A
+    # resource far above its declared limit has another limit; slightly above, it is at its limit.
     part = first is not None and KINDS[resource.type].is_part_of(resource, first.resource)
     return not exceeds(demand.use) and demand.use - demand.base >= LEAST_USED and not part
 

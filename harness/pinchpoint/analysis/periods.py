@@ -27,9 +27,9 @@ from pinchpoint.data.series import Floats, Window
 Steps = npt.NDArray[np.bool_]
 
 MOST_BLOCKS = 24
-"""A window is divided into at most this number of parts of equal length."""
+"""Largest number of equal parts of a window."""
 READINGS = 2
-"""Each of them contains at least this number of readings of each disk."""
+"""Smallest number of readings of each disk in a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Period:
 
     Attributes:
         window: the part.
-        blocks: how many parts in a row said the same.
+        blocks: number of consecutive parts with the same result.
         first: the suspicion of the part's first block; None if nothing was saturated.
-        suspected: resource -> in how many of its blocks there was evidence against it.
-        seen: resource -> in how many of its blocks it was measured at all.
-        level: of a load in steps the levels it covers, in words; else "".
+        suspected: resource -> number of blocks with evidence against it.
+        seen: resource -> number of blocks in which it was measured.
+        level: for a load in steps its levels, in words; else "".
     """
 
     window: Window
@@ -59,9 +59,9 @@ class Period:
 
 
 def find_periods(inputs: Inputs, levels: Sequence[Level] = ()) -> tuple[Period, ...]:
-    """The window in blocks, or in the levels of a load in steps; neighbours that say the same are one period.
+    """The window in blocks, or in a load's levels; consecutive ones with the same result are one period.
 
-    A single block that differs from two neighbours of one opinion is taken for chance and joins them.
+    A single block between two blocks with the same other result counts as chance and joins them.
     """
     blocks = [_block(inputs, window, words) for window, words in _windows(inputs, levels)]
     for before, at, after in zip(blocks, range(1, len(blocks)), blocks[2:], strict=False):
@@ -105,7 +105,7 @@ def _block(inputs: Inputs, window: Window, words: str) -> Period:
 
 
 def _measured(resource: Resource) -> bool:
-    """Whether there is a reading of it: counters that stopped are no resource that has room."""
+    """Whether it has a reading: a resource whose counters stopped is not known to be below its limit."""
     column = next(
         (resource.columns[name] for name in ("reads", "busy", "used") if name in resource.columns), None
     )
@@ -129,7 +129,7 @@ def _joined(blocks: Sequence[Period]) -> Period:
 def moved(periods: Sequence[Period]) -> bool:
     """Whether two resources were saturated in turn, and neither during most of the other's time.
 
-    Two that are saturated at the same time alternate in first place; that is no move.
+    Two resources that are saturated at the same time alternate in first place, which is no move.
     """
     return any(_apart(a, b) and _apart(b, a) for a, b in itertools.combinations(_held(periods), 2))
 
@@ -151,19 +151,19 @@ def moved_at_s(periods: Sequence[Period]) -> float:
 
 
 def longest(periods: Sequence[Period]) -> Period:
-    """The longest period in which a resource was saturated, the later one of two equals."""
+    """The longest period with a saturated resource, the later one of two equals."""
     held = [one for one in periods if one.first]
     return max(held, key=lambda one: (one.window.seconds, one.window.first_s))
 
 
 def full_from_s(periods: Sequence[Period]) -> float:
-    """Since when one resource was saturated until the end; infinite if none was at the end."""
+    """The time from which one resource was saturated until the end; infinite without one."""
     last = periods[-1] if periods else None
     return float(last.window.first_s) if last and last.first else math.inf
 
 
 def moved_words(periods: Sequence[Period]) -> str:
-    """From what to what it moved, in the order of time."""
+    """The sequence of bottlenecks, in order of time."""
     held, end_s = _held(periods), periods[-1].window.end_s
     parts = []
     for before, one in zip([None, *held], held, strict=False):
@@ -205,8 +205,8 @@ def timeline_table(
 
     Args:
         periods: of the whole window.
-        judged: the resource of the verdict: its kind of limit comes from the whole window, not from a block.
-        window: what of the run was judged.
+        judged: the verdict's resource: its kind of limit comes from the whole window, not from a block.
+        window: the judged part of the run.
     """
     return tuple(
         _row(replace(one, first=judged) if judged and window and _same(one, judged, window) else one)

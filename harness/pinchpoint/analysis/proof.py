@@ -1,6 +1,6 @@
-"""The causal test of ``run --prove``, as far as it is measured: the verdict of its windows.
+"""The causal test of ``run --prove``: the verdict of its measured windows.
 
-What is known of the farm here is what was measured, and the share of its speed that a resource was left with.
+Its inputs are measurements, and the share of its speed that a resource kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow.compute as pc
-import scipy  # which loads its parts when they are used: most verdicts need none
+import scipy  # its parts are imported when used: most verdicts need none
 
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
@@ -39,8 +39,8 @@ class Effect:
     """The effect of a change.
 
     Attributes:
-        ratio: throughput then ÷ throughput as it is.
-        low, high: the 95 % interval of it; None if there are too few windows.
+        ratio: throughput in the test ÷ normal throughput. low, high: its 95 % interval; None with too few
+            windows.
     """
 
     ratio: float
@@ -48,7 +48,7 @@ class Effect:
     high: float | None = None
 
     def shares(self, expected: float) -> tuple[float | None, float | None]:
-        """(least, most) of an expected ratio's effect that this is: 1 is all of it, 0 none."""
+        """(least, most) share of an expected effect: 1 is all of it, 0 none."""
         if self.low is None or self.high is None:
             return None, None
         return math.log(self.high) / math.log(expected), math.log(self.low) / math.log(expected)
@@ -66,8 +66,8 @@ class PredictedEffect:
     """The effect of a change that the model predicts.
 
     Attributes:
-        ratio: throughput then ÷ throughput as it is.
-        words: from what it says so.
+        ratio: throughput after the change ÷ throughput now.
+        words: the reason for the prediction.
     """
 
     ratio: float
@@ -80,7 +80,7 @@ def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effec
     The window is the unit: seconds within it resemble each other. All kinds of windows share one spread.
 
     Args:
-        windows: (what was changed, when (any origin), the figure, above 0).
+        windows: (change, time (any origin), figure above 0).
     """
     rows = list(windows)
     kinds = [kind for kind in (SLOWER, CONTROL) if any(row[0] == kind for row in rows)]
@@ -110,15 +110,15 @@ def predicted(
 ) -> PredictedEffect:
     """The throughput that the model predicts when the named resource is slower.
 
-    What operations wait for takes 1 ÷ ratio as long: X' ÷ X = 1 ÷ (1 + w (1 ÷ ratio - 1)), where w is the
-    share of their users' time, thinking included (Little's law at a fixed number of users). A saturated
+    Waits for the resource take 1 ÷ ratio as long: X' ÷ X = 1 ÷ (1 + w (1 ÷ ratio - 1)), where w is the waits'
+    share of the users' time, including think time (Little's law at a fixed number of users). A saturated
     resource does less in proportion: X' ÷ X = ratio ÷ U, and nothing changes while U is below the ratio
     (utilisation law).
 
     Args:
-        suspicion: what is known of the resource; None if nothing but its name is.
-        kind: how it limits, or would.
-        change: ``ratio``, and what it is ``of``: the resource's ``capacity``, or its ``use`` until then.
+        suspicion: the evidence about the resource; None if only its name is known.
+        kind: how it limits, or would limit.
+        change: ``ratio``, and its base ``of``: the resource's ``capacity``, or its earlier ``use``.
         working: the share of users' time with an operation in progress; the rest is think time.
     """
     ratio = float(change["ratio"])
@@ -135,7 +135,7 @@ def predicted(
 
 
 def _used(suspicion: Suspicion | None) -> float:
-    """How much of it is used; all of it if that is not known, or where a limit shows by itself."""
+    """Its utilisation; 1 if that is unknown, or if its limit shows directly."""
     if suspicion is None or LIMIT_MODES[suspicion.kind] != "use":
         return 1.0
     used = kind_of(suspicion).used_share(suspicion, suspicion.found)
@@ -145,15 +145,15 @@ def _used(suspicion: Suspicion | None) -> float:
 def answer(
     effect: Effect | None, model: PredictedEffect, also: str | None = None, what: str = "throughput"
 ) -> tuple[Literal["agrees", "contradicts", "undecided"], str]:
-    """Whether what was measured is what the model says, with a sentence that says why.
+    """Whether the measurement agrees with the model, with a sentence that explains the answer.
 
     Judged by the measured share of the model's effect, on a logarithmic scale, with its interval.
 
     Args:
         effect: of the change.
-        model: what the model says of it.
-        also: what else had such an effect though it should have none.
-        what: what was analysed, in words.
+        model: the model's prediction.
+        also: other changes with an effect that should have none.
+        what: the analysed resource, in words.
     """
     if effect is None:
         return "undecided", "nothing got through in some of the windows"
@@ -184,8 +184,8 @@ class EffectFigure:
 
     Attributes:
         scenario: the scenario of the operations.
-        name: ``throughput_per_s``, or ``operations_per_busy_s`` (1 ÷ service time): of an open load that the
-            farm keeps up with throughput is set by the schedule.
+        name: ``throughput_per_s``, or ``operations_per_busy_s`` (1 ÷ service time) for an open load that the
+            farm keeps up with, whose throughput follows the schedule.
     """
 
     scenario: str
@@ -197,7 +197,7 @@ class EffectFigure:
         return SPEED if self.name == "operations_per_busy_s" else "throughput"
 
     def of(self, traffic: Traffic, seconds: int) -> float | None:
-        """The value of the figure over that many seconds; None for times if no operation finished."""
+        """The figure's value over these seconds; None for times if no operation finished."""
         done = traffic.of(self.scenario).whole().ok()
         if self.name == "throughput_per_s":
             return done.count / seconds
@@ -206,10 +206,10 @@ class EffectFigure:
 
 
 def with_proof(verdict: Verdict, run: StoredRun, case: Case) -> Verdict:
-    """The verdict with what the causal test says of it; as it is where there was none.
+    """The verdict with the result of the causal test; unchanged without a test.
 
     Agreement adds a sentence and changes nothing else (docs/rules.md has no such evidence). A contradiction
-    lowers confidence to low; if throughput hardly responded at all, no bottleneck is named any more.
+    lowers confidence to low; if throughput hardly responded at all, no bottleneck is named.
     """
     given = run.manifest.get("proof")
     if given is None:
@@ -278,7 +278,7 @@ def _judged(
 
 
 def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Bottleneck) -> EffectFigure | None:
-    """The scenario that waits most at the suspect's tier, and the figure of it that must respond."""
+    """The scenario that waits most at the suspect's tier, and its figure that must respond."""
     flows = [flow for flow in flows if flow.ok]
     named = (suspicion.disk.waiting if suspicion.disk else suspicion.resource.scenario) if suspicion else None
     own = [flow for flow in flows if flow.load.scenario == named]
@@ -293,7 +293,7 @@ def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Bottlene
 
 
 def _working(case: Case, figure: EffectFigure) -> float:
-    """The share of its users' time in which an operation is going on: thinking takes as long as before."""
+    """The share of its users' time with an operation in flight: think time stays the same."""
     flow = next(flow for flow in case.flows if flow.load.scenario == figure.scenario)
     if figure.name != "throughput_per_s" or flow.service is None or not flow.think_s:
         return 1.0
@@ -312,7 +312,7 @@ def _values(
 
 
 def _effects(windows: Sequence[Mapping[str, Any]]) -> dict[str, Effect]:
-    """The effect of each change; none if no operation finished in a window with, or without, the change.
+    """The effect of each change; none if a window with, or without, the change has no finished operation.
 
     The remaining windows would be the better ones alone.
     """
@@ -387,7 +387,7 @@ def _fact(
 def _amended(
     verdict: Verdict, fact: Fact, proof: Mapping[str, Any], effect: Effect | None, model: PredictedEffect
 ) -> Verdict:
-    """The verdict with this evidence added, and without what the test contradicts."""
+    """The verdict with this evidence, and without the parts that the test contradicts."""
     result, why = proof["result"], proof["why"]
     target = verdict.bottleneck or verdict.candidates[0]
     named = replace(target, evidence=(*target.evidence, fact))
@@ -420,7 +420,7 @@ def _amended(
 
 
 def without_proof(run: StoredRun) -> StoredRun:
-    """The run as if it had ended before the test: nothing else must look at what was made slower."""
+    """The run without the test's windows: other analyses must not see the slowdowns."""
     begun = [phase["from"] for phase in run.manifest.get("phases") or () if phase["name"] == "prove"]
     if not begun:
         return run

@@ -1,8 +1,8 @@
-"""A farm of which only the means of a report are known: what may limit it, and what has to be measured.
+"""A farm known only by a report's means: its possible limits, and what must be measured.
 
-The ranks are those of a run in which nothing stands out (``output``): a disk slower than its role's limit,
-then what was not measured. Means alone have no queue, no witness, no level that holds: at most one kind of
-evidence.
+The ranks are those of a run in which no resource stands out (``output``): a disk slower than its role's
+limit, then unmeasured resources. Means alone show no queue, no second source, no constant level: at most one
+kind of evidence.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pinchpoint.data.inputs import Limits
 
 @dataclass(frozen=True, slots=True)
 class DiskMean:
-    """A disk's published means; what was not published is None.
+    """A disk's published means; None for missing ones.
 
     Attributes:
         latency_s: of a read or write, whichever the report is about.
@@ -59,7 +59,7 @@ class SourceMean:
     """A crawled source's published means.
 
     Attributes:
-        tier: the tier of the farm that is behind it; None if it lies outside.
+        tier: the farm's tier behind it; None if it is outside of the farm.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Suspected:
     Attributes:
         of: ``cpu``, ``disk`` or ``dependency``.
         role: a disk's role, else None.
-        source: the one source it limits; None: all of the load.
+        source: the only source that it limits; None: all of the load.
         measured: False if it is suspected only because it was not measured.
         why: in words.
     """
@@ -95,12 +95,13 @@ class Published:
     """The result of judging published means.
 
     Attributes:
-        outcome: ``bottleneck`` only if one is saturated and all others were measured and have room.
+        outcome: ``bottleneck`` only if one is saturated and all others were measured and are not.
         confidence: ``low`` at most: means are one kind of evidence.
-        candidates: the two nearest to their limits, hosts of one tier together; of a bottleneck that one.
-        rest: further ones that may limit it.
-        sources: what limits single sources.
-        slow: every disk that is slower than is good for its role, or at a limit, and how it limits.
+        candidates: the two nearest to their limits, hosts of one tier together; for a bottleneck only that
+            one.
+        rest: further possible limits.
+        sources: limits of single sources.
+        slow: every disk that is slower than its role allows, or at a limit, with its kind of limit.
         experiment: what would decide.
     """
 
@@ -116,11 +117,11 @@ class Published:
 def judge_means(
     disks: Sequence[DiskMean], cpus: Sequence[CpuMean], sources: Sequence[SourceMean] = ()
 ) -> Published:
-    """The resources that may limit a farm, from its published means alone.
+    """The possible limits of a farm, from its published means alone.
 
     Args:
-        disks: those of the farm, as far as they were published.
-        cpus: every host that does the work, in the order of the call path; not measured ones as well.
+        disks: the farm's published disks.
+        cpus: every working host, in the order of the call path, including unmeasured ones.
         sources: of a crawl, each with its repository latency.
     """
     judged = [(disk, _kind(disk)) for disk in disks]
@@ -149,7 +150,7 @@ def judge_means(
 
 
 def _kind(disk: DiskMean) -> Kind | None:
-    """How a disk limits by its own means; None if it is fast enough, or they do not show it."""
+    """How a disk limits by its own means; None if it is fast enough, or if they do not show it."""
     slow = disk.latency_s is not None and disk.latency_s > latency_limit(disk.role).value
     if disk.iops is None:
         return "disk_latency" if slow else None
@@ -172,7 +173,7 @@ def _slow(disk: DiskMean, kind: Kind) -> Suspected:
 
 
 def _unknown(disk: DiskMean) -> str:
-    """Why means do not show how near to a limit a disk is, in words; "" if they do."""
+    """Why means do not show a disk's distance from its limit, in words; "" if they do."""
     cap = disk.limits.iops if disk.limits is not None else None
     if cap and disk.iops is not None and exceeds(disk.iops / cap):
         return (
@@ -197,7 +198,7 @@ def _cpu(cpu: CpuMean) -> Suspected:
 
 
 def _together(suspecteds: Sequence[Suspected]) -> tuple[Suspected, ...]:
-    """Hosts of one tier of which the same is suspected are one candidate."""
+    """Hosts of one tier with the same suspicion are one candidate."""
     joined: dict[tuple[str | None, str, str | None], Suspected] = {}
     for one in suspecteds:
         key = (one.tier, one.of, one.role)
@@ -238,5 +239,5 @@ def _outside(sources: Sequence[SourceMean]) -> tuple[Suspected, ...]:
 def _name(suspected: Suspected) -> str:
     hosts = ", ".join(suspected.hosts)
     what = f"the {suspected.role} disks" if suspected.of == "disk" else "the CPU"
-    shown = suspected.measured or suspected.of == "disk"  # of a disk it may be its limit that is not known
+    shown = suspected.measured or suspected.of == "disk"  # a disk's limit may be unknown
     return f"{what} of {suspected.tier} ({hosts}{'' if shown else ', not measured'})"

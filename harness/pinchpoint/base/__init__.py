@@ -1,1 +1,1 @@
-"""Errors, units, wording, secrets and addresses that every package uses; imports no other package."""
+"""Errors, units, wording, secrets and addresses for every package; imports no other package."""

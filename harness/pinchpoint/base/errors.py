@@ -38,17 +38,17 @@ _GRAVEST_FIRST = (
 def gravest(statuses: Iterable[ExitStatus]) -> ExitStatus:
     """The exit status if several apply: 130, 4, 3, 5, 1 in that order.
 
-    Bad input and internal errors stand before these: nothing was run that another status could speak of.
-    No status at all is ``FINE``.
+    Bad input and internal errors rank before these, because no run took place. Without any status it is
+    ``FINE``.
     """
     return min(statuses, key=_GRAVEST_FIRST.index, default=ExitStatus.FINE)
 
 
 class PinchpointError(Exception):
-    """An error for people: its text is the whole message, ``exit_status`` what the command ends with.
+    """An error for the user: its text is the whole message, ``exit_status`` the command's exit status.
 
     Args:
-        message: one clear sentence (or several lines): what was tried, what was found, the remedy.
+        message: one sentence (or several lines): what was tried, what was found, the remedy.
     """
 
     exit_status = ExitStatus.INTERNAL
@@ -65,7 +65,7 @@ class InputError(PinchpointError):
     """The user's files or arguments are wrong; nothing was started.
 
     Args:
-        problems: one sentence each; all of them are shown, one per line.
+        problems: one sentence each; all are printed, one per line.
     """
 
     exit_status = ExitStatus.BAD_INPUT
@@ -76,13 +76,13 @@ class InputError(PinchpointError):
 
 
 class NotEvidenceError(PinchpointError):
-    """The run cannot be evidence: its generators or its recorder failed."""
+    """The run is no evidence: its generators or its recorder failed."""
 
     exit_status = ExitStatus.NOT_EVIDENCE
 
 
 class GuardError(PinchpointError):
-    """A guard stopped it: what was requested could harm data that is not ours."""
+    """A guard stopped the command: it could have harmed data that are not ours."""
 
     exit_status = ExitStatus.GUARD
 

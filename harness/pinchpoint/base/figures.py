@@ -1,6 +1,6 @@
-"""The figures by which runs are compared: their names, and which direction is better.
+"""The figures for comparing runs: their names, and which direction is better.
 
-A figure's whole name is ``ABOUT.THING.FIGURE``: what ``compare.metrics`` of a plan and ``--metric`` name.
+A figure's full name is ``ABOUT.THING.FIGURE``, used by a plan's ``compare.metrics`` and by ``--metric``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ Better = Literal["higher", "lower"]
 About = Literal["source", "disk", "cpu", "scenario", "burst", "effort", "cost"]
 
 CHANGED = frozenset({"better", "worse", "changed"})
-"""The words for a figure that is known to have changed."""
+"""The words for a figure that has changed."""
 
 MOST_METRICS = 6
-"""This many are judged at most: the more questions, the more often chance answers one."""
+"""Largest number of judged figures: with more of them, chance changes become more likely."""
 
 FIGURES: Mapping[str, Mapping[str, Better | None]] = {
     "source": {
@@ -86,13 +86,13 @@ OF_SCENARIOS: frozenset[str] = frozenset({"scenario", "burst", "effort", "cost"}
 
 
 def split(name: str) -> tuple[str, tuple[str, ...], str]:
-    """A figure's name as (about, thing, figure); a thing may itself be of several words."""
+    """A figure's name as (about, thing, figure); a thing may have several words."""
     about, *thing, figure = name.split(".") if name.count(".") >= 2 else (name, "", "")
     return about, tuple(thing), figure
 
 
 def part_of(name: str) -> tuple[str | None, str | None]:
-    """The tier and the disk's role that a figure's name speaks of; None if it speaks of none."""
+    """The tier and the disk role in a figure's name; None without one."""
     about, thing, _ = split(name)
     if about == "effort":
         return thing[1] if len(thing) > 1 else None, None

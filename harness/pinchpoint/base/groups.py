@@ -1,4 +1,4 @@
-"""Groups what has the same key."""
+"""Groups values by key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 def by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Key -> its values; both in the order in which they came."""
+    """Key -> its values; both in their original order."""
     groups: dict[Key, list[Value]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)

@@ -1,8 +1,8 @@
-"""Handles Ctrl-C and servers that no longer answer: what ends a run, and within what time.
+"""Handles Ctrl-C and servers that no longer answer: what ends a run, and in which time.
 
-The first Ctrl-C (or SIGTERM) stops and keeps, the second one ends. Clearing away is not cut off by the first.
-``END_S`` after the second one the process ends, whatever hangs: a thread counts the signals, so a main thread
-that is blocked in a driver cannot keep it alive.
+The first Ctrl-C (or SIGTERM) stops the run and keeps its results, the second one ends the process. The first
+one never interrupts the removal of data. ``END_S`` after the second one the process ends in any case: a
+thread counts the signals, so a main thread blocked in a driver cannot prevent it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ T = TypeVar("T")
 END_S = 4.0
 """Time for clean-up after the second Ctrl-C, in seconds; then the process ends."""
 ASK_S = 10.0
-"""How often the servers of a long step are asked whether they answer, and how long an answer may take."""
+"""Interval of checking that the servers of a long step answer, and the time limit of an answer."""
 _ASKS = 2
-"""This many requests in a row that fail mean a server no longer answers; one may meet a full server."""
+"""This number of consecutive failures means that a server no longer answers; one may be a saturated
+server."""
 _NAMING_S = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STOPPING = b"\nstopping: what was measured is kept and reported; Ctrl-C again stops at once\n"
@@ -38,18 +39,18 @@ class Interrupted(BaseException):
 
 
 class NoAnswer(BaseException):
-    """A server no longer answers; the text says which one."""
+    """A server no longer answers; the text names it."""
 
 
 class Interrupts:
-    """Handles SIGINT and SIGTERM while a run goes on; the handlers before are restored at the end.
+    """Handles SIGINT and SIGTERM during a run; the earlier handlers are restored at the end.
 
     While ``graceful`` is false, the first signal raises ``Interrupted``. While it is true, the first one only
-    sets ``requested``; the next one raises. Once one has raised, or after ``shield``, signals only set
-    ``requested``, so that the clearing away is not cut off by an exception.
+    sets ``requested``; the next one raises. After that, or after ``shield``, signals only set ``requested``,
+    so that no exception interrupts the removal of data.
 
     Attributes:
-        left: names what is still on the servers, a sentence each; asked for when the process ends at once.
+        left: returns sentences about data that remain on the servers; called when the process ends at once.
     """
 
     def __init__(self) -> None:
@@ -80,22 +81,22 @@ class Interrupts:
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() itself returned
 
     def shield(self) -> None:
-        """From now on no signal raises: what is left is to clear away, and to keep what was measured."""
+        """From now on no signal raises: only the removal of data and the saving of results remain."""
         self._shielded = True
 
     @contextlib.contextmanager
     def while_answering(
         self, ask: Callable[[], None], places: Callable[[], str], ask_s: float = ASK_S
     ) -> Iterator[None]:
-        """A step that may take long, for as long as its servers answer.
+        """Run a step that may take long, while its servers answer.
 
         Args:
-            ask: reaches them by connections of its own; it is called in another thread, and raises
-                where one cannot be reached.
+            ask: connects to the servers over separate connections; called in another thread, it raises for an
+                unreachable server.
             places: names the servers.
-            ask_s: how often it is asked, and how long an answer may take.
+            ask_s: interval of the checks, and time limit of an answer.
 
-        Raises ``NoAnswer`` from within the step when two requests in a row have failed.
+        Raises ``NoAnswer`` within the step after two consecutive failures.
         """
         done = threading.Event()
         watcher = threading.Thread(
@@ -128,7 +129,7 @@ class Interrupts:
             while time.monotonic() < give_up_s:
                 os.kill(
                     os.getpid(), signal.SIGUSR1
-                )  # the main thread leaves its wait, and any that follows it
+                )  # the main thread leaves its present wait, and later ones
                 if done.wait(1.0):
                     return
             self._end_now(f"{why}; its driver does not return", ExitStatus.ENVIRONMENT)
@@ -150,7 +151,7 @@ class Interrupts:
             raise NoAnswer(self._no_answer)
 
     def _count(self) -> None:
-        """Count the signals, also while the main thread cannot handle one."""
+        """Count the signals, also while the main thread cannot handle them."""
         with os.fdopen(self._pipe[0], "rb", buffering=0) as pipe:
             count = 0
             while got := pipe.read(1):
@@ -161,7 +162,7 @@ class Interrupts:
                     return
 
     def _end_now(self, why: str, status: ExitStatus) -> None:
-        """End this process. Generators and an embedded farm end by themselves when it is gone."""
+        """End this process. Generators and an embedded farm end by themselves after it."""
         lines = [f"\nended at once: {why}"]
         try:
             result = within(_NAMING_S, self.left)
@@ -177,7 +178,7 @@ class Interrupts:
 def begun(call: Callable[[], T]) -> Future[T]:
     """A call in a daemon thread.
 
-    ``Thread.start`` waits until its thread runs: without memory that is for ever. This does not wait.
+    ``Thread.start`` waits until its thread runs, without memory for ever. This function does not wait.
     """
     result: Future[T] = Future()
 
@@ -194,7 +195,7 @@ def begun(call: Callable[[], T]) -> Future[T]:
 def within(seconds: float, call: Callable[[], T]) -> T:
     """Run a call in a thread; return its result, or raise its exception.
 
-    Raises ``TimeoutError`` where it does not end in time; the thread is left to itself.
+    Raises ``TimeoutError`` if the call does not end in time; its thread continues.
     """
     result = begun(call)
     try:
@@ -206,6 +207,6 @@ def within(seconds: float, call: Callable[[], T]) -> T:
 
 
 def _write(line: bytes) -> None:
-    # Past Python's own stream: the signal may have come while that was being written to.
-    with contextlib.suppress(OSError):  # the terminal may be gone
+    # Without Python's own stream, which may be in use at the time of the signal.
+    with contextlib.suppress(OSError):  # the terminal may be closed
         os.write(2, line)

@@ -1,7 +1,7 @@
-"""Takes passwords and other secrets out of what is written to a manifest or shown in a message.
+"""Removes passwords and other secrets from manifests and messages.
 
-A field's type says whether it is secret: see ``Public`` and ``StrictRecord.shown``. ``masked`` cleans a text
-that a driver or a server wrote, of the secrets that this process has expanded.
+A field's type defines whether it is secret: see ``Public`` and ``StrictRecord.shown``. ``masked`` removes the
+secrets known to this process from texts of drivers and servers.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ NOT_SHOWN = "a value (not shown)"
 
 
 class _Shown:
-    """Marks a type of text that may be shown."""
+    """Marks a text type that may be shown."""
 
 
 class _ShownAsUrl:
-    """Marks a type of URL that may be shown without the secrets in it."""
+    """Marks a URL type that may be shown without its secrets."""
 
 
 Public = Annotated[str, _Shown()]
-"""A text that may be shown. In a record that hides its texts, any other text is a secret."""
+"""A text that may be shown. In a record that hides its texts, other texts are secrets."""
 Url = Annotated[str, _ShownAsUrl()]
-"""A URL: it is shown without passwords and without the values of unknown parameters."""
+"""A URL, shown without passwords and values of unknown parameters."""
 
 _SECRET_KEY = re.compile(
     r"pass(word|wd|phrase)?$|pwd$|secret|token|cookie|api_?key|private_?key|credential|authorization",
@@ -110,15 +110,15 @@ _HARMLESS = frozenset(
         "wtimeoutms",
     }
 )
-"""Parameters of URLs that hold no secret; the value of any other is hidden."""
+"""URL parameters without secrets; the values of all others are hidden."""
 _DATABASES = frozenset(
     {"postgresql", "postgres", "postgresql+odbc", "mssql+odbc", "mysql+odbc", "mariadb+odbc", "odbc"}
     | {"mongodb", "mongodb+srv", "cassandra", "scylla", "smb"}
 )
 _USER_IS_NAMED = _DATABASES | {"ssh", "winrm", "winrm+http"}
-"""Schemes whose URL may have a user without a password; in others a lone user may be a token."""
+"""Schemes whose URL may have a user without a password; in others a user alone may be a token."""
 NO_AT_IN_PATH = _DATABASES | {"valkeys", "rediss", *valkey_urls.SCHEMES}
-"""Schemes with no '@' behind the host: one that stands there ends a password that is not encoded."""
+"""Schemes without '@' after the host: an '@' there ends a password that is not encoded."""
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>\S*)")
 _BROKEN_LOGIN = re.compile(
@@ -131,9 +131,9 @@ _VARIABLES = re.compile(r"(?:\$\{[A-Za-z_][A-Za-z0-9_]*\})*")
 
 
 def redacted(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of JSON-ready data of no known type in which no secret is left.
+    """A copy of untyped JSON data without secrets.
 
-    Passwords in URLs, and the values of keys that speak of passwords, tokens or secrets, become ``***``.
+    Passwords in URLs, and values of keys with names of passwords, tokens or secrets, become ``***``.
     ``${ENV}`` texts stay: they are names, not values.
     """
     return {key: hidden(value) if is_secret(key) else redacted_value(value) for key, value in data.items()}
@@ -149,19 +149,19 @@ def redacted_value(value: Any) -> Any:
 
 
 def hidden(value: Any) -> Any:
-    """``***`` in place of a value; one that is absent, or a ``${ENV}``, stays."""
+    """``***`` for a value; a missing value and ``${ENV}`` stay."""
     if value is None or (isinstance(value, str) and _VARIABLES.fullmatch(value)):
         return value
     return HIDDEN
 
 
 def is_secret(key: str) -> bool:
-    """Whether a key of this name holds a secret."""
+    """Whether a key with this name has a secret value."""
     return bool(_SECRET_KEY.search(key))
 
 
 def shown(annotation: Any, value: Any) -> Any:
-    """The JSON-ready value of a field as its type lets it be shown: hidden, unless it is public."""
+    """The JSON value of a field for display: hidden, unless its type is public."""
     kinds = list(_kinds(annotation))
     if all(_may_be_shown(kind) for kind in kinds):
         return value
@@ -171,7 +171,7 @@ def shown(annotation: Any, value: Any) -> Any:
 
 
 def is_public(annotation: Any) -> bool:
-    """Whether values of a field of this type may be shown as they are."""
+    """Whether values of this field type may be shown."""
     return all(_may_be_shown(kind) for kind in _kinds(annotation))
 
 
@@ -180,7 +180,7 @@ def _may_be_shown(kind: Any) -> bool:
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
-    """The types a value may have; of a marked one the mark."""
+    """The possible types of a value; for a marked type the mark."""
     if get_origin(annotation) is Annotated:
         marks = [mark for mark in annotation.__metadata__ if isinstance(mark, _Shown | _ShownAsUrl)]
         if marks:
@@ -198,22 +198,22 @@ def _kinds(annotation: Any) -> Iterator[Any]:
 
 
 def redacted_text(text: str) -> str:
-    """The text with the secrets of the URLs in it replaced by ``***``.
+    """The text with secrets in URLs replaced by ``***``.
 
-    These are: a password, up to the last '@' that can end it; a user alone where it may be a token; a
-    password in the place of a port; the value of every parameter that is not known to be harmless.
+    Secrets are: a password, up to the last '@' that can end it; a user alone if it may be a token; a password
+    in place of a port; the value of every parameter that is not known to be harmless.
     """
     if "://" not in text:
         return text
     if any("@" in match["rest"] for match in _URL.finditer(text)) or "@" not in text:
         return _URL.sub(_shown_url, text)
-    # White space in a password: it ends at the last '@' behind it.
+    # White space in a password: it ends at the last '@' after it.
     broken = _BROKEN_LOGIN.sub(lambda match: f"{match['user']}:{hidden(match['password'])}@", text)
     return _URL.sub(_shown_url, broken)
 
 
 def redacted_word(word: str) -> str:
-    """One value of a file, which need not be the URL it was meant to be: a login in it is hidden as well."""
+    """A value of a file that should be a URL but may not be one: a login in it is hidden as well."""
     if "://" not in word and "@" in word:
         before, _, after = word.rpartition("@")
         user, colon, password = before.partition(":")
@@ -225,7 +225,7 @@ def _shown_url(match: re.Match[str]) -> str:
     scheme, rest = match["scheme"], match["rest"]
     login, host = _taken_apart(scheme.lower(), rest)
     if login is not None:
-        if re.search(r"\?[^@]*=", login):  # a parameter, or a password with a '?': what is the host?
+        if re.search(r"\?[^@]*=", login):  # a parameter, or a password with a '?': the host is ambiguous
             return f"{scheme}://{HIDDEN}{_ending(rest)}"
         user, colon, password = login.partition(":")
         if re.search(r"[/?#]", user):
@@ -242,7 +242,7 @@ def _shown_url(match: re.Match[str]) -> str:
 
 
 def _taken_apart(scheme: str, rest: str) -> tuple[str | None, str]:
-    """(user and password, what follows the '@'); None for a URL without a login.
+    """(user and password, the rest after the '@'); None for a URL without a login.
 
     An unencoded '@', '/', '?' or '#' in a password makes the URL invalid, so a password ends at the last '@'.
     """
@@ -286,14 +286,14 @@ def _ending(text: str) -> str:
 # Values that this process knows ----------------------------------------------------------------------------
 
 _SHORTEST = 4
-"""Shorter secrets are not searched for, because they are part of too many words."""
+"""Shorter secrets are not searched for, because they occur in too many words."""
 
 _known: dict[str, None] = {}
-"""Secrets that ``masked`` hides, longest first."""
+"""Secrets that ``masked`` replaces, longest first."""
 
 
 def remember(secret: object) -> None:
-    """Let ``masked`` hide this value, in every spelling, from now on in this process."""
+    """From now on ``masked`` replaces this value, in every encoding, in this process."""
     text = str(secret)
     if len(text) < _SHORTEST or text in _known:
         return
@@ -328,20 +328,20 @@ def remember_url(url: str) -> None:
 
 
 def remember_login(user: str, password: str) -> None:
-    """Mark the header that HTTP Basic authentication makes of both as a secret; see ``remember``."""
+    """Treat the HTTP Basic authentication header of this login as a secret; see ``remember``."""
     if password:
         remember(base64.b64encode(f"{user}:{password}".encode(errors="surrogateescape")).decode())
 
 
 def masked(text: str) -> str:
-    """The text with every secret that this process knows, and those of its URLs, replaced by ``***``."""
+    """The text with all secrets known to this process, and those of URLs, replaced by ``***``."""
     for secret in _known:
         text = text.replace(secret, HIDDEN)
     return redacted_text(text)
 
 
 def masked_value(value: Any) -> Any:
-    """JSON data with ``masked`` applied to every sentence; a single word may be a name like a password."""
+    """JSON data with ``masked`` applied to every sentence; a single word may equal a password by chance."""
     if isinstance(value, Mapping):
         return {key: masked_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -352,7 +352,7 @@ def masked_value(value: Any) -> Any:
 
 
 def _spellings(secret: str) -> Iterable[str]:
-    """How a secret may be written: encoded for a URL, JSON, HTML, Python, and as base64."""
+    """The encodings of a secret: URL, JSON, HTML, Python, and base64."""
     yield secret
     encoders: tuple[Callable[[str], str], ...] = (
         lambda text: quote(text, safe=""),

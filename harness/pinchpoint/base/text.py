@@ -12,11 +12,11 @@ _UNIT = re.compile(r"(\d) (%|[mµ]?s\b|min\b|h\b|[kMGT]i?B\b|B\b|IOPS\b|cores?\b
 """A figure and its unit stay on one line."""
 
 PIPED, NARROWEST, WIDEST = 88, 40, 110
-"""Columns of what goes to a file or a pipe; of a terminal at least and at most."""
+"""Columns of output to a file or pipe; smallest and largest width of a terminal."""
 
 
 def width() -> int:
-    """Columns that text may take: the terminal's, as far as lines of that length are easy to read."""
+    """Number of columns for text: the terminal's width, up to a width that is easy to read."""
     if not sys.stdout.isatty():
         return PIPED
     return max(NARROWEST, min(shutil.get_terminal_size().columns, WIDEST))
@@ -33,30 +33,30 @@ def wrapped(text: str, bullet: str = "") -> str:
 
 
 def titled(title: str, texts: Iterable[str], bullet: str = "  - ") -> str:
-    """A title and the texts below it, each behind its bullet; "" without any."""
+    """A title and texts with bullets below it; "" without texts."""
     lines = [wrapped(text, bullet) for text in texts]
     return "\n".join([title, *lines]) if lines else ""
 
 
 def one_line(text: str) -> str:
-    """On one line and without control characters: a name from the farm must not steer the terminal."""
+    """One line without control characters: a name from the farm must not control the terminal."""
     return " ".join(without_controls(text).split())
 
 
 def without_controls(text: str) -> str:
-    """Question marks for control characters, those that turn the direction of a line among them."""
+    """The text with question marks for control characters, including those for the text direction."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each.isspace() else "?" for each in text)
 
 
 def escaped_bytes(text: str) -> str:
-    """A name of bytes that are no UTF-8 as a document can hold it: each of them escaped."""
+    """A name with bytes that are not UTF-8, escaped for a document."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
-    """Rows as lines whose columns stand below each other, those numbered in ``right`` flush right."""
+    """Rows as lines with aligned columns; those in ``right`` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (

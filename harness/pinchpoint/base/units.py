@@ -1,6 +1,6 @@
 """Formats values in base units for people: seconds, bytes, per second, ratios.
 
-Three significant digits: what a person compares, and about what the measurements carry.
+Three significant digits: enough for comparing, and about the precision of measurements.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def iops(value: float | None) -> str:
 
 
 def load_level(amount: float, unit: str) -> str:
-    """How much load: ``50/s`` where the unit is ``per_s``, ``4 users`` where it is ``users``."""
+    """A load: ``50/s`` for the unit ``per_s``, ``4 users`` for ``users``."""
     if unit == "users":
         return f"{amount:,g} user" + "s" * (amount != 1)
     return per_second(amount)
@@ -73,12 +73,12 @@ def percent(value: float | None) -> str:
     """A ratio (0 to 1) in per cent: ``93 %``, ``0.4 %``."""
     if value is None:
         return NOT_MEASURED
-    nearly_all = 0.99 <= abs(value) < 1  # where the last digits are what matters
+    nearly_all = 0.99 <= abs(value) < 1  # where the last digits matter
     return f"{_digits(value * 100, places=3 if nearly_all else 2)} %"
 
 
 def times(value: float | None) -> str:
-    """How many times as much one is as the other, three digits."""
+    """The ratio of two figures, three digits."""
     return NOT_MEASURED if value is None else f"{_digits(value)} \N{MULTIPLICATION SIGN}"
 
 
@@ -88,9 +88,9 @@ def interval(ends: Sequence[float]) -> str:
 
 
 def of_metric(metric: str, value: float | None) -> str:
-    """A value in the unit its metric's name ends with; a count where it names none.
+    """A value with the unit at the end of its metric's name; a count without one.
 
-    Seconds per second are a mean number in progress, and so a count.
+    Seconds per second are a mean number in progress, which is a count.
     """
     if metric.endswith("_bytes_per_s"):
         return NOT_MEASURED if value is None else f"{bytes_(value)}/s"
@@ -103,12 +103,12 @@ def of_metric(metric: str, value: float | None) -> str:
 
 
 def count(value: float) -> str:
-    """How many on average: ``0.0603``, ``13.4``, ``1,037``."""
+    """A mean number: ``0.0603``, ``13.4``, ``1,037``."""
     return _digits(value)
 
 
 def _digits(value: float, places: int = 3) -> str:
-    """``value`` with that many significant digits, whole numbers never rounded away, no exponent."""
+    """``value`` with this number of significant digits, all digits of whole numbers, no exponent."""
     if value == 0:
         return "0"
     rounded = float(f"{value:.{places}g}")

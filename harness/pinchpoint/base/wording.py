@@ -35,7 +35,7 @@ WITHOUT_OPERATIONS: Mapping[str, str] = {
     "is not known.",
     "external": "Work waits for the network or for another system.",
 }
-"""Where no operation was recorded, what a kind means is less."""
+"""The meaning of a kind if no operation was recorded."""
 
 PROVES: Mapping[str, str] = {
     "E1": "saturated",
@@ -53,7 +53,7 @@ SOURCES: Mapping[str, str] = {
     "PAL": "PAL",
     "design": "Pinchpoint's rule",
 }
-"""Source of a threshold, as findings cite it -> its name."""
+"""Source of a threshold in findings -> its name."""
 
 OUTCOME: Mapping[str, str] = {
     "bottleneck": "A bottleneck was found",
@@ -63,7 +63,7 @@ OUTCOME: Mapping[str, str] = {
 }
 
 ONLY_THIS_LOAD = "for this load only: every host was measured, and none of its resources was saturated"
-"""How sure it is that no limit was reached."""
+"""Certainty of an all-clear."""
 
 STATE: Mapping[str, str] = {
     "interrupted": "This run was interrupted. What was measured until then is kept and shown; it is not a "
@@ -93,7 +93,7 @@ def limited_by(verdict: JsonObject) -> str:
 
 
 def sure(verdict: JsonObject) -> str:
-    """How sure the answer is: ``medium``, or for which load it holds; "" where it claims nothing."""
+    """The certainty of the answer: ``medium``, or the load for which it holds; "" without a claim."""
     if verdict["outcome"] == "not_reached":
         return ONLY_THIS_LOAD
     return str((verdict.get("bottleneck") or {}).get("confidence") or "")
@@ -131,7 +131,7 @@ def place(blame: JsonObject) -> str:
 
 
 def why_invalid(blame: JsonObject) -> str:
-    """Why a run is invalid (its load generator, or what took its CPU), without a full stop."""
+    """Why a run is invalid (its load generator, or other processes), without a full stop."""
     facts = [str(each["fact"]) for each in blame["evidence"]]
     more = [capitalised(fact) for fact in facts[1:2]] if blame["kind"] == "contention" else []
     return ". ".join([facts[0], *more])
@@ -143,8 +143,8 @@ class Summary:
 
     Attributes:
         text: the first sentence, without its label.
-        lead: the sentences below it; "" if there are none.
-        label: the outcome that the first sentence begins with (``Bottleneck``); "" where it begins with none.
+        lead: the sentences below it; "" without any.
+        label: the outcome at the begin of the first sentence (``Bottleneck``); "" without one.
     """
 
     text: str
@@ -170,17 +170,17 @@ class Summary:
 
     @classmethod
     def saved(cls, content: JsonObject) -> Summary:
-        """The summary that verdict.json holds; older files have it as one text."""
+        """The summary of verdict.json; older files have it as one text."""
         return cls(**content["answer"]) if "answer" in content else cls(str(content["summary"]))
 
 
 def bare(text: str) -> str:
-    """A thing without its article: ``log disk of sql``."""
+    """A name without its article: ``log disk of sql``."""
     return re.sub(r"^(the|a|an) ", "", text)
 
 
 def capitalised(text: str) -> str:
-    """The text as it begins a sentence; whatever else is in capitals stays so."""
+    """The text with a capital first letter; other capitals stay."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -190,7 +190,7 @@ def listed(items: Sequence[str]) -> str:
 
 
 def grouped(texts: Sequence[str], most: int = 3) -> str:
-    """``a, b and c were not measured`` of sentences that end so; others follow; at most ``most`` names."""
+    """``a, b and c were not measured`` from sentences with the same end; at most ``most`` names."""
     end = " was not measured"
     names = [text.removesuffix(end) for text in texts if text.endswith(end)]
     rest = [text for text in texts if not text.endswith(end)]
@@ -201,7 +201,7 @@ def grouped(texts: Sequence[str], most: int = 3) -> str:
 
 
 def headroom(ratio: float) -> str:
-    """``12 %``; 0 % where the objectives were met only below the judged load."""
+    """``12 %``; 0 % if the objectives were met only below the judged load."""
     return units.percent(max(0.0, ratio))
 
 
@@ -211,22 +211,22 @@ def room(ratio: float) -> str:
 
 
 NOTHING = 0.0005
-"""Headroom below this counts as none."""
+"""Smaller headroom counts as none."""
 
 
 def rate_of(figures: JsonObject) -> float | None:
-    """A scenario's throughput as every screen shows it: in the judged part, else in the whole phase."""
+    """A scenario's throughput on every screen: in the judged part, else in the whole phase."""
     result: float | None = figures.get("now_per_s", figures.get("throughput_per_s"))
     return result
 
 
 def at_most(gain_ratio: float, *, bound: bool) -> str:
-    """``at most 38 %``, where that is a bound; else ``about 38 %``."""
+    """``at most 38 %`` for a bound; else ``about 38 %``."""
     return f"{'at most' if bound else 'about'} {units.percent(gain_ratio)}"
 
 
 def up_to(gain_ratio: float, *, bound: bool) -> str:
-    """``up to +38 %``, where that is a bound; else ``about +38 %``."""
+    """``up to +38 %`` for a bound; else ``about +38 %``."""
     return f"{'up to' if bound else 'about'} +{units.percent(gain_ratio)}"
 
 
@@ -236,7 +236,7 @@ def is_bound(gain: JsonObject) -> bool:
 
 
 NO_MORE = 0.0005
-"""Changes of less throughput than that are the model's arithmetic."""
+"""Smaller changes of throughput are rounding errors of the model."""
 
 
 def gain(ratio: float) -> str:
@@ -253,7 +253,7 @@ def gains(ratio: float, low: float, high: float) -> str:
 
 
 def gain_of(advice: JsonObject) -> str | None:
-    """The gain of advice: with its interval if the model predicted it, else a bound; None if not known."""
+    """The gain of an advice: with its interval if the model predicted it, else a bound; None if unknown."""
     ratio = advice.get("gain_ratio")
     if ratio is None:
         return None
@@ -263,7 +263,7 @@ def gain_of(advice: JsonObject) -> str | None:
 
 
 def following(verdict: JsonObject) -> str:
-    """The next bottleneck, or the first if there is none yet, as a sentence; "" when it is not known."""
+    """The next bottleneck, or the first if there is none yet, as a sentence; "" if unknown."""
     blame = verdict.get("next")
     if not blame:
         return ""
@@ -280,7 +280,7 @@ def following(verdict: JsonObject) -> str:
 
 
 def used_now(blame: JsonObject) -> str:
-    """The utilisation of the next bottleneck, and the part of it that other processes have; "" if unknown."""
+    """The utilisation of the next bottleneck, and other processes' part of it; "" if unknown."""
     used, others = blame.get("utilisation_ratio"), blame.get("others_ratio")
     if used is None:
         return ""
@@ -298,7 +298,7 @@ def of_servers(objective: JsonObject) -> str:
 
 
 def objective_of(row: JsonObject) -> str:
-    """The scenario of an objective, or the servers that it is of."""
+    """The scenario or the servers of an objective."""
     return str(row["scenario"]) if row.get("scenario") is not None else of_servers(row)
 
 

@@ -1,4 +1,4 @@
-"""The command line: one file per command, all of them in one table."""
+"""The command line: one module per command, all in one table."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ COMMANDS = {
     "schema": "Print the JSON Schema of farm.yaml or plan.yaml.",
     "runs": "List runs, or follow the figures of a plan over many runs.",
 }
-"""Each is the function of that name in the module of that name (of a keyword, with a ``_`` behind it, and
-with ``_`` for ``-``), with its line in ``pinchpoint --help``: to print that, no command is imported."""
+"""Each is the function of this name in the module of this name (with ``_`` after keywords and for ``-``),
+with its line of ``pinchpoint --help``, which needs no import."""
 
 
 _MAY_NOT = "give another place, or let this user use it"
@@ -56,15 +56,15 @@ _REFUSED = {
     errno.ENFILE: "allow this machine more open files (sysctl fs.file-max)",
     errno.ENOMEM: "end other programs, or allow this user more memory (ulimit -v)",
 }
-"""Error that the system may return for any path -> the remedy."""
+"""Errors that the system may return for any path -> the remedy."""
 _NO_MEMORY = re.compile(
     r"can't start new thread|failed to map segment from shared object|annot allocate memory"
 )
-"""How Python and the loader of libraries say it, in errors of other classes than MemoryError."""
+"""Messages of Python and the library loader about a lack of memory, in other classes than MemoryError."""
 
 
 class _Commands(click.Group):
-    """Loads the one command that is asked for: all of them, with drivers and charts, take seconds."""
+    """Imports only the requested command: all of them, with drivers and charts, take seconds."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         return list(COMMANDS)
@@ -154,7 +154,7 @@ def _status() -> int:
         # Commands return nothing or an exit status; click itself exits only for --help and --version.
         return int(pinchpoint.main(standalone_mode=False) or ExitStatus.FINE)
     except PinchpointError as error:
-        click.echo(masked(str(error)), err=True)  # its lines begin with FILE:LINE, as compilers' do
+        click.echo(masked(str(error)), err=True)  # its lines begin with FILE:LINE, as a compiler's do
         return error.exit_status
     except click.ClickException as error:
         usage = io.StringIO()
@@ -172,7 +172,7 @@ def _failed(error: Exception) -> int:
     if os.environ.get("PINCHPOINT_DEBUG"):
         click.echo(masked("".join(traceback.format_exception(error))), err=True)
     if isinstance(error, OSError) and error.errno in _REFUSED:
-        # What the system refuses is the place's fault, wherever we met it; the place is named.
+        # The message names the path that the system refused.
         named = error.filename and error.errno not in (errno.EMFILE, errno.ENFILE)  # any file would do
         place = f"{os.fsdecode(error.filename)}: " if named else ""
         click.echo(masked(f"{place}{error.strerror}; {_REFUSED[error.errno]}"), err=True)

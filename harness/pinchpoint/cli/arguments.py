@@ -57,7 +57,7 @@ _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?")
 
 
 def time_zone(text: str | None) -> tzinfo | None:
-    """The time zone of ``--zone``: by its name or its distance from UTC. Raises ``InputError``."""
+    """The time zone of ``--zone``, by its name or its offset from UTC. Raises ``InputError``."""
     if text is None:
         return None
     match = _OFFSET.fullmatch(text)

@@ -1,7 +1,7 @@
 """``pinchpoint check``: would this plan run against this farm? Starts nothing, and changes no server.
 
-Every collector is proved on every host. It writes only where farm.yaml (``write_test:``) or the folder's
-origin (an embedded farm's own) allows it, 16 MiB for each disk, and removes them.
+Every collector is tested on every host. A write test (16 MiB per disk, removed afterwards) only takes place
+where farm.yaml (``write_test:``) or the folder's origin (an embedded farm's own) allows it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, 
     if farm_file is None:
         raise InputError(f"--farm: missing; give the farm.yaml, or instead of {plan_file} a folder with both")
     farm, plan = load(farm_file, plan_file)
-    expand_all(farm)  # a variable that is not set is reported with its line, before anything starts
+    expand_all(farm)  # an unset variable is reported with its line, before anything starts
     guard(farm, plan)
     say = (lambda _: None) if as_json else _printer(quiet=quiet)
     checks = [preflight.check_space(out), preflight.check_load_here(), *_judged(plan), *_confidence(plan)]
@@ -100,7 +100,7 @@ def _printer(*, quiet: bool) -> Callable[[HostCheck], None]:
 
 
 def _judged(plan: Plan) -> Iterator[HostCheck]:
-    """Whether the plan's figures for comparisons are known."""
+    """Check that the plan's figures for comparisons are known."""
     if plan.compare is not None:
         names = ", ".join(plan.compare.metrics) or "the default figures"
         margin, bound = plan.compare.margin_ratio, plan.compare.bound
@@ -110,7 +110,7 @@ def _judged(plan: Plan) -> Iterator[HostCheck]:
 
 
 def _confidence(plan: Plan) -> Iterator[HostCheck]:
-    """How sure a verdict can be with this load and this time, where that is less than it could be."""
+    """The best possible confidence with this load and duration, if it is below the maximum."""
     from pinchpoint.analysis.thresholds import MIN_LEVELS, MIN_SAMPLES  # noqa: PLC0415 -- a bad file needs none
 
     levels = max(one.load.count if isinstance(one.load, Steps) else 1 for one in plan.scenarios.values())
@@ -152,7 +152,7 @@ def _document(checks: Sequence[HostCheck], proofs: Sequence[ProofCheck], *, fine
 
 
 def _proof_lines(proofs: Sequence[ProofCheck]) -> Iterator[str]:
-    """A paragraph for each proof under its host and collector; remedies stand below."""
+    """A paragraph for each proof under its host and collector, with remedies below."""
     for (host, kind), there in groupby(proofs, lambda proof: (proof.host, proof.kind)):
         yield f"\n{host}, by {kind}"
         for proof in there:
@@ -162,5 +162,5 @@ def _proof_lines(proofs: Sequence[ProofCheck]) -> Iterator[str]:
 
 
 def _paragraph(label: str, text: str) -> str:
-    """Within the terminal's width; on one line of a file or a pipe, where it can be searched."""
+    """Wrapped to the terminal's width; one line in a file or a pipe, for searching."""
     return wrapped(text, label) if sys.stdout.isatty() else f"{label}{one_line(text)}"

@@ -39,7 +39,7 @@ _DIRECTORY = click.Path(path_type=Path)
 
 
 _MANY = ("--with", "--aa")
-"""Options that take every argument up to the next option."""
+"""Options with all arguments up to the next option."""
 
 
 class TwoSides(click.Command):
@@ -60,7 +60,7 @@ def spread(args: list[str]) -> list[str]:
             result += [] if spreading else [argument]
         else:
             result += [spreading, argument] if spreading else [argument]
-    # One that nothing follows is left for click to complain of.
+    # An option without a value is left for click to report.
     return [*result, spreading] if spreading and args[-1] == spreading else result
 
 
@@ -208,7 +208,7 @@ def compare(  # noqa: PLR0913 - one for each option
 
 
 def _many_sides(base: Sequence[Path]) -> tuple[Path, ...]:
-    """The sides where there are more than two: folders, or those of one set; empty otherwise."""
+    """The sides if there are more than two: folders, or those of one set; else empty."""
     if len(base) == 1 and is_set(base[0]):
         sides = load_set(base[0]).sides
         return sides if len(sides) >= several_sides.FEWEST else ()
@@ -229,7 +229,7 @@ def _several(comparison: SidesComparison, out: Path, fail_on: str | None, *, as_
 
 
 def _why_it_fails(comparison: Comparison) -> Iterator[str]:
-    """The work that is worse, which no figure shows; or that no figure can be called so."""
+    """Why ``--fail-on worse`` fails without a worse figure: worse work, or no figure to judge."""
     worse = [one for one in comparison.work if one.worse]
     yield from (f"{one.about} {one.name}: {one.unlike}" for one in worse)
     if not worse and not any(one.judged.call and one.judged.ci95 for one in comparison.changes):
@@ -258,7 +258,7 @@ _Given = tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...], tuple[str, 
 def _of_set(
     base: tuple[Path, ...], aa: tuple[Path, ...], factors: tuple[str, ...], metrics: tuple[str, ...]
 ) -> _Given:
-    """Base, other, A/A, factors and metrics of a set; what the command line says of them goes first."""
+    """Base, other, A/A, factors and metrics of a set; the command line's own values come first."""
     if len(base) != 1 or not is_set(base[0]):
         raise InputError(
             "--with: is missing: give the runs of the other side, or one set of runs (its directory holds "
@@ -281,7 +281,7 @@ def _of_set(
 
 
 def _check_no_sets(sides: Sequence[Path]) -> None:
-    """A side is one farm, a set has several. Raises InputError that names the folders it has."""
+    """A side is one farm, a set has several. Raises InputError that names its folders."""
     problems = [
         f"{side}: is a set of runs; give one of its farms: {', '.join(map(str, load_set(side).sides))}"
         for side in sides

@@ -15,10 +15,10 @@ _NAME, _VARIABLE = "pinchpoint", "_PINCHPOINT_COMPLETE"
 
 
 def install(shell: str) -> str:
-    """Write the shell's script to where it finds it; what was written and what is left to do, as sentences.
+    """Write the completion script; return sentences about what was written and what is left to do.
 
     Args:
-        shell: of ``SHELLS``, or "" for that of the environment.
+        shell: one of ``SHELLS``, or "" for the environment's.
     """
     chosen = shell or Path(os.environ.get("SHELL", "")).name
     if chosen not in SHELLS:
@@ -51,7 +51,7 @@ def _place(shell: str) -> Path:
 
 
 def _read_by_zsh(path: Path) -> str:
-    """Zsh has no folder of the user's that it reads by itself: one line in .zshrc, written once."""
+    """Zsh reads no folder of the user's by itself: one line in .zshrc, written once."""
     startup = Path(os.environ.get("ZDOTDIR") or Path.home()) / ".zshrc"
     line = f"autoload -Uz compinit && compinit && source '{path}'"
     there = startup.read_text(encoding="utf-8") if startup.exists() else ""

@@ -26,7 +26,7 @@ FARM: dict[str, Any] = {
     "embedded": {"tiers": ["web", "sql", "search", "nosql", "files"]},
 }
 USERS, RATE, BASE, PEAK = 8, 100, 50, 500
-"""The load on a machine that has two cores to spare."""
+"""The load for a machine with two idle cores."""
 DOCUMENTS = 4_000
 """The number of documents of the demo."""
 
@@ -60,7 +60,7 @@ def plan(load_ratio: float = 1.0) -> dict[str, Any]:
                 },
             },
         },
-        # A small corpus is crawled in seconds: it is crawled again until there is enough to judge.
+        # A small corpus is crawled in seconds: the crawl repeats until there is enough to judge.
         "phases": {"warm_up": "5s", "measure": {"until": "done", "at_least": "45s", "at_most": "1h"}},
     }
 
@@ -87,7 +87,7 @@ def plan(load_ratio: float = 1.0) -> dict[str, Any]:
 def demo(out: Path, corpus: Path | None, seed: str | None, *, both: bool, repeat: int | None) -> int:
     """Start a farm on this machine, load it with three scenarios, and name its bottleneck.
 
-    Its last line is the path of report.html.
+    The last line is the path of report.html.
     """
     chosen = seed or ("a" if both else None)
     if repeat and chosen is None:
@@ -103,14 +103,14 @@ def demo(out: Path, corpus: Path | None, seed: str | None, *, both: bool, repeat
         *_loaded(out / "demo", farm(result.load_ratio), plan(result.load_ratio), corpus), out
     )
     click.echo(ended.directory / REPORT)
-    # The demo shows the product, it is no gate: what the machine could not bear is in the report.
+    # The demo shows the product and is no gate: the report has the overload of this machine.
     blamed = verdict.bottleneck.resource if verdict.bottleneck else None
     too_much = verdict.outcome == "invalid" and blamed != "recorder"
     return gravest([*ended.statuses, *([] if too_much else [ExitStatus(exit_status(verdict))])])
 
 
 def _calibrated(calibration: Calibration) -> str:
-    """A sentence with the measured capacity of the machine and the load chosen for it."""
+    """A sentence with the machine's measured capacity and the chosen load."""
     loads = plan(calibration.load_ratio)["scenarios"]
     users, rate = loads["crawl"]["load"]["users"], loads["orders"]["load"]["rate"]
     base, peak = (loads["burst"]["load"][key] for key in ("base", "peak"))
@@ -125,7 +125,7 @@ def _calibrated(calibration: Calibration) -> str:
 def _loaded(
     folder: Path, farm: dict[str, Any], plan: dict[str, Any], corpus: Path | None
 ) -> tuple[Farm, Plan]:
-    """Both files, written for the user to change and run again, and read as any others."""
+    """Both files, written for the user to change and run again, and read like any others."""
     if corpus is not None:
         # An explicit corpus is crawled whole.
         farm = {**farm, "embedded": {**farm["embedded"], "content": {"corpus": str(corpus.absolute())}}}

@@ -64,7 +64,7 @@ def status(farm_file: Path | None) -> int:
 
 
 def _refuse_unknown(farm_file: Path) -> None:
-    """A name that was mistyped must not read as a farm that is down. Raises InputError."""
+    """A mistyped name must not look like a farm that is down. Raises InputError."""
     if not farm_file.exists():
         raise InputError(
             f"{farm_file}: there is no such file, and nothing of a farm made of it; `pinchpoint farm status` "

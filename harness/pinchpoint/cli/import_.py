@@ -1,4 +1,4 @@
-"""``pinchpoint import``: what other tools recorded, as a run of samples alone or into one that exists."""
+"""``pinchpoint import``: recordings of other tools, as a run of samples or added to an existing run."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def _probed(
 
 
 def _published(files: Sequence[Path], *, into: Path | None) -> int:
-    """A report's figures: there is no sample in them that could be kept."""
+    """A report's figures: they contain no samples to keep."""
     from pinchpoint.published import judge_report, read_report  # noqa: PLC0415 -- other imports need none of it
     from pinchpoint.published.text import published_text  # noqa: PLC0415 -- likewise
 

@@ -20,7 +20,7 @@ from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import duration
 from pinchpoint.plan.urls import variables
 
-# The package that ``init --scenario NAME`` writes: ``skeleton/`` with the name in place of my_app.
+# The package of ``init --scenario NAME``: ``skeleton/`` with the name in place of my_app.
 
 SKELETON = Path(__file__).with_name("skeleton")
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,30}")
@@ -58,19 +58,19 @@ def package(name: str) -> dict[str, str]:
 
 
 SCHEMAS = ".schema"
-"""The folder beside both files with their JSON Schema: an editor reads it without a network."""
+"""The folder with both files' JSON Schema, which an editor reads without a network."""
 _FROM = "--from"
 _DISCOVER = "--discover"
 _OF_FROM = ("over", "zone", "host", "day")
-"""The options that say how ``--from`` is done."""
+"""Options that belong to ``--from``."""
 _WATCH = "1m"
 _SHORTEST_WATCH_S = 0.1
 _SHORTEST_DAY_S = 120.0
-"""An hour of the day then takes five seconds: what is shorter shows no course."""
+"""One hour of the day then takes five seconds: a shorter one would show no changes."""
 
 
 class Init(click.Command):
-    """A command whose ``--from`` and ``--discover`` take every argument up to the next option."""
+    """A command whose ``--from`` and ``--discover`` have all arguments up to the next option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """``DIR --from A B`` is read as ``DIR --from A --from B``."""
@@ -78,7 +78,7 @@ class Init(click.Command):
 
 
 def _spread(args: list[str]) -> Iterator[str]:
-    """Repeat such an option before each of the arguments that follow it."""
+    """Repeat such an option before each of its arguments."""
     spread = ""
     for position, argument in enumerate(args):
         if argument in (_FROM, _DISCOVER):
@@ -194,7 +194,7 @@ def _check_options(
     ways: Sequence[str],
     given: Mapping[str, str | None],
 ) -> None:
-    """Raise ``InputError`` for options that do not go together."""
+    """Raise ``InputError`` for options that exclude each other."""
     if given["ssh_config"] is not None and _DISCOVER not in ways:
         raise InputError(f"--ssh-config: belongs to {_DISCOVER} HOST; add it, or leave it out")
     alone = [f"--{name}" for name in _OF_FROM if given[name] is not None and not sources]
@@ -229,7 +229,7 @@ def _schema_line(name: str) -> str:
 
 
 def _to_do(directory: Path, files: Mapping[Path, str], there: Collection[str]) -> Iterator[str]:
-    """The steps that are left to the user before the files can be used, then the next command."""
+    """The user's remaining steps before the files can be used, then the next command."""
     farms = [text for path, text in files.items() if path.stem != "plan"]
     lines = [line.partition(" #")[0] for text in farms for line in text.splitlines() if line[:1] != "#"]
     used = "\n".join(line for line in lines if not line.lstrip().startswith("#"))

@@ -1,7 +1,7 @@
 """``pinchpoint init --sql URL --nosql URL --web URL``: both files for servers that answer.
 
-The plan is that of the template ``mixed`` with what was not given taken out. A password of a URL is not
-written: a variable stands in its place.
+The plan is the template ``mixed`` without the parts of missing endpoints. A password in a URL is replaced by
+a variable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.databases.base import ServerKind
 
 SCENARIOS = {"web": "crawl", "sql": "orders", "nosql": "burst"}
-"""The endpoint of an option -> the scenario of the template that loads it."""
+"""Endpoint of an option -> the template's scenario for it."""
 _HERE = ("127.0.0.1", "localhost", "::1", "")
 _PROCESSES = {"postgres": "postgres", "valkey": "valkey-server", "mariadb": "mariadbd", "cassandra": "java"}
 _PROCESSES |= {"mongodb": "mongod", "sqlserver": "sqlservr"}
@@ -48,7 +48,7 @@ def files(urls: Mapping[str, str]) -> dict[str, str]:
 
     Raises:
         InputError: a URL is not one of that endpoint, or a secret in it has no variable.
-        FarmUnavailable: a server does not answer, or refuses the login; with the reason of each.
+        FarmUnavailable: a server does not answer, or refuses the login; with each reason.
     """
     if "web" in urls and "sql" not in urls:
         raise InputError("--web: a crawl keeps its queue in a SQL database: add --sql URL")
@@ -77,7 +77,7 @@ def files(urls: Mapping[str, str]) -> dict[str, str]:
 
 
 def _without_password(name: str, url: str) -> str:
-    """The URL with ``${SQL_PASSWORD}`` and the like in place of its password, which this process then has."""
+    """The URL with a variable such as ``${SQL_PASSWORD}`` for its password, set in this process."""
     scheme, separator, rest = url.partition("://")
     end = min((rest.find(mark) for mark in "/?#" if mark in rest), default=len(rest))
     login, at, host = rest[:end].rpartition("@")
@@ -111,14 +111,14 @@ def _farm(urls: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _hosts(tier: str, url: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each server of a URL as a host: what reads it from within, and its machine where that is this one."""
+    """Each server of a URL as a host: its collectors, and its machine if the server is local."""
     parts = urlsplit(url)
     kind = _collector(parts.scheme)
     places = parts.netloc.rpartition("@")[2].split(",")
     for number, place in enumerate(places, 1):
         name = "" if variables(place) else urlsplit(f"//{place}").hostname or ""
         collect: list[dict[str, Any]] = []
-        if kind and name in _HERE:  # behind a port of this machine the processes are those that listen there
+        if kind and name in _HERE:  # for a port of this machine, the processes that listen there
             collect.append({"kind": "local", **({} if name else {"process": _PROCESSES[kind]})})
         if kind:
             of_one = {"address": place} if len(places) > 1 else {}
@@ -127,7 +127,7 @@ def _hosts(tier: str, url: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _collector(scheme: str) -> str | None:
-    """The kind of collector that asks such a server; None: there is none."""
+    """The kind of collector for such a server; None without one."""
     for name in collector_kinds.names():
         kind = collector_kinds.kind(name)
         if isinstance(kind, ServerKind) and scheme in kind.schemes:
@@ -136,7 +136,7 @@ def _collector(scheme: str) -> str | None:
 
 
 def plan(urls: Collection[str]) -> str:
-    """The template's plan with the scenarios of these endpoints alone, its comments with it."""
+    """The template's plan with the scenarios of these endpoints and their comments."""
     _, _, text = templates.files("mixed")["plan.yaml"].partition("\n")  # without the line on the template
     made = YAML().load(text)
     chosen = {SCENARIOS[name] for name in urls}

@@ -25,8 +25,8 @@ def manual(commands: Mapping[str, click.Command], about: str) -> str:
     """A page for man(1): ``pinchpoint --man | man -l -``.
 
     Args:
-        commands: all of them, by name.
-        about: what the program does.
+        commands: all commands by name.
+        about: a description of the program.
     """
     lines = [
         f'.TH PINCHPOINT 1 "" "pinchpoint {version("pinchpoint")}" "User Commands"',
@@ -60,6 +60,6 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Text that roff takes as it is: no line of it is a request."""
+    """Text escaped for roff: no line is a request."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("\b", "")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

@@ -1,4 +1,4 @@
-"""Writes to standard output and error, also if their reader has left (``| head -1``) or lacks characters."""
+"""Writes to standard output and error, also without a reader (``| head -1``)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class _BrokenPipe(io.FileIO):
-    """A pipe: what is no longer read is lost, and nothing else is."""
+    """A closed pipe: further output is dropped, without other effects."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write it, or lose it."""
+        """Write the text, or drop it."""
         try:
             return super().write(data)
         except BrokenPipeError:  # the reader has stopped reading; our exit status is about our work
@@ -23,9 +23,9 @@ class _BrokenPipe(io.FileIO):
 
 
 def outlive_readers() -> None:
-    """Let the process go on, to its own exit status, when a reader of its output has left.
+    """Let the process continue to its own exit status when a reader of its output has left.
 
-    A run is not ended by a reader that only wanted its first line.
+    A reader that only needs the first line must not end a run.
     """
     sys.stdout, sys.stderr = _outliving(sys.stdout), _outliving(sys.stderr)
 
@@ -42,5 +42,5 @@ def _outliving(stream: TextIO) -> TextIO:
 
 
 def _errors(encoding: str) -> str:
-    """How letters are written that the encoding lacks; bytes of names that are no text stay as they are."""
+    """Treatment of letters outside of the encoding; undecodable bytes of names stay unchanged."""
     return "surrogateescape" if codecs.lookup(encoding).name == "utf-8" else "backslashreplace"

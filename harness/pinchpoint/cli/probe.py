@@ -14,7 +14,7 @@ _PATH = click.Path(path_type=Path)
 
 
 def _given(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[Path, ...]:  # noqa: ARG001 -- click's
-    """An empty text would be the current folder: a variable that is not set is no such wish."""
+    """An empty text would be the current folder, but may come from an unset variable."""
     if "" in value:
         raise click.BadParameter("is empty; give a folder, . for the current one")
     return tuple(map(Path, value))

@@ -36,9 +36,9 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class ProbeOptions:
-    """The command's argument and options, as typed (``cli/probe.py`` says what each is).
+    """The command's argument and options, as typed (see ``cli/probe.py``).
 
-    ``notes`` is what the page says beside them of how it was made.
+    ``notes`` are sentences of the page about how it was made.
     """
 
     folders: tuple[Path, ...]
@@ -69,7 +69,7 @@ def execute(asked: ProbeOptions) -> ExitStatus:
 
 
 def run_probe(asked: ProbeOptions) -> tuple[Path, ExitStatus]:
-    """Likewise: (the folder with the page, exit status)."""
+    """Measure and compare: (the folder with the page, exit status)."""
     _check(asked)
     disks = [
         *(_GivenDisk(folder) for folder in asked.folders),
@@ -90,7 +90,7 @@ def run_probe(asked: ProbeOptions) -> tuple[Path, ExitStatus]:
 
 @dataclass(frozen=True, slots=True)
 class _GivenDisk:
-    """One disk, as it was given: a folder, or a farm and its disk; nothing where a probe is resumed."""
+    """One disk, as given: a folder, or a farm and its disk; nothing if a probe is resumed."""
 
     folder: Path | None = None
     farm: Path | None = None
@@ -103,7 +103,7 @@ class _GivenDisk:
 
 
 def _compared(made: Sequence[Path], asked: ProbeOptions) -> Path:
-    """The probes beside each other: the page's folder is the last line."""
+    """The probes on one page; its folder is the last line."""
     notes = asked.notes
     if len(made) == 2:
         pair = compared(made[:1], made[1:])
@@ -136,7 +136,7 @@ def _one(
             made.warnings += notes
             directory = suite_run.new_directory(asked.out, made)
         verdict = suite_run.run(chosen, made, directory, interrupts, renew_probe_verdict)
-        # Before the farm is stopped: what was measured is reported whatever comes of that.
+        # Before the farm is stopped: results are reported even if the stop fails.
         if not quiet:
             if asked.as_json:
                 click.echo(json.dumps(probe_content(made, verdict), indent=1))
@@ -149,7 +149,7 @@ def _one(
 
 
 def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
-    """A duration or size as people write it, in base units; more than 0."""
+    """A positive duration or size with a unit, in base units."""
     try:
         number = read(text)
     except BadValue as error:
@@ -182,7 +182,7 @@ def _check(asked: ProbeOptions) -> None:
 
 
 def _check_resumed(asked: ProbeOptions) -> None:
-    """What cannot be given with ``--resume``."""
+    """Refuse options that exclude ``--resume``."""
     how = {
         "--profile": asked.profile,
         "--repeat": asked.repeat,

@@ -38,7 +38,7 @@ MOST_REPEATS = 1000
 DEFAULT_LIVE_PORT = 8765
 _LIVE, _WEB_UI = "--live", "--web-ui"
 _PORTS = {_LIVE: DEFAULT_LIVE_PORT, _WEB_UI: 8089}
-"""Options whose port may be left out; that of Locust's page is Locust's own."""
+"""Options whose port may be omitted; the default for Locust's page is Locust's own."""
 
 
 class RunCommand(click.Command):
@@ -242,7 +242,7 @@ def _run_set(
         click.echo("")
         try:
             statuses.append(run_set.compare_farms(made)[1])
-        except InputError as error:  # hours of runs are not lost for it: `compare` takes the set again
+        except InputError as error:  # hours of runs are not lost: `compare` accepts the set again
             click.echo(str(error), err=True)
             statuses.append(error.exit_status)
     click.echo(made.directory)
@@ -264,7 +264,7 @@ def _say_dry(
 
 
 def _check_set_options(repeated: Repeated, *, as_set: bool, resume: bool) -> None:
-    """Refuse options for sets without a set, and others with one, before anything starts."""
+    """Refuse options of sets without a set, and others with one, before anything starts."""
     if resume and as_set:
         raise InputError("--resume: goes on with one run on one farm; run it without --repeat, --aa, --farm")
     if (repeated.factors or repeated.metrics) and not as_set:
@@ -382,7 +382,7 @@ def run_and_report(
 
 
 def _cut_off(directory: Path, error: InputError) -> str:
-    """Why a run that has just been measured came to no verdict or report, and what of it is kept."""
+    """Why a measured run has no verdict or report, and what of it is kept."""
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else None
     why = str(error) if directory.is_dir() else f"{directory}: the folder is gone"
     return f"{why}. {what_is_kept(directory, cause)}"
@@ -410,7 +410,7 @@ def run_and_judge(
         try:
             stored, verdict = renew_verdict(ended.directory)
             write_run(stored, verdict.to_json(), ["html"], ended.directory)
-        except InputError as error:  # the files are our own: damage to them is no error of the user's input
+        except InputError as error:  # our own files: damage to them is no error of the user's input
             raise FarmUnavailable(_cut_off(ended.directory, error)) from error
     return ended, stored, verdict
 

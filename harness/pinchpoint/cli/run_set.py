@@ -28,22 +28,22 @@ from pinchpoint.store.read import read_manifest
 RunOne = Callable[[Farm, Plan, Path], tuple[Path, ExitStatus]]
 
 GO_ON = (ExitStatus.FINE, ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE)
-"""How a run that was made whole may end, whatever it shows."""
+"""Exit statuses of complete runs, whatever their result."""
 
 
 def run_members(run_set: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne) -> list[ExitStatus]:
-    """Make the runs of a set; one that fails ends it, and what was measured stays.
+    """Make the runs of a set; a failed run ends it, and earlier results stay.
 
     Args:
         run_set: the set.
-        members: farm and plan of each of its farms, in the set's order, A/A repetition left out.
+        members: farm and plan of each farm, in the set's order, without an A/A repetition.
         run_one: makes a run of a farm and a plan in a folder.
 
     Returns:
         The exit status of each run.
 
     Raises:
-        InputError: a figure that is to be judged is none of such runs.
+        InputError: these runs do not have a figure that was to be judged.
     """
     check_names(run_set.metrics, members)
     by_identity = {str(farm.identity): (farm, plan) for farm, plan in members}
@@ -70,7 +70,7 @@ def run_members(run_set: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: 
 
 
 def check_names(metrics: Sequence[str], members: Sequence[tuple[Farm, Plan]]) -> None:
-    """Before hours of load: whether runs of these farms and plans have such figures. Raises InputError."""
+    """Before hours of load, check that these farms and plans have these figures. Raises InputError."""
     problems: list[str] = []
     for name in metrics:
         for farm, plan in members:
@@ -87,10 +87,10 @@ def check_names(metrics: Sequence[str], members: Sequence[tuple[Farm, Plan]]) ->
 
 
 def came_to_its_end(directory: Path, status: ExitStatus) -> bool:
-    """Whether a run measured all that was planned, so that others may follow and be compared with it.
+    """Whether a run measured everything planned, so that later runs may follow and be compared with it.
 
-    Its status alone does not say: a run whose generator died has the one of a run that was measured whole
-    and is no evidence. Raises InputError.
+    Its status alone does not show this: a run with a dead generator has the same status as a complete one
+    that is no evidence. Raises InputError.
     """
     return status in GO_ON and read_manifest(directory)["state"] == "finished"
 
@@ -98,7 +98,7 @@ def came_to_its_end(directory: Path, status: ExitStatus) -> bool:
 def _one(
     run_set: RunSet, place: SetFolder, number: int, farm: Farm, plan: Plan, run_one: RunOne
 ) -> tuple[ExitStatus, bool]:
-    """One run of a set: (its status, whether it came to its end).
+    """One run of a set: (its status, whether it is complete).
 
     An error is reported and becomes its status: the runs before it are kept.
     """
@@ -112,11 +112,11 @@ def _one(
 
 
 def compare_farms(run_set: RunSet, notes: Sequence[str] = ()) -> tuple[list[Path], ExitStatus]:
-    """Hold the farms of a set against each other: (the comparisons' directories, exit status).
+    """Compare the farms of a set: (the comparisons' directories, exit status).
 
-    Three and more are on one page; with an A/A repetition the first one against each of the others. A set of
-    one farm with an A/A repetition is held against that: it should show no change. ``notes`` are added to the
-    warnings.
+    Three and more farms are on one page; with an A/A repetition the first one is compared with each of the
+    others. A set of one farm with an A/A repetition is compared with it and should show no change. ``notes``
+    are added to the warnings.
     """
     base, *others = run_set.sides
     again = run_set.again
@@ -151,7 +151,7 @@ _SHOWN = ("throughput_per_s", "response_p95_s", "service_p95_s")
 
 
 def spread_text(run_set: RunSet) -> str:
-    """How much the runs of each farm differ from one another, by scenario: median, smallest and largest."""
+    """The variation of each farm's runs by scenario: median, smallest and largest."""
     lines = []
     for folder in run_set.sides:
         verdicts = _verdicts(run_set, folder)

@@ -1,4 +1,4 @@
-"""``pinchpoint runs``: what was run, and how a plan's figures went over many runs."""
+"""``pinchpoint runs``: a list of runs, and the trend of a plan's figures over them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail:
 
 
 def _plan_name(plan: str) -> str:
-    """The name a plan's file gives; what is no file is a name."""
+    """The plan's name from its file; a text that is not a file is a name."""
     from pinchpoint.plan import load_plan  # noqa: PLC0415 -- likewise
 
     path = Path(plan)
@@ -110,7 +110,7 @@ def _list(directory: Path) -> None:
     titles |= {"result": "result", "confidence": "confidence", "throughput": "throughput"}
     columns = [Column(key, title, absent="") for key, title in titles.items()]
     table = Table("runs", "", columns, [{key: row.get(key) for key in titles} for row in rows])
-    # Lines are for pipes as much as for people: there a run is one line, however long.
+    # Lines are also for pipes: there a run is one line of any length.
     less = ("plan", "lasted", "started", "throughput", "confidence") if sys.stdout.isatty() else None
     for line in grid(table, less=less):
         click.echo(line)

@@ -60,7 +60,7 @@ def tables(samples: Iterable[Sample]) -> Iterator[pa.Table]:
 LONGEST_S = 366 * 86400.0
 """The longest recording: each of its steps takes memory, also where few series are."""
 MAX_CELLS = 30_000_000
-"""Series x steps that an analysis holds in memory at a time, at some 50 bytes each."""
+"""Series x steps that an analysis keeps in memory at a time, at about 50 bytes each."""
 _DISTRIBUTIONS = ("pinchpoint", "pinchpoint-collectors")
 
 
@@ -71,16 +71,16 @@ def import_as_run(
 
     Args:
         sources: the files.
-        settings: what was said about their content.
-        places: what was said about their machines.
-        between: the time that is wanted.
+        settings: what the user declared about their content.
+        places: what the user declared about their machines.
+        between: the requested time range.
         out: the folder in which the run directory is made.
 
     Returns:
-        The run directory; it is there as a whole or not at all.
+        The run directory, which is complete or does not exist.
 
     Raises:
-        InputError: a file is damaged, nothing lies in the wanted time, or it is too long to be analysed.
+        InputError: a file is damaged, has nothing in the requested time range, or is too long to be analysed.
     """
     gathered = Gathered()
     with writable(out):
@@ -104,7 +104,7 @@ def import_as_run(
 
 
 def _span(gathered: Gathered, between: TimeSpan) -> tuple[float, float]:
-    """Begin and end of what was taken. Raises InputError where that is nothing, or too much."""
+    """Begin and end of the imported samples. Raises InputError if there are none, or too many."""
     if gathered.span_s is None:
         spans = ", ".join(f"{read.source.path.name}: {span_words(read.span_s)}" for read in gathered.reads)
         raise InputError(f"--from, --to: nothing was recorded between them; the file covers {spans}")

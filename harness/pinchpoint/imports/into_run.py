@@ -43,14 +43,14 @@ SHIFTS_S = [sign * half * HALF_HOUR_S for half in range(1, 29) for sign in (1, -
 def import_into_run(
     directory: Path, sources: Sequence[RecordingFile], settings: Settings, places: HostPlaces
 ) -> int:
-    """Add to a finished run what foreign files recorded while it went on.
+    """Add to a finished run what foreign files recorded during it.
 
-    Series the run has already are its collectors' own and stay as they are. Samples of another time are left
-    out. The run's samples are replaced as a whole, before its manifest: killed in between, the same command
-    completes it.
+    Existing series of the run are its collectors' own and stay. Samples of another time are left out. The
+    run's samples are replaced as a whole, before its manifest: if the command is killed in between, running
+    it again completes the import.
 
     Returns:
-        How many samples were added.
+        Returns the number of added samples.
 
     Raises:
         InputError: the folder is no finished run, a file is damaged, was imported before, or has nothing of
@@ -130,7 +130,7 @@ def _series(run: StoredRun) -> set[Key]:
 
 
 def _check(gathered: Gathered, between: TimeSpan, left: set[Key]) -> None:
-    """Raises InputError where a file's times are not known, or no file has anything of the run's time."""
+    """Raises InputError if a file's times are unknown, or if no file covers the run's time."""
     if gathered.series or left:
         unknown = [read.source.path for read in gathered.reads if read.found.zone_assumed]
         if unknown:
@@ -172,7 +172,7 @@ def _hint(read: Read, begin_s: float, end_s: float) -> str:
 def _added(
     manifest: dict[str, Any], gathered: Gathered, places: HostPlaces, left: set[Key]
 ) -> dict[str, Any]:
-    """The manifest with what was learnt; what it knew of a host before stays."""
+    """The manifest with the new facts; known facts of a host stay."""
     hosts = dict(object_at(manifest, "hosts"))
     new = inventory(gathered, places)
     for host, facts in new.items():

@@ -1,4 +1,4 @@
-"""Reads the YAML file that describes the columns of a CSV."""
+"""Reads the YAML file with the meaning of a CSV's columns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TimeColumn(StrictRecord):
 
 
 class HostColumn(StrictRecord):
-    """The column that names the host of a row."""
+    """The column with the host of a row."""
 
     column: str = Field(description="the column with the host's name")
 
@@ -68,11 +68,11 @@ class MappingFile(StrictRecord):
 
     Attributes:
         time: the column with the time.
-        columns: column -> what it is.
+        columns: column -> its meaning.
         host: the host of all rows, or
         host_column: the column that names it.
-        interval_s: how long a row is; None: since the row before.
-        thousands: what stands between thousands; None: detected from each number, or refused.
+        interval_s: interval of a row; None: since the row before.
+        thousands: the mark between thousands; None: detected from each number, or refused.
     """
 
     time: TimeColumn = Field(description="the column with the time, as {column: NAME}")

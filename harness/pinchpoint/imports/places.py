@@ -1,4 +1,4 @@
-"""Which host of the farm a machine in a file is, and what its disks are for."""
+"""Maps the machines in a file to the farm's hosts, and their disks to roles."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class HostPlaces:
     """The user's facts about the machines in a file; letter case of hosts and disks does not matter.
 
     Attributes:
-        host: the one host the file is of; None: by the names in it.
+        host: the only host of the file; None: by the names in it.
         tiers: host -> tier.
-        roles: (host, disk as the file names it) -> what it is for.
-        paths: (host, path of the farm's file) -> likewise: a mount point may be a disk's name, else it is not
-            who did not look at the host knows on which disk it lies.
+        roles: (host, disk in the file) -> its role.
+        paths: (host, path in farm.yaml) -> its role: a disk may be named by its mount point; otherwise the
+            disk below a path is unknown.
         memory: host -> its memory in bytes.
         names: another name of a host (``address_names``) -> the host.
         farm: the farm's file as the manifest shows it; empty without one.
@@ -56,11 +56,11 @@ class HostPlaces:
         """The host a machine is.
 
         Args:
-            machine: its name in the file, ``""`` if there is none.
-            hosts: those of the run it goes into.
+            machine: its name in the file, ``""`` without one.
+            hosts: the hosts of the target run.
 
         Raises:
-            InputError: the file does not name its machine, and it was not given.
+            InputError: the file does not name its machine, and no option does.
         """
         if self.host is not None:
             return self.host
@@ -99,10 +99,10 @@ def address_names(addresses: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Names of a host in a file: its address, and the first part of its name, as in Windows.
 
     Args:
-        addresses: (host, what a collector of it has for its address, as ``user@host.example:22``).
+        addresses: (host, address of its collector, such as ``user@host.example:22``).
 
     Returns:
-        Name in small letters -> host; a first part that several hosts share is none's.
+        Name in lower case -> host; a first part that several hosts share belongs to none.
     """
     whole: dict[str, str] = {}
     first: dict[str, set[str]] = {}
@@ -115,7 +115,7 @@ def address_names(addresses: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def disk_name(device: str) -> str:
-    r"""A disk's name as it is compared: without ``/dev/``, without a trailing ``\``."""
+    r"""A disk's name for comparison: without ``/dev/``, without a trailing ``\``."""
     return device.removeprefix("/dev/").rstrip("\\").casefold()
 
 
@@ -126,17 +126,17 @@ def read_places(
     memory: Sequence[str],
     farm_file: Path | None,
 ) -> HostPlaces:
-    r"""Put together what the command line says, and the farm's file where there is one.
+    r"""Combine the command line's options with farm.yaml, if there is one.
 
     Args:
         host: ``--host``.
         disks: ``--disk HOST:INSTANCE=TIER.ROLE``, such as ``SQL1:L:=sql.log``.
         tiers: ``--tier HOST=TIER``.
         memory: ``--memory HOST=SIZE``.
-        farm_file: ``--farm``; what the options say comes first.
+        farm_file: ``--farm``; the options have priority.
 
     Raises:
-        InputError: every option that cannot be read, or what is wrong with the farm's file.
+        InputError: invalid options, or errors in farm.yaml.
     """
     problems: list[str] = []
     roles: dict[tuple[str, str], ImportedDisk] = {}

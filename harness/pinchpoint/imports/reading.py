@@ -116,16 +116,16 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """The time that is wanted, UTC seconds; None: from the first, to the last.
+    """The requested time range, UTC seconds; None: from the first, to the last.
 
-    A sample belongs to it when the middle of its interval does.
+    A sample is in the range if the middle of its interval is.
     """
 
     from_s: float | None = None
     to_s: float | None = None
 
     def has(self, sample: Sample) -> bool:
-        """Whether a sample belongs to it."""
+        """Whether a sample is in the range."""
         middle_s = sample.time_ns / NS - sample.interval_s / 2
         return (self.from_s is None or middle_s >= self.from_s) and (
             self.to_s is None or middle_s < self.to_s
@@ -134,14 +134,14 @@ class TimeSpan:
 
 @dataclass(slots=True)
 class Read:
-    """The content of one file.
+    """The contents of one file.
 
     Attributes:
         machines: host -> the machine's name in the file.
-        span_s: begin of its first interval and end of its last, UTC seconds, wanted or not.
-        kept: samples that were taken.
-        outside: samples of another time than the wanted one.
-        series: of those that were taken begin of the first interval and end of the last, UTC seconds.
+        span_s: begin of its first interval and end of its last, UTC seconds, in the range or not.
+        kept: imported samples.
+        outside: samples outside of the requested range.
+        series: for the imported ones, begin of the first interval and end of the last, UTC seconds.
     """
 
     source: RecordingFile
@@ -153,7 +153,7 @@ class Read:
     series: dict[Key, tuple[float, float]] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
-        """The file as the manifest names it."""
+        """The file's entry in the manifest."""
         begin_s, end_s = self.span_s or (0.0, 0.0)
         return {
             "file": self.source.path.name,
@@ -176,8 +176,8 @@ class Gathered:
 
     Attributes:
         reads: one per file.
-        span_s: begin of the first interval and end of the last that were taken, UTC seconds.
-        series: what there are values of.
+        span_s: begin of the first imported interval and end of the last, UTC seconds.
+        series: the series with values.
         disks: host -> disk -> whether it did any I/O.
     """
 
@@ -187,12 +187,12 @@ class Gathered:
     disks: dict[str, dict[str, bool]] = field(default_factory=dict)
 
     def take(self, sample: Sample) -> None:
-        """Note a sample that is taken."""
+        """Note an imported sample."""
         self.span_s = _wider(self.span_s, sample)
         self.series.add((sample.host, sample.metric, sample.instance))
 
     def see(self, sample: Sample) -> None:
-        """Note the disk a sample is of, whether it is taken or not."""
+        """Note a sample's disk, imported or not."""
         if sample.metric.startswith("disk."):
             disks = self.disks.setdefault(sample.host, {})
             disks[sample.instance] = disks.get(sample.instance, False) or bool(sample.value)
@@ -217,12 +217,12 @@ def read_all(
 
     Args:
         sources: the files.
-        settings: what was said about their content.
-        places: what was said about their machines.
-        between: the time that is wanted.
+        settings: what the user declared about their content.
+        places: what the user declared about their machines.
+        between: the requested time range.
         gathered: receives everything; complete when the last sample is out.
-        hosts: of the run they go into.
-        wanted: whether a sample of the wanted time is taken.
+        hosts: the hosts of the target run.
+        wanted: whether a sample in the range is imported.
 
     Raises:
         InputError: a file is damaged, or does not name its machine.
@@ -261,7 +261,7 @@ def read_all(
 
 
 def _once(read: Read, earlier: Sequence[Read]) -> None:
-    """Raises InputError if two files have the same series at the same time: it would count twice."""
+    """Raises InputError if two files have the same series at the same time, which would count twice."""
     for other in earlier:
         for key in read.series.keys() & other.series.keys():
             begin_s = max(read.series[key][0], other.series[key][0])
@@ -275,7 +275,7 @@ def _once(read: Read, earlier: Sequence[Read]) -> None:
 
 
 def _placed(samples: Iterable[Sample], source: RecordingFile) -> Iterator[Sample]:
-    """The samples. Raises InputError where a time cannot be one of a recording, or covers too much."""
+    """The samples. Raises InputError if a time is impossible for a recording, or an interval too long."""
     latest_ns = time.time_ns() + bounds.AHEAD_NS
     for sample in samples:
         at_ns, interval_s = sample.time_ns, sample.interval_s
@@ -290,7 +290,7 @@ def _placed(samples: Iterable[Sample], source: RecordingFile) -> Iterator[Sample
 
 
 def _ours(sample: Sample, read: Read, places: HostPlaces, hosts: Sequence[str]) -> Iterator[Sample]:
-    """The sample under its host's name; of what is left of a memory whose size is known also the share."""
+    """The sample under its host's name; for available memory of a known size also its share."""
     host = _host(sample.host, read, places, hosts)
     ours = sample._replace(host=host, instance=legible.text(sample.instance))
     yield ours
@@ -319,7 +319,7 @@ def _host(machine: str, read: Read, places: HostPlaces, hosts: Sequence[str]) ->
 
 
 def inventory(gathered: Gathered, places: HostPlaces) -> dict[str, dict[str, Any]]:
-    """The facts of every host, as a collector's inventory has them (docs/metrics.md)."""
+    """The facts of every host, in the form of a collector's inventory (docs/metrics.md)."""
     hosts: dict[str, dict[str, Any]] = {}
     for read in gathered.reads:
         for host, machine in read.machines.items():
@@ -355,7 +355,7 @@ def _judged(host: str, facts: JsonObject, gathered: Gathered, places: HostPlaces
 
 
 def layered_disks(hosts: Mapping[str, JsonObject], gathered: Gathered, places: HostPlaces) -> Iterator[str]:
-    """Which disks are not judged as they lie on others, as warnings."""
+    """Warnings about disks that are ignored because they lie on others."""
     for host, facts in hosts.items():
         left = [
             disk
@@ -372,7 +372,7 @@ def _role(disk: str, data_io: str, role: ImportedDisk | None) -> dict[str, Any]:
 
 
 def _add_missing(host: str, facts: dict[str, Any], places: HostPlaces) -> None:
-    """Roles that were named, of disks the files do not have."""
+    """Roles given by the user for disks that the files do not have."""
     there = ", ".join(facts["disks"]) or "none"
     for (name, disk), role in places.roles.items():
         if name.casefold() == host.casefold() and role.role not in facts["roles"]:
@@ -381,7 +381,7 @@ def _add_missing(host: str, facts: dict[str, Any], places: HostPlaces) -> None:
 
 
 def unknown_hosts(hosts: Iterable[str], places: HostPlaces) -> str:
-    """Which hosts were named that are in no file, as a warning; ``""`` if there are none."""
+    """A warning about named hosts that are in no file; ``""`` without any."""
     there = list(hosts)
     unknown = sorted(name for name in places.named if not any(same(name, host) for host in there))
     if not unknown:
@@ -393,7 +393,7 @@ def unknown_hosts(hosts: Iterable[str], places: HostPlaces) -> str:
 
 
 def unknown_paths(hosts: Mapping[str, JsonObject], places: HostPlaces) -> Iterator[str]:
-    """Which roles the farm's file gives as a path whose disk these files do not name, as warnings."""
+    """Warnings about roles with a path in farm.yaml whose disk these files do not name."""
     for (name, path), role in places.paths.items():
         host = next((host for host in hosts if same(host, name)), None)
         if host is not None and role.role not in hosts[host]["roles"]:
@@ -405,7 +405,7 @@ def unknown_paths(hosts: Mapping[str, JsonObject], places: HostPlaces) -> Iterat
 
 
 def unknown_roles(hosts: dict[str, dict[str, Any]]) -> str:
-    """The disks without a known role, as a warning; ``""`` if there are none."""
+    """A warning about disks without a known role; ``""`` without any."""
     unknown = {
         host: disks
         for host, facts in hosts.items()

@@ -38,15 +38,15 @@ _BINARY = {
 
 @dataclass(frozen=True, slots=True)
 class RecordingFile:
-    """A file that is to be imported.
+    """A file to import.
 
     Attributes:
-        path: as it was given.
-        format: what it is.
-        encoding: of its text; empty of a binary one.
-        is_guessed: whether that is no more than what most such files have.
-        size_bytes: how large it is.
-        sha256: of its content, hexadecimal: nothing is imported twice into one run.
+        path: the path as given.
+        format: its format.
+        encoding: encoding of its text; empty for a binary file.
+        is_guessed: whether the encoding is only the most frequent one of such files.
+        size_bytes: its size.
+        sha256: hash of its content: no file is imported twice into one run.
     """
 
     path: Path
@@ -57,7 +57,7 @@ class RecordingFile:
     sha256: str
 
     def samples(self, settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """As its format reads them. Raises InputError, ForeignFileError."""
+        """Its samples, in its format. Raises InputError, ForeignFileError."""
         try:
             if isinstance(self.format, BinaryFormat):
                 with self.path.open("rb") as content:
@@ -76,7 +76,7 @@ class RecordingFile:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """The lines of a file, with their ends. Raises ForeignFileError if a line would fill the memory."""
+    """The lines of a file with their ends. Raises ForeignFileError if a line would need too much memory."""
     for number in itertools.count(1):
         line = file.readline(_MOST_BYTES + 1)
         if len(line) > _MOST_BYTES:
@@ -89,15 +89,15 @@ def _lines(file: TextIO) -> Iterator[str]:
 
 
 def open_source(path: Path, kind: str | None, said: str | None = None) -> RecordingFile:
-    """Find out what a file is.
+    """Detect the format of a file.
 
     Args:
         path: the file.
-        kind: as ``--kind`` names it; None: detected.
-        said: its encoding, as ``--encoding`` names it; None: detected.
+        kind: the value of ``--kind``; None: detected.
+        said: its encoding, from ``--encoding``; None: detected.
 
     Raises:
-        InputError: it cannot be read, is of no known kind, or kind or encoding do not exist.
+        InputError: the file is not readable, its kind is unknown, or kind or encoding do not exist.
     """
     head, size, digest = _begin(path)
     binary = next((each for each in registry.BINARY.values() if each.begins(head)), None)
@@ -115,7 +115,7 @@ def open_source(path: Path, kind: str | None, said: str | None = None) -> Record
 
 
 def _begin(path: Path) -> tuple[bytes, int, str]:
-    """(its first bytes, its size, SHA-256 of all of it). Raises InputError."""
+    """(its first bytes, its size, its SHA-256). Raises InputError."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise InputError(f"{path}: is no plain file; write what comes out of it into one")
     try:
@@ -131,18 +131,18 @@ def _begin(path: Path) -> tuple[bytes, int, str]:
 
 
 def result_kind(path: Path, kind: str | None, text: str | None = None) -> ResultKind | None:
-    """The kind of a storage tool's result; None of a file that is none. Raises InputError."""
+    """The kind of a storage tool's result; None for another file. Raises InputError."""
     if kind is not None:
         return RESULTS.get(kind)
     head, _, _ = _begin(path)
     if b"\0" in head and _utf16_without_mark(head[:512]) is None and not head.startswith(_MARKS):
-        return None  # no text: ``open_source`` says what it is
+        return None  # not text: ``open_source`` reports what it is
     encoding = _named(text) if text else _encoding(path, head)
     return recognised(head.decode(encoding, errors="replace")[:_HEAD])
 
 
 def read_text(path: Path, text: str | None = None) -> tuple[str, str]:
-    """(all of a file's text, SHA-256 of its bytes). Raises InputError."""
+    """(a file's whole text, SHA-256 of its bytes). Raises InputError."""
     head, size, digest = _begin(path)
     if size > _MOST_RESULT_BYTES:
         raise InputError(
@@ -168,7 +168,7 @@ def _named(encoding: str) -> str:
 
 
 def _encoding(path: Path, head: bytes) -> str:
-    """The encoding of a file: by its mark, else UTF-8 if it is valid, else the western Windows code page."""
+    """A file's encoding: by its mark, else UTF-8 if valid, else the Western Windows code page."""
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return encoding
@@ -188,7 +188,7 @@ def _encoding(path: Path, head: bytes) -> str:
 
 
 def _utf16_without_mark(begin: bytes) -> str | None:
-    """Of text that is mostly ASCII every second byte is 0 then, and no other one; None if it is not so."""
+    """In mostly ASCII text every second byte is 0, and no other; None if this does not hold."""
     zeros = begin[0::2].count(0), begin[1::2].count(0)
     if min(zeros) > 0 or max(zeros) <= len(begin) // 4:
         return None

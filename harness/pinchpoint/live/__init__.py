@@ -1,1 +1,1 @@
-"""``run --live``: a page and Prometheus metrics of a run that is going on, served by a process of its own."""
+"""``run --live``: a page and Prometheus metrics of a run in progress, served by a separate process."""

@@ -1,4 +1,4 @@
-"""The run's side of the page: starts its process, hands it a state a second, and never waits for it."""
+"""The run's side of the page: starts its process, sends it a state per second, and never waits for it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _ROOM_BYTES = 4 << 20
 
 
 class LivePage:
-    """The page's process and the way to it.
+    """The page's process and the connection to it.
 
     Args:
-        port: where it listens on this machine; 0: any that is free.
-        otlp: where metrics are sent; None: nowhere.
+        port: its port on this machine; 0: any free port.
+        otlp: address for metrics; None: none are sent.
 
     Raises:
-        InputError: metrics are to be sent, and what sends them is not installed.
+        InputError: metrics are to be sent, and the exporter is not installed.
         FarmUnavailable: the port is in use.
     """
 
@@ -47,7 +47,7 @@ class LivePage:
             ) from error
         with listening:
             self.url = f"http://{ADDRESS}:{listening.getsockname()[1]}/"
-            # Messages keep their bounds, and one that does not fit is lost: the run never waits.
+            # Messages keep their boundaries, and one that does not fit is dropped: the run never waits.
             self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 self._ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM_BYTES)
@@ -59,7 +59,7 @@ class LivePage:
                 )
 
     def send(self, state: Mapping[str, Any]) -> None:
-        """Hand it a state, or drop it."""
+        """Send a state, or drop it."""
         message = json.dumps(state, allow_nan=False).encode()
         with suppress(OSError):
             self._ours.send(message)

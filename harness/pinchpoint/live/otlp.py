@@ -30,7 +30,7 @@ _TIMEOUT_S = 4.0
 
 
 def push(newest: Callable[[], JsonObject | None], url: str) -> None:
-    """Send the newest state every five seconds, for ever; of failures the first is said on stderr."""
+    """Send the newest state every five seconds; only the first failure is reported on stderr."""
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would write into the run's progress
     exporter = OTLPMetricExporter(endpoint=f"{url.rstrip('/')}/v1/metrics", timeout=_TIMEOUT_S)
     begun_ns, failed = time.time_ns(), False
@@ -47,7 +47,7 @@ def push(newest: Callable[[], JsonObject | None], url: str) -> None:
 
 
 def metrics(state: JsonObject, begun_ns: int) -> MetricsData:
-    """Every figure that /metrics has, by the same names."""
+    """All figures of /metrics, under the same names."""
     at_ns = int(state["time_s"] * 1e9)
     result = []
     for name, kind, meaning, rows in families(state):

@@ -1,4 +1,4 @@
-"""The state of a run as Prometheus reads it (text format 0.0.4)."""
+"""The state of a run in Prometheus' text format 0.0.4."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Row = tuple[Mapping[str, str], float | None]
 
 
 def text(state: JsonObject) -> str:
-    """Every figure of the state; what was not measured has no line."""
+    """All figures of the state; figures that were not measured have no line."""
     return "".join(
         line for name, kind, meaning, rows in families(state) for line in _family(name, kind, meaning, rows)
     )

@@ -1,4 +1,4 @@
-"""The page's own process: takes states from the run, serves page, events and metrics on this machine.
+"""The page's own process: receives states from the run, serves page, events and metrics on this machine.
 
 It draws charts only while a page is open, with low priority, and ends when the run does.
 """
@@ -30,7 +30,7 @@ from pinchpoint.report.timeline_chart import panel_chart
 
 _DRAWN_EVERY_S = 5.0
 _KEPT = 900
-"""States whose figures the charts show: a quarter of an hour."""
+"""Number of states in the charts: a quarter of an hour."""
 _MOST_PAGES = 32
 _MOST_BYTES = 8 << 20
 _BEAT_S = 10.0
@@ -39,7 +39,7 @@ _HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Feed:
-    """The newest of what pages are sent, by name; pages wait for the next."""
+    """The newest events for pages, by name; pages wait for the next one."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -58,7 +58,7 @@ class Feed:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """The run is over: every page shows it, and nothing follows."""
+        """The run has ended: every page shows this, and no event follows."""
         self.publish("ended", "")
         with self._changed:
             self._ended = True
@@ -67,7 +67,7 @@ class Feed:
     def events(self) -> Iterator[tuple[str, str]]:
         """The present state, then every change.
 
-        ``("", "")`` is sent now and then, so that a closed page is noticed.
+        ``("", "")`` is sent from time to time, so that a closed page is noticed.
         """
         seen = 0
         with self._changed:
@@ -88,13 +88,13 @@ class Feed:
 
 
 class History:
-    """The figures of the last quarter of an hour, as the report's charts take them."""
+    """The figures of the last quarter of an hour, in the form of the report's charts."""
 
     def __init__(self) -> None:
         self._states: deque[JsonObject] = deque(maxlen=_KEPT)
 
     def take(self, state: JsonObject) -> None:
-        """Keep what charts show of a state while load is made."""
+        """Keep a state's figures for charts during the load."""
         if state["left_s"] is not None:
             kept = ("time_s", "scenarios", "machines")
             self._states.append({name: state[name] for name in kept})
@@ -152,7 +152,7 @@ def _iops(state: JsonObject) -> Iterator[tuple[str, float | None]]:
 
 
 class LivePages:
-    """Turns states into what a browser shows."""
+    """Converts states to pages."""
 
     def __init__(self) -> None:
         made = environment()
@@ -163,7 +163,7 @@ class LivePages:
         self.policy = f"{policy([self._script])}; connect-src 'self'"
 
     def page(self) -> str:
-        """The whole page; what it shows comes as events."""
+        """The whole page; its contents arrive as events."""
         return self._jinja.get_template("live.html.j2").render(style=self._style, script=self._script)
 
     def state(self, state: JsonObject) -> str:
@@ -184,7 +184,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """One answer; events go on until the run or the page ends."""
+        """One answer; events continue until the run or the page ends."""
         if self.headers.get("Host", "").rpartition(":")[0] not in _HOSTS:
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", "this page is for this machine alone\n")
         elif self.path == "/":
@@ -228,16 +228,16 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
-    """Listens where the run has bound it."""
+    """Listens on the socket that the run has opened."""
 
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A browser that goes away is no error of the run's."""
+        """A closed browser is no error of the run."""
 
 
 def serve(listening: socket.socket, states: socket.socket, otlp: str) -> None:
-    """Until the run closes its end; metrics are pushed to ``otlp`` unless it is empty."""
+    """Serve until the run closes its end; metrics are sent to ``otlp`` unless it is empty."""
     feed, history, pages = Feed(), History(), LivePages()
     os.nice(_NICE)  # only now: nothing is measured while it starts
     Handler.feed, Handler.page, Handler.policy = feed, pages.page(), pages.policy
@@ -267,7 +267,7 @@ def _draw(feed: Feed, history: History, pages: LivePages) -> None:
 
 
 def main() -> None:
-    """The file descriptors that the run hands over, of the port and of its messages; where metrics go."""
+    """Arguments: the file descriptors of the port and of messages, from the run; the address for metrics."""
     listening, states = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
     serve(listening, states, sys.argv[3])
     os._exit(0)  # threads that still draw are not waited for

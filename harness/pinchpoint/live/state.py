@@ -16,7 +16,7 @@ from pinchpoint.run.progress import Board, Machine
 from pinchpoint_collectors.record import Sample
 
 NEAR_RATIO = 0.8
-"""From this share of its limit on, a resource counts as near it (design value)."""
+"""Share of its limit from which a resource counts as near it (design value)."""
 _COUNTED = ("ok", "failed", "dropped")
 _WHOLE = ""
 
@@ -46,7 +46,7 @@ class LiveBoard(Board):
                     self._newest[one.host, one.metric, one.instance] = one.value
 
     def totals(self) -> dict[str, dict[str, int]]:
-        """Per scenario, what was counted since the load began."""
+        """Per scenario, the counts since the load began."""
         with self._counting:
             return {name: dict(totals) for name, totals in self._totals.items()}
 
@@ -57,12 +57,12 @@ class LiveBoard(Board):
 
 
 class Watcher:
-    """Makes the state of a run out of its board, once a second.
+    """Creates the state of a run from its board, once a second.
 
     Args:
-        farm: what the disks are declared to be.
+        farm: with the declared limits of disks.
         plan: its objectives.
-        board: where the figures are.
+        board: the live figures.
     """
 
     def __init__(self, farm: Farm, plan: Plan, board: LiveBoard) -> None:
@@ -72,7 +72,7 @@ class Watcher:
         self.machines: Sequence[Machine] = ()
 
     def state(self, phase: str, left_s: float | None, note: str = "") -> dict[str, Any]:
-        """JSON-ready; what was not measured is null."""
+        """The state, JSON-ready; figures that were not measured are null."""
         return {
             "plan": self._plan.name,
             "farm": self._farm.name,
@@ -89,11 +89,11 @@ class Watcher:
         }
 
     def _tiers(self) -> dict[str, str]:
-        """Host -> its tier: those that are measured, an embedded farm's too."""
+        """Host -> its tier, for measured hosts, including those of an embedded farm."""
         return {host: tier for machine in self.machines for host, tier in machine.hosts.items()}
 
     def _judged(self, loaded: bool) -> list[dict[str, Any]]:
-        """The objectives; after the load as they were in its last second, of which nothing is missing."""
+        """The objectives; after the load those of its last second, which is complete."""
         if loaded or not self._objectives_now:
             self._objectives_now = list(self._objectives())
         return self._objectives_now
@@ -104,7 +104,7 @@ class Watcher:
             yield {"name": name, **figures, "totals": totals.get(name, dict.fromkeys(_COUNTED, 0))}
 
     def _objectives(self) -> Iterator[dict[str, Any]]:
-        """Each against the newest figures; a percentile that is not known while the run goes on is null."""
+        """Each objective against the newest figures; percentiles unknown during the run are null."""
         now, totals = self._board.scenarios(), self._board.totals()
         for objective in self._plan.objectives:
             if isinstance(objective, ServerObjective):
@@ -131,7 +131,7 @@ class Watcher:
     def _of_servers(
         self, objective: ServerObjective, worst: Callable[[Iterable[float]], float]
     ) -> float | None:
-        """The worst newest reading of all that have to reach the goal; None before the first."""
+        """The worst of the newest readings of all that must meet the goal; None before the first."""
         values = [value for value in self._readings(objective) if value is not None]
         return worst(values) if values else None
 
@@ -171,7 +171,7 @@ class Watcher:
         return sorted(result, key=lambda one: -float(one["ratio"]))
 
     def _used(self) -> Iterator[tuple[str, str, float]]:
-        """(resource, what the limit is, share of it)."""
+        """(resource, its limit, utilisation)."""
         for machine in self.machines:
             hosts = list(machine.tiers)
             if (busy := self._first(hosts, "cpu.busy_ratio")) is not None:
@@ -184,7 +184,7 @@ class Watcher:
     def _disk(
         self, host: str, device: str, roles: Sequence[tuple[str, str]]
     ) -> Iterator[tuple[str, str, float]]:
-        """The declared limits of a disk; without any, the time in which it was busy."""
+        """A disk's declared limits; without any, its busy time."""
         what = _roles_words(roles)
         given = [disk.resolved_limits for disk in self._declared(roles) if disk.resolved_limits]
         most_iops = max((one.iops for one in given if one.iops), default=None)

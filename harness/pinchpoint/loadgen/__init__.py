@@ -1,1 +1,1 @@
-"""Load: when operations start, who performs them, how they are recorded. Locust lives in ``engine`` alone."""
+"""Load: when operations start, who performs them, how they are recorded. Only ``engine`` uses Locust."""

@@ -1,4 +1,4 @@
-"""The assignment of a generator process; separate, so that passing it on loads no scenario."""
+"""The assignment of a generator process; a separate module, so that passing it on imports no scenario."""
 
 from __future__ import annotations
 

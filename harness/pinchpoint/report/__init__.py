@@ -1,1 +1,1 @@
-"""Documents for people: a run and its verdict as a page, as Markdown, as JSON, as text for the terminal."""
+"""Documents of a run and its verdict: a page, Markdown, JSON, text for the terminal."""

@@ -38,24 +38,24 @@ QUESTIONS = (TESTED, DECIDED, BOTTLENECK, HEADROOM, DO, NEXT, NOT_SHOWN)
 
 _MOST_WARNINGS = 3
 _VALIDITY = ("set", "runs", "workloads")
-"""Groups of checks that promise nothing of the farm."""
+"""Groups of checks about the run's validity, not about the farm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """The first page of each document, and the parts of the report that follow it.
+    """The first page of each document, and the other parts of the report.
 
     Attributes:
-        kind: what is reported: ``Load test``, ``Comparison``, ``Storage probe``.
+        kind: the subject: ``Load test``, ``Comparison``, ``Storage probe``.
         title: of the document.
-        at: UTC instant of what is reported: the dates inside documents; None if it is not recorded.
+        at: UTC time of the subject, the date in documents; None if not recorded.
         decision: go, no-go, or not decided.
         answers: to ``QUESTIONS``, in that order; those that do not apply are left out.
-        main: the table that belongs beside them; None without one.
-        checks: what passed and what failed, one a test case.
+        main: the table beside them; None without one.
+        checks: passed and failed checks, one per test case.
         evidence: the facts behind the bottleneck, as sentences.
         plots: charts as figures, at most 300 points a line.
-        sections: (title, tables) of all else.
+        sections: (title, tables) of the rest.
         warnings: each once.
     """
 
@@ -73,7 +73,7 @@ class Brief:
 
     @property
     def made_at(self) -> datetime:
-        """The UTC instant that a document says it was made: the run's, so that it is the same each time."""
+        """The UTC time of a document: the run's, so that it is the same each time."""
         result = (
             datetime.fromtimestamp(seconds_of(self.at), UTC) if self.at else datetime(1980, 1, 1, tzinfo=UTC)
         )
@@ -95,7 +95,7 @@ def brief_of(report: Gathered) -> Brief:
 
 
 def _decided(checks: Iterable[TestCase]) -> tuple[Decision, list[TestCase]]:
-    """No-go where a check failed, not decided where one has no result; and those checks."""
+    """No-go if a check failed, not decided if one has no result; with these checks."""
     result = list(checks)
     for state, decision in (("failed", "no-go"), ("error", "not decided"), ("skipped", "not decided")):
         if these := [one for one in result if one.state == state]:
@@ -145,7 +145,7 @@ def _loads(manifest: JsonObject) -> str:
 
 
 def _run_checks(report: Report) -> Iterator[TestCase]:
-    """The verdict, each objective, each stop rule, the writes that were read back."""
+    """The verdict, each objective, each stop rule, the writes read back."""
     verdict, manifest = report.verdict, report.run.manifest
     outcome = str(verdict["outcome"])
     state = str(manifest.get("state") or "finished")
@@ -161,9 +161,9 @@ def _run_checks(report: Report) -> Iterator[TestCase]:
     for row in report.tables["objectives"].rows:
         text = f"measured {row['measured']}" if row["measured"] else units.NOT_MEASURED
         name = f"{row['scenario']} {row['objective']}"
-        if row["met"] is None and row.get("figure"):  # of servers: the result says why
+        if row["met"] is None and row.get("figure"):  # of servers: the result has the reason
             text = str(row["result"])
-        # An objective that was not measured ends `pinchpoint run` with status 1, as a missed one does.
+        # An objective that was not measured gives `pinchpoint run` status 1, like a missed one.
         yield TestCase("objectives", name, "passed" if row["met"] else "failed", text)
     yield from _guards(report)
     for row in report.tables["writes"].rows:
@@ -178,7 +178,7 @@ def _run_checks(report: Report) -> Iterator[TestCase]:
 
 
 def _guards(report: Report) -> Iterator[TestCase]:
-    """Each stop rule: ended the run, was not measured, or did neither."""
+    """Each stop rule: it ended the run, was not measured, or neither."""
     broken = [event for event in report.run.events if event.get("event") == "guard"]
     warned = [event for event in report.run.events if event.get("event") == "warning"]
     rules: Sequence[JsonObject] = object_at(report.run.manifest, "plan").get("stop_when") or ()
@@ -193,12 +193,12 @@ def _guards(report: Report) -> Iterator[TestCase]:
         state: Any = "failed" if ended else "skipped" if missing else "passed"
         yield TestCase("stop rules", _rule_name(rule), state, [*ended, *missing, ""][0])
     for event in broken:
-        if event.get("stop_rule") not in range(len(rules)):  # the plan as it is kept does not have it
+        if event.get("stop_rule") not in range(len(rules)):  # the stored plan does not have it
             yield TestCase("stop rules", "no stop rule ended the run", "failed", str(event["why"]))
 
 
 def _rule_name(rule: JsonObject) -> str:
-    """A stop rule as what must hold: ``cpu.busy_ratio of sql not above 90 % for 30 s``."""
+    """A stop rule as a condition: ``cpu.busy_ratio of sql not above 90 % for 30 s``."""
     where = " ".join(str(rule[key]) for key in ("scenario", "host", "tier", "role") if rule.get(key))
     of, lasting = f" of {where}" if where else "", units.seconds(rule["for_s"]) if rule.get("for_s") else ""
     if rule.get("silent"):
@@ -226,7 +226,7 @@ def _run_decision(report: Report, checks: Sequence[TestCase]) -> tuple[Decision,
 
 
 def _outlook(report: Report) -> Iterator[Answer]:
-    """Headroom, what to do and what it gains, the next bottleneck."""
+    """Headroom, what to do with its gain, the next bottleneck."""
     verdict = report.verdict
     headroom = object_at(verdict, "headroom")
     if verdict.get("headroom_ratio") is not None:
@@ -256,7 +256,7 @@ def _outlook(report: Report) -> Iterator[Answer]:
 
 
 def _named(summary: wording.Summary) -> str:
-    """The headline without the label that is the question."""
+    """The headline without the label, which is the question."""
     return wording.capitalised(summary.text if summary.label == BOTTLENECK else summary.headline)
 
 
@@ -272,7 +272,7 @@ def _sentence(text: object) -> str:
 
 
 def _not_shown(report: Report) -> tuple[str, str]:
-    """Limits of a single run, and the gaps of this one."""
+    """The limits of a single run, and the gaps of this one."""
     verdict = report.verdict
     blame = object_at(verdict, "bottleneck")
     result = [_sentence(each) for each in blame.get("why_not_more") or ()]
@@ -330,7 +330,7 @@ def _panel_plot(panel: Panel, start_s: float) -> Plot:
 def _filled(
     sections: Iterable[Section], tables: Mapping[str, Table]
 ) -> Iterator[tuple[str, tuple[Table, ...]]]:
-    """The sections that have something to show."""
+    """The sections with content."""
     for section in sections:
         result = tuple(tables[name] for name in section.tables if name in tables and tables[name].rows)
         if result:
@@ -457,14 +457,14 @@ def _next_of(content: JsonObject, key: str) -> str:
 
 
 def _short(table: Table) -> Table:
-    """The columns that a ticket has room for."""
+    """The columns that fit into a ticket."""
     wanted = ("name", "base", "other", "ratio", "ci95", "call")
     columns = [column for key in wanted for column in table.columns if column.key == key]
     return replace(table, columns=columns, note="")
 
 
 def _narrow(table: Table) -> Table:
-    """The columns and rows that a first page has room for."""
+    """The columns and rows that fit on a first page."""
     columns = [
         column
         for column in table.columns
@@ -498,7 +498,7 @@ def _compared_plots(report: ComparisonReport) -> Iterator[Plot]:
 
 
 def _timeline(content: JsonObject, key: str, label: str, wanted: JsonObject) -> Iterator[PlotLine]:
-    """One side's lines of a panel, at instants that both sides share: means over the coarser step."""
+    """One side's lines of a panel, at times that both sides share: means over the coarser step."""
     kept = object_at(content["timelines"] or {}, key)
     step = max(float(side["step_s"]) for side in content["timelines"].values() if side)
     for panel in kept.get("panels") or ():

@@ -18,8 +18,8 @@ from pinchpoint.base.text import one_line
 from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeline import Axis
 
-# Okabe and Ito's palette ("Color Universal Design", 2008) without its yellow, which vanishes on white:
-# distinguished with any colour vision, and by lightness on a grey printer.
+# Okabe and Ito's palette ("Color Universal Design", 2008) without its yellow, which is invisible on white:
+# distinguishable with any colour vision, and by lightness on a grey printer.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#444444", "#7a4fa3")
 
 SECONDS = (
@@ -49,7 +49,7 @@ _NUMBERED = re.compile(r"(?<=[\"#])(?:clip|gradient_)\d+(?=[\")])")
 
 
 LIMIT = "#c62828"
-"""Limit lines, and the time in which the bottleneck was at its limit."""
+"""Colour of limit lines, and of the time in which the bottleneck was at its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class LegendEntry:
     Attributes:
         name: in words.
         colour: of the line.
-        style: how it is drawn; ``mark``: a span of time.
+        style: line style; ``mark``: a span of time.
     """
 
     name: str
@@ -73,10 +73,10 @@ class Chart:
 
     Attributes:
         name: its id on the page.
-        title: its heading, also read out by screen readers.
+        title: its heading, also for screen readers.
         spec: Vega-Lite, for the browser.
         svg: the same as a picture, for paper and for browsers without scripts.
-        legend: its lines, where the page writes the legend below it.
+        legend: its entries, if the page writes the legend below it.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Chart:
 
 
 Spec = dict[str, Any]
-"""A part of a Vega-Lite specification, as in its reference (vega.github.io/vega-lite/docs)."""
+"""A part of a Vega-Lite specification (reference: vega.github.io/vega-lite/docs)."""
 
 _TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal", "T": "temporal"}
 
@@ -99,12 +99,12 @@ def field(name: str, **more: Any) -> Spec:
 
 
 def end(name: str) -> Spec:
-    """The channel of a mark's other end (``x2``, ``y2``): its type is that of the first."""
+    """The channel of a mark's other end (``x2``, ``y2``), with the type of the first."""
     return {"field": name}
 
 
 class Datasets(dict[str, list[JsonObject]]):
-    """The rows behind a chart, by name: layers share them."""
+    """The rows of charts, by name, shared by layers."""
 
     def named(self, rows: Sequence[JsonObject]) -> Spec:
         """The names by which a layer refers to the rows."""
@@ -119,17 +119,17 @@ def layer(data: Spec, mark: str, encoding: JsonObject, **style: Any) -> Spec:
 
 
 def layered(layers: Sequence[Spec], width: float, height: float) -> Spec:
-    """Layers on one another, the first lowest, in pixels."""
+    """Layers on top of each other, the lowest first, in pixels."""
     return {"layer": list(layers), "width": width, "height": height}
 
 
 def label_px(names: Iterable[str]) -> float:
-    """The room that the longest of the names beside an axis needs."""
+    """The width of the longest name beside an axis."""
     return max(map(_letters, names)) * _LETTER
 
 
 def _letters(name: str) -> int:
-    """Letters of usual width: those of East Asia and pictures are two wide."""
+    """Width in letters: East Asian characters and pictures count as two."""
     return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in name)
 
 
@@ -137,9 +137,9 @@ MOST_LETTERS = 30
 
 
 def drawn_names(names: Sequence[str]) -> list[str]:
-    """Names of a user's as a chart can hold them: each one line, not too long, none like another.
+    """The user's names for a chart: each on one line, short enough, and unique.
 
-    What Vega shortens itself it may cut within a character, and then draws nothing at all.
+    Vega's own shortening may cut within a character and then draws nothing.
     """
     made: list[str] = []
     for at, name in enumerate(names, 1):
@@ -156,9 +156,9 @@ def _cut(name: str) -> str:
 
 
 def svg_of(spec: JsonObject) -> str:
-    """A specification as a picture, the same each time; nothing is loaded for it."""
+    """A specification as a picture, the same each time, without loading anything."""
     drawn: str = _DIGITS.sub(r"\1", vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[]))
-    # Vega numbers clips by a counter of the process; on a page each must have a name of its own.
+    # Vega numbers clips by a counter per process; on a page each needs a unique name.
     numbers = {old: f"{at}" for at, old in enumerate(dict.fromkeys(_NUMBERED.findall(drawn)))}
     first = _NUMBERED.sub(lambda found: numbers[found[0]], drawn)
     own = hashlib.sha256(first.encode()).hexdigest()[:8]
@@ -224,7 +224,7 @@ def line_and_points(rows: Spec, encoding: JsonObject) -> list[Spec]:
 
 
 def finished(chart: Spec, data: Datasets) -> Spec:
-    """A chart as the specification that is drawn: fonts, colours, the rows behind it."""
+    """A chart as the final specification: fonts, colours, rows."""
     return {**chart, "config": _CONFIG, "datasets": dict(data)}
 
 
@@ -239,19 +239,19 @@ ON_TOP: JsonObject = {"title": None, "orient": "top"}
 
 
 def coloured(key: str, names: Sequence[str], palette: Sequence[str] = PALETTE, **more: Any) -> Spec:
-    """The channel that gives each name a colour of its own."""
+    """The channel that gives each name its own colour."""
     scale = {"domain": list(names), "range": palette[: len(names)]}
     return field(f"{key}:N", scale=scale, **more)
 
 
 def beside_names(key: str, names: Sequence[str], **axis: Any) -> Spec:
-    """The channel of rows that have their names beside them, whole."""
+    """The channel of rows with their full names beside them."""
     wide = label_px(names)
     return field(f"{key}:N", sort=names, axis={"title": None, "labelLimit": wide, "minExtent": wide, **axis})
 
 
 def decades(values: Sequence[float]) -> list[float]:
-    """Ticks that enclose positive values: powers of ten, with 2 and 5 between them where these are few."""
+    """Ticks around positive values: powers of ten, with 2 and 5 between them if there are few."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     high = max(high, low + 1)
     steps = (1.0, 2.0, 5.0) if high - low <= 2 else (1.0,)
@@ -295,7 +295,7 @@ def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
     rules = {"x": field("at:Q"), "color": colour, "tooltip": field("shown:N", title=scenario)}
     words = {"x": field("at:Q"), "y": {"value": 0}, "text": field("word:N")}
     layers = [
-        # The first kind is filled, the second drawn as an outline: where they agree, both still show.
+        # The first kind is filled, the second an outline, so that both are visible where they agree.
         *(
             layer(
                 data.named([bar for bar in bars if bar["name"] == name]),
@@ -321,7 +321,7 @@ def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
 
 
 def _bins(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str, Any]]:
-    """A row a bin of each kind's histogram."""
+    """A row per bin of each kind's histogram."""
     show = SHOW["latency"]
     return [
         {
@@ -338,7 +338,7 @@ def _bins(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str,
 
 
 def _percentile_marks(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str, Any]]:
-    """The percentiles of each kind, in words too."""
+    """The percentiles of each kind, also in words."""
     return [
         {"name": name, "at": value, "word": word, "shown": f"{word} {SHOW['latency'](value)}"}
         for name, each in zip(names, kinds, strict=True)
@@ -362,7 +362,7 @@ _COUNTS = {
 
 
 def burst_chart(scenario: str, bursts: Sequence[Burst]) -> Chart:
-    """Each burst of a scenario: what latency it met, how long it took to recover, what became of it."""
+    """Each burst of a scenario: its latency, its recovery time, its results."""
     data = Datasets()
     both = {
         "vconcat": [_times(data, bursts), _counts(data, bursts)],
@@ -372,7 +372,7 @@ def burst_chart(scenario: str, bursts: Sequence[Burst]) -> Chart:
 
 
 def _times(data: Datasets, bursts: Sequence[Burst]) -> Spec:
-    # A recovery within the first second is 0, which no logarithmic axis holds.
+    # A recovery within the first second is 0, which a logarithmic axis cannot show.
     rows = _rows(bursts, _TIMES, SHOW["latency"], above=0.0)
     measured = [row["value"] for row in rows if row["value"] is not None]
     ticks = decades(measured) if measured else []
@@ -394,7 +394,7 @@ def _counts(data: Datasets, bursts: Sequence[Burst]) -> Spec:
 
 def _by_burst(data: Datasets, rows: Rows, y: Spec, colour: Spec, title: str, height: int) -> Spec:
     encoding: Spec = {
-        # Labels of many bursts would lie on one another.
+        # Labels of many bursts would overlap.
         "x": field("number:O", axis={"title": "burst", "labelAngle": 0, "labelOverlap": "greedy"}),
         "y": y,
         "color": colour,
@@ -406,7 +406,7 @@ def _by_burst(data: Datasets, rows: Rows, y: Spec, colour: Spec, title: str, hei
 def _rows(
     bursts: Sequence[Burst], kinds: Mapping[str, str], show: Callable[[float], str], above: float = -1.0
 ) -> Rows:
-    """A row per burst and kind: null, which breaks the line, where it was not measured or not ``above``."""
+    """A row per burst and kind; null, which breaks the line, if not measured or not ``above``."""
     rows: Rows = []
     for number, burst in enumerate(bursts, 1):
         for name, key in kinds.items():

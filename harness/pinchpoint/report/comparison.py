@@ -1,4 +1,4 @@
-"""A comparison gathered for every format: what it says first, its tables, both sides' evidence."""
+"""The content of a comparison for every format: headline, tables, both sides' evidence."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ SECTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class SideWords:
-    """One side as people read it.
+    """One side in words.
 
     Attributes:
         label: its name.
         runs: (directory, started, outcome in words, summary) of each run.
-        named: the bottleneck, "" where none was found.
-        confidence: of that, "" likewise.
-        findings: what its verdict names, with the evidence, of the first run.
-        next_words: the next bottleneck, "" if it is not known.
+        named: the bottleneck, "" without one.
+        confidence: its confidence, "" without one.
+        findings: the findings of its verdict with evidence, from the first run.
+        next_words: the next bottleneck, "" if unknown.
     """
 
     label: str
@@ -63,11 +63,11 @@ class SideWords:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
-    """The content of a comparison, before it is written in any format.
+    """The content of a comparison, independent of the format.
 
     Attributes:
         content: comparison.json's content.
-        alarms: what a reader must know before anything else.
+        alarms: warnings that come before everything else.
         changed: the main changes, short.
         sides: base and other.
         tables: all tables by name, in reading order.
@@ -99,7 +99,7 @@ class ComparisonReport:
 
     @property
     def sure_words(self) -> str:
-        """The basis of the intervals of the judged figures; if there are several, the weakest."""
+        """The basis of the judged figures' intervals; the weakest one if there are several."""
         kinds = {row["interval"] for row in self.content["changes"] if row["declared"] and row["interval"]}
         return SURE[next((kind for kind in ("within_run", "between_runs") if kind in kinds), None)]
 
@@ -112,7 +112,7 @@ class ComparisonReport:
 
     @property
     def runs_words(self) -> str:
-        """How many runs stand behind it: ``dev: 1 run, prod: 1 run``."""
+        """The number of runs: ``dev: 1 run, prod: 1 run``."""
         counts = [(side.label, len(side.runs)) for side in self.sides]
         return ", ".join(f"{label}: {counted(count, 'run')}" for label, count in counts)
 
@@ -147,7 +147,7 @@ def gather(content: JsonObject) -> ComparisonReport:
 
 
 def _different_work(content: JsonObject) -> Iterator[str]:
-    """One sentence where the plans differ, in place of each of their differences."""
+    """One sentence if the plans differ, instead of each of their differences."""
     plans = [row for row in content["confounders"] if row["area"] == "plan"]
     if not plans:
         return

@@ -1,4 +1,4 @@
-"""The tables of a comparison: what differs, what was done, both sides' figures with their ratio, costs."""
+"""The tables of a comparison: differences, work, both sides' figures with their ratio, costs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KEPT: Mapping[bool | None, str] = {True: "yes", False: "no", None: "no rate was 
 
 @dataclass(frozen=True, slots=True)
 class FigureColumn(Column):
-    """A figure of both sides: in the row of the ratio it is a number of times."""
+    """A figure of both sides; in the ratio's row it is a factor."""
 
     def cell(self, row: Row) -> str:
         """The figure, or the ratio."""
@@ -50,7 +50,7 @@ class FigureColumn(Column):
 
 @dataclass(frozen=True, slots=True)
 class MetricColumn(Column):
-    """A figure whose unit is that of the row's metric."""
+    """A figure with the unit of the row's metric."""
 
     def cell(self, row: Row) -> str:
         """The figure with its unit."""
@@ -91,7 +91,7 @@ def work(content: Row) -> Table:
             "about": row["about"],
             SIDE: content[side]["label"],
             **{key: row[side][key] for key in ("count", "failures", "dropped")},
-            # Said once, in the first row of the two.
+            # Only in the first row of the two.
             "unlike": row["unlike"] if side == "base" else "",
         }
         for row in content["work"]
@@ -117,7 +117,7 @@ def work(content: Row) -> Table:
 
 
 def judged(content: Row) -> Table:
-    """The figures that were declared, and what may be said of each."""
+    """The declared figures, and the conclusion about each."""
     by_name = {row["name"]: row for row in content["changes"]}
     labels = content["base"]["label"], content["other"]["label"]
     rows = [_judged(by_name[name]) for name in content["metrics"]]
@@ -151,12 +151,12 @@ def _judged(row: Row) -> Row:
 
 
 def _within(margin: float) -> str:
-    """``0.952 to 1.05``: within it two sides count as the same."""
+    """``0.952 to 1.05``: within this range two sides count as equal."""
     return units.interval((1 / margin, margin))
 
 
 def capacity(content: Row) -> Table:
-    """The capacity of each side, apart from how it serves the offered load."""
+    """The capacity of each side, independent of the offered load."""
     rows = [
         {
             "scenario": row["scenario"],
@@ -261,7 +261,7 @@ heading, note, and the sentence without rows."""
 
 
 def beside(content: Row) -> Iterator[Table]:
-    """The figures of both sides beside each other, three rows a thing: base, other, their ratio."""
+    """The figures of both sides, three rows per thing: base, other, their ratio."""
     labels = content["base"]["label"], content["other"]["label"]
     for about, (name, keys, metrics, title, note, empty) in _BESIDE.items():
         rows = [row for row in content["changes"] if row["about"] == about]
@@ -284,7 +284,7 @@ def beside(content: Row) -> Iterator[Table]:
 
 
 def _timed(rows: Sequence[Row]) -> list[Row]:
-    """Scenarios, their latencies under one name, each with the kind of time that it is."""
+    """Scenarios, with all latencies in the same columns and the kind of time of each."""
     kinds = {
         row["scenario"]: row["metric"].partition("_")[0] for row in rows if row["metric"].endswith("_p95_s")
     }
@@ -299,7 +299,7 @@ def _timed(rows: Sequence[Row]) -> list[Row]:
 
 
 def _by_device(changes: Iterable[Row]) -> Iterator[Row]:
-    """Changes of disks; roles with the same figures are on one device, and share its row."""
+    """Changes of disks; roles with the same figures share a device and its row."""
     of_role = by_key(((row["host"], row["tier"], row["role"]), row) for row in changes)
     same: dict[tuple[Any, ...], list[list[Row]]] = {}
     for place, rows in of_role.items():
@@ -336,7 +336,7 @@ def _reasons(rows: Iterable[Row], metrics: Mapping[str, str]) -> list[str]:
 
 
 def studied(content: Row) -> Table:
-    """The differences in what is studied."""
+    """The differences in the studied factors."""
     factors = list(content["factors"])
     named = wording.listed(factors) if factors else ""
     empty = (
@@ -452,7 +452,7 @@ class _Money(FigureColumn):
     """An amount of the row's currency."""
 
     def cell(self, row: Row) -> str:
-        """``1,250.00 EUR``, or how many times as much."""
+        """``1,250.00 EUR``, or a factor."""
         if row.get(SIDE) == RATIO or row.get(self.key) is None:
             return FigureColumn.cell(self, row)
         return money(row[self.key], row["currency"])
@@ -464,7 +464,7 @@ def money(amount: float, currency: str) -> str:
 
 
 def efforts(content: Row) -> Table:
-    """CPU time of each tier for a document, a commit, a burst; if it is not known, why."""
+    """CPU time of each tier per document, commit and burst; if unknown, the reason."""
     rows = [
         {**row, "unit": f"{row['per']} of {row['scenario']}", "load": _offered(content, row["scenario"])}
         for row in content["changes"]
@@ -494,7 +494,7 @@ def efforts(content: Row) -> Table:
 
 
 def _offered(content: Row, scenario: str) -> str:
-    """Whether both sides were given the same to do in the same time: else what each did."""
+    """Whether both sides had the same work in the same time; otherwise the work of each."""
     done = next(row for row in content["changes"] if row["name"] == f"scenario.{scenario}.throughput_per_s")
     given = next((row for row in content["capacity"] if row["scenario"] == scenario), None)
     if given and given["kept_up"] == [True, True]:
@@ -504,7 +504,7 @@ def _offered(content: Row, scenario: str) -> str:
 
 
 SAME_LOAD = 1.05
-"""Loads within 5 % of each other are the same, as everywhere in a comparison."""
+"""Loads within 5 % count as equal, as everywhere in a comparison."""
 
 
 def _same_rate(done: Row) -> bool:
@@ -563,7 +563,7 @@ def _items(side: Mapping[str, Any]) -> str:
 
 
 def what_if(content: Row) -> Iterator[Table]:
-    """The prediction beside the measurement, where one was made."""
+    """The prediction beside the measurement, if there is one."""
     result = content["what_if"]
     if result is None:
         return

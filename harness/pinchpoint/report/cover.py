@@ -20,19 +20,19 @@ _ALLOWED = f"allowed: a PNG or SVG picture of at most {_MOST_BYTES:,} bytes"
 
 @dataclass(frozen=True, slots=True)
 class Logo:
-    """A picture: its bytes, and what they are."""
+    """A picture: its bytes, and its type."""
 
     data: bytes
     kind: Literal["png", "svg"]
 
     @property
     def uri(self) -> str:
-        """As a page holds it."""
+        """The form for a page."""
         kind = "svg+xml" if self.kind == "svg" else "png"
         return f"data:image/{kind};base64,{base64.b64encode(self.data).decode()}"
 
     def png(self) -> bytes:
-        """As slides and sheets hold it."""
+        """The form for slides and sheets."""
         import vl_convert  # noqa: PLC0415 -- charts' library, which takes a while
 
         return self.data if self.kind == "png" else vl_convert.svg_to_png(self.data.decode(), scale=4)
@@ -73,7 +73,7 @@ def _read(path: Path) -> Logo:
 
 
 def _whole_png(path: Path, data: bytes) -> bytes:
-    """A PNG written anew, so that every format can read it."""
+    """The PNG, re-encoded so that every format can read it."""
     Image = library("PIL.Image", "--logo with a PNG picture")  # noqa: N806 -- a module
 
     written = io.BytesIO()
@@ -87,7 +87,7 @@ def _whole_png(path: Path, data: bytes) -> bytes:
 
 
 def _whole_svg(path: Path, data: bytes) -> bytes:
-    """An SVG that can be drawn, by itself: it must refer to nothing elsewhere."""
+    """An SVG that is complete: it must not refer to other files."""
     import vl_convert  # noqa: PLC0415 -- as above
 
     if _ELSEWHERE.search(data):

@@ -1,4 +1,4 @@
-"""A report of anything but a run or a comparison of runs, as every format shows it."""
+"""A report of anything except a run or a comparison of runs, for every format."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Answer:
     """One answer of page one.
 
     Attributes:
-        question: what it answers.
+        question: the question.
         text: the answer.
-        more: sentences that belong to it; "" without any.
-        small: what it assumes; likewise.
+        more: further sentences; "" without any.
+        small: its assumptions; "" without any.
     """
 
     question: str
@@ -32,7 +32,7 @@ class Answer:
 
     @property
     def said(self) -> str:
-        """The answer and what belongs to it, as sentences."""
+        """The answer and its further sentences."""
         ended = self.text if not self.more or self.text.endswith((".", ":", "!", "?")) else f"{self.text}."
         return f"{ended} {self.more}".strip()
 
@@ -42,10 +42,10 @@ class TestCase:
     """A result that a pipeline shows as one test case.
 
     Attributes:
-        group: what kind of check it is.
+        group: the kind of check.
         name: the same from run to run.
-        state: ``skipped``: it has no result; ``error``: what it would judge is no evidence.
-        message: what was found.
+        state: ``skipped``: without a result; ``error``: the judged run is no evidence.
+        message: the finding.
     """
 
     group: str
@@ -63,14 +63,14 @@ class PlotLine:
 
 
 def plot_lines(points: Iterable[tuple[str, float | None, float | None]]) -> tuple[PlotLine, ...]:
-    """The lines of (name, x, y), in the order of their first point; what was not measured is left out."""
+    """The lines of (name, x, y), in the order of their first point, without unmeasured values."""
     lines = by_key((name, (float(x), float(y))) for name, x, y in points if x is not None and y is not None)
     return tuple(PlotLine(name, tuple(each)) for name, each in lines.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A chart as figures, for documents that draw their own.
+    """A chart as figures, for documents that draw their own charts.
 
     Attributes:
         name: its key.
@@ -78,7 +78,7 @@ class Plot:
         axis: the quantity of y.
         x: what x is.
         lines: in the legend's order.
-        start_s: UTC second at which x is 0, where x is a time of day.
+        start_s: UTC second of x = 0, if x is a time of day.
         bars: each line is one bar.
         logarithmic: whether the axis of y is.
     """
@@ -117,21 +117,21 @@ class ReportPart:
 
 @dataclass(frozen=True, slots=True)
 class PlainReport:
-    """The content of a probe, two probes or a trend, before it is written in any format.
+    """The content of a probe, two probes or a trend, independent of the format.
 
     Attributes:
         title: two names and the word between them; or the last two are "".
         kind: what is reported.
-        summary: what it says, in a few sentences.
+        summary: its summary, in a few sentences.
         parts: the rest, in reading order.
         content: report.json.
-        at: the instant it is of, UTC; None if it is of several.
-        more: a sentence that goes with the summary; "" without one.
-        notes: what a reader must know.
-        reasons: how limits were found; on the page alone.
-        facts: how it was measured; on the page alone.
-        answers: those of page one that are not made of the above.
-        checks: what passed and what failed.
+        at: its UTC time; None if it covers several.
+        more: a further sentence of the summary; "" without one.
+        notes: notes for the reader.
+        reasons: how limits were found; only on the page.
+        facts: how it was measured; only on the page.
+        answers: answers of page one beyond the above.
+        checks: passed and failed checks.
         plots: its charts as figures.
     """
 

@@ -16,7 +16,7 @@ from pinchpoint.report.report import Report
 from pinchpoint.report.timeline_chart import FIRST, both_timelines, marks_of, panel_chart
 
 _BESIDE = 6
-"""Charts beside the evidence: they have room on one page."""
+"""Charts beside the evidence, which fit on one page."""
 
 
 def charts_of(report: Gathered) -> tuple[list[Chart], list[Chart]]:
@@ -40,7 +40,7 @@ def charts_of(report: Gathered) -> tuple[list[Chart], list[Chart]]:
 
 
 def panel_charts(report: Report) -> dict[str, Chart]:
-    """A chart for each panel that has figures, by the panel's name."""
+    """A chart for each panel with figures, by the panel's name."""
     marks = marks_of(report.run.manifest, report.verdict, report.clock)
     return {
         panel.name: panel_chart(panel, report.clock, marks.get(panel.name))
@@ -50,7 +50,7 @@ def panel_charts(report: Report) -> dict[str, Chart]:
 
 
 def step_charts(report: Report) -> list[Chart]:
-    """Throughput and p95 by load, where the load had levels."""
+    """Throughput and p95 by load, if the load had levels."""
     knee = (report.verdict.get("knee") or {}).get("level")
     return [
         level_chart(
@@ -61,7 +61,7 @@ def step_charts(report: Report) -> list[Chart]:
 
 
 def latency_charts(report: Report) -> list[tuple[Chart, list[Distribution]]]:
-    """One chart per scenario, with the distributions drawn in it."""
+    """One chart per scenario, with its latency distributions."""
     by_scenario = by_key((each.scenario, each) for each in report.distributions)
     return [(distribution_chart(scenario, kinds), kinds) for scenario, kinds in by_scenario.items()]
 

@@ -1,4 +1,4 @@
-"""The findings behind the verdict: each fact with its threshold, its source and the query that shows it."""
+"""The findings of the verdict: each fact with its threshold, its source and its query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pinchpoint.store.schema import OPERATIONS, SAMPLES
 def samples_query(metric: str, host: str | None, instance: str | None, window: tuple[str, str] | None) -> str:
     """The command that lists the samples of a metric in a window of UTC ISO times; ``None`` means all.
 
-    Those whose intervals have their middle in it, as the analysis takes them: their mean is its mean.
+    A sample is in the window if the middle of its interval is, as in the analysis, so that both have the same
+    mean.
     """
     where = [f"metric = {_quoted(metric)}"]
     if host is not None:
@@ -72,9 +73,8 @@ class Evidence:
 
     Attributes:
         fact: the sentence.
-        kind: what it proves, in words.
-        metric, host, instance: where it was measured; "" where that does not apply.
-        threshold: what it was compared with, with its source; "" for context.
+        kind: what it proves, in words. metric, host, instance: where it was measured; "" if not applicable.
+        threshold: the compared limit with its source; "" for context.
         query: the command that shows the raw rows.
     """
 
@@ -89,14 +89,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A resource the verdict names, with all that was measured of it.
+    """A resource in the verdict, with all of its measured facts.
 
     Attributes:
         title: its place in the verdict: "Bottleneck", "Runner-up", "Suspected".
         place: the resource in words.
-        meaning: what the kind of limit means.
-        confidence: high, medium, low, or "" where none was given.
-        why_not_more: what keeps the confidence from being higher.
+        meaning: the meaning of its kind of limit.
+        confidence: high, medium, low, or "" without one.
+        why_not_more: why the confidence is not higher.
         window: UTC start and end of the analysed time.
         evidence: the facts.
     """
@@ -111,7 +111,7 @@ class Finding:
 
 
 def findings(verdict: JsonObject) -> tuple[Finding, ...]:
-    """Bottleneck, runner-up and candidates, as far as they exist."""
+    """Bottleneck, runner-up and candidates, if any."""
     first = "What limits this run" if verdict["outcome"] == "invalid" else "Bottleneck"
     alone = not verdict.get("scenarios")
     spans = {"causal": _tested(verdict), **dict.fromkeys(("E2", "E3"), _load_steps(verdict))}
@@ -126,13 +126,13 @@ def findings(verdict: JsonObject) -> tuple[Finding, ...]:
 
 
 def _tested(verdict: JsonObject) -> tuple[str, str] | None:
-    """UTC begin and end of the causal test, which comes after what was judged."""
+    """UTC begin and end of the causal test, which follows the judged part."""
     windows = (verdict.get("proof") or {}).get("windows")
     return (windows[0]["from"], windows[-1]["to"]) if windows else None
 
 
 def _load_steps(verdict: JsonObject) -> tuple[str, str] | None:
-    """UTC begin and end of all levels of the load that was varied, which E2 and E3 rest on."""
+    """UTC begin and end of all levels of the varied load, the basis of E2 and E3."""
     levels: Sequence[JsonObject] = verdict.get("levels") or []
     own = [level for level in levels if level["scenario"] == levels[0]["scenario"]]
     return (own[0]["from"], own[-1]["to"]) if own else None
@@ -145,9 +145,9 @@ def _finding(
     window: Sequence[str] | None,
     spans: Mapping[str, tuple[str, str] | None],
 ) -> Finding:
-    """``window``: what its figures were made of; None: all there is, as of samples alone.
+    """``window``: the time of its figures; None: all of it, as for samples alone.
 
-    ``spans``: kind of evidence -> what its figures were made of, where that is another time.
+    ``spans``: kind of evidence -> the time of its figures, if different.
     """
     span = (window[0], window[1]) if window else None
     return Finding(

@@ -1,4 +1,4 @@
-"""Words the checks that led to a verdict: ``pinchpoint analyse --explain``."""
+"""Words for the checks behind a verdict: ``pinchpoint analyse --explain``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def explanation_text(verdict: JsonObject, offset_s: int = 0) -> str:
 
     Args:
         verdict: verdict.json's content.
-        offset_s: how far the shown times are ahead of UTC.
+        offset_s: offset of the shown times from UTC.
     """
     result = verdict["explanation"]
     blocks = [
@@ -100,7 +100,7 @@ def _considered(rows: list[JsonObject]) -> Iterator[str]:
 
 
 def _checks(checks: list[JsonObject], left_out: Collection[tuple[str, str]]) -> Iterator[str]:
-    """One paragraph per kind of evidence that could be asked for; one for all that could not."""
+    """One paragraph per applicable kind of evidence; one for all others."""
     for check in checks:
         if check["holds"] is not None:
             fact = check["fact"]
@@ -112,7 +112,7 @@ def _checks(checks: list[JsonObject], left_out: Collection[tuple[str, str]]) -> 
 
 
 def _unknown(checks: list[JsonObject]) -> dict[str, str]:
-    """Why -> the kinds of evidence that are missing for that reason."""
+    """Why -> the kinds of evidence that are missing for this reason."""
     result = by_key(
         (str(check["fact"]["fact"]), wording.ASKED[check["evidence"]])
         for check in checks
@@ -122,7 +122,7 @@ def _unknown(checks: list[JsonObject]) -> dict[str, str]:
 
 
 def _basis(fact: JsonObject) -> str:
-    """The rule that a fact was compared with, and the number of its samples."""
+    """The rule of a fact, and the number of its samples."""
     parts = []
     declared = fact.get("source") == "declared"
     if fact.get("threshold") is not None and (declared or not fact.get("rule")):

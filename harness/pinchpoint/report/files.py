@@ -37,12 +37,12 @@ def write_comparison(comparison: saved.AnyComparison, parent: Path) -> Path:
 def write_saved(
     directory: Path, formats: Sequence[str], out: Path, cover: Cover = PLAIN, *, redact: bool = False
 ) -> list[Path]:
-    """The reports of a run, a set, a comparison, a probe or two, or of published figures; their paths.
+    """The reports of a run, a set, a comparison, one or two probes, or published figures; their paths.
 
-    They come from the saved files alone.
+    Only saved files are read.
 
     Raises:
-        InputError: what is given is none of them, a format is not known, or ``out`` cannot be written to.
+        InputError: another kind of folder, an unknown format, or ``out`` is not writable.
     """
     from pinchpoint.report import probe_page, registry  # noqa: PLC0415 -- as above
     from pinchpoint.report.brief import Gathered  # noqa: PLC0415 -- likewise

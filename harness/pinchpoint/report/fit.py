@@ -1,4 +1,4 @@
-"""Whether text fits a box: measured by the letters of a font, so that nothing runs out of a slide."""
+"""Whether text fits a box, measured with the letters of a font, so that nothing exceeds a slide."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from pinchpoint.report.libraries import library
 
 WIDER = 1.18
-"""How much wider the letters of the fonts in use are than those that are measured, at most."""
+"""Largest ratio of the widths of the used fonts and the measured one."""
 LINE = 1.22
-"""Height of a line over the size of its letters."""
+"""Height of a line ÷ size of its letters."""
 _MEASURED_PT = 100
 
 
@@ -22,18 +22,18 @@ def _font() -> Any:
 
 @cache
 def _letter(letter: str) -> float:
-    """The width of a letter in ems; one that the font does not have is a square."""
+    """The width of a letter in ems; a letter that the font lacks is a square."""
     width: float = _font().getlength(letter) / _MEASURED_PT
     return max(width, 1.0 if ord(letter) > 0x2E7F else 0.55 if ord(letter) > 0x24F else 0.0)
 
 
 def wide(text: str, size_pt: float) -> float:
-    """Points that a text takes on one line, at most."""
+    """Largest width of a text on one line, in points."""
     return sum(map(_letter, text)) * size_pt * WIDER
 
 
 def lines(text: str, size_pt: float, width_pt: float) -> int:
-    """How many lines a text takes; a word that is longer than a line is broken."""
+    """Number of lines of a text; a word longer than a line is broken."""
     count, room = 1, width_pt
     for word in text.split(" "):
         long = wide(f"{word} ", size_pt)
@@ -49,7 +49,7 @@ def lines(text: str, size_pt: float, width_pt: float) -> int:
 
 
 def tall(texts: Sequence[str], size_pt: float, width_pt: float, gap_pt: float = 0.0) -> float:
-    """Points that paragraphs take below each other."""
+    """Height of paragraphs, in points."""
     return sum(lines(text, size_pt, width_pt) * size_pt * LINE + gap_pt for text in texts)
 
 
@@ -75,7 +75,7 @@ _SHORTEST = 24
 
 
 def shortened(text: str, letters: int) -> str:
-    """The begin of a text, at the end of a word where there is one near."""
+    """The begin of a text, cut at the end of a word if one is near."""
     if len(text) <= letters:
         return text
     cut = text[:letters]
@@ -93,17 +93,17 @@ def widths(
     most_pt: float = float("inf"),
     filled: bool = True,
 ) -> list[float]:
-    """Widths of columns: what each needs for its longest word, and a share of the rest.
+    """Widths of columns: the width of each one's longest word, and a share of the rest.
 
     Args:
         texts: of each column.
         size_pt: of the letters.
-        room_pt: what there is for all columns.
+        room_pt: width of all columns.
         edge_pt: left and right of a column's text together.
-        wider: how much wider the letters are, where they are bold.
-        longest: a word of more letters may be broken there.
+        wider: width ratio of bold letters.
+        longest: a word with more letters may be broken.
         most_pt: no text needs more.
-        filled: whether all of the room is used.
+        filled: whether the whole width is used.
     """
     wanted = [min(max(wide(text, size_pt) for text in column) * wider, most_pt) + edge_pt for column in texts]
     if sum(wanted) <= room_pt:

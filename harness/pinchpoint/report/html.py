@@ -1,4 +1,4 @@
-"""The HTML format: one file that needs nothing else, no network, and no script to be read."""
+"""The HTML format: one file without external files or network, readable without scripts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
 
 
 def _page(template: str, scripts: Sequence[str] = (), **shown: Any) -> str:
-    """A page of its own: styles and scripts in it, nothing else allowed."""
+    """A complete page with its styles and scripts; nothing else is allowed."""
     return (
         environment()
         .get_template(template)
@@ -110,7 +110,7 @@ def _comparison(report: ComparisonReport, brief: Brief, cover: Cover) -> str:
 
 
 def policy(scripts: Sequence[str]) -> str:
-    """The content security policy: no network at all, and no script but these, by their hashes."""
+    """The content security policy: no network, and only these scripts, by their hashes."""
     hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"
     return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"
 
@@ -120,7 +120,7 @@ def _sha256(text: str) -> str:
 
 
 def environment(*, page: bool = True) -> Environment:
-    """Jinja with the filters every format uses; of another format than a page the text stays as it is."""
+    """Jinja with the filters of every format; formats other than pages get unescaped text."""
     made = Environment(
         loader=PackageLoader("pinchpoint.report", _TEMPLATES),
         autoescape=page,  # noqa: S701 -- other formats escape by filters of their own
@@ -138,14 +138,14 @@ def environment(*, page: bool = True) -> Environment:
         "coded": _coded,
         "packed": _packed,
         "pretty": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
-        # The picture comes from vl-convert, which escapes what it draws; its name space is the page's own.
+        # The picture is vl-convert's, which escapes its texts; its name space is the page's own.
         "drawn": lambda chart: Markup(chart.svg.replace(' xmlns="http://www.w3.org/2000/svg"', "")),  # noqa: S704 - see above
     }
     return made
 
 
 def _shown(value: Any) -> Any:
-    """A value as a template prints it: text direction is kept, and units stay with their figures."""
+    """A value as a template prints it: with its text direction, and units beside their figures."""
     if type(value) is not str:
         return value
     text = _FROM_THE_RIGHT.sub("\\g<0>\u200e", without_controls(escaped_bytes(value)))
@@ -153,7 +153,7 @@ def _shown(value: Any) -> Any:
 
 
 def _coded(sentence: object) -> Markup:
-    """A sentence whose commands, between backticks, are shown as code."""
+    """A sentence with its commands (between backticks) as code."""
     return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(_shown(sentence)))))  # noqa: S704 - escaped before
 
 
@@ -170,14 +170,14 @@ _BEFORE_UNIT = re.compile(
 _FROM_THE_RIGHT = re.compile(
     r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?:\s+[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*"
 )
-"""Words in Hebrew or Arabic: with a mark after them a figure that follows stays where it is."""
+"""Words in Hebrew or Arabic: a mark after them keeps a following figure in place."""
 
 
 @cache
 def _bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script, once per file.
 
-    To put it together takes two seconds: it is kept in the user's cache folder, where there is room for it.
+    Building it takes two seconds: the user's cache folder keeps it, if there is room.
     """
     kept = platformdirs.user_cache_path("pinchpoint") / f"vega-{version('vl-convert-python')}.js"
     with suppress(OSError, UnicodeDecodeError):

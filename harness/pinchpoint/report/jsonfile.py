@@ -64,7 +64,7 @@ def content(report: Report) -> dict[str, Any]:
 
 
 def _first(report: Gathered) -> dict[str, Any]:
-    """Page one: go or no-go, and an answer a question."""
+    """Page one: go or no-go, and an answer per question."""
     brief = brief_of(report)
     return {
         "decision": brief.decision,
@@ -82,6 +82,6 @@ def _rows(tables: Mapping[str, Table]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _plain(record: Any) -> dict[str, Any]:
-    """A frozen record as in JSON: tuples are lists there."""
+    """A frozen record as JSON, with tuples as lists."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(record), allow_nan=False))
     return plain

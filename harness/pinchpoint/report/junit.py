@@ -12,7 +12,7 @@ from pinchpoint.report.html import environment
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> str:
-    """The document: one suite, a test case a check; what has no result is skipped, not passed."""
+    """The document: one suite, one test case per check; a check without a result is skipped, not passed."""
     brief = brief_of(report)
     made = environment(page=False)
     made.filters["xml"] = lambda text: escape(one_line(text), {'"': "&quot;"})

@@ -1,4 +1,4 @@
-"""Libraries of the extra ``documents``: imported when they are used, and missed in a plain sentence."""
+"""Libraries of the extra ``documents``, imported at their use, with a message if missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pinchpoint.base.errors import InputError
 
 
 def library(name: str, wanted_by: str) -> Any:
-    """The module. Raises InputError where its package is not installed."""
+    """The module. Raises InputError if its package is not installed."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

@@ -17,7 +17,7 @@ from pinchpoint.report.tables import Section, Table
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> str:
-    """The document, without the charts: those are in the page, their values in report.json."""
+    """The document without charts, which are in the page; their values are in report.json."""
     brief = brief_of(report)
     sections: Iterable[tuple[str, list[Table]]] = ()
     match report:
@@ -25,9 +25,9 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
             sections = _filled(SECTIONS, report.tables)
         case ComparisonReport():
             rest = {name: table for name, table in report.tables.items() if name != "judged"}
-            sections = _filled(COMPARED_SECTIONS, rest)  # what is judged stands above
+            sections = _filled(COMPARED_SECTIONS, rest)  # the judged figures are above
         case _:
-            brief = replace(brief, main=None)  # its tables follow at once, with all their columns
+            brief = replace(brief, main=None)  # its tables follow, with all their columns
     made = environment(page=False)
     made.filters |= {"line": escaped, "block": _block}
     template = made.get_template("report.md.j2")
@@ -36,7 +36,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
 
 
 def _filled(sections: Iterable[Section], tables: Mapping[str, Table]) -> Iterator[tuple[str, list[Table]]]:
-    """The sections that have something to say, with their tables."""
+    """The sections with content, with their tables."""
     for section in sections:
         shown = [tables[name] for name in section.tables if name in tables]
         if any(table.rows or table.empty for table in shown):
@@ -51,7 +51,7 @@ def _block(text: str, language: str, indent: str = "") -> str:
 
 
 def escaped(text: str) -> str:
-    """Text on one line in which nothing acts as Markdown or HTML, but a command is shown as code."""
+    """Text on one line with Markdown and HTML escaped; commands are shown as code."""
     parts = re.split(r"(`pinchpoint [^`|]*`)", one_line(escaped_bytes(text)))
     return "".join(
         part if at % 2 else re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", part) for at, part in enumerate(parts)

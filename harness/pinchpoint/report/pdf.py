@@ -27,19 +27,19 @@ _HEADING = 110
 _LONGEST = 24
 """Letters of a word; a longer one may be broken anywhere."""
 _MOST_LETTERS = 2_000
-"""Of one text; a cell is no place for more."""
+"""Largest number of letters of one text in a cell."""
 _UPRIGHT_PT, _ACROSS_PT = 490.0, 735.0
 """Width of a page's text, upright and across."""
 _WIDEST_PT = 320.0
 _MOST_ROWS = 200
-"""Of a table; the workbook has them all."""
+"""Largest number of rows of a table; the workbook has all of them."""
 _MOST_EVIDENCE, _MOST_WARNINGS = 12, 8
 _MOST_COLUMNS = 8
 """A table with more is set smaller."""
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
-    """The document, tagged for screen readers (PDF/UA-1); the same bytes whenever it is made."""
+    """The document, tagged for screen readers (PDF/UA-1); the same bytes each time."""
     typst = library("typst", "--format pdf")
     brief = brief_of(report)
     first, rest = charts_of(report)
@@ -48,7 +48,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
 
 
 def _compiled(typst: Any, content: str, at: datetime) -> bytes:
-    """The document; letters that no font of this machine has are question marks, and it says so."""
+    """The document; letters that no font of this machine has become question marks, with a note."""
     missing: set[str] = set()
     while True:
         shown = "".join("?" if missing and _writing(each) in missing else each for each in content)
@@ -77,7 +77,7 @@ _ESCAPED = re.compile(r"\\u\{([0-9a-f]+)\}")
 
 
 def _writing(letter: str) -> str:
-    """The group of letters that fonts have together: a script, or a category of signs; "" of ASCII."""
+    """The group of letters that a font covers together: a script, or a category of signs; "" for ASCII."""
     if letter.isascii():
         return ""
     category = unicodedata.category(letter)
@@ -163,7 +163,7 @@ def _chart(chart: Chart) -> JsonObject:
 
 
 def _text(text: str) -> str:
-    """On one line, with places where a long word may be broken, and letters that a font can have."""
+    """One line with possible breaks in long words, and letters that a font may have."""
     answer = one_line(text)
     answer = answer if len(answer) <= _MOST_LETTERS else f"{answer[:_MOST_LETTERS]}…"
     shown = "".join("\ufffd" if unicodedata.category(each) in ("Cn", "Co") else each for each in answer)

@@ -19,14 +19,14 @@ from pinchpoint.store.read import StoredRun
 State = Literal["saturated", "busy", "fine", "not measured"]
 
 FIRST, NEXT, SUSPECTED, LIMITS = "bottleneck", "next bottleneck", "suspected", "limits this run"
-"""The verdict's words on a resource. A generator can limit a run with CPU to spare: its state stays."""
+"""The verdict's words about a resource. A generator can limit a run below its CPU limit: its state stays."""
 
 _WORSE: tuple[State, ...] = ("not measured", "fine", "busy", "saturated")
 
 _MEMORY = "mem.available_ratio"
 _SHOWN = ("cpu.busy_ratio", _MEMORY, "generator.cpu_ratio", "generator.users")
 
-# Where "busy" begins in the picture; PAL's warning levels. The verdict does not rest on them.
+# Begin of "busy" in the picture: PAL's warning levels. The verdict does not use them.
 _CPU_WARNING = 0.50
 _MEMORY_WARNING = 0.10
 
@@ -37,9 +37,9 @@ class ResourceBox:
 
     Attributes:
         name: ``CPU``, ``log disk``, ``memory``.
-        state: one of four; "not measured" is a state, not a missing one.
-        words: the figure behind it.
-        mark: the verdict's word on it, or "".
+        state: one of four; "not measured" is one of them.
+        words: its figure.
+        mark: the verdict's word about it, or "".
     """
 
     name: str
@@ -59,14 +59,14 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class MachineBox:
-    """One machine and what runs on it.
+    """One machine with its tiers.
 
     Attributes:
         name: its host name.
         words: cores and memory.
-        resources: what its tiers share; empty if it has one tier only (then they are the tier's).
+        resources: shared by its tiers; empty with a single tier (then they are the tier's).
         boxes: the tiers.
-        outside: whether it is no part of the farm (the load generators).
+        outside: whether it is outside of the farm (the load generators).
     """
 
     name: str
@@ -77,7 +77,7 @@ class MachineBox:
 
     @property
     def shared(self) -> str:
-        """A sentence that says who shares the machine, or ""."""
+        """A sentence about the tiers that share the machine, or ""."""
         if self.outside or len(self.boxes) < 2:
             return ""
         names = listed(list(dict.fromkeys(box.tier for box in self.boxes)))
@@ -141,7 +141,7 @@ def _disks(
     marks: Mapping[tuple[str, str, str], str],
     disks: Mapping[tuple[str, str], JsonObject],
 ) -> tuple[list[ResourceBox], dict[tuple[str, str], list[ResourceBox]]]:
-    """Each disk of a machine once: those that several tiers use, and those of one tier."""
+    """Each disk of a machine once: those of several tiers, and those of one tier."""
     users = by_key(
         (result.get("device") or f"{host} {role}", (tier, host, role))
         for tier, host in placed
@@ -167,7 +167,7 @@ def _disks(
 
 
 def _unseen(tier: str, host: str, run: StoredRun) -> MachineBox:
-    """A host no collector watched: every resource it is known to have is "not measured"."""
+    """A host without a collector: every known resource is "not measured"."""
     declared = run.manifest["farm"]["tiers"][tier]["hosts"][host] or {}
     names = ["CPU", *(f"{role} disk" for role in declared.get("disks") or {}), "memory"]
     resources = tuple(ResourceBox(name, "not measured", "no collector saw this host") for name in names)
@@ -175,7 +175,7 @@ def _unseen(tier: str, host: str, run: StoredRun) -> MachineBox:
 
 
 def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: WindowMeans) -> ResourceBox:
-    """The machine's CPU; where the farm may use some of its cores only, those decide."""
+    """The machine's CPU; if the farm may use only some of its cores, these decide."""
     whole = means.first(hosts, "cpu.busy_ratio")
     cores = farm_cores(run, hosts)
     each = [result for core in cores if (result := means.first(hosts, "cpu.busy_ratio", core))]
@@ -230,10 +230,10 @@ def _disk(role: str, row: JsonObject | None) -> ResourceBox:
 
 
 def _marks(verdict: JsonObject) -> dict[tuple[str, str, str], str]:
-    """(tier, host, role or resource) -> what the verdict says of it; the strongest word wins.
+    """(tier, host, role or resource) -> the verdict's word about it; the strongest word wins.
 
-    A machine's memory belongs to no tier: it is there without a tier as well. So are shared cores, where no
-    tier measured which tier uses most of them.
+    A machine's memory belongs to no tier, so it is also listed without a tier. The same applies to shared
+    cores if no measurement shows which tier uses most of them.
     """
     result: dict[tuple[str, str, str], str] = {}
     named = [(verdict.get("bottleneck"), FIRST), (verdict.get("next"), NEXT)]
@@ -270,7 +270,7 @@ def _generators(run: StoredRun, means: WindowMeans, verdict: JsonObject) -> tupl
 def _limiting(run: StoredRun, means: WindowMeans, verdict: JsonObject) -> set[str]:
     """The load workers that limited a run; all workers if none is named.
 
-    Those that are named, those that share a core with them, and all of a scenario named without a worker.
+    The named ones, those that share a core with them, and all of a scenario named without a worker.
     """
     blame = verdict.get("bottleneck") or {}
     if blame.get("kind") != "generator":

@@ -1,4 +1,4 @@
-"""The PPTX format: five slides whose charts and tables are PowerPoint's own."""
+"""The PPTX format: five slides with PowerPoint's own charts and tables."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _EDGE, _TOP, _GAP = 36.0, 96.0, 14.0
 _INSET = 4.0
 _FONT = "Arial"
 _BOLD = 1.12
-"""How much wider bold letters are."""
+"""Width ratio of bold letters."""
 _INK, _QUIET = "1B1F24", "5B6570"
 _BADGE = {"go": "1B6E3C", "no-go": "A3211B", "not decided": "5B6570"}
 _SIZES = (18, 16, 15, 14, 13, 12, 11, 10)
 _SHORTER = (400, 300, 200, 120, 80, 50)
-"""Letters of a cell, where a table is too tall at the smallest size."""
+"""Letters of a cell, if a table is too tall at the smallest size."""
 _TITLE = 90
-"""Letters of a title; a longer answer stands below it."""
+"""Letters of a title; a longer answer is placed below it."""
 _MOST_POINTS = 300
 _MOST_LINES = 8
 _FEW = 30
-"""A line with more points has no marks, and gaps where nothing was measured."""
+"""A line with more points has no marks, and gaps for unmeasured values."""
 _FORMAT = {"rate": "#,##0.##", "latency": "0.####", "ratio": "0%"}
 _UNIT = {"rate": "per second", "latency": "seconds", "ratio": "share"}
 
@@ -59,11 +59,11 @@ Box = tuple[float, float, float, float]
 """Left, top, width, height in points."""
 _WIDE, _TALL = _WIDTH - 2 * _EDGE, _HEIGHT - _TOP - _EDGE
 _PAGE: Box = (_EDGE, _TOP, _WIDE, _TALL)
-"""What a slide has below its title."""
+"""The area of a slide below its title."""
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
-    """The presentation; the same bytes whenever it is made."""
+    """The presentation; the same bytes each time."""
     brief = brief_of(report)
     deck = _Deck(brief, cover)
     _first(deck, brief, cover)
@@ -97,7 +97,7 @@ def _titled(brief: Brief, question: str, title: str) -> str:
 
 
 def _evidence(deck: _Deck, brief: Brief, wanted: Sequence[str]) -> str:
-    """The facts behind the bottleneck beside one chart; the name of that chart, "" without any."""
+    """The facts of the bottleneck beside one chart; returns the chart's name, "" without one."""
     deck.slide(_titled(brief, BOTTLENECK, "Bottleneck"))
     result = brief.answer(BOTTLENECK)
     answer = [] if result is None else [result.said] if len(result.text) > _TITLE else [result.more]
@@ -129,7 +129,7 @@ def _wanted(report: Gathered) -> Sequence[str]:
 
 
 def _sides(deck: _Deck, brief: Brief, report: Gathered, shown: str) -> None:
-    """Two sides beside each other, or load levels, or the run over time; no chart that stands before."""
+    """Two sides, or load levels, or the run over time; no chart that was shown before."""
     plots = {plot.name: plot for plot in brief.plots if plot.name != shown}
     if isinstance(report, ComparisonReport):
         title, names = f"{report.sides[0].label} against {report.sides[1].label}", ("ratios", "throughput")
@@ -166,7 +166,7 @@ def _next(deck: _Deck, brief: Brief, report: Gathered) -> None:
 
 
 class _Deck:
-    """python-pptx, by what a report needs of it; lengths are points."""
+    """The needed part of python-pptx; lengths are points."""
 
     def __init__(self, brief: Brief, cover: Cover) -> None:
         self._at: datetime = brief.made_at
@@ -200,7 +200,7 @@ class _Deck:
         return _rewritten(written.getvalue(), self._at)
 
     def slide(self, title: str, logo: Cover = PLAIN) -> None:
-        """A new slide and its title, which screen readers read first."""
+        """A new slide with its title, which screen readers read first."""
         self._slide = self._deck.slides.add_slide(self._deck.slide_layouts[5])
         room = _WIDE - (150 if logo.logo else 0)
         frame = self._slide.shapes.title

@@ -1,4 +1,4 @@
-"""One plan against one farm: preflight, phases, what is decided while it runs, sets of runs."""
+"""One plan against one farm: preflight, phases, decisions during the run, sets of runs."""
 
 from __future__ import annotations
 

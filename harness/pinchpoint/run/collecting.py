@@ -19,7 +19,7 @@ from pinchpoint_collectors.record import LateCollector, Sample
 from pinchpoint_collectors.sampler import Sampler
 
 _GAPS = 1000
-"""More than these are counted, not listed: a host that is lost every few seconds all night."""
+"""Further gaps are counted, not listed: a host may be lost every few seconds all night."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class Watching:
                     self._of(sample.host, sample.instance.partition("/")[0], sample)
 
     def event(self, event: str, fields: Mapping[str, Any]) -> None:
-        """Take the events of a sampler; what is no gap is left out."""
+        """Take the events of a sampler; only gaps are kept."""
         if event != "gap" or "from" not in fields:
             return
         reported = {key: value for key, value in fields.items() if key not in ("kind", "hosts")}
@@ -66,13 +66,13 @@ class Watching:
                     seen.more_gaps += 1
 
     def nonsense(self, kind: str, impossibles: Iterable[Impossible]) -> None:
-        """Take what a sampler found that cannot be, once it has ended."""
+        """Take a sampler's impossible values, after its end."""
         with self._guard:
             for one in impossibles:
                 self._seen.setdefault((one.host, kind), _WatchedHost()).impossible.append(one.facts())
 
     def collectors(self, connected: Sequence[Connected], interval_s: float) -> list[dict[str, Any]]:
-        """The manifest's ``collectors``, with what each came to."""
+        """The manifest's ``collectors``, with their results."""
         with self._guard:
             return [
                 {
@@ -85,7 +85,7 @@ class Watching:
             ]
 
     def quality(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """The manifest's ``data_quality``: host -> kind -> clock, gaps, values that cannot be."""
+        """The manifest's ``data_quality``: host -> kind -> clock, gaps, impossible values."""
         result: dict[str, dict[str, dict[str, Any]]] = {}
         with self._guard:
             for (host, kind), seen in sorted(self._seen.items()):
@@ -119,7 +119,7 @@ class Watching:
 
 
 def _came_to(seen: _WatchedHost | None) -> dict[str, Any]:
-    """Readings and cost; nothing where it never read."""
+    """Readings and cost; nothing without a reading."""
     if seen is None:
         return {}
     here = [value for instance, value in seen.cpu_s.items() if not instance.endswith("/host")]
@@ -135,10 +135,10 @@ def _came_to(seen: _WatchedHost | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class LateValues:
-    """Waits for values that arrive minutes after the time they belong to.
+    """Waits for values that arrive minutes after their time.
 
     Attributes:
-        say: receives a sentence for the user.
+        say: receives sentences for the user.
         interrupted: whether the user has asked to stop.
     """
 
@@ -159,7 +159,7 @@ STOP_S = 10.0
 
 
 class Collectors:
-    """Reads every collector once a second, and keeps what they say in the run's directory.
+    """Reads every collector once a second, and stores the readings in the run's directory.
 
     Args:
         store: the run's directory.
@@ -202,7 +202,7 @@ class Collectors:
         return None
 
     def silences(self) -> list[Silence]:
-        """For each collector, since when it has delivered no reading."""
+        """For each collector, the time since its last reading."""
         return [
             Silence(one.kind, one.hosts, sampler.silent_s, sampler.why) for one, sampler in self._samplers
         ]
@@ -216,9 +216,9 @@ class Collectors:
                 )
 
     def stop(self, late: LateValues | None = None) -> None:
-        """End all collectors; one that no longer answers is reported and left. Their samples are kept.
+        """End all collectors; one that no longer answers is reported and left. All samples are kept.
 
-        Values that come later are waited for where ``late`` allows it.
+        Late values are awaited if ``late`` allows it.
         """
         self._warn_of_blind()
         waiting = [one for one in self._samplers if late and isinstance(one[0].collector, LateCollector)]
@@ -249,7 +249,7 @@ class Collectors:
             self._store.save_manifest()
 
     def _await(self, waiting: Sequence[tuple[Connected, Sampler]], late: LateValues) -> None:
-        """Read on until all values up to now came, for as long as their platforms may take."""
+        """Read until all values up to now have arrived, within the limits of their platforms."""
         until_ns, begin_s = time.time_ns(), time.monotonic()
         kinds = ", ".join(sorted({source.kind for source, _ in waiting}))
         longest_s = max(

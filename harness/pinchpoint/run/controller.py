@@ -42,23 +42,23 @@ from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 
 _BY_THE_USER = "interrupted by the user"
 _OTHERS_S = 2.0
-"""How often the other processes of this machine are read; it takes some milliseconds."""
+"""Interval of reading this machine's other processes, which takes some milliseconds."""
 _ASK_CRASHED_S = 1.0
 _GATHER_S = 120.0  # workers of other machines are started by hand, or come back from the last run
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How one run of a plan on a farm is made.
+    """The options of one run of a plan on a farm.
 
     Attributes:
-        keep_data: leave the data that the scenarios made on the farm.
+        keep_data: whether the scenarios' data stay on the farm.
         crew: the processes that generate the load.
-        prove: make what the measurement names slower for a while after it (``prove``).
-        resume: continue work that was killed.
-        take_over: take over the data that another run has in a store.
-        reset_index: a farm that crawls by itself resets the indexes of these names before.
-        overrides: phases that the command line gave instead of the plan's file (``{"measure": "30s"}``).
+        prove: whether the measured bottleneck is slowed down for a while afterwards (``prove``).
+        resume: whether killed work is continued.
+        take_over: whether another run's data in a store are taken over.
+        reset_index: names of indexes to reset first, on a farm that crawls by itself.
+        overrides: phases from the command line instead of the plan's file (``{"measure": "30s"}``).
     """
 
     keep_data: bool = False
@@ -80,8 +80,8 @@ class RunEnd:
     Attributes:
         directory: its run directory.
         statuses: the exit statuses that apply; the verdict may add its own.
-        reasons: sentences, where it did not end as planned.
-        whole: whether all that was planned was measured.
+        reasons: why it did not end as planned, as sentences.
+        whole: whether everything planned was measured.
     """
 
     directory: Path
@@ -95,7 +95,7 @@ class RunEnd:
         self.note(status, reason)
 
     def note(self, status: ExitStatus, reason: str) -> None:
-        """Note what the command ends with, and why; what was measured is as whole as it was."""
+        """Note the command's exit status and reason; the results keep their completeness."""
         self.statuses.append(status)
         self.reasons.append(reason)
 
@@ -103,14 +103,14 @@ class RunEnd:
 def run(
     farm: Farm, plan: Plan, out: Path, progress: ProgressDisplay, board: Board, options: RunOptions = PLAIN
 ) -> RunEnd:
-    """Run a plan against a farm; returns when everything it started has ended.
+    """Run a plan against a farm; returns after everything it started has ended.
 
     Raises:
-        GuardError: the farm is production, and the plan writes or the run proves its verdict.
+        GuardError: the farm is production, and the plan writes or the run is to prove its verdict.
         FarmUnavailable: something the plan needs is not reachable or not permitted; nothing was measured.
         NotEvidenceError: the run directory could not be written (disk full); what is there is recoverable.
             After the measuring this is FarmUnavailable.
-        Interrupted: stopped before anything was measured, or twice; what was measured is recoverable.
+        Interrupted: stopped before any measurement, or twice; the results are recoverable.
     """
     _may_begin(farm, plan, out, progress, options)
     with Interrupts() as interrupts, ready_farm(farm, progress.say) as live, ExitStack() as stack:
@@ -119,7 +119,7 @@ def run(
         assignments = assign(options.crew, given, live.endpoints, live.generator_cores, plan.seed)
 
         def make(name: str) -> Scenario:
-            """A scenario of the controller's, which prepares and clears away; generators make their own."""
+            """A scenario for the controller, which prepares and removes data; generators create their own."""
             return make_scenario(
                 name, given[name], live.endpoints, plan.seed, 0, 1, no_event,
                 resume=options.resume, take_over=options.take_over, reset_index=options.reset_index,
@@ -142,7 +142,7 @@ def run(
                     farm, plan, store, progress, in_progress.report_unrestored_slowdown
                 )
             try:
-                live.limit(False)  # data is loaded at full speed, also on a farm that was up
+                live.limit(False)  # data are loaded at full speed, also on a farm that was up
                 in_progress.prepare(made)
                 in_progress.measure(assignments, connected)
             finally:
@@ -160,7 +160,7 @@ def run(
 
 
 def _may_begin(farm: Farm, plan: Plan, out: Path, progress: ProgressDisplay, options: RunOptions) -> None:
-    """What is requested, and put right, before anything is started. Raises GuardError, FarmUnavailable."""
+    """Check and repair before anything is started. Raises GuardError, FarmUnavailable."""
     guard(farm, plan)
     if options.prove:
         guard_proof(farm)
@@ -172,11 +172,11 @@ def _may_begin(farm: Farm, plan: Plan, out: Path, progress: ProgressDisplay, opt
 
 
 def no_event(*_: Any, **__: Any) -> None:
-    """Takes events of the controller's scenarios: only those that make load have events."""
+    """Receives events of the controller's scenarios: only those of load generators are recorded."""
 
 
 def _places(scenarios: Mapping[str, Scenario]) -> list[str]:
-    """Where the scenarios keep what they made, a sentence for each place."""
+    """Places of the scenarios' data, a sentence each."""
     return [
         f"{name}: {target.place}, {target.inside}"
         for name, scenario in scenarios.items()
@@ -187,13 +187,13 @@ def _places(scenarios: Mapping[str, Scenario]) -> list[str]:
 
 
 def _reach(make: Callable[[str], Scenario], name: str) -> None:
-    """Reach a scenario's servers by connections of their own. Raises EndpointUnreachable."""
+    """Reach a scenario's servers over separate connections. Raises EndpointUnreachable."""
     try:
         make(name).check()
     except EndpointUnreachable:
         raise
     except ScenarioError:
-        pass  # it answers, which is what is asked
+        pass  # the server answers, which suffices
 
 
 def _preflight(
@@ -212,7 +212,7 @@ def _preflight(
 
 
 def _farm_here(live: ReadyFarm) -> list[Processes]:
-    """The farm's own processes on this machine; of an embedded farm what started its servers, too."""
+    """The farm's own processes on this machine; for an embedded farm also its supervisor."""
     result = []
     for kind, watch in live.watches:
         processes = tier_processes(watch) if kind == "local" else None
@@ -257,13 +257,13 @@ class _RunInProgress:
         self._others: Sampler | None = None
         self._unproved = False
         self._rules_due = True
-        self._ready: set[str] = set()  # the scenarios whose data is there
+        self._ready: set[str] = set()  # the scenarios whose data exist
         self._load_by_hand: WebUiLoad | None = None
         self.prover: Prover | None = None
-        self.is_ready = False  # data and workers are there: of a run that ends before, nothing is kept
+        self.is_ready = False  # data and workers exist: a run that ends before is not kept
 
     def report_unrestored_slowdown(self, why: str) -> None:
-        """Something of the farm is slower than it was found: the measurement stands, the farm does not."""
+        """Report that a part of the farm is still slowed down; the measurement is valid."""
         self._ended.cut_short(ExitStatus.ENVIRONMENT, why)
 
     def prepare(self, scenarios: Mapping[str, Scenario]) -> None:
@@ -279,7 +279,7 @@ class _RunInProgress:
             self._ready.add(name)
 
     def measure(self, assignments: Assignments, connected: Sequence[Connected]) -> None:
-        """Load and watch through all phases, until they or something else ends the run."""
+        """Load and measure through all phases, until they or something else ends the run."""
         crew = self._options.crew
         journal = str(self._store.journal.absolute())
         self._rules = StopRules(
@@ -324,7 +324,7 @@ class _RunInProgress:
             ).run()
             self._store.measured = not (pool.failures() or self._collectors.errors)
         except Interrupted:
-            # Twice between two checks: the next step must react as if each had been noticed.
+            # Twice between two checks: the next step must react to each of them.
             self._ended.cut_short(ExitStatus.INTERRUPTED, _BY_THE_USER)
             raise
         finally:
@@ -334,7 +334,8 @@ class _RunInProgress:
                 self._others.ask_to_stop()
             self._collectors.stop(LateValues(self._progress.say, lambda: self._interrupts.requested))
             if self._others:
-                with suppress(CollectorError):  # a reading of /proc that does not end: what came is kept
+                # a reading of /proc that does not end: earlier samples are kept
+                with suppress(CollectorError):
                     self._others.stop()
             self._progress.end_live()
         self._note_failures(pool)
@@ -362,7 +363,7 @@ class _RunInProgress:
         )
 
     def _watch_others(self, assignments: Assignments) -> Sampler | None:
-        """Measure the CPU of other processes on this machine; None if no load is generated here."""
+        """Measure the CPU of other processes on this machine; None if it generates no load."""
         if not assignments.here:
             return None
         host = assignments.here[0].name
@@ -371,14 +372,14 @@ class _RunInProgress:
             self._store.samples([sample for sample in samples if sample.metric == others.METRIC])
 
         source = others.OtherProcesses(host, _farm_here(self._live))
-        # If it cannot be read it is not measured, and the run continues: its gaps are not reported.
+        # If it is not readable it is not measured, and the run continues: its gaps are not reported.
         sampler = Sampler(
             source, "others", [host], keep, interval_s=_OTHERS_S, on_event=lambda *_, **__: None
         )
         return sampler.start()
 
     def _gather(self, pool: GeneratorPool, crew: WorkerOptions, elsewhere: Assignment) -> None:
-        """Wait for the workers of other machines. Raises FarmUnavailable where they do not come."""
+        """Wait for the workers of other machines. Raises FarmUnavailable if they do not arrive."""
         if crew.listen is None:
             return
         host, port = crew.listen
@@ -434,10 +435,10 @@ class _RunInProgress:
         self._store.event(event, **fields)
 
     def remove_data(self, scenarios: Mapping[str, Scenario]) -> None:
-        """Remove what ``prepare`` made on the farm; report what cannot be removed.
+        """Remove the data of ``prepare`` from the farm; report what cannot be removed.
 
-        Interrupted work stays: --resume continues it, and without --resume the next run makes it
-        anew. So does work that this run was to go on with and did not come to, whatever kept it from that.
+        Interrupted work stays: --resume continues it, and without --resume the next run starts anew. Work
+        that this run was to continue but did not reach stays, too.
         """
         keep_data = self._options.keep_data
         begun = any(phase["name"] == "measure" for phase in self._store.manifest["phases"])
@@ -448,7 +449,7 @@ class _RunInProgress:
         except FarmUnavailable as error:
             self._ended.cut_short(ExitStatus.ENVIRONMENT, str(error))
         self._progress.say("keeping the data it made" if keep_data else "removing the data it made")
-        # What has crashed is not waited for: its clients would try again for a minute.
+        # A crashed server is not waited for: its clients would retry for a minute.
         ask_s = _ASK_CRASHED_S if self._live.crashed() else ASK_S
         for name, scenario in scenarios.items():
             resumable = isinstance(scenario, Resumable) and scenario.resumable
@@ -464,11 +465,11 @@ class _RunInProgress:
                     try:
                         scenario.finish(keep_data=keep_data or kept)
                     except EndpointUnreachable:
-                        self._reach(name)  # it answers after all: it, or this machine, stood still
+                        self._reach(name)  # the server answers again: it, or this machine, was frozen
                         scenario.finish(keep_data=keep_data or kept)
             except (ScenarioError, NoAnswer, OSError, MemoryError, RuntimeError) as error:
-                # The farm may be what failed, or this machine may have no more descriptors or
-                # memory (RuntimeError: for a thread); what is left there must be known.
+                # The farm may have failed, or this machine may lack descriptors or memory (RuntimeError: for
+                # a thread); the user must know what remains there.
                 reason = f"{name}: the data it made could not be removed: {error or 'too little memory'}"
                 self._ended.cut_short(ExitStatus.ENVIRONMENT, reason)
                 self._progress.say(reason)
@@ -484,7 +485,7 @@ class _RunInProgress:
         self._store.finish("finished" if self._ended.whole else "interrupted")
 
     def _note_disk_events(self) -> None:
-        """Events of an emulated disk, for people; the analysis does not use them."""
+        """Events of an emulated disk, for the user; the analysis does not use them."""
         for happened in self._live.disk_events():
             self._store.event("emulated_disk", **happened)
 
@@ -510,7 +511,7 @@ class _RunInProgress:
         return bool(self._ended.statuses or pool.failures() or self._collectors.errors)
 
     def _note_failures(self, pool: GeneratorPool) -> None:
-        """Whatever made the evidence worthless, or ended it, goes to the events and to the person."""
+        """Report every failure that ended the run or made it invalid in the events and to the user."""
         for worker, kind, why in pool.failures():
             if kind == "environment":
                 self._ended.cut_short(ExitStatus.ENVIRONMENT, f"{worker} could not go on: {why}")
@@ -522,7 +523,7 @@ class _RunInProgress:
             self._store.event("recorder_failed", worker="controller", why=str(error))
 
     def _documents(self) -> dict[str, int]:
-        """How many documents the one crawl that ends has to do; nothing if that is not known."""
+        """Number of documents of the crawl, if there is one that ends and its size is known."""
         crawls = [
             name
             for name, planned in self._plan.scenarios.items()

@@ -19,7 +19,7 @@ _LATE_S = 0.005
 _CORES = 2
 """The demo at full load keeps two cores busy: one for its servers, one for its load generators."""
 _FULL = 0.9
-"""From here on the load is not lowered: the figures of two calibrations differ by as much."""
+"""At this ratio the load is not reduced: two calibrations differ by as much."""
 _LEAST = 0.05
 
 _SPIN = """
@@ -34,12 +34,12 @@ print((time.process_time() - began_cpu_s) / (time.monotonic() - began_s))
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a calibration found.
+    """The result of a calibration.
 
     Attributes:
-        cores: how many it asked for: what the demo uses, or all there are.
-        left_cores: how much of them it got.
-        late_s: how late a timer woke, 99th percentile.
+        cores: number of requested cores: those that the demo uses, or all.
+        left_cores: number of cores it got.
+        late_s: lateness of a timer, 99th percentile.
     """
 
     cores: int
@@ -55,7 +55,7 @@ class Calibration:
         return 1.0 if least >= _FULL else max(_LEAST, least)
 
     def words(self) -> str:
-        """What was found, as the begin of a sentence."""
+        """The result, as the begin of a sentence."""
         return (
             f"this machine gave {self.left_cores:.1f} of the {self.cores} cores that the demo asked for, and "
             f"woke a timer {units.seconds(self.late_s)} late (p99)"
@@ -63,7 +63,7 @@ class Calibration:
 
 
 def calibrate() -> Calibration:
-    """Ask the machine: it takes three seconds."""
+    """Measure the machine: takes three seconds."""
     cores = min(_CORES, len(os.sched_getaffinity(0)))
     late_s = _timer_late_s()
     spinning = [

@@ -42,7 +42,7 @@ def dry_run(farm: Farm, plan: Plan, out: Path, options: RunOptions) -> str:
 
     Raises:
         InputError: plan and farm do not go together.
-        FarmUnavailable: what must be known of a server cannot be read.
+        FarmUnavailable: needed information about a server is not readable.
     """
     if options.prove:
         guard_proof(farm)
@@ -126,7 +126,7 @@ def _scenario(name: str, plan: Plan, given: JsonObject, intent: Intent, *, keep_
 
 
 def _length_s(name: str, plan: Plan) -> float:
-    """How long its load runs: the warm-up is included, unless the load begins with the measurement."""
+    """Duration of its load, including the warm-up unless the load begins with the measurement."""
     phases, load = plan.phases, plan.scenarios[name].load
     late = isinstance(load, Ramp | Steps) or (phases.measure.until and name in ending_scenarios(plan))
     return phases.measure.at_most_s + (0.0 if late else phases.warm_up.at_most_s)

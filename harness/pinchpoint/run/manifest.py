@@ -1,4 +1,4 @@
-"""manifest.json: what was run, against what, by what (its keys: docs/run-directory.md)."""
+"""manifest.json: what ran, on which farm, with which versions (its keys: docs/run-directory.md)."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def first_manifest(
     collectors: Sequence[Connected],
     assignments: Sequence[Assignment],
 ) -> dict[str, Any]:
-    """The manifest as it is written before the first sample; phases and warnings are added as they come.
+    """The manifest before the first sample; phases and warnings are added later.
 
     Args:
-        farm: as its file says; secrets are redacted here.
-        plan: as its file says.
-        live: the farm as it is driven.
-        endpoints: what the servers said of themselves, by scenario.
-        collectors: those that read the farm.
+        farm: the farm file; secrets are redacted here.
+        plan: the plan file.
+        live: the farm in use.
+        endpoints: facts of the servers, by scenario.
+        collectors: the farm's collectors.
         assignments: of the load generators.
     """
     hosts: dict[str, Any] = {}
@@ -105,7 +105,7 @@ def declared_places(hosts: dict[str, Any], farm: Farm) -> Iterator[str]:
 
 
 def _reports_of(endpoints: Mapping[str, Any]) -> list[str]:
-    """What a reader must know of the servers: above all where an acknowledged write is less than durable."""
+    """Warnings about the servers, above all if an acknowledged write is less than durable."""
     result = [
         warning
         for facts in endpoints.values()

@@ -1,4 +1,4 @@
-"""The phases of a run in order: warm-up, measurement, cool-down, and what ends each."""
+"""The phases of a run in order: warm-up, measurement, cool-down, and their ends."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pinchpoint_collectors.common.times import utc
 _TICK_S = 0.2
 _COMPACT_EVERY_S = 30.0
 _BEGUN_S = 0.01
-"""This long after its begin a second has begun, in spite of clock differences."""
+"""This long after its begin a second has certainly begun, despite clock differences."""
 HELD = (Closed, Open, Soak)
 """Load models with a constant load, on which a steady state can be detected; bursts and ramps change."""
 STRETCH_S = 5.0
 """The length of the two stretches that are compared (design value)."""
 SAME = 0.10
-"""Levels within a tenth of each other are one level (design value, as in the analysis)."""
+"""Levels within a tenth of each other count as equal (design value, as in the analysis)."""
 TIMES_SAME = 0.25
 """Percentiles of a few seconds move more than rates do (design value)."""
 
@@ -37,7 +37,7 @@ TIMES_SAME = 0.25
 def settled(before: Reported, after: Reported) -> bool:
     """Whether one scenario's load has become stationary.
 
-    Counts also differ by chance: by twice the square root of their sum no difference is seen.
+    Counts also differ by chance: a difference up to twice the square root of their sum is none.
     """
     counts = before.ok, after.ok
     if not all(counts):
@@ -47,7 +47,7 @@ def settled(before: Reported, after: Reported) -> bool:
         return False
     if before.p95_s is None or after.p95_s is None:
         return False
-    times = before.p95_s, after.p95_s  # an endless one is like an endless one alone
+    times = before.p95_s, after.p95_s  # an endless one counts as a single endless one
     return min(times) >= (1 - TIMES_SAME) * max(times)
 
 
@@ -62,23 +62,23 @@ class WebUiLoad:
         self._users = users
 
     def taken_users(self) -> dict[str, int] | None:
-        """What was set since this was last asked; None: nothing."""
+        """The users set since the last call; None: none."""
         users, self._users = self._users, None
         return users
 
 
 class PhaseRunner:
-    """Goes through the phases of one run.
+    """Runs the phases of one run.
 
     Args:
         plan: what is run.
         pool: the load generators, ready.
         store: the run directory.
-        live: what the generators report.
+        live: the generators' reports.
         progress: shows the progress to the user.
         must_end: called several times a second; true when the run must end.
         prover: proves the verdict after the measurement, if requested.
-        load_by_hand: what is done on Locust's page, where that sets the load; None: the plan sets it.
+        load_by_hand: the users' changes on Locust's page, if that controls the load; None: the plan does.
         statements: reads the databases' statement counters before and after the measurement.
     """
 
@@ -112,9 +112,9 @@ class PhaseRunner:
         }
 
     def run(self) -> None:
-        """All of them, until they or something else ends the run; the load has stopped then."""
+        """Run all phases, until they or something else ends the run; afterwards the load has stopped."""
         phases = self._plan.phases
-        # Work that ends, and load that climbs, is measured whole: it begins with the measuring.
+        # Work that ends, and load that climbs, is measured completely: it begins with the measurement.
         late = [
             name
             for name, planned in self._plan.scenarios.items()
@@ -145,7 +145,7 @@ class PhaseRunner:
                 self._wait("cool-down", phases.cool_down_s)
 
     def _begin(self, scenarios: list[str]) -> None:
-        """Begin their load, and note when it does: from then on its schedule counts."""
+        """Begin their load, and note its begin, from which its schedule counts."""
         self._pool.begin(scenarios)
         for name in scenarios:
             self._store.event("load_begun", scenario=name, at=utc(self._pool.begun_ns(name)))
@@ -156,7 +156,7 @@ class PhaseRunner:
         if not planned.auto:
             return self._wait("warm-up", planned.at_most_s)
         if not steady:
-            return True  # all load begins with the measuring: there is nothing to settle
+            return True  # all load begins with the measurement: there is nothing to settle
 
         held = [name for name in steady if isinstance(self._plan.scenarios[name].load, HELD)]
         least_s = max(2 * STRETCH_S, *(self._period_s(name) for name in steady))
@@ -185,7 +185,7 @@ class PhaseRunner:
         return going_on
 
     def _period_s(self, name: str) -> float:
-        """How long a load takes to have shown all that it does."""
+        """Time in which a load passes through all of its variation."""
         load = self._plan.scenarios[name].load
         return load.every_s if isinstance(load, Burst) else 0.0
 
@@ -236,7 +236,7 @@ class PhaseRunner:
         return result
 
     def _measure_from_now(self, users: dict[str, int]) -> None:
-        """Someone has set the load: what was measured before is not what is judged."""
+        """The user has changed the load: earlier measurements are not judged."""
         for name, count in users.items():
             self._store.manifest["plan"]["scenarios"][name]["load"]["users"] = count
         if self._phases[-1]["name"] == "measure":
@@ -247,7 +247,7 @@ class PhaseRunner:
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        """Notes in manifest and events when a phase began and ended, also when an error ends it."""
+        """Notes begin and end of a phase in manifest and events, also after an error."""
         self._phases.append({"name": name, "from": utc(), "to": None})
         self._store.save_manifest()
         self._store.event("phase", phase=name)
@@ -259,8 +259,8 @@ class PhaseRunner:
 
 
 def _rest_of_second_s() -> float:
-    """How long until the next second of the clock has begun.
+    """Seconds until the next second of the clock has begun.
 
-    What is judged are whole seconds: of ten that begin in the middle of one there are nine.
+    Whole seconds are judged: ten seconds that begin within a second contain only nine.
     """
     return -time.time() % 1 + _BEGUN_S

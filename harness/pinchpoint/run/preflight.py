@@ -1,8 +1,8 @@
-"""Checks before a run that everything is reachable, permitted and large enough, and collectors are right.
+"""Checks before a run: everything is reachable, permitted and large enough, and collectors are right.
 
-Each collector is proved: reached, read twice, plausible, complete, on time. What is broken is "not measured",
-with the remedy, and never 0. It fails the check where no run could rely on the host's figures at all: it is
-not reached or not read, a disk's figures are those of another disk, or farm.yaml says that the collector is
+Each collector is tested: reached, read twice, plausible, complete, on time. A broken figure is "not
+measured", with the remedy, and never 0. The check fails if no run could use the host's figures: it is not
+reached or not read, a disk's figures are those of another disk, or farm.yaml declares the collector
 ``required``.
 """
 
@@ -40,13 +40,13 @@ from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_scenarios.contract import Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
-_SPACE_BYTES = 200_000_000  # a run of an hour on one machine needs about a tenth of it
+_SPACE_BYTES = 200_000_000  # an hour's run on one machine needs about a tenth of it
 CHECK_S = 60.0
-"""How long an endpoint or a host may take to answer a check."""
+"""Time limit for an endpoint or a host to answer a check."""
 _PLACES_S = 2.0
 CLOSE_S = 10.0
 AT_ONCE = 32
-"""Collectors that are connected, read or closed at a time: nearly all of it is waiting for other machines."""
+"""Number of collectors that are connected, read or closed at a time: they mostly wait for other machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class HostCheck:
     """One check and its result.
 
     Attributes:
-        what: its name for people: ``scenario orders``, ``collector local (sql1, nosql1)``.
-        ok: whether a run can rely on it.
-        found: what was found, with the remedy where it is not ok.
-        about: the collector kind and host of each host it concerns, where it is about a collector.
-        warning: it is ok, but the result may be less than it could be.
+        what: its name for the user: ``scenario orders``, ``collector local (sql1, nosql1)``.
+        ok: whether a run can use it.
+        found: the result, with the remedy if it is not ok.
+        about: the collector kind and host of each concerned host, for a collector's check.
+        warning: it is ok, but the result may be limited.
     """
 
     what: str
@@ -77,10 +77,10 @@ class Connected:
 
     Attributes:
         kind: its kind.
-        hosts: the hosts it reads.
+        hosts: its hosts.
         collector: itself.
-        required: whether the run is to end when it can no longer read one of them.
-        inventory: facts of each host when it was connected.
+        required: whether the run must end when one of them can no longer be read.
+        inventory: facts of each host at the time of connecting.
     """
 
     kind: str
@@ -93,9 +93,9 @@ class Connected:
 def check_scenarios(
     scenarios: Mapping[str, Scenario], say: Say = lambda _: None
 ) -> tuple[list[HostCheck], dict[str, Any]]:
-    """Reach every endpoint, side by side; (checks, what the servers said of themselves by scenario).
+    """Reach every endpoint in parallel; (checks, facts of the servers by scenario).
 
-    ``say`` takes each check as it is done, in one thread or another.
+    ``say`` receives each check when it is done, from several threads.
     """
 
     def check(name: str) -> tuple[HostCheck, dict[str, Any]]:
@@ -118,7 +118,7 @@ def check_scenarios(
 
 
 def places(scenario: Scenario) -> str:
-    """The servers it uses, as far as that is known without one that does not answer."""
+    """Its servers, as far as known, without one that does not answer."""
     result: list[str] = []
     with suppress(ScenarioError, TimeoutError):
         result = [target.place for target in within(_PLACES_S, scenario.intent).targets]
@@ -126,7 +126,7 @@ def places(scenario: Scenario) -> str:
 
 
 def _reported(facts: JsonObject) -> str:
-    """What the servers said of themselves, short: ``sql: postgresql 18.6; search: reachable``."""
+    """Short facts of the servers: ``sql: postgresql 18.6; search: reachable``."""
     result = []
     for endpoint, answer in facts.items():
         words = [str(answer[key]) for key in ("server", "version") if answer.get(key)] if answer else []
@@ -142,8 +142,8 @@ def connect(
 ) -> Iterator[tuple[HostCheck, Connected | None]]:
     """Connect one collector per machine and kind, and read each twice; ``stack`` closes them.
 
-    Many at a time, in both: a host far away takes seconds, one that does not answer its whole timeout. What
-    was found is listed in the order of the watches; ``say`` takes each check as it is done.
+    Several at a time, because a distant host takes seconds and a silent one its whole timeout. The results
+    are in the order of the watches; ``say`` receives each check when it is done.
     """
     groups: dict[tuple[str, str], list[Watch]] = {}
     for kind, watch in watches:
@@ -163,7 +163,7 @@ def _machine(kind: str, watch: Watch) -> str:
 
 
 def _close(opened: Sequence[Collector]) -> None:
-    """Close them all at once; what one of them raises is raised when all are done.
+    """Close all in parallel; an exception of one is raised when all are done.
 
     A machine that does not answer is left: its connection ends with this process.
     """
@@ -210,7 +210,7 @@ def _reached_and_read(
 
 
 def check_space(out: Path) -> HostCheck:
-    """Whether runs can be written there."""
+    """Whether runs can be written to this folder."""
     nearest = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
     what = f"run directory {out}"
     if not nearest.is_dir():
@@ -233,7 +233,7 @@ _BUSY_RATIO = 1 / 3
 
 
 def check_load_here() -> HostCheck:
-    """How busy this machine, which generates the load, is before the load begins; takes a second."""
+    """Utilisation of this machine, the load generator's, before the load; takes a second."""
     busy = psutil.cpu_percent(_BETWEEN_S) / 100
     result = f"{percent(busy)} busy before the load begins"
     if busy >= _BUSY_RATIO:
@@ -257,9 +257,9 @@ class ProofCheck:
         kind: the collector's.
         what: ``reached``, ``read twice``, ``units``, ``counters``, ``clock``, ``rights``, ``write ROLE``, or
             the metric that is not measured.
-        outcome: ``warning``: a run can rely on it, and its reader should know; ``failed``: it cannot.
-        found: what was found.
-        remedy: what to do about it; None if nothing need or can be done.
+        outcome: ``warning``: a run can use it with a note; ``failed``: it cannot.
+        found: the result.
+        remedy: the remedy; None if none is needed or possible.
     """
 
     host: str
@@ -273,12 +273,12 @@ class ProofCheck:
 def prove(
     farm: Farm, watches: Sequence[tuple[str, Watch]], say: Say = lambda _: None
 ) -> tuple[list[HostCheck], list[ProofCheck]]:
-    """Connect every collector and prove it on each of its hosts; a few seconds, most of them waiting.
+    """Connect every collector and test it on each of its hosts; takes a few seconds, mostly waiting.
 
     Args:
-        farm: says where a write of known size may be made.
+        farm: defines where write tests are allowed.
         watches: (kind, what to watch) of every host.
-        say: takes each collector's check as soon as it is connected, in one thread or another.
+        say: receives each collector's check after connecting, from several threads.
     """
     checks, proofs = [], []
     by_name = {(kind, watch.host): watch for kind, watch in watches}
@@ -303,9 +303,9 @@ def prove(
 def _all_writes(
     farm: Farm, read: Sequence[FirstReadings], by_name: Mapping[tuple[str, str], Watch], pool: Executor
 ) -> dict[tuple[str, str], list[ProofCheck]]:
-    """By kind and host, what writes showed: machines at a time, on each one after the other.
+    """By kind and host, the results of write tests: machines in parallel, tests of one machine in sequence.
 
-    Two at a time on one machine would see each other's; hosts that do not say which they are count as one.
+    Two tests on one machine would disturb each other; hosts without a machine id count as one.
     """
     machines: dict[str | None, list[tuple[Connected, Watch]]] = {}
     for one in read:
@@ -325,13 +325,13 @@ def _reached(check: HostCheck, kind: str, host: str) -> ProofCheck:
 
 @dataclass(frozen=True, slots=True)
 class FirstReadings:
-    """Two readings of one collector, a second or more apart.
+    """Two readings of one collector, at least a second apart.
 
     Attributes:
         connected: the collector.
-        times: how often each host was read.
-        latest: of each host the latest sample of each metric and instance.
-        failed: why a reading failed; "" where none did.
+        times: number of readings of each host.
+        latest: for each host the latest sample of each metric and instance.
+        failed: why a reading failed; "" if none did.
         facts: the inventory.
     """
 
@@ -343,7 +343,7 @@ class FirstReadings:
 
     @classmethod
     def of(cls, connected: Connected) -> FirstReadings:
-        """Read until each host was read twice, or until the time for that is over."""
+        """Read until each host was read twice, or until the time limit."""
         facts: Mapping[str, JsonObject] = {}
         times = dict.fromkeys(connected.hosts, 0)
         series: Counter[tuple[str, str, str]] = Counter()
@@ -371,7 +371,7 @@ class FirstReadings:
         return cls(connected, times, by_host, failed, facts)
 
     def proofs(self, host: str, *, required: bool) -> Iterator[ProofCheck]:
-        """All that two readings and the inventory say of one host."""
+        """The findings of two readings and the inventory about one host."""
         kind = self.connected.kind
         check = partial(ProofCheck, host, kind)
         samples = [each for each in self.latest[host] if not each.metric.startswith("collector.")]
@@ -425,7 +425,7 @@ def _counters(
 
 
 def _busy(check: _Check, samples: Sequence[Sample]) -> Iterator[ProofCheck]:
-    """How busy the host is before the load begins."""
+    """Utilisation of the host before the load begins."""
     for sample in samples:
         if (sample.metric, sample.instance) == ("cpu.busy_ratio", "") and sample.value is not None:
             busy = sample.value >= _BUSY_RATIO
@@ -436,7 +436,7 @@ def _busy(check: _Check, samples: Sequence[Sample]) -> Iterator[ProofCheck]:
 
 
 def _rights(check: _Check, facts: JsonObject) -> Iterator[ProofCheck]:
-    """Whom a server took us for, and what that one may see."""
+    """The user that a server assigned to us, and its rights."""
     server = facts.get("database")
     if not server:
         return
@@ -450,7 +450,7 @@ def _rights(check: _Check, facts: JsonObject) -> Iterator[ProofCheck]:
 
 
 def _processes(check: _Check, kind: str, facts: JsonObject) -> Iterator[ProofCheck]:
-    """Which processes are taken for the tier's: several servers of one name may be several tiers'."""
+    """The processes of the tier: several servers with one name may belong to several tiers."""
     servers = facts.get("tier_processes") or []
     if not servers:
         return
@@ -489,7 +489,7 @@ def _clock(check: _Check, samples: Sequence[Sample], facts: JsonObject) -> Proof
 
 
 def _writes(farm: Farm, connected: Connected, watch: Watch) -> Iterator[ProofCheck]:
-    """A write of known size for each role where one is allowed."""
+    """A write test for each role where one is allowed."""
     check, tried = partial(ProofCheck, watch.host, connected.kind), set()
     for role, folder in _allowed(farm, watch).items():
         if farm.environment == "production":
@@ -503,7 +503,7 @@ def _writes(farm: Farm, connected: Connected, watch: Watch) -> Iterator[ProofChe
 
 
 def _allowed(farm: Farm, watch: Watch) -> dict[str, str]:
-    """By role, the folder that may be written to: farm.yaml's word, or ours by origin."""
+    """By role, the folder for the write test: allowed by farm.yaml, or created by us."""
     if watch.options.get("verify"):
         return {role: place for role, place in watch.disks.items() if Path(place).is_dir()}
     tier = farm.tiers.get(watch.tier)
@@ -513,21 +513,21 @@ def _allowed(farm: Farm, watch: Watch) -> dict[str, str]:
 
 
 _ROUNDING = 0.05
-"""A ratio of two counters that are read one after the other, over a second: a few ticks above 1."""
+"""Two counters that are read one after the other: their ratio over a second may exceed 1 by a few ticks."""
 _LONGEST_LATENCY_S = 60.0
 """Kernels give an operation on a disk up after 30 s (Linux) or 60 s (Windows)."""
 _MOST_BYTES_PER_S = 1e12
 _MOST_PER_S = 1e9
-"""More than today's machines do in a second: such a figure has another unit, or is no rate."""
+"""Beyond the rate of any present machine: such a figure has another unit, or is no rate."""
 _LARGEST_IO_BYTES = 64 << 20
 """Linux' largest request is far smaller (max_hw_sectors_kb); a larger mean has sectors or KiB for bytes."""
 _FEWEST = 10.0
-"""A mean over fewer operations a second says little."""
+"""A mean over fewer operations per second is not reliable."""
 _NEGATIVE = ("collector.clock_offset_s",)
 
 
 def implausible(samples: Sequence[Sample], facts: JsonObject) -> list[str]:
-    """What no machine can have measured, a sentence each.
+    """Impossible measurements, a sentence each.
 
     Args:
         samples: one reading of one host.
@@ -538,7 +538,7 @@ def implausible(samples: Sequence[Sample], facts: JsonObject) -> list[str]:
 
 
 def _beyond(sample: Sample) -> str | None:
-    """Whether one value is outside of what its name allows."""
+    """Whether a value is outside of the range of its metric."""
     value = sample.value
     if value is None:
         return None
@@ -617,10 +617,10 @@ def unread(samples: Iterable[Sample]) -> list[str]:
 
 
 def absent(samples: Iterable[Sample], facts: JsonObject) -> list[str]:
-    """What any machine shows, and each disk that has a role, but this reading has not."""
+    """Metrics that every machine, or every disk with a role, has, but this reading lacks."""
     names = {(each.metric, each.instance) for each in samples}
     if not any(metric.startswith(("cpu.", "mem.", "disk.")) for metric, _ in names):
-        return []  # it watches no machine, but a server from within
+        return []  # the collector reads a server, not a machine
     answer = {each["metric"] for each in facts.get("not_measured", ())}
     wanted = [("cpu.busy_ratio", ""), ("mem.available_bytes", "")]
     for role in facts.get("roles", {}).values():
@@ -654,12 +654,12 @@ _NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class WriteTest:
-    """What a write of known size showed.
+    """The result of a write test.
 
     Attributes:
-        outcome: as ``ProofCheck`` has it.
+        outcome: as in ``ProofCheck``.
         why: the figures behind it.
-        remedy: what to do; None if it is well.
+        remedy: the remedy; None if it passed.
     """
 
     outcome: Literal["ok", "warning", "not measured", "failed"]
@@ -668,10 +668,10 @@ class WriteTest:
 
 
 def here(_watch: Watch, folder: str) -> int:
-    """Write a file on this machine, have it reach the disk, and remove it; the bytes written.
+    """Write a file on this machine, sync and remove it; return the bytes written.
 
-    The file has no name: nothing is left of it, not even after SIGKILL. Past the page cache (O_DIRECT) where
-    the file system can. Stops after ``_LIMIT_S``. Raises ``CollectorError`` where it cannot be written.
+    The file is unlinked, so that nothing remains, even after SIGKILL. It bypasses the page cache (O_DIRECT)
+    if the file system can. Stops after ``_LIMIT_S``. Raises ``CollectorError`` if writing fails.
     """
     try:
         free = shutil.disk_usage(folder).free
@@ -687,10 +687,10 @@ def here(_watch: Watch, folder: str) -> int:
 
 def _fill(plain: int, path: str) -> int:
     direct = None
-    with suppress(OSError):  # a file system without O_DIRECT: fsync brings it to the disk as well
+    with suppress(OSError):  # a file system without O_DIRECT: fsync writes to the disk as well
         direct = os.open(path, os.O_WRONLY | getattr(os, "O_DIRECT", 0))
     written, end_s = 0, time.monotonic() + _LIMIT_S
-    with mmap.mmap(-1, _BLOCK_BYTES) as block:  # aligned to a page, as O_DIRECT wants it
+    with mmap.mmap(-1, _BLOCK_BYTES) as block:  # page-aligned, as O_DIRECT requires
         block.write(os.urandom(_BLOCK_BYTES))
         try:
             while written < SIZE_BYTES and time.monotonic() < end_s:
@@ -718,7 +718,7 @@ wc -c <"$file"
 
 
 def there(watch: Watch, folder: str) -> int:
-    """Likewise on a Linux host over ssh, by its own ``dd``; the shell there removes the file in any case."""
+    """The same on a Linux host over ssh, with its own ``dd``; the shell there always removes the file."""
     script = _SCRIPT.format(
         folder=shlex.quote(folder),
         free_kib=_LEAST_FREE_BYTES >> 10,
@@ -737,7 +737,7 @@ WRITERS: Mapping[str, Callable[[Watch, str], int]] = {"local": here, "ssh": ther
 def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder: str) -> WriteTest:
     """Write under ``folder``, and compare with the collector's figures for the role's disk.
 
-    Others may write at the same time: it is tried up to three times, and once is enough.
+    Other processes may write meanwhile, so there are up to three attempts, and one success suffices.
     """
     facts = collector.inventory().get(watch.host, {})
     device = facts.get("roles", {}).get(role, {}).get("device")
@@ -796,14 +796,14 @@ def judge(
     by_device: Mapping[str, float | None],
     disks: Mapping[str, JsonObject],
 ) -> WriteTest:
-    """What was seen of ``written`` bytes under ``folder``, which ought to be on ``device``.
+    """Judge a test of ``written`` bytes under ``folder``, which should be on ``device``.
 
     Args:
-        folder: where it was written.
+        folder: the folder of the test.
         device: the role's.
         written: bytes.
-        by_device: bytes each disk counted meanwhile.
-        disks: the inventory's: a disk made of others shows the same bytes as they do.
+        by_device: bytes that each disk counted meanwhile.
+        disks: the inventory's: a disk made of others counts the same bytes as they do.
     """
     kin = {device, *disks.get(device, {}).get("members", ())}
     kin |= {name for name, facts in disks.items() if device in facts.get("members", ())}

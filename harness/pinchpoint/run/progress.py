@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live table on a terminal, plain lines elsewhere (stderr)."""
+"""Progress of a run: a live table on a terminal, plain lines elsewhere (stderr)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from pinchpoint_collectors.record import Sample
 _PLAIN_EVERY_S = 5.0
 
 _LINE = 120
-"""Characters of a line that goes to a file or a pipe, about."""
+"""Approximate length of a line in a file or a pipe."""
 _NOTHING = {"ok": 0, "failed": 0, "dropped": 0, "p95_s": None}
 _WHOLE = ""
-"""Instance of a figure that is the whole machine's."""
+"""Instance of the whole machine's figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is shown of one machine: its CPU, that of the tiers on it, each of its disks once.
+    """The shown figures of one machine: its CPU, that of its tiers, each of its disks once.
 
     Attributes:
-        name: of the machine; the host's name if the machine has one host.
+        name: the machine's name; the host's if it has one host.
         hosts: host -> its tier.
-        tiers: host -> the instance of its tier's own processes, "" where these are not known.
+        tiers: host -> the instance of its tier's own processes, "" if unknown.
         disks: (host, device) -> the roles on it: (tier, role).
     """
 
@@ -73,7 +73,7 @@ class Board:
         self._done: dict[str, int] = defaultdict(int)
 
     def second(self, worker: str, progress: dict[str, dict[str, Any]]) -> None:
-        """Take one generator's last second: a scenario of its own that is not in it did nothing."""
+        """Take one generator's last second: a scenario that is missing did nothing."""
         with self._lock:
             for workers in self._scenarios.values():
                 if worker in workers:
@@ -101,7 +101,7 @@ class Board:
             return result
 
     def done(self, scenario: str) -> int:
-        """How many operations of a scenario have ended well since the load began."""
+        """Number of successful operations of a scenario since the load began."""
         with self._lock:
             return self._done[scenario]
 
@@ -115,7 +115,7 @@ class ProgressDisplay:
     """Shows phases, time left and the board's figures until closed.
 
     Args:
-        board: where the figures are.
+        board: the live figures.
     """
 
     def __init__(self, board: Board) -> None:
@@ -141,12 +141,12 @@ class ProgressDisplay:
         """Start to show the board.
 
         Args:
-            machines: the machines whose figures are shown.
-            work: scenario -> how many documents it has to do, if that is known.
+            machines: the shown machines.
+            work: scenario -> number of its documents, if known.
         """
         self._machines, self._work, self._begun = machines, work, time.monotonic()
         if self._console.is_terminal:
-            self._live = Live(console=self._console, refresh_per_second=4)  # its last table stays
+            self._live = Live(console=self._console, refresh_per_second=4)  # the last table stays
             self._live.start()
 
     def end_live(self) -> None:
@@ -160,7 +160,7 @@ class ProgressDisplay:
 
         Args:
             phase: the present phase.
-            left_s: how long it still lasts, at most.
+            left_s: its remaining time, at most.
         """
         if self._live:
             self._live.update(self._table(phase, left_s))
@@ -185,7 +185,7 @@ class ProgressDisplay:
         return f"{done:,} of {total:,} documents, about {about} left"
 
     def _line(self, phase: str, left_s: float) -> Text:
-        """One line: what fits, the loads first."""
+        """One line: as much as fits, the loads first."""
         parts = [self._heading(phase, left_s)]
         parts += [
             f"{name} {' '.join(filter(None, _figures(figures)))}"
@@ -237,7 +237,7 @@ class ProgressDisplay:
 
 
 def _figures(figures: dict[str, Any]) -> tuple[str, str, str, str]:
-    """(rate, p95, failed, dropped) of one scenario; failures and drops only where there are some."""
+    """(rate, p95, failed, dropped) of one scenario; failures and drops only if there are some."""
     p95 = "" if figures["p95_s"] is None else f"p95 {units.seconds(figures['p95_s'])}"
     failed = f"{figures['failed']} failed" if figures["failed"] else ""
     dropped = f"{figures['dropped']} dropped" if figures["dropped"] else ""

@@ -1,4 +1,4 @@
-"""What the generators reported of the last seconds of a run."""
+"""The generators' reports of the last seconds of a run."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ LATE_S = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What was reported of one scenario over a time.
+    """The report about one scenario over a time.
 
     Attributes:
         seconds: how long.
-        ok: operations that did what they should.
-        failed: those that failed.
-        dropped: those that could not start.
-        p95_s: of the times of those that are ok and of those that could not start, which are infinite; within
-            half a percent; None if none is ok.
-        p50_s, p99_s: likewise.
-        skipped: operations that found nothing to do; no failures.
+        ok: successful operations.
+        failed: failed operations.
+        dropped: operations that could not start.
+        p95_s: over successful operations and those that could not start, whose time is infinite; within half
+            a percent; None without a successful one. p50_s, p99_s: the same.
+        skipped: operations without work; not failures.
     """
 
     seconds: float
@@ -54,7 +53,7 @@ class Reported:
 
 
 def longest_look_s(plan: Plan) -> float:
-    """How far back a plan's steps and rules look."""
+    """The longest time that a plan's steps and rules look back."""
     steps = [one.load.each_s for one in plan.scenarios.values() if isinstance(one.load, Steps)]
     return max([_LEAST_KEPT_S, *steps, *(rule.for_s for rule in plan.stop_when)])
 
@@ -63,7 +62,7 @@ class RecentSeconds:
     """Takes every generator's seconds; written by reader threads.
 
     Args:
-        kept_s: how far back anybody will look.
+        kept_s: the longest time that readers look back.
     """
 
     def __init__(self, kept_s: float = _LEAST_KEPT_S) -> None:
@@ -72,19 +71,19 @@ class RecentSeconds:
         self._seconds: dict[str, deque[JsonObject]] = defaultdict(deque)
 
     def second(self, progress: Mapping[str, JsonObject]) -> None:
-        """Take what one generator reported of its last second."""
+        """Take a generator's report of its last second."""
         with self._lock:
             for scenario, figures in progress.items():
                 kept = self._seconds[scenario]
                 kept.append(figures)
-                # A clock that is set forward makes even the newest one too old.
+                # A clock that is set forward makes even the newest report too old.
                 while kept and kept[0]["before_s"] < time.time() - self._kept_s:
                     kept.popleft()
 
     def between(self, scenarios: Iterable[str], begun: float, ended: float) -> Reported:
-        """The reports of scenarios for the seconds that ended between two moments (monotonic).
+        """The reports of scenarios for the seconds that ended between two times (monotonic).
 
-        All seconds between them, however late each of them was reported.
+        All seconds between them, however late their reports arrived.
         """
         utc_s = time.time() - time.monotonic()
         with self._lock:

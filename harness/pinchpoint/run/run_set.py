@@ -1,7 +1,7 @@
 """A set of runs: one plan on several farms, or repeated; its folder and set.json.
 
-Runs take turns, so that whatever drifts over the hours favours no farm: round by round, every second round
-backwards. Beside set.json is a folder for each farm, which ``compare`` takes as a side.
+Runs take turns, so that a drift over hours favours no farm: round by round, every second round backwards.
+Beside set.json, each farm has a folder, which ``compare`` accepts as a side.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SetFolder:
         folder: its folder in the set's directory.
         farm: the farm's name.
         identity: the farm's file.
-        again: whether it is the first farm once more: with it an A/A pair.
+        again: whether it is a repetition of the first farm: both are an A/A pair.
     """
 
     folder: str
@@ -43,20 +43,20 @@ class SetFolder:
 
 @dataclass(slots=True)
 class RunSet:
-    """A set, while it is made and after.
+    """A set, during and after its runs.
 
     Attributes:
         directory: its folder.
         plan: the plan's name.
         repeat: runs of each farm.
         places: the base first; an A/A repetition of it directly after it.
-        factors: what is studied, declared before the first run.
-        metrics: the figures to judge, likewise; empty: the default ones.
+        factors: the studied factors, declared before the first run.
+        metrics: the figures to judge; empty: the default ones.
         started: UTC.
         ended: UTC; None while it runs.
         state: ``ended early``: a run failed, or the set was interrupted; complete runs are kept.
-        runs: in the order in which they were made: ``folder``, ``round``, ``run`` (its directory's name) and
-            ``status`` (its exit status).
+        runs: in the order of the runs: ``folder``, ``round``, ``run`` (its directory's name) and ``status``
+            (its exit status).
     """
 
     directory: Path
@@ -81,7 +81,7 @@ class RunSet:
         return next((self.directory / one.folder for one in self.places if one.again), None)
 
     def note(self, place: SetFolder, number: int, run: Path, status: ExitStatus) -> None:
-        """Write down that a run was made. Raises InputError."""
+        """Record a run. Raises InputError."""
         self.runs.append({"folder": place.folder, "round": number, "run": run.name, "status": int(status)})
         self.save()
 
@@ -102,7 +102,7 @@ class RunSet:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """How a set of runs is asked for.
+    """The options of a set of runs.
 
     Attributes:
         repeat: runs of each farm; None: one.
@@ -118,13 +118,13 @@ class Repeated:
 
 
 def new_set(out: Path, plan: str, farms: Sequence[tuple[str, Path]], asked: Repeated) -> RunSet:
-    """A set that is about to be made; its directory is not taken yet.
+    """A new set; its directory is not created yet.
 
     Args:
-        out: the folder in which its directory is made.
+        out: the parent of its directory.
         plan: the plan's name.
         farms: (name, file) of each, the base first.
-        asked: how often, and what for.
+        asked: number and purpose of the runs.
     """
     places = list(_places(farms))
     if asked.aa:
@@ -136,7 +136,7 @@ def new_set(out: Path, plan: str, farms: Sequence[tuple[str, Path]], asked: Repe
 
 
 def _places(farms: Sequence[tuple[str, Path]]) -> Iterator[SetFolder]:
-    """Farms of one name are distinguished by a number."""
+    """Farms with the same name get numbers."""
     taken: set[str] = set()
     for name, identity in farms:
         folder, number = name, 1

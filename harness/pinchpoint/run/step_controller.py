@@ -16,15 +16,15 @@ from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.common.times import utc
 
 FOLLOWS = 0.95
-"""An open load is served as long as 95 % of what is offered gets through (docs/rules.md)."""
+"""An open load is served while 95 % of the offered load gets through (docs/rules.md)."""
 CHANCE = 2.0
-"""Independent arrivals are fewer by chance: by two standard deviations in one of forty levels."""
+"""Random arrivals may be fewer by chance: by two standard deviations in one of forty levels."""
 KNEE = 0.10
-"""Saturated: a step adds less than a tenth of what the first level brought per unit (docs/rules.md)."""
+"""Saturated: a step adds less than a tenth of the first level's gain per unit (docs/rules.md)."""
 EXPLODED = 10.0
 """Half of the operations take ten times as long as at the first level (design value)."""
 IN_A_ROW = 2
-"""One step can be bad by chance, and what comes after a knee must be seen to be one."""
+"""One step can be bad by chance, and levels after a knee are needed to recognise it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class HeldStep:
 
     Attributes:
         level: the rate, or the number of users.
-        reported: what the generators reported of it.
+        reported: the generators' reports about it.
     """
 
     level: float
@@ -41,7 +41,7 @@ class HeldStep:
 
 
 def saturated(steps: Sequence[HeldStep], *, closed: bool) -> str | None:
-    """Why the farm no longer follows; None if it does, or that cannot be reported yet."""
+    """Why the farm no longer follows; None if it does, or if this is not known yet."""
     if len(steps) <= IN_A_ROW:
         return None
     judged = range(len(steps) - IN_A_ROW, len(steps))
@@ -57,7 +57,7 @@ def saturated(steps: Sequence[HeldStep], *, closed: bool) -> str | None:
 
 
 def _served(step: HeldStep) -> bool:
-    """Whether an open load gets through, or is as near to it as chance makes it."""
+    """Whether an open load gets through, within chance."""
     offered = step.level * step.reported.seconds
     return step.reported.ok >= FOLLOWS * offered - CHANCE * math.sqrt(offered)
 
@@ -75,7 +75,7 @@ def _gain(steps: Sequence[HeldStep], number: int) -> float:
 
 
 def missed(step: HeldStep, objectives: Sequence[Objective], *, closed: bool = False) -> str | None:
-    """Which objective a level does not meet; None if it meets them all.
+    """The objective that a level misses; None if it meets all.
 
     Throughput below an objective is not missed if no more was offered, or if the load has users.
     """
@@ -97,19 +97,19 @@ def missed(step: HeldStep, objectives: Sequence[Objective], *, closed: bool = Fa
 
 
 _HEARD_S = 2.0
-"""The time by which every generator knows that the steps end; none schedules that far ahead."""
+"""Time by which every generator knows the end of the steps; none schedules further ahead."""
 
 
 class StepController:
-    """One scenario's load in steps: follows it, and says when it has gone far enough.
+    """Follows one scenario's load in steps, and decides when it has gone far enough.
 
     Args:
         name: the scenario's.
         load: its load.
         plan: for its objectives.
         store: for events and the manifest.
-        live: what the generators report.
-        pool: the generators, for when they began.
+        live: the generators' reports.
+        pool: the generators, for the begin of their load.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class StepController:
         self._ended: str | None = None
 
     def over(self) -> bool:
-        """Whether the last step that exists or is needed has ended; call it often."""
+        """Whether the last existing or needed step has ended; call it often."""
         if self._begun is None:
             self._begun_ns = self._pool.begun_ns(self._name)
             self._begun = time.monotonic() + (self._begun_ns - time.time_ns()) / 1e9
@@ -146,7 +146,7 @@ class StepController:
         return self._ended is not None
 
     def hold(self) -> None:
-        """Keep the load at its present level, or at the one that it is about to reach."""
+        """Keep the load at its present or next level."""
         if self._begun is None:
             return  # it has not begun yet
         number = int((time.monotonic() + _HEARD_S - self._begun) / self._load.each_s)
@@ -161,7 +161,7 @@ class StepController:
     def _judge(self) -> None:
         number = len(self._steps)
         ended = self._end_of(number)
-        # Not its first second, in which the level before still shows.
+        # Without its first second, which still contains the level before.
         reported = self._live.between([self._name], ended - self._load.each_s + 1.0, ended)
         self._steps.append(HeldStep(self._levels[number], reported))
         self._note(number)

@@ -14,15 +14,15 @@ from pinchpoint_collectors.record import Sample
 
 _NONE: Mapping[str, int] = {}
 _FIRST_VALUES_S = 30.0
-"""A metric that has no value until then is warned of while the run can still be ended."""
+"""A metric without a value by this time causes a warning while the run can still be ended."""
 
 
 class _RuleBreach(NamedTuple):
-    """Readings that followed each other and all broke a rule.
+    """Consecutive readings that all broke a rule.
 
     Attributes:
-        since: when the first of them came, by the rules' clock (s).
-        until: likewise the last: of the time after it nothing is known.
+        since: time of the first of them, by the rules' clock (s).
+        until: time of the last of them: the time after it is unknown.
         value: the last one's.
     """
 
@@ -32,13 +32,13 @@ class _RuleBreach(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """One collector, and since when it has given no reading.
+    """A collector, and the time since its last reading.
 
     Attributes:
         kind: of farm.yaml.
-        hosts: what it watches.
+        hosts: its hosts.
         for_s: how long.
-        why: why its last reading failed; "" if that is not known, as of one that does not end.
+        why: why its last reading failed; "" if unknown, as for a reading that does not end.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Silence(NamedTuple):
 
 
 class RuleOutcome(NamedTuple):
-    """What became of one stop rule.
+    """The result of one stop rule.
 
     Attributes:
         number: of the rule in the plan's ``stop_when``, from 0.
@@ -66,8 +66,8 @@ class StopRules:
         rules: of the plan.
         hosts: inventory of every host, with the devices of its roles (manifest.json's ``hosts``).
         scenarios: the plan's, by name.
-        live: what the generators report.
-        clock: seconds of any origin that only go forward.
+        live: the generators' reports.
+        clock: monotonic seconds of any origin.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class StopRules:
     def broken(
         self, loading: Mapping[str, int] = _NONE, silences: Sequence[Silence] = ()
     ) -> RuleOutcome | None:
-        """The rule that ends the run; None as long as none does.
+        """The rule that ends the run; None while there is none.
 
         Args:
-            loading: scenario -> when its load began (UTC ns), of those that have work left.
+            loading: scenario -> begin of its load (UTC ns), for scenarios with work left.
             silences: of each collector.
         """
         now = self._clock()
@@ -126,7 +126,7 @@ class StopRules:
         return None
 
     def not_measured(self) -> list[RuleOutcome]:
-        """Each rule whose metric has had no value until now, with a warning: it cannot end the run."""
+        """Each rule whose metric has no value yet, with a warning: it cannot end the run."""
         with self._lock:
             return [
                 RuleOutcome(
@@ -214,7 +214,7 @@ class StopRules:
         )
 
     def _speaks_of(self, rule: StopRule, sample: Sample) -> bool:
-        """Whether a sample is of what the rule names; a host's own figure where it names no part of it."""
+        """Whether a sample belongs to the rule's target; a host's own figure if the rule names no part."""
         if rule.of_operations or sample.metric != rule.metric:
             return False
         about = self._hosts.get(sample.host, {})
@@ -234,7 +234,7 @@ _APART = {
     "mem.available_bytes": "tier_cap_bytes",
     "mem.available_ratio": "tier_cap_bytes",
 }
-"""A metric that a tier has of its own -> what the inventory has of a host if it is measured."""
+"""A tier's own metric -> the inventory's entry of a host that measures it."""
 
 
 def _what(rule: StopRule | SilenceRule) -> str:

@@ -204,7 +204,9 @@ def test_two_that_alternate_are_told_with_their_shares(commits: int, told: bool)
         "(search1, sdc) for 40 % of the time"
     )
     assert verdict.outcome == "inconclusive", verdict.summary
-    assert (f"Several resources took turns at their limit: {said}." in verdict.summary) == told, verdict.summary
+    assert (f"Several resources took turns at their limit: {said}." in verdict.summary) == told, (
+        verdict.summary
+    )
     if told:
         assert [(one.resource, one.role) for one in verdict.candidates] == [("cpu", None), ("disk", "index")]
 

@@ -151,9 +151,9 @@ class Solution:
     Attributes:
         per_s: by scenario, operations per second.
         stays_s: (station, scenario) -> how long an operation is there, waiting included.
-        use: by queue, how much of it is used; of a log with a cap, flushes ÷ what that lets through.
-        at_bound: the stations that end the throughput of those who go there.
-        settled: where the rounds of a like model begin.
+        use: by queue, its utilisation; for a log with a cap, flushes ÷ the rate that the cap allows.
+        at_bound: the stations that limit the throughput of their users.
+        settled: the start of iterations for a similar model.
     """
 
     per_s: Mapping[str, float]
@@ -164,12 +164,12 @@ class Solution:
 
 
 def solve(model: Model, near: Solution | None = None, close: float = CLOSE) -> Solution:
-    """Where the loads of a model settle.
+    """The equilibrium of a model's loads.
 
     Args:
         model: loads and stations.
-        near: where a like model settled; rounds that begin there are fewer.
-        close: rounds end where no throughput changes by more than that share.
+        near: the equilibrium of a similar model; starting there needs fewer iterations.
+        close: iterations end when no throughput changes by more than this share.
     """
     result = _Network(model)
     if near is not None:
@@ -179,10 +179,10 @@ def solve(model: Model, near: Solution | None = None, close: float = CLOSE) -> S
 
 
 def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]) -> Model:
-    """The same model, with the unexplained rest fitted so that it reproduces the measured throughput.
+    """The same model, with the unexplained rest fitted to the measured throughput.
 
-    A rest is never below 0: where the stations alone take longer than was measured, the model stays slower.
-    A load at a bound is recognised, and its rest is not changed.
+    A rest is never below 0: if the stations alone take longer than measured, the model stays slower. A load
+    at a bound is recognised, and its rest is not changed.
 
     Args:
         model: with a first guess of each rest.
@@ -198,7 +198,8 @@ def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]
         missing = {one.scenario: _missing_s(one, per_s, time_s, result) for one in loads}
         if all(abs(missing[one.scenario]) < FITTED * time_s[one.scenario] for one in loads):
             break
-        for name, step_s in steps.items():  # how much of the last step was felt: at a full log hardly any
+        # share of the last step that had an effect: hardly any at a saturated log
+        for name, step_s in steps.items():
             if step_s:
                 slopes[name] = min(1.0, max(LEAST_FELT, (before[name] - missing[name]) / step_s))
         rests = {
@@ -213,7 +214,7 @@ def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]
 def _missing_s(
     load: Users, per_s: Mapping[str, float], time_s: Mapping[str, float], value: Solution
 ) -> float:
-    """How much longer its operations would have to take, if all else took the same time."""
+    """The time that is missing in its operations, if all other times stay the same."""
     name = load.scenario
     if is_open(load):
         there = sum(stay for (_, whose), stay in value.stays_s.items() if whose == name)
@@ -247,14 +248,14 @@ class _Network:
         for place, _ in self._curved:  # from one outstanding
             self._delay[:, place] = self._waits[:, place] * self._each_s[place]
         self._at_queue = self._delay + self._stay
-        # From all users waiting, evenly: from none of them nothing would ever begin to wait.
+        # From all users waiting, evenly distributed: otherwise no wait would ever begin.
         self._waiting = np.full_like(self._demand, 1 / max(1, len(self._queues))) * self._users[:, None]
         # Starts from the spacing of the cap: a flush without duration would stay at zero.
         self._flush_s = np.array([max(one.flush_s, one.pace_s) for one in self._logs])
         self._at_log = self._commits * self._flush_s
         self._per_s = self._users / np.maximum(1e-12, self._away_s + self._round_s())
         self._flushes: dict[str, float] = {}
-        """By log, flushes per second x what its cap keeps them apart."""
+        """By log, flushes per second x the spacing of its cap."""
         self._at_bound: set[str] = set()
 
     def _table(self, of_each: list[Mapping[str, float]]) -> Floats:
@@ -266,7 +267,7 @@ class _Network:
         return np.asarray(self._at_queue.sum(axis=1) + self._at_log.sum(axis=1))
 
     def begin_at(self, settled: _Settled) -> None:
-        """Begin where a like network settled; one of another shape changes nothing."""
+        """Begin at the equilibrium of a similar network; a network of another shape is ignored."""
         if settled.waiting.shape != self._waiting.shape or settled.at_log.shape != self._at_log.shape:
             return
         self._per_s, self._waiting, self._at_log = settled.per_s, settled.waiting, settled.at_log.copy()
@@ -275,7 +276,7 @@ class _Network:
         self._flush_s = np.where(paced, settled.flush_s, self._flush_s)
 
     def settle(self, close: float) -> None:
-        """Iterate until throughput is constant; then cut it at the bounds."""
+        """Iterate until throughput is constant; then reduce it to the bounds."""
         for _ in range(ROUNDS):
             before = self._per_s
             self._queue_up()
@@ -289,7 +290,7 @@ class _Network:
         self._end_at_bounds()
 
     def _queue_up(self) -> None:
-        """One round of Schweitzer's: who arrives meets the queue that the others make."""
+        """One iteration of Schweitzer's algorithm: an arriving operation meets the queue of the others."""
         if not self._queues:
             return
         self._answer()
@@ -309,7 +310,7 @@ class _Network:
         self._at_queue = self._delay + (own + wait) * stays
 
     def _answer(self) -> None:
-        """One round of what an I/O takes where that follows from how many are outstanding."""
+        """One iteration of I/O times that depend on the number of outstanding I/Os."""
         for place, curve in self._curved:
             outstanding = float(self._per_s @ self._io[:, place]) * self._each_s[place]
             self._each_s[place] += STEP * (curve.latency_s(outstanding) - self._each_s[place])
@@ -335,9 +336,9 @@ class _Network:
             self._at_log[taken, place] += STEP * (commits * found_s - at_log)
 
     def _end_at_bounds(self) -> None:
-        """Reduce all loads in proportion where they exceed the capacity of a station."""
+        """Reduce all loads in proportion if they exceed the capacity of a station."""
         of_queues = self._demand / self._servers / self._free
-        # Nothing gets more by what others lose, so those with room are never among them.
+        # Reducing a load never helps another, so loads without a bound are not among them.
         near = np.flatnonzero(self._per_s @ of_queues > NEAR_BOUND)
         ends = [(self._queues[place].key, of_queues[:, place].copy()) for place in near]
         for place, one in enumerate(self._logs):

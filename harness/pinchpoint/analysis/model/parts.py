@@ -15,52 +15,53 @@ from pinchpoint.data.inputs import Limits
 UNQUEUED_S = 0.001
 """The time of an I/O without a queue, assumed for a disk that was measured only at its limit.
 
-It is the round trip to networked storage (a P10's at queue depth 1); ``sql.log.latency`` sets another.
+It is the round trip to networked storage (a P10's at queue depth 1); ``sql.log.latency`` sets another value.
 """
 
 MOST_OF_OTHERS = 0.5
-"""Other processes use idle cores; of contended cores a fair scheduler leaves them half."""
+"""Other processes use idle cores; a fair scheduler leaves them half of contended cores."""
 
 ByScenario = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class DiskPart:
-    """A disk that operations wait for, or may come to wait for.
+    """A disk that operations wait for, or may wait for after a change.
 
     Attributes:
         key: the resource's.
         name: in words.
         target: ``sql.log``.
         host: its host.
-        profile: the entry of the catalogue it is declared to be; None if none is.
-        stripes: how many of that are striped.
-        attached: which of its machine's caps its I/O counts to.
-        caps: what it lets through.
+        profile: its declared catalogue entry; None without one.
+        stripes: number of striped disks.
+        attached: the machine's limit that its I/O counts against.
+        caps: its limits.
         io: by scenario, I/Os per operation.
         bytes: by scenario, bytes per operation.
-        others_io: I/Os per second that come whatever the load.
+        others_io: I/Os per second that do not depend on the load.
         others_bytes: their bytes per second.
-        each_s: how long one of the I/Os that are waited for takes when no other waits before it; None where
-            that was not measured.
-        seen_s: how long one took.
-        waits: by scenario, how many of them an operation waits for, one after the other; empty: none.
-        waited_s: by scenario, how long an operation was seen to wait for it, its queue included.
+        each_s: time of a waited-for I/O without a queue; None if not measured.
+        seen_s: measured time of an I/O.
+        waits: by scenario, number of consecutive I/Os that an operation waits for; empty: none.
+        waited_s: by scenario, an operation's measured wait for it, including its queue.
         commits: for a log, commits per operation by scenario; empty for other disks.
-        writes_per_flush: of a log, how many writes come one after the other in a flush.
-        writes_beside: of a log, writes for each flush that it does not wait for; a cap counts them.
-        flush_more_s: of a log, what a flush takes beside its writes: the server's own way there and back.
-        write_bytes: of a log, the size of one.
-        bursts: of a log, whether its cap lets I/Os through as fast as they come for a while, and then none.
-        curve: what one of the I/Os takes with this many outstanding, where a probe found it; else ``each_s``.
-        at_limit: it was seen only at a limit, so that what was seen of its latency is that of a queue.
-        assumed: ``each_s`` had to be assumed: no probe found it (``limits.latency`` in farm.yaml).
-        seen: its cap is not declared: it was seen to end there, by I/Os or by bytes.
-        queued: I/O waits behind I/O, and no cap is known: what was seen may be latency, or a queue's time.
-        small: its writes follow each other within one stripe.
-        at_once: what is waited for is one batch for all (an index commit), so that each I/O of it takes what
-            the cap lets through in between, or ``each_s`` where that is longer.
-        unseen: why it cannot be changed, though what it lets through ends throughput; "": it can.
+        writes_per_flush: for a log, number of consecutive writes in a flush.
+        writes_beside: for a log, writes per flush that the flush does not wait for; a cap counts them.
+        flush_more_s: for a log, a flush's time besides its writes: the server's own overhead.
+        write_bytes: for a log, the size of a write.
+        bursts: for a log, whether its cap lets I/Os through at full speed for a while, and then none.
+        curve: time of an I/O at this number of outstanding ones, if a probe measured it; else ``each_s``.
+        at_limit: whether it was measured only at a limit, so that its latency includes a queue.
+        assumed: whether ``each_s`` is an assumption, because no probe measured it (``limits.latency`` in
+            farm.yaml).
+        seen: whether its cap is not declared but was measured, in I/Os or bytes.
+        queued: whether I/O waits behind I/O without a known cap: the measured time may be latency or
+            queueing.
+        small: whether consecutive writes fall within one stripe.
+        at_once: whether all users wait for one batch (an index commit), so that each of its I/Os takes the
+            spacing of the cap, or ``each_s`` if longer.
+        unseen: why it cannot be changed, although its cap limits throughput; "": it can.
     """
 
     key: str
@@ -117,7 +118,7 @@ class DiskPart:
         )
 
     def _each_s(self, scenario: str) -> float:
-        """How long one of the I/Os takes that are waited for without the queue of a cap."""
+        """Time of a waited-for I/O without the queue of a cap."""
         each_s, io = self.each_s or 0.0, self.io.get(scenario, 0.0)
         if not self.at_once or not io:
             return each_s
@@ -126,18 +127,18 @@ class DiskPart:
 
 @dataclass(frozen=True, slots=True)
 class CoresPart:
-    """Cores that one or several tiers use, or what one tier is allowed of them.
+    """Cores of one or several tiers, or one tier's allowance of them.
 
     Attributes:
         key: the resource's.
         name: in words.
-        tiers: those that use it.
-        host: the first that has it.
+        tiers: the tiers that use them.
+        host: the first host with them.
         cores: how many.
         cpu_s: by scenario, CPU seconds per operation.
-        waited: of that the share that is waited for here: a tier with an allowance waits there.
-        others_ratio: of the cores is used by others than the tiers.
-        allowance: it is what one tier may use of cores that others use, too.
+        waited: share of the CPU time for which operations wait here: a tier with an allowance waits there.
+        others_ratio: share of the cores that other processes use.
+        allowance: whether this is one tier's allowance of shared cores.
     """
 
     key: str
@@ -159,22 +160,22 @@ class CoresPart:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A limit on throughput without a queue before it: a machine's caps, an interface, one thread.
+    """A limit on throughput without a queue: a machine's limits, an interface, one thread.
 
     Attributes:
         key: the resource's.
         name: in words.
-        machine: of a machine's caps, its type; else None.
-        hosts: those that have it.
-        tiers: those that use it.
-        demand_s: by scenario, the share of it times seconds that an operation takes.
-        caps: of a machine; None of anything else.
+        machine: type of the machine for a machine's limits; else None.
+        hosts: the hosts with it.
+        tiers: the tiers that use it.
+        demand_s: by scenario, an operation's demand (share x seconds).
+        caps: a machine's limits; None otherwise.
         io: of a machine, by scenario, I/Os per operation.
         bytes: of a machine, by scenario, bytes per operation.
-        target: what a setting calls it, of an interface or a thread that limits: ``sql.network``; else "".
-        size: how much of it there is: bytes per second of an interface, 1 of a thread.
-        assumes: what more of it takes for granted.
-        waited_s: by scenario, how long an operation waits for it while it limits.
+        target: its name in settings, for an interface or a thread that limits: ``sql.network``; else "".
+        size: its capacity: bytes per second of an interface, 1 for a thread.
+        assumes: the assumption behind more capacity.
+        waited_s: by scenario, an operation's wait for it while it limits.
     """
 
     key: str
@@ -211,10 +212,10 @@ class Wait:
     Attributes:
         key: the resource's.
         name: in words.
-        target: what a setting calls it: ``web.delay``, ``sql.lock``.
-        each_s: how long one wait takes.
+        target: its name in settings: ``web.delay``, ``sql.lock``.
+        each_s: time of one wait.
         waits: by scenario, waits per operation.
-        assumes: what a shorter one takes for granted.
+        assumes: the assumption behind a shorter wait.
     """
 
     key: str

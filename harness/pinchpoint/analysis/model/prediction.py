@@ -1,6 +1,6 @@
 """Predicts throughput after a change, with its interval and the next bottleneck.
 
-The one place where a gain is calculated: advice in a verdict, ``what-if`` and comparisons ask here.
+The one place where gains are calculated: advice in a verdict, ``what-if`` and comparisons use it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,13 @@ class Throughput:
 
     Attributes:
         scenario: its name.
-        now_per_s: operations that ended well, per second, over what is judged.
-        then_per_s: likewise, predicted.
-        low_per_s, high_per_s: the interval of that: what the run does not say more exactly, what had to be
-            assumed, and how far the model was found to be off.
+        now_per_s: successful operations per second in the judged part.
+        then_per_s: the predicted rate. low_per_s, high_per_s: its interval, from the run's uncertainty, the
+            assumptions, and the model's known error.
         ratio: then ÷ now.
         now_s: mean time of an operation.
-        then_s: likewise, predicted; None if an open load could not be kept up: it grows without end.
-        kept_up: of an open load, whether all of it would be done; None of a closed one.
+        then_s: the predicted time; None if an open load could not be kept up: it grows without end.
+        kept_up: for an open load, whether all of it would be served; None for a closed one.
     """
 
     scenario: str
@@ -73,12 +72,12 @@ class Binding:
     """The resource that limits the load.
 
     Attributes:
-        how: ``used_up``; ``waited_for``: it has room, but its time is what operations wait for most;
-            ``elsewhere``: most of the time goes where nothing was measured; ``nothing``: all of a load that
-            is given would be done.
-        key: of the part; None if it is none.
+        how: ``used_up``; ``waited_for``: not saturated, but operations wait for it most; ``elsewhere``: most
+            of the time is not explained by measured resources; ``nothing``: all of an open load would be
+            served.
+        key: the part's key; None without one.
         name: in words.
-        ratio: how much of it is used, or of the operations' time is spent there.
+        ratio: its utilisation, or the share of the operations' time there.
         scenario: the scenario of the operations.
     """
 
@@ -96,9 +95,9 @@ class PartUse:
     Attributes:
         key: the resource's.
         name: in words.
-        now_ratio: how much of it is used; None if no cap is known.
-        then_ratio: likewise, predicted.
-        now_s, then_s: how long an operation of the scenario that is there longest stays; 0: nothing waits.
+        now_ratio: its utilisation; None without a known limit.
+        then_ratio: the predicted utilisation. now_s, then_s: longest time of a scenario's operation there; 0:
+            no wait.
     """
 
     key: str
@@ -115,13 +114,13 @@ class Prediction:
 
     Attributes:
         run: the run's directory.
-        changed: what is to differ.
+        changed: the changes.
         scenarios: throughput of each.
-        binds_now: what limits in the run, by the model.
+        binds_now: the limit in the run, by the model.
         binds_then: what would limit.
-        parts: of the farm, as far as they were measured.
-        assumes: what must stay as it is, and what had to be assumed, in sentences.
-        warnings: what a reader must know.
+        parts: the measured parts of the farm.
+        assumes: conditions and assumptions, as sentences.
+        warnings: warnings for the reader.
         exchanged: probed disks in place of the run's.
     """
 
@@ -151,24 +150,24 @@ class Prediction:
 RESAMPLES = 40
 SEED = 1
 ROUGH = 1e-4
-"""Resamples are solved that closely: their spread is 5 % and more."""
+"""Precision of solved resamples: their spread is 5 % and more."""
 ENDS = (0.025, 0.975)
 LEAST_ERROR, MOST_ERROR = 0.05, 0.10
-"""How far the model is off where anything changes, and where throughput doubles or halves; in between in
-proportion (in logarithms). What pairs of emulated farms showed (tests/ground_truth/pairs)."""
+"""The model's error for any change, and where throughput doubles or halves; in between in proportion (in
+logarithms). From pairs of emulated farms (tests/ground_truth/pairs)."""
 MISFIT = 0.10
-"""If the model reproduces the run itself less well than this, it says so."""
+"""If the model's error for the run itself exceeds this, it is reported."""
 STAYS = f"{SAME}; the time that no measured resource explains stays the same"
 STEADY = {"closed", "open", "soak"}
-"""Load models whose load is constant."""
+"""Load models with a constant load."""
 SHOWS = 0.005
 AMORTISED = 0.75
-"""CPU time grows at least with that power of throughput: small operations share what waking up and switching
-cost. Embedded databases showed 0.5 to 0.76; predicted is 1, as of tiers that compute."""
+"""CPU time grows at least with that power of throughput: small operations share the cost of waking up and
+switching. Embedded databases showed 0.5 to 0.76; predictions use 1, the value of tiers that compute."""
 WORK_ROUNDS = 4
 
 Change = Callable[[Measured], Applied]
-"""From a run's parts and loads, or those of a resample of it, to what they would be. Raises InputError."""
+"""Converts a run's parts and loads, or those of a resample, to the changed ones. Raises InputError."""
 
 
 @dataclass(frozen=True)
@@ -176,8 +175,8 @@ class ModelledRun:
     """A run as the model of its farm: measured, settled and resampled.
 
     Attributes:
-        case: what is judged of a run.
-        name: of the run: its directory.
+        case: the judged part of the run.
+        name: the run's directory.
     """
 
     case: Case
@@ -185,7 +184,7 @@ class ModelledRun:
 
     @property
     def rows(self) -> Rows:
-        """Of the stage that is judged."""
+        """The steps of the judged stage."""
         assert self.case.stage is not None  # noqa: S101 -- a case without is not modelled
         return self.case.stage.rows
 
@@ -196,12 +195,12 @@ class ModelledRun:
 
     @cached_property
     def now(self) -> Solution:
-        """Where the model has it settle."""
+        """The model's equilibrium for the run."""
         return solve(self.measured.model)
 
     @cached_property
     def drawn(self) -> tuple[tuple[Measured, Solution], ...]:
-        """Resamples of it in blocks, as neighbouring seconds resemble each other, and where they settle.
+        """Block resamples of the run (adjacent seconds are correlated), and their equilibria.
 
         Resamples in which a scenario did nothing are left out.
         """
@@ -218,12 +217,12 @@ class ModelledRun:
 def predict_change(
     modelled: ModelledRun, settings: Sequence[Setting], notes: Sequence[str] = ()
 ) -> Prediction:
-    """What would be if the farm were set like that. Raises InputError where that cannot be known.
+    """Predict the farm with these settings. Raises InputError if this is not possible.
 
     Args:
         modelled: the run.
-        settings: what is to differ.
-        notes: further assumptions, beside those of the settings.
+        settings: the changes.
+        notes: further assumptions besides those of the settings.
     """
     measured, mix = modelled.measured, _mix(modelled, [one for one in settings if one.what == "probe"])
 
@@ -232,7 +231,7 @@ def predict_change(
 
     applied = change(measured)
     now = modelled.now
-    then = _solved(applied)  # begun as now: where nothing changes for the load, they are equal
+    then = _solved(applied)  # started like the present state: without an effect on the load, both are equal
     return Prediction(
         run=modelled.name,
         changed=applied.changed,
@@ -247,7 +246,7 @@ def predict_change(
 
 
 def _mix(modelled: ModelledRun, probes: Sequence[Setting]) -> Mapping[str, DiskMix]:
-    """The I/O of an operation on each disk, where a probed disk is set; for steady loads alone."""
+    """The I/O of an operation on each disk, if a probed disk is set; for constant loads alone."""
     if not probes:
         return {}
     models = {flow.load.model for flow in modelled.case.flows if flow.finished}
@@ -301,7 +300,7 @@ def _throughputs(
 def _of_other_rests(
     measured: Measured, applied: Applied, now: Solution, then: Solution
 ) -> Iterator[tuple[Solution, Solution]]:
-    """(now, then) with the shortest and the longest rests that the run allows for."""
+    """(now, then) with the smallest and the largest rests that the run allows."""
     for loads in measured.ends:
         before = solve(model_of(loads, measured.parts), now)
         rests = {one.scenario: one.rest_s for one in loads}
@@ -324,7 +323,7 @@ def _of_other_work(applied: Applied, now: Solution, then: Solution) -> Solution:
 
 
 def _off(ratio: float) -> float:
-    """How many times too high or too low the model may be."""
+    """The model's error as a factor, in either direction."""
     far = min(1.0, abs(math.log(ratio)) / math.log(2))
     return 1 + LEAST_ERROR + (MOST_ERROR - LEAST_ERROR) * far if far > CLOSE else 1.0
 
@@ -335,18 +334,18 @@ def _asked_per_s(load: Users) -> float:
 
 
 def _kept_up(load: Users, then: Solution) -> bool | None:
-    """Whether all of a load that is given would be done; None of users."""
+    """Whether all of an open load would be served; None for users."""
     offered = _asked_per_s(load)
     return then.per_s[load.scenario] >= (1 - 2 * SHOWS) * offered if math.isfinite(offered) else None
 
 
 def _time_s(load: Users, then: Solution, per_s: float) -> float:
-    """Mean time of an operation: of a load that is given by its stations, else by Little's law.
+    """Mean time of an operation: for an open load by its stations, else by Little's law.
 
     Args:
         load: it.
-        then: where the model has it settle.
-        per_s: its throughput as predicted, which is scaled from the run's own and not from the model's.
+        then: the model's equilibrium.
+        per_s: the predicted throughput, scaled from the run's own and not the model's.
     """
     if _kept_up(load, then) is None:
         return max(0.0, load.users / per_s - load.think_s)
@@ -363,7 +362,7 @@ def _spread(
         try:
             then = _solved(change(measured), near, close=ROUGH)
         except InputError:
-            continue  # what is to change shows in the whole run, and not in these seconds of it
+            continue  # a change affects the whole run, and not these seconds of it
         for name, result in ratios.items():
             result.append(then.per_s[name] / now.per_s[name])
     low, high = (
@@ -376,7 +375,7 @@ def _spread(
 
 
 def _binding(loads: Sequence[Users], parts: Sequence[Part], solution: Solution) -> Binding:
-    """The fullest of what is saturated; else where operations are longest."""
+    """The most used of the saturated parts; else the part where operations spend most time."""
     full = {key: use for key, use in solution.use.items() if use >= UTILISATION.value}
     named = {part.key: part for part in parts}
     if full:
@@ -401,7 +400,7 @@ def _uses(before: Sequence[Part], after: Sequence[Part], now: Solution, then: So
             max((found.stays_s[key, name] for key, name in found.stays_s if key == part.key), default=0.0)
             for found in (now, then)
         ]
-        # Without a cap its use is 0 in the model: it is not known.
+        # Without a known limit its utilisation is 0 in the model: it is unknown.
         capped = [_is_capped(one) for one in (part, _same(after, part))]
         used = [
             found.use.get(part.key) if known else None

@@ -36,13 +36,13 @@ class Written:
     """The time of one write of a log on the disk.
 
     Attributes:
-        each_s: seconds; None if a cap hides it: it lets through one after the other, and how long each
-            takes by itself is anything up to the time from one to the next.
-        spacing_s: that time, where a cap held the probe's single writes; else None.
-        bursts: whether that cap lets writes through as fast as they come for a while, and then none.
+        each_s: seconds; None if a cap hides the time: writes then follow each other at the cap's spacing, and
+            each takes any time up to it.
+        spacing_s: this spacing, if a cap limited the probe's single writes; else None.
+        bursts: whether the cap lets writes through at full speed for a while, and then none.
         spread_ratio: half of the range of the repetitions, as a share of the mean.
-        cells: the cells it rests on.
-        flushed: whether they were flushed one by one, as a log's are.
+        cells: the cells behind it.
+        flushed: whether they were flushed one by one, like a log's writes.
     """
 
     each_s: float | None
@@ -60,7 +60,7 @@ class Answered:
     Attributes:
         workload: its name.
         curve: of the cells below any cap; None if all were at a cap.
-        deepest: the most that was outstanding.
+        deepest: the largest number of outstanding I/Os.
         spread_ratio: as of ``Written``.
     """
 
@@ -71,7 +71,7 @@ class Answered:
 
 
 class ProbedDisk(Protocol):
-    """A probe, as far as an application meets it. Its methods raise InputError if no cell shows it."""
+    """A probed disk as seen by an application. Its methods raise InputError without a matching cell."""
 
     @property
     def label(self) -> str:
@@ -83,13 +83,13 @@ class ProbedDisk(Protocol):
 
     @property
     def limits_are(self) -> str | None:
-        """Whether its caps are ``found`` or ``declared``; None: none are known."""
+        """Whether its limits are ``found`` or ``declared``; None: unknown."""
 
     def written(self, size_bytes: float | None) -> Written:
         """A write of this many bytes to a log."""
 
     def answered(self, size_bytes: float | None, reads_ratio: float) -> Answered:
-        """I/O of that size with this share of reads."""
+        """I/Os of this size with this share of reads."""
 
     def limits_of(self, reads_ratio: float | None) -> Limits | None:
         """The limits for I/O with this share of reads; None: unknown."""
@@ -102,11 +102,11 @@ class DiskMix:
     Attributes:
         disk: ``sql.log``.
         reads: reads per operation.
-        writes: writes per operation, as the kernel counts them, or data writes where that is verified.
+        writes: writes per operation: the kernel's count, or data writes if that is verified.
         bytes: bytes per operation, both ways.
         read_s: mean latency of a read.
-        write_s: of a write, with its flush where there is one.
-        waits_s: time that an operation waits for it, as the database reports for its sessions.
+        write_s: time of a write, with its flush if there is one.
+        waits_s: an operation's wait for it, as the database reports it for its sessions.
     """
 
     disk: str
@@ -135,7 +135,7 @@ def mix_of(resource: Resource, rows: Rows, per_s: float) -> DiskMix:
 
     Args:
         resource: the disk.
-        rows: of the stage that is judged.
+        rows: the steps of the judged stage.
         per_s: operations per second of all scenarios.
     """
     result = measure_disk(resource, rows)
@@ -159,8 +159,8 @@ class Exchanged:
         probed: the probed disk, in words.
         suite: of the probe.
         limits_are: as of ``ProbedDisk``.
-        mix: what an operation asks of the run's disk.
-        arithmetic: what was put in place of what, in a sentence.
+        mix: an operation's I/O on the run's disk.
+        arithmetic: what replaced what, in a sentence.
     """
 
     probed: str
@@ -175,11 +175,11 @@ class Swap:
     """One disk, exchanged.
 
     Attributes:
-        part: as it would be.
-        others: what else it may be, by what the probe does not show exactly.
+        part: the part after the change.
+        others: alternatives to it, because of what the probe does not show exactly.
         after: its new value, in words.
         exchanged: a sentence about the replaced disk.
-        assumes: what had to be assumed, in sentences.
+        assumes: assumptions, as sentences.
     """
 
     part: DiskPart
@@ -190,7 +190,7 @@ class Swap:
 
 
 def swapped(part: DiskPart, disk: ProbedDisk, mix: DiskMix) -> Swap:
-    """Put a probed disk in the place of a run's. Raises InputError where the probe does not report enough."""
+    """Replace a run's disk by a probed one. Raises InputError if the probe reports too little."""
     limits = disk.limits_of(mix.reads_ratio)
     caps = limits or Limits()
     bare = replace(
@@ -218,7 +218,7 @@ def swapped(part: DiskPart, disk: ProbedDisk, mix: DiskMix) -> Swap:
 
 
 _Put = tuple[DiskPart, tuple[DiskPart, ...], str, tuple[str, ...]]
-"""The disk, what else it may be, the arithmetic, what is assumed."""
+"""The disk, its alternatives, the arithmetic, the assumptions."""
 
 
 def _log(bare: DiskPart, written: Written, mix: DiskMix) -> _Put:

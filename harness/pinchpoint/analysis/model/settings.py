@@ -56,10 +56,10 @@ class Setting:
     """One change.
 
     Attributes:
-        name: as it was given, without its value: ``sql.log.latency``.
+        name: the name without its value, as given: ``sql.log.latency``.
         target: ``sql.log``, ``search``, or a scenario.
-        what: which of its figures.
-        value: base units; a name of the catalogue for ``profile`` and ``machine``; for ``probe`` its disk.
+        what: the changed figure.
+        value: base units; a catalogue name for ``profile`` and ``machine``; for ``probe`` its disk.
         text: the value as it was given.
     """
 
@@ -83,9 +83,9 @@ class Known:
     Attributes:
         disks: ``tier.role``.
         tiers: those with CPUs.
-        machines: tiers whose hosts may be other machines.
+        machines: tiers whose hosts' machine type can be set.
         scenarios: name -> whether its load is a rate (else users).
-        limits: of what limits and is neither disk nor CPU, the setting's name.
+        limits: setting names of limits other than disk and CPU.
     """
 
     disks: tuple[str, ...]
@@ -96,11 +96,11 @@ class Known:
 
 
 def read_settings(given: Sequence[str], known: Known, probe_at: Probes | None = None) -> tuple[Setting, ...]:
-    """The settings of a command. Raises InputError with a sentence for every one that is wrong.
+    """The settings of a command. Raises InputError with a sentence for every mistake.
 
     Args:
-        given: as they were typed.
-        known: what can be set.
+        given: the settings as typed.
+        known: the allowed settings.
         probe_at: reads a kept probe; None: no disk of a probe can be set.
     """
     names = _names(known)
@@ -247,4 +247,4 @@ VALUES: Mapping[What, Callable[[str], float | str]] = {
     "rate_per_s": _above_zero(rate),
     "think_s": _above_zero(duration, zero=True),
 }
-"""Setting -> how its value is read."""
+"""Setting -> parser of its value."""

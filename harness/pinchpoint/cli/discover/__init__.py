@@ -1,8 +1,7 @@
-"""``pinchpoint init DIR --discover HOST...``: a farm.yaml of what is found on hosts, over ssh or WinRM.
+"""``pinchpoint init DIR --discover HOST...``: a farm.yaml from facts of hosts, over ssh or WinRM.
 
-A Linux host is asked once by a script that only reads (``linux.sh``). Disks are looked up by the collector
-that will watch the host, which on Windows also says where SQL Server keeps its files. What is guessed has a
-comment that says from what.
+A script that only reads (``linux.sh``) inspects each Linux host once. The collector that will watch the host
+finds its disks; on Windows it also finds SQL Server's files. Each guess has a comment with its source.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ LOGIN_BY = "WINDOWS_PASSWORD"
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A known server program: its tier, the endpoint's URL and the name of the process."""
+    """A known server program: its tier, the endpoint's URL and the process name."""
 
     tier: str
     product: str
@@ -89,7 +88,7 @@ PROGRAMS: Mapping[str, _Program] = {
     "apache2": _Program("web", "Apache", "apache2"),
     "httpd": _Program("web", "Apache", "httpd"),
 }
-"""The program of a server, as the script names it; the first of a host decides its tier."""
+"""Name in the script -> server program; the first one on a host decides its tier."""
 
 
 @dataclass(slots=True)
@@ -97,11 +96,11 @@ class DiscoveredHost:
     """The facts that one host reported.
 
     Attributes:
-        programs: the servers that run there, of ``PROGRAMS``, in its order.
-        places: tier and disk role, as ``sql.log`` -> (its folder, the source of that knowledge).
-        machine: the type of the machine as its cloud names it, and the source; None if unknown.
-        region: likewise the region; empty if it is not known.
-        profiles: device -> (type of the disk in the catalogue, from what that is known).
+        programs: its servers, of ``PROGRAMS``, in that order.
+        places: tier and disk role, such as ``sql.log`` -> (its folder, the source).
+        machine: the cloud's machine type, and the source; None if unknown.
+        region: the cloud's region; empty if unknown.
+        profiles: device -> (disk type in the catalogue, the source).
         mounts: device -> where it is mounted.
         inventory: as in the collector.
         options: of the collector.
@@ -120,7 +119,7 @@ class DiscoveredHost:
 
     @property
     def tiers(self) -> list[str]:
-        """The tiers that its servers are of; ``other`` where none is known."""
+        """The tiers of its servers; ``other`` if none is known."""
         return list(dict.fromkeys(PROGRAMS[name].tier for name in self.programs)) or ["other"]
 
     @property
@@ -136,7 +135,7 @@ class DiscoveredHost:
 
 
 def parse(text: str) -> DiscoveredHost:
-    """From what ``linux.sh`` says."""
+    """Parse the output of ``linux.sh``."""
     lines = [line.split("\t", 1) for line in text.splitlines() if "\t" in line]
     answer: dict[str, list[str]] = {}
     for word, value in lines:
@@ -157,7 +156,7 @@ def parse(text: str) -> DiscoveredHost:
 
 
 def _cloud(text: Mapping[str, Sequence[str]], value: DiscoveredHost) -> None:
-    """Machine, region and disks as Azure or AWS name them: by the metadata service, else the firmware."""
+    """Machine, region and disks from Azure or AWS: by the metadata service, else the firmware."""
     vendor, product = (text.get(word, [""])[0] for word in ("sys_vendor", "product_name"))
     if vendor.startswith("Amazon"):
         by = "AWS's metadata service says so" if text.get("aws_type", [""])[0] else "the firmware says so"
@@ -184,7 +183,7 @@ def _cloud(text: Mapping[str, Sequence[str]], value: DiscoveredHost) -> None:
 
 _SIZES_GIB = {"4": 32, "6": 64, "10": 128, "15": 256, "20": 512, "30": 1024, "40": 2048, "50": 4096}
 _SIZES_GIB |= {"60": 8192, "70": 16384, "80": 32767}
-"""The number in the name of a managed disk of Azure -> the largest size that is billed as it."""
+"""Number in the name of a managed disk of Azure -> largest size of that type."""
 _LETTERS = {"Premium": "p", "StandardSSD": "e", "Standard": "s"}
 """The kind of a managed disk, before what it is replicated by, -> the letter in the name of its type."""
 
@@ -240,7 +239,7 @@ def endpoints(farm: str) -> list[str]:
 
 
 def _discover_host(kind: str, options: dict[str, Any]) -> DiscoveredHost | str:
-    """The facts that a host reports, or why it reports none."""
+    """A host's facts, or the reason why there are none."""
     try:
         if kind == "windows":
             return _windows(options)
@@ -253,7 +252,7 @@ def _discover_host(kind: str, options: dict[str, Any]) -> DiscoveredHost | str:
 
 
 def _looked_up(options: JsonObject, value: DiscoveredHost) -> JsonObject:
-    """The collector's inventory of a host; a place its user may not see is left to its mount point."""
+    """The collector's inventory of a host; a folder without read access counts to its mount point."""
     try:
         return _inventory(options, {role: place for role, (place, _) in value.places.items()})
     except CollectorError:
@@ -265,7 +264,7 @@ def _looked_up(options: JsonObject, value: DiscoveredHost) -> JsonObject:
 
 
 def _windows(options: dict[str, Any]) -> DiscoveredHost:
-    """A Windows host: where SQL Server keeps its files is what its registry says."""
+    """A Windows host: the registry has the folders of SQL Server's files."""
     values, unfit = filled(options, os.environ, collector_kinds.kind("windows").public)
     if unfit:
         raise CollectorError(f"{options['address']}: {next(iter(unfit.values()))}")
@@ -288,7 +287,7 @@ def _windows(options: dict[str, Any]) -> DiscoveredHost:
 
 
 def _windows_cloud(value: DiscoveredHost) -> None:
-    """Machine, region and disks as the cloud of a Windows host names them."""
+    """Machine, region and disks from the cloud of a Windows host."""
     facts = value.inventory
     value.region = str(facts.get("region") or "")
     kind = str(facts.get("machine_type") or "")

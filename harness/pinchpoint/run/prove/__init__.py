@@ -1,6 +1,6 @@
-"""``run --prove``: makes the suspected resource slower and restores it, repeatedly, after the measurement.
+"""``run --prove``: slows the suspected resource down and restores it, repeatedly, after the measurement.
 
-The controller's side alone: which knob, when. What the windows say is ``analysis.proof``'s affair.
+This is the controller's part: which knob, when. ``analysis.proof`` analyses the windows.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ AS_IS, SLOWER, CONTROL = "as_is", "slower", "control"
 
 _LETTERS = {"A": AS_IS, "B": SLOWER, "C": CONTROL}
 ORDER = tuple(_LETTERS[letter] for letter in "ABBABAAB")
-"""On average every kind of window is in the middle of the test, so that a drift of the load favours none (the
-Thue-Morse sequence: also one whose drift changes)."""
+"""Order in which every kind of window has the same mean time, so that a drift of the load favours none (the
+Thue-Morse sequence, which also cancels a changing drift)."""
 ORDER_WITH_CONTROL = tuple(_LETTERS[letter] for letter in "ABCBAABCBA")
-"""Likewise, with a resource beside that is not suspected and needs only be seen to change nothing."""
+"""The same with a control: a resource without suspicion, whose slowdown must change nothing."""
 
 LEAST_S, MOST_S = 6.0, 15.0
 SETTLE_LEAST_S, SETTLE_MOST_S = 2.0, 10.0
 OPERATIONS_LONG = 20
-"""This many times as long as an operation usually takes: users go round that often (design value)."""
+"""Length of a window in usual operation times (design value)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class WindowPlan:
     """When windows begin and end.
 
     Attributes:
-        settle_s: what passes at least between a change and the window after it.
+        settle_s: shortest time between a change and its window.
         length_s: whole seconds.
-        grid_s: windows begin and end at multiples of it: what is kept of operations covers this much.
+        grid_s: windows begin and end at multiples of it: the interval of stored operations.
     """
 
     settle_s: float
@@ -58,11 +58,11 @@ class WindowPlan:
     grid_s: int
 
     def begin_s(self, now_s: float) -> int:
-        """The UTC second at which a window begins whose change is made now."""
+        """The UTC second at which the window of a change made now begins."""
         return math.ceil((now_s + self.settle_s) / self.grid_s) * self.grid_s
 
     def at_most_s(self, windows: int) -> float:
-        """How long this many windows take at most."""
+        """The longest time of this number of windows."""
         return windows * (self.settle_s + self.grid_s + self.length_s)
 
 
@@ -70,9 +70,9 @@ def pace(plan: Plan, verdict: JsonObject, recorded_s: int) -> WindowPlan | str:
     """The window plan for a load, or why there is none.
 
     Args:
-        plan: the plan whose load runs.
-        verdict: of what was measured, for how long operations take.
-        recorded_s: seconds that a row of operations will cover: 1, or ten of a long run.
+        plan: the plan of the running load.
+        verdict: the verdict of the measurement, with the times of operations.
+        recorded_s: seconds that a row of operations covers: 1, or ten in a long run.
     """
     rows = verdict["scenarios"].values()
     usual_s = max((row["service_p50_s"] or 0.0 for row in rows), default=0.0)
@@ -94,11 +94,11 @@ def pace(plan: Plan, verdict: JsonObject, recorded_s: int) -> WindowPlan | str:
 
 
 _VERDICT_S = 120.0
-"""Time limit of the verdict: ten times that of a day's run. The load runs meanwhile."""
-_LEASE_S = 60.0  # beyond the window it is for: an embedded farm puts itself back then
+"""Time limit of the verdict: ten times that of a day's run. The load continues meanwhile."""
+_LEASE_S = 60.0  # longer than its window: an embedded farm restores itself then
 _LONGEST_S = 600
 _ROOM = 0.9
-"""A control is a resource that would have room left also when it is slower."""
+"""A control is a resource that stays below its limit even when slowed down."""
 
 _NAMED = ("kind", "tier", "host", "resource", "instance", "role")
 
@@ -107,7 +107,7 @@ class WaitUnderLoad(Protocol):
     """Waits while the load runs."""
 
     def __call__(self, phase: str, length_s: float, done: Callable[[], bool] | None = None) -> bool:
-        """Wait until the time is over, or it is done; False if the run must end."""
+        """Wait until the time is over, or the work is done; False if the run must end."""
         ...
 
 
@@ -116,14 +116,14 @@ class _Ended(Exception):  # noqa: N818 -- what happened, not a fault
 
 
 class Prover:
-    """Proves the verdict of one run, and writes down what it did in the manifest (``proof``).
+    """Proves the verdict of one run, and records the test in the manifest (``proof``).
 
     Args:
         farm: what is driven.
         plan: with which load.
         store: the run directory.
         progress: shows the progress to the user.
-        report_unrestored_slowdown: called with a sentence where something could not be restored.
+        report_unrestored_slowdown: called with a sentence if a part could not be restored.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Prover:
             done: whether a scenario has no work left.
 
         Returns:
-            Returns False if the run must end; whatever was made slower has been restored.
+            Returns False if the run must end; all slowdowns have been restored.
         """
         try:
             result = self._prove(wait, done)
@@ -196,7 +196,7 @@ class Prover:
         return {**result, "windows": self._windows(wait, times, knob, control[1] if control else None)}
 
     def _verdict(self, wait: WaitUnderLoad) -> dict[str, Any]:
-        """The verdict of what was measured, by a child process. Raises FarmUnavailable if it has none."""
+        """The verdict of the measurement, by a child process. Raises FarmUnavailable without one."""
         self._go_on(wait("proving: the last seconds come in", LATE_S))
         self._store.compact()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -227,7 +227,7 @@ class Prover:
             return verdict
 
     def _control(self, verdict: JsonObject, suspect: JsonObject) -> tuple[dict[str, Any], Knob] | None:
-        """The next bottleneck, where it has enough room that nothing must change when it is slower."""
+        """The next bottleneck, if its headroom is so large that a slowdown must change nothing."""
         following = verdict["next"]
         if not following:
             return None
@@ -259,7 +259,7 @@ class Prover:
 
     @contextmanager
     def _slower(self, knob: Knob | None, times: WindowPlan) -> Iterator[None]:
-        """Make something slower, and restore it whatever happens. Raises FarmUnavailable."""
+        """Slow a part down, and restore it in any case. Raises FarmUnavailable."""
         if knob is None:
             yield
             return
@@ -271,7 +271,7 @@ class Prover:
             self._put_back(knob)
 
     def _put_back(self, knob: Knob) -> None:
-        """Raises FarmUnavailable where it could not be, which the run's exit status says, too."""
+        """Raises FarmUnavailable if restoring failed, which the run's exit status shows, too."""
         try:
             knob.restore()
         except FarmUnavailable as error:
@@ -292,7 +292,7 @@ class Prover:
 
 
 def _change(knob: Knob) -> dict[str, Any]:
-    """All that the analysis may know of what was done."""
+    """The information about a change for the analysis."""
     return {"what": knob.what, "ratio": knob.ratio, "of": knob.of}
 
 

@@ -1,7 +1,7 @@
 """Judges a run in progress; prints verdict.json's content on stdout.
 
-``python -m pinchpoint.run.prove.judge_in_progress RUN``, in a process of its own: the controller must
-not stand still meanwhile, and the load goes on.
+``python -m pinchpoint.run.prove.judge_in_progress RUN`` is a separate process: the controller must not block,
+because the load continues.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NICE = 10  # generators and farm come first
 
 
 def main() -> None:
-    """Entry of the process; whatever goes wrong ends it with a traceback that the controller hands on."""
+    """Entry of the process; errors end it with a traceback that the controller reports."""
     os.nice(_NICE)
     json.dump(analyse(open_run(Path(sys.argv[1]))).to_json(), sys.stdout)
 

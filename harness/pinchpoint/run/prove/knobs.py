@@ -1,6 +1,6 @@
-"""Makes a resource slower and restores it: an embedded farm's own, or by commands of the user.
+"""Slows a resource down and restores it: on an embedded farm, or by the user's commands.
 
-What is about to be made slower by a command is written down first, so that a later run restores it.
+Before a command slows a resource down, a record is written, by which a later run can restore it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def run_command(field: str, command: str, timeout_s: float) -> None:
     Args:
         field: its place in the file, for messages: the command itself may contain a secret.
         command: for ``/bin/sh -c``.
-        timeout_s: after this time it, and what it has started, is killed.
+        timeout_s: after this time it is killed, with its children.
 
     Raises:
-        FarmUnavailable: it failed, or took too long.
+        FarmUnavailable: the command failed, or took too long.
     """
-    # In its own session, so that Ctrl-C in the terminal does not end the command that restores.
+    # In its own session, so that Ctrl-C in the terminal does not end the restoring command.
     with subprocess.Popen(
         ["/bin/sh", "-c", command],
         stdin=subprocess.DEVNULL,
@@ -72,7 +72,7 @@ _STATE_VARIABLE = "PINCHPOINT_STATE"
 
 
 def note_slower(identity: Path, name: str, allowed: Allowed) -> None:
-    """Write down that something is about to be made slower. Raises FarmUnavailable where that cannot be."""
+    """Record that a resource will be slowed down. Raises FarmUnavailable if this fails."""
     place = _place(identity)
     me = psutil.Process()
     content = {
@@ -85,7 +85,7 @@ def note_slower(identity: Path, name: str, allowed: Allowed) -> None:
     try:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         partial = place.with_suffix(".partial")
-        partial.touch(mode=0o600)  # a command may hold a secret
+        partial.touch(mode=0o600)  # a command may contain a secret
         partial.write_text(json.dumps(content), encoding="utf-8")
         partial.replace(place)
     except OSError as error:
@@ -107,10 +107,10 @@ def forget(identity: Path) -> None:
 
 
 def restore_leftover(identity: Path) -> str | None:
-    """Put back what a run that was killed left slower; a sentence where there was something.
+    """Restore what a killed run left slowed down; returns a sentence if there was something.
 
     Raises:
-        FarmUnavailable: the command failed: the farm is not as it is meant to be.
+        FarmUnavailable: the command failed: the farm is still slowed down.
     """
     place = _place(identity)
     try:
@@ -137,9 +137,9 @@ def restore_leftover(identity: Path) -> str | None:
 
 
 def _trusted(place: Path) -> str:
-    """The text of a file that only this user, or root, can have written: its commands are run.
+    """The text of a file that only this user, or root, can have written, because its commands are run.
 
-    Raises FarmUnavailable where another user owns it or may write to it; OSError.
+    Raises FarmUnavailable if another user owns it or may write to it; OSError.
     """
     descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, encoding="utf-8") as file:
@@ -160,7 +160,7 @@ def _trusted(place: Path) -> str:
 def _place(identity: Path) -> Path:
     given = os.environ.get(_STATE_VARIABLE)
     root = Path(given) if given else platformdirs.user_state_path("pinchpoint")
-    # In full: a message that names it is read in another folder as well.
+    # The full path: the message may be read in another folder.
     return root.absolute() / "proofs" / f"{hashlib.sha256(os.fsencode(identity)).hexdigest()[:12]}.json"
 
 
@@ -172,8 +172,8 @@ def _alive(pid: int, create_time: float) -> bool:
 
 
 RATIO = 0.75
-"""What is left of its speed: a fall of throughput by a quarter stands out of what windows of some seconds
-differ by, and no farm is harmed (design value)."""
+"""The remaining speed: throughput falls by a quarter, more than windows of some seconds vary, and no farm is
+harmed (design value)."""
 
 NO_KNOB: Mapping[str, str] = {
     "lock": "a lock is held as long as its transaction takes: nothing of it can be made slower by itself",
@@ -183,11 +183,11 @@ NO_KNOB: Mapping[str, str] = {
     "generator": "the load generator is no part of the farm",
     "contention": "other processes on the load generator's machine are no part of the farm",
 }
-"""Kinds that cannot be proved on a farm of our own, and why."""
+"""Kinds that cannot be proved on an embedded farm, and why."""
 
 
 class Knob(Protocol):
-    """One resource that can be made slower."""
+    """A resource that can be slowed down."""
 
     @property
     def what(self) -> str:
@@ -196,20 +196,20 @@ class Knob(Protocol):
 
     @property
     def ratio(self) -> float:
-        """What is left of its speed then."""
+        """The remaining share of its speed."""
         ...
 
     @property
     def of(self) -> Literal["capacity", "use"]:
-        """What that is a share of: of all it can do, or of what was used of it until then."""
+        """The base of that share: its capacity, or its earlier utilisation."""
         ...
 
     def slower(self, for_s: float) -> None:
-        """Make it slower, for that many seconds at most. Raises FarmUnavailable."""
+        """Slow it down, for this number of seconds at most. Raises FarmUnavailable."""
         ...
 
     def restore(self) -> None:
-        """Put it back; harmless where nothing was changed. Raises FarmUnavailable."""
+        """Restore it; harmless without a change. Raises FarmUnavailable."""
         ...
 
 
@@ -234,15 +234,15 @@ def knob_for(
     *,
     all_of_it: bool,
 ) -> Knob | NoKnob:
-    """The knob of a resource that a verdict names.
+    """The knob of a resource in a verdict.
 
     Args:
         farm: whose.
         named: one of the verdict's suspects, as in verdict.json.
-        verdict: the verdict, for how much of it was used.
+        verdict: the verdict, for the resource's utilisation.
         hosts: the manifest's inventory.
-        all_of_it: whether the ratio is of its capacity, or of what was used of it: a
-            suspect is to feel it, a resource with room is not.
+        all_of_it: whether the ratio applies to its capacity, or to its utilisation: a suspect must be
+            affected, a control must not.
     """
     kind = str(named["kind"])
     why = NO_KNOB.get(kind) if farm.embedded else None
@@ -259,7 +259,7 @@ def knob_for(
 
 
 _WAYS = {"cpu": CPU, "cpu_thread": CPU, "external": ENDPOINT}
-"""What of its tier a kind is about, where it is no disk."""
+"""The part of a tier that a kind concerns, for kinds other than disks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,11 +287,11 @@ class AllowedKnob:
 
     @property
     def ratio(self) -> float:
-        """What is left of its speed: as the user says."""
+        """The remaining share of its speed, as the user declares it."""
         return 1.0 - self.allowed.by_ratio
 
     def slower(self, for_s: float) -> None:
-        """See ``Knob``; nothing ends it by itself, so that it is written down first."""
+        """See ``Knob``; nothing ends the slowdown by itself, so it is recorded before."""
         del for_s
         note_slower(self.farm.identity, self.name, self.allowed)
         run_command(f"prove.{self.name}.slower", self.allowed.slower, self.allowed.timeout_s)
@@ -324,9 +324,9 @@ class BuiltKnob:
         what: the resource in words.
         knob: ``disk``, ``cpu`` or ``delay``.
         name: ``server.role`` of a disk, else the server.
-        cores: of ``cpu``, the cores' worth of CPU that the ratio is of.
-        of: what the ratio is of: ``capacity``, or ``use``.
-        ratio: what is left of its speed.
+        cores: for ``cpu``, the number of cores that the ratio refers to.
+        of: the base of the ratio: ``capacity``, or ``use``.
+        ratio: the remaining share of its speed.
     """
 
     farm: Farm
