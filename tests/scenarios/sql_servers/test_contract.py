@@ -103,14 +103,14 @@ def test_a_batch_is_cut_up_on_the_server(target: Target) -> None:
 
 
 def test_a_bulk_load_is_there_whole(target: Target) -> None:
-    """Every row of each load, with its bytes."""
+    """Every row of each load, with its session and its bytes."""
     with prepared(target.endpoint, {"operations": {"bulk_load": 1}, **SIZES}) as driver:
         counts = performed(driver, TIMES, SESSION).counts()
         table, column = target.quoted("bulk"), target.quoted("load")
-        found = target.ask(f"SELECT {column}, payload FROM {SCHEMA}.{table}")
+        found = target.ask(f"SELECT session, {column}, payload FROM {SCHEMA}.{table}")
     assert counts == {("bulk_load", "ok"): TIMES}
-    sent = Counter((load, payload) for _, _, load, payloads in drawn("bulk_load") for payload in payloads)
-    assert Counter((load, bytes(payload)) for load, payload in found) == sent
+    sent = Counter((SESSION, load, row) for _, _, load, rows in drawn("bulk_load") for row in rows)
+    assert Counter((session, load, bytes(row)) for session, load, row in found) == sent
 
 
 def test_the_bulk_table_never_grows_without_bound(target: Target) -> None:
