@@ -22,7 +22,7 @@ from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Inputs
 from pinchpoint.data.series import Floats, Key
 
 WRITES, READS, REQUESTS = "MutationStage", "ReadStage", "Native-Transport-Requests"
-COMPACTIONS, FLUSHES = "CompactionExecutor", ("MemtableFlushWriter", "PerDiskMemtableFlushWriter")
+FLUSHES = ("MemtableFlushWriter", "PerDiskMemtableFlushWriter")
 """Cassandra's pools."""
 
 LEAST = 1e-9
@@ -39,20 +39,18 @@ class StoreView:
     Attributes:
         waiting: how many operations wait for it.
         share: of what is done (of the time of a write), the share that is waiting for it.
-        backlog: how many tasks wait to be let at it in the background.
         series: what that rests on, what operations wait for first.
     """
 
     waiting: Floats
     share: Floats
-    backlog: Floats
     series: list[Key] = field(default_factory=list)
 
     @classmethod
     def empty(cls, steps: int) -> StoreView:
         """The view before any store has reported."""
         unknown = np.full(steps, np.nan)
-        return cls(unknown, unknown, unknown)
+        return cls(unknown, unknown)
 
     def wait(self, more: Floats, *series: Key) -> None:
         """Add operations that wait."""
@@ -150,10 +148,6 @@ def _cassandra(inputs: Inputs, host: str, view: StoreView, *, log: bool, data: b
     if data:
         waiting = (np.nan_to_num(reads) + np.where(flushing, writes, 0.0)) * idle
         view.wait(waiting, Key(host, "db.pool.active", READS))
-        backlog = inputs.samples.steps(host, "db.pool.pending", COMPACTIONS)
-        if np.isfinite(backlog).any():
-            view.backlog = np.fmax(view.backlog, backlog)
-            view.series.append(Key(host, "db.pool.pending", COMPACTIONS))
 
 
 def tasks_held(inputs: Inputs, host: str, pool: str) -> Floats:

@@ -55,7 +55,6 @@ REGULATOR_FLAT = Threshold(
 )
 WAITING_IO = Threshold(1.5, "design", "I/O waits behind I/O when 1.5 or more are outstanding")
 FULL_STEP = Threshold(0.95, "design", "a disk is at its fullest from 95 % of its fullest seconds on")
-EXACT_COUNT = Threshold(400, "design", "in 400 I/Os a spread of 2.5 % of the time between them would show")
 TELLING_COUNT = Threshold(
     8,
     "design",
@@ -72,7 +71,6 @@ TIMES_SPREAD = Threshold(
 STAYS = Threshold(0.30, "design", "I/O stays: it follows less than 0.3 of a change in outstanding I/O")
 FOLLOWS = Threshold(0.80, "design", "I/O follows: at least 0.8 of a change in outstanding I/O")
 MOSTLY_OCCUPIED = Threshold(0.90, "design", "hardly idle: busy 90 % of the time or more")
-SIZES_DIFFER = Threshold(2, "design", "I/Os of different sizes: the large ones are twice the small")
 SIZES_VARY = Threshold(1.05, "design", "I/Os of different sizes: the large ones are a twentieth larger")
 BY_SIZE = Threshold(0.50, "design", "bytes stay: they follow less than half of a change in I/Os' size")
 NO_LATENCY_S = Threshold(0.002, "MS-IO", "below 2 ms an I/O is excellent")
@@ -94,7 +92,6 @@ MEMORY_WAIT = Threshold(0.10, "design", "processes wait for memory at least 10 %
 PAGING = Threshold(1e6, "design", "paging: a megabyte a second is read in, or more")
 CONNECTIONS = Threshold(0.95, "design", "connections are at their limit when 95 % are in use")
 QUEUED = Threshold(0.10, "design", "at least 10 % of the operations wait for a thread or a ticket")
-BACKLOG = Threshold(1, "design", "a compaction waits for its turn at any time")
 MANY_REFUSED = Threshold(
     0.01, "design", "at least 1 % of the operations are refused because no connection is free"
 )

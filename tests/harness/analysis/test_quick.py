@@ -71,7 +71,7 @@ def some_disk(random: np.random.Generator) -> Resource:
     columns["read_bytes"] = columns["bytes"] / 2
     for way in ("read", "write", "flush"):
         columns |= {f"{way}_latency": column(random, 0.04), f"{way}_weight": column(random, 500)}
-    columns |= {name: column(random, 1) for name in ("pressure", "log_waits", "backlog")}
+    columns |= {name: column(random, 1) for name in ("pressure", "log_waits")}
     if random.random() < 0.5:
         unknown = np.full(STEPS, np.nan)
         columns |= {"sessions": unknown, "log_waits": unknown}

@@ -247,7 +247,6 @@ class DiskMeasures:
         pressure: share of the time in which processes waited for I/O, any device.
         sessions: of the database's sessions, how many waited for this device, as it says itself.
         log_waits: the share of a store's work, or of its writes' time, that is waiting for its log, likewise.
-        backlog: tasks in the background that wait to be let at it, likewise.
         often_read: whether it was read often enough to say how it limits (``disk.measures.often_read``).
     """
 
@@ -265,7 +264,6 @@ class DiskMeasures:
     pressure: float | None
     sessions: float | None
     log_waits: float | None = None
-    backlog: float | None = None
     often_read: bool = True
     recorded: bool = False
     credits_used: float | None = None

@@ -18,7 +18,6 @@ from pinchpoint.analysis.resources.base import (
 from pinchpoint.analysis.resources.disk.measures import is_slow, overwhelmed, write_and_flush_s
 from pinchpoint.analysis.resources.disk.waits import waited
 from pinchpoint.analysis.thresholds import (
-    BACKLOG,
     CAP_MATCH,
     DISK_OCCUPIED,
     DISK_SHIFT,
@@ -134,8 +133,7 @@ def disk_evidence(measures: DiskMeasures, state: DiskState) -> frozenset[str]:
     """E1 from the cap, a flat top, a slow device or the wait for it; E4 from I/O pressure or who waits."""
     if not (state.full or state.concurrency or state.late):
         return frozenset()
-    waited = state.waited_for or at_least(measures.backlog, BACKLOG)
-    witness = at_least(measures.pressure, PRESSURE) or waited
+    witness = at_least(measures.pressure, PRESSURE) or state.waited_for
     return frozenset({"E1", "E4"} if witness else {"E1"})
 
 
@@ -189,7 +187,7 @@ def judge_disk(resource: Resource, measures: DiskMeasures, flows: Flows) -> Susp
         return None
     if resource.whole is not None and not (state.occupied and state.near_cap):
         return None  # only its own cap is a matter of the machine; all else is one disk's
-    kind = cap_kind(state) if resource.whole is not None else _kind(resource, measures, state)
+    kind = cap_kind(state) if resource.whole is not None else _kind(measures, state)
     if state.wait_ratio is None and (kind not in SATURATED or not_waited_for(resource, measures)):
         return None
     below = measures.utilisation is not None and not (state.near_cap or state.beyond_cap)
@@ -206,12 +204,10 @@ def judge_disk(resource: Resource, measures: DiskMeasures, flows: Flows) -> Susp
     )
 
 
-def _kind(resource: Resource, measures: DiskMeasures, state: DiskState) -> Kind:
-    """Which kind of limit; ``disk`` where too few samples were read, or several kinds look like this."""
-    kind, model = disk_kind(state), resource.service_time
-    by_bytes = model is not None and model.differ and not model.known
-    unclear = by_bytes and kind in {"disk_device", "disk_latency"}
-    unclear = unclear or (kind in {"disk_latency", "disk_concurrency"} and _may_be_capped(measures, state))
+def _kind(measures: DiskMeasures, state: DiskState) -> Kind:
+    """Which kind of limit; ``disk`` where too few samples were read, or a cap would look the same."""
+    kind = disk_kind(state)
+    unclear = kind in {"disk_latency", "disk_concurrency"} and _may_be_capped(measures, state)
     return "disk" if unclear or not measures.often_read else kind
 
 
@@ -239,9 +235,9 @@ def disk_kind(state: DiskState) -> Kind:
     if state.rose:
         return "disk_warm_up"
     below = state.uneven and state.device and not state.at_cap
-    if state.occupied and (state.regulated or (state.near_cap and not below)):
+    if state.regulated or (state.near_cap and not below):
         return cap_kind(state)
-    if state.occupied and state.device:
+    if state.device:
         return "disk_device"
     return "disk_concurrency" if state.concurrency else "disk_latency"
 

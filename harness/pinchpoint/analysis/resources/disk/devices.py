@@ -64,7 +64,6 @@ def _disk(
             ),
             "sessions": np.where(np.isfinite(view.waiting), np.nan_to_num(sessions) + view.waiting, sessions),
             "log_waits": view.share,
-            "backlog": view.backlog,
         },
         views=tuple(dict.fromkeys(view.series)),
     )

@@ -13,7 +13,6 @@ from pinchpoint.analysis.resources.base import (
 )
 from pinchpoint.analysis.resources.disk.measures import slow_way, slowness, too_long, write_and_flush_s
 from pinchpoint.analysis.thresholds import (
-    BACKLOG,
     BY_SIZE,
     DISK_SHIFT,
     FLAT,
@@ -251,21 +250,16 @@ def disk_witnesses(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fac
 def _reported(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
     """Facts that a NoSQL store reports, each from the first of its series."""
     kind = "E4" if suspicion.disk is not None and suspicion.disk.waited_for else "context"
-    backed_up = "E4" if at_least(measures.backlog, BACKLOG) else "context"
-    left = {"share": measures.log_waits, "count": measures.sessions, "backlog": measures.backlog}
+    left = {True: measures.log_waits, False: measures.sessions}
     for view in suspicion.resource.views:
-        of = "backlog" if view.metric == "db.pool.pending" else "count"
-        of = "share" if view.metric in SHARE_WORDS else of
-        value = left.pop(of, None)
+        value = left.pop(view.metric in SHARE_WORDS, None)
         if value is None:
             continue
-        text, evidence, limit = {
-            "share": (f"{units.percent(value)} of {SHARE_WORDS.get(view.metric)}", kind, WAIT_SHARE),
-            "count": (f"{units.count(value)} operations waited for it at any time", kind, None),
-            "backlog": (f"{units.count(value)} compactions waited for their turn", backed_up, BACKLOG),
-        }[of]
+        text, limit = f"{units.count(value)} operations waited for it at any time", None
+        if view.metric in SHARE_WORDS:
+            text, limit = f"{units.percent(value)} of {SHARE_WORDS[view.metric]}", WAIT_SHARE
         text = f"{text}, as reported by the store"
-        fact = _fact(suspicion.resource, text, view.metric, value, evidence, limit, view.instance)
+        fact = _fact(suspicion.resource, text, view.metric, value, kind, limit, view.instance)
         yield replace(fact, host=view.host)
 
 

@@ -68,15 +68,8 @@ def kind_unknown(disk: Resource, rows: Rows) -> NoSingleCause:
     if not often_read(disk, rows):
         return seldom(disk, rows)
     what = f"the limits of the {disk.role} disk of {disk.hosts[0]}"
-    model = disk.service_time
-    if model is None or not model.differ or model.known:
-        why = "the queue depth did not change, so a cap of the disk looks the same as slow I/O"
-        return NoSingleCause(why, f"Declare {what} in farm.yaml, or run the load in steps; then run again.")
-    why = (
-        "its I/Os differ in size, and too few were measured to separate a slow device from a limit of "
-        "bytes per second"
-    )
-    return NoSingleCause(why, f"Declare {what} in farm.yaml, or measure for longer; then run again.")
+    why = "the queue depth did not change, so a cap of the disk looks the same as slow I/O"
+    return NoSingleCause(why, f"Declare {what} in farm.yaml, or run the load in steps; then run again.")
 
 
 def seldom(disk: Resource, rows: Rows) -> NoSingleCause:
@@ -147,9 +140,7 @@ def rate_responses(resource: Resource, rows: Rows) -> dict[str, RateResponse]:
     }
     if not resource.even:
         return responses
-    return {
-        name: replace(one, slope=None, of_any_size=None, scheduled=True) for name, one in responses.items()
-    }
+    return {name: replace(one, slope=None, scheduled=True) for name, one in responses.items()}
 
 
 def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
@@ -174,7 +165,6 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
         pressure=mean(columns["pressure"]),
         sessions=mean(columns["sessions"]),
         log_waits=mean(columns["log_waits"]) if "log_waits" in columns else None,
-        backlog=mean(columns["backlog"]) if "backlog" in columns else None,
         often_read=often_read(resource, rows),
         recorded=nearest in recorded,
     )

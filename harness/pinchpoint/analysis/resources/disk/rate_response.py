@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pinchpoint.analysis.thresholds import (
-    EXACT_COUNT,
     FOLLOWS,
     FULL_STEP,
     IRREGULAR,
@@ -59,7 +58,6 @@ class RateResponse:
         spread: of the rate.
         slope: change of the rate ÷ change of what is outstanding, both relative: 0 it stays, 1 it follows.
             None if the steps do not show it.
-        of_any_size: the same slope without regard to the size of I/Os.
         of_usual_size: the same slope by I/Os of the usual size alone.
         steadier: the spread of latency ÷ that of the rate, with the rate only as exact as it can be
             counted.
@@ -72,7 +70,6 @@ class RateResponse:
 
     spread: float | None = None
     slope: float | None = None
-    of_any_size: float | None = None
     of_usual_size: float | None = None
     steadier: float | None = None
     count: float = 0.0
@@ -98,34 +95,22 @@ class RateResponse:
 
     @property
     def flat(self) -> bool:
-        """Whether the rate is as flat as only a regulator makes it, while latency moves.
-
-        Where nothing moves, a queue that is served as evenly as can be counted is a regulator's, if there
-        were enough I/Os to see otherwise.
-        """
+        """Whether the rate is as flat as only a regulator makes it, while latency moves."""
         if self.spread is None or self.count == 0 or self.follows or self.scheduled:
             return False
-        stays = self.stays or (self.of_any_size is not None and self.of_any_size <= STAYS.value)
         counted = COUNT_ERROR / self.count
-        answer = stays or self._steady or self._exact
-        return self.spread <= max(REGULATOR_FLAT.value, counted + ROUNDING) and answer
+        held = self.stays or self._steady
+        return self.spread <= max(REGULATOR_FLAT.value, counted + ROUNDING) and held
 
     @property
     def by_large(self) -> bool:
         """Whether it is flat, and only larger I/Os show that it stays: they take longer on any disk."""
         stays = self.of_usual_size is not None and self.of_usual_size <= STAYS.value
-        return self.flat and not (stays or self._steady or self._exact)
+        return self.flat and not (stays or self._steady)
 
     @property
     def _steady(self) -> bool:
         return self.steadier is not None and self.steadier >= STEADIER.value
-
-    @property
-    def _exact(self) -> bool:
-        """A queue that is served as evenly as can be counted."""
-        if self.spread is None or not self.queued or self.count < EXACT_COUNT.value:
-            return False
-        return self.spread <= COUNT_ERROR / self.count
 
     @property
     def irregular(self) -> bool | None:
@@ -150,13 +135,11 @@ def io_response(io: Floats, size: Floats, outstanding: Floats, busy: Floats, ste
     sizes = np.divide(size, io, out=np.full_like(io, np.nan), where=full)
     usual = float(np.nanmedian(sizes)) if np.isfinite(sizes[full]).any() else np.nan
     same_size = full & (sizes <= SAME_SIZE * usual) & (sizes >= usual / SAME_SIZE)
-    of_any_size = _slope_of_whole(io, outstanding, busy, full, step_s)
     slope = _slope_of_whole(io, outstanding, busy, same_size, step_s)
     chosen = same_size if _tell(io[same_size], step_s) else full
     return replace(
         _response(io, io, outstanding, chosen, busy, step_s),
-        slope=of_any_size if slope is None else slope,
-        of_any_size=of_any_size,
+        slope=_slope_of_whole(io, outstanding, busy, full, step_s) if slope is None else slope,
         of_usual_size=slope,
     )
 
@@ -174,7 +157,7 @@ def bytes_response(
     many = full & (io >= np.median(io[full]) / SAME_SIZE) if full.any() else full
     slope = _slope(size, io, outstanding, full, step_s)
     result = _response(size, io, outstanding, many, busy, step_s)
-    return replace(result, slope=slope, of_any_size=slope, of_usual_size=slope)
+    return replace(result, slope=slope, of_usual_size=slope)
 
 
 def _full(io: Floats, outstanding: Floats, busy: Floats) -> Rows:

@@ -17,7 +17,6 @@ from pinchpoint.analysis.thresholds import (
     MIN_SECONDS,
     MIN_STEPS,
     MOSTLY_OCCUPIED,
-    SIZES_DIFFER,
     SIZES_VARY,
     STAYS,
     WAITING_IO,
@@ -52,11 +51,6 @@ class ServiceTimeModel:
     queue: float
     small_bytes: float
     large_bytes: float
-
-    @property
-    def differ(self) -> bool:
-        """Whether its I/Os are of so different sizes that they do not take the same time on all disks."""
-        return self.large_bytes >= SIZES_DIFFER.value * self.small_bytes
 
     @property
     def known(self) -> bool:
