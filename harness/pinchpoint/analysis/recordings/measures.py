@@ -33,8 +33,6 @@ _GAP = 0.75
 
 _LASTING = 0.25
 """If the mean of 30 s reached a limit, at least this share of the readings must have reached it."""
-_WAITING, _COUNTED = 0.75, ("cpu.", "db.", "web.")
-"""Likewise of threads, sessions and requests that wait: a spike of seconds lifts the mean of a count."""
 _SERVER = re.compile(r"[\w#$]+/")
 _THROUGHOUT = 0.9
 """The first and the last reading of a recording cover less than a whole one."""
@@ -264,9 +262,7 @@ def measure(
         return None
     lasted_s = rows.covered_s if share is None else rows.covered_s * np.nan_to_num(share, nan=1.0)
     beyond = _beyond(rows.values, limit.value, above=above)
-    counted = what == "saturation" and rows.metric.startswith(_COUNTED)
-    lasting = _WAITING if counted else _LASTING
-    smooth, at_limit = _judged(rows, inputs.window, limit.value, beyond, lasted_s, lasting, above=above)
+    smooth, at_limit = _judged(rows, inputs.window, limit.value, beyond, lasted_s, above=above)
     if only is not None:
         at_limit = at_limit & only
     mean, p95, most = (units.of_metric(rows.metric, each) for each in (rows.mean, rows.p95, rows.most))
@@ -401,7 +397,6 @@ def _judged(
     limit: float,
     beyond: Steps,
     lasted_s: Floats,
-    least: float,
     *,
     above: bool,
 ) -> tuple[Floats, Steps]:
@@ -423,7 +418,7 @@ def _judged(
         if not np.isfinite(smooth).any():
             return rows.values, np.zeros(len(there), dtype=bool)
     lasting = _running(np.where(beyond, lasted_s, 0.0), steps)
-    over = _beyond(smooth, limit, above=above) & (lasting >= least * _running(rows.covered_s, steps))
+    over = _beyond(smooth, limit, above=above) & (lasting >= _LASTING * _running(rows.covered_s, steps))
     return smooth, (_running(over.astype(float), steps) > 0) & there
 
 
