@@ -48,9 +48,9 @@ _ANOTHER_ROW = re.compile(r"\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ")
 _SAID = r"(?P<how>statement|parse|bind|execute|fastpath)(?: (?P<name>[^:]*))?: ?(?P<text>.*)"
 _DURATION = re.compile(rf"duration: (?P<ms>\d+\.\d+) ms(?:  {_SAID})?", re.DOTALL)
 _BEGUN = re.compile(_SAID, re.DOTALL)
-"""How log_statement writes it down when it begins: its duration then comes without it."""
+"""log_statement logs a statement at its begin in this form; its duration is a later entry."""
 _PARTS = ("parse", "bind")
-"""What precedes an execution and has a duration of its own: no statement, so none is left out."""
+"""Steps before an execution, each with its own duration: they are not statements."""
 _PARAMETERS = re.compile(r"^parameters: ", re.IGNORECASE)
 _PARAMETER = re.compile(r"\$(\d+) = (NULL|'((?:[^']|'')*)')(?:, |$)", re.DOTALL)
 _FETCH = "fetch from "
@@ -58,9 +58,9 @@ _UNNAMED = "<unnamed>"
 
 
 def read_logs(paths: Sequence[Path]) -> Iterator[LogEntry]:
-    """Every statement of a server's logs, each session's in the order in which they ended.
+    """Every statement of a server's logs, each session's in the order of their ends.
 
-    Raises ``ScenarioError`` naming file and line of what is none.
+    Raises ``ScenarioError`` with file and line for an invalid row.
     """
     return as_sent(_entries(paths))
 
@@ -80,7 +80,7 @@ def _entries(paths: Sequence[Path]) -> Iterator[LogEntry]:
 
 
 class _LogClock:
-    """Reads the rows' times. Which zone they are of does not matter, but that all are of the same."""
+    """Parses the rows' times. Their zone does not matter, because all rows have the same."""
 
     def __init__(self) -> None:
         self._zone: str | None = None
@@ -146,18 +146,18 @@ def _json_rows(file: TextIO, path: Path) -> Iterator[_Row]:
 
 
 def _cut_off(last: LogEntry | None) -> LogEntry | None:
-    """What ends in the middle, as a log that was copied while it was written; None: nothing was before it."""
+    """The incomplete end of a log that was copied while it was written; None if nothing precedes it."""
     if last is None:
         return None
     return LogEntry(last.session, last.database, last.ended_s, 0.0, None, left_out="line_cut_off")
 
 
 def _entry(row: _Row, place: str, clock: _LogClock) -> LogEntry | None:
-    """The statement a row of the log describes, if it does."""
+    """The statement of a log row, if it has one."""
     if row["backend"] != _CLIENT or not row["database"]:
         return None
     where = (row["session"], row["database"], clock.seconds(row["time"], place))
-    # By log_min_error_statement an error may have no statement; a session's end never has.
+    # An error may have no statement (log_min_error_statement); a session's end never has one.
     if row["severity"] == "ERROR" or (row["severity"] == "FATAL" and row["query"]):
         return LogEntry(*where, 0.0, row["query"] or None, left_out=FAILED)
     match = _DURATION.fullmatch(row["message"]) or _BEGUN.fullmatch(row["message"])
@@ -176,7 +176,7 @@ def _entry(row: _Row, place: str, clock: _LogClock) -> LogEntry | None:
 
 
 def _left_out(match: re.Match[str]) -> str | None:
-    """Why a statement cannot be made again, by its text."""
+    """Why a statement cannot be replayed, by its text."""
     if match["how"] is None:
         return NO_TEXT
     if match["how"] == "fastpath":
@@ -189,7 +189,7 @@ def _left_out(match: re.Match[str]) -> str | None:
 
 
 def _parameters(detail: str, text: str) -> tuple[tuple[str | None, ...] | None, str | None]:
-    """The values that were sent beside a statement, and why it cannot be made again."""
+    """A statement's parameter values, and why it cannot be replayed."""
     answer = _PARAMETERS.sub("", detail)
     result = {
         int(match[1]): None if match[2] == "NULL" else match[3].replace("''", "'")
@@ -203,11 +203,11 @@ def _parameters(detail: str, text: str) -> tuple[tuple[str | None, ...] | None, 
 
 NO_TEXT, NO_DURATION, FAILED = "no_text", "no_duration", "failed_when_captured"
 PARAMETERS_CUT = "parameters_cut"
-"""Causes of what cannot be made again."""
+"""Reasons why a statement cannot be replayed."""
 CUT = "..."
-"""What a value ends in that was cut off, or that ends so itself."""
+"""The end of a value that was cut off, or that happens to end in the same way."""
 _LETTER_BYTES = 4
-"""A value is cut between letters: by less than one of them shorter than ``log_parameter_max_length``."""
+"""A value is cut between letters: at most one letter's bytes below ``log_parameter_max_length``."""
 
 _COMMIT = re.compile(
     r"(?:\s|/\*(?:[^*]++|\*(?!/))*\*/|--[^\n]*+\n)*(?:commit|end)\b(?:\s+(?:work|transaction)\b)?(?!\s+prepared)",
@@ -216,7 +216,7 @@ _COMMIT = re.compile(
 
 
 def as_sent(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """The statements of a log's rows, each session's in the order in which they ended."""
+    """The statements of a log's rows, each session's in the order of their ends."""
     sessions: dict[str, list[LogEntry]] = {}
     longest = 0
     for entry in entries:
@@ -228,7 +228,7 @@ def as_sent(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
 
 
 def _lengths(entry: LogEntry, *, cut: bool) -> Iterator[int]:
-    """Bytes of its values that end as if they were cut off, or of the others; at least a 0."""
+    """Lengths in bytes of the values that look cut off, or of the others; at least a 0."""
     yield 0
     for value in entry.parameters or ():
         if value and value.endswith(CUT) is cut:
@@ -246,7 +246,7 @@ def _whole(entry: LogEntry, longest: int) -> LogEntry:
 
 
 def _joined(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """One entry for a statement that was logged when it began and, without its text, when it ended."""
+    """One entry for a statement that was logged at its begin and, without its text, at its end."""
     waiting: LogEntry | None = None
     for entry in entries:
         if waiting is not None and _ends(waiting, entry):
@@ -280,10 +280,10 @@ def _endless(begun: LogEntry) -> LogEntry:
 
 
 def _rolled_back(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """ROLLBACK where COMMIT ended a transaction in which something had failed: so did the server.
+    """ROLLBACK if COMMIT ended a failed transaction, as the server did.
 
-    What failed is not made again, so that COMMIT would keep what the capture's database never had. Within
-    such a transaction nothing else succeeds before it ends.
+    Failed statements are not replayed, so COMMIT would keep changes that the captured database never had.
+    Within such a transaction nothing else succeeds before its end.
     """
     failed = False
     for entry in entries:
@@ -292,7 +292,7 @@ def _rolled_back(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
             failed = commit is None
             yield replace(entry, text="ROLLBACK", left_out=None) if commit else entry
         elif entry.left_out == NO_DURATION:
-            yield entry  # it may have failed
+            yield entry  # the transaction may have failed
         else:
             rest = (entry.text or "")[commit.end() :] if commit else ""
             yield replace(entry, text=f"ROLLBACK{rest}") if commit and failed else entry

@@ -17,9 +17,9 @@ from .extended_events import called, handed_over
 
 
 def verb(text: str) -> str:
-    """The operation: a statement's first word in lower case; of a procedure's call, its name too.
+    """The operation: a statement's first word in lower case; for a procedure call with its name.
 
-    What is only handed over by SQL Server's ``sp_executesql`` is counted as itself.
+    A statement passed to SQL Server's ``sp_executesql`` counts as itself.
     """
     inner = handed_over(text)
     if inner is not None:
@@ -31,11 +31,12 @@ def verb(text: str) -> str:
 
 
 ENDED_BEFORE = "ended_before"
-"""The cause of what was not executed because the run ended, or no user was free for its session."""
+"""Reason for statements that were not executed because the run ended, or no user was free for their
+session."""
 
 
 class Tape:
-    """Hands captured sessions to users, whatever threads they are in, in the order in which they began.
+    """Gives captured sessions to users, in any thread, in the order of their begin.
 
     Args:
         sessions: this process's.
@@ -51,7 +52,7 @@ class Tape:
         self._playing = 0
         self._changing = threading.Lock()
         self.ended = False
-        """Whether no session will be handed out any more."""
+        """Whether no session is left."""
         self.cycles = 0
         self.executed = 0
         self.failed: Counter[str] = Counter()
@@ -59,11 +60,11 @@ class Tape:
 
     @property
     def at_s(self) -> float:
-        """How long this round of the capture has been going on."""
+        """Seconds since the begin of this round of the capture."""
         return time.monotonic() - self._begun_s
 
     def take(self) -> CapturedSession | None:
-        """The next session; None: there is none now; where ``ended`` is set, nor will there be."""
+        """The next session; None: none now, and if ``ended`` is set, none later."""
         with self._changing:
             now_s = time.monotonic()
             if self._first_s is None:
@@ -87,7 +88,7 @@ class Tape:
             self._playing -= 1
 
     def done(self, outcome: str, *, ok: bool, late_s: float) -> None:
-        """A statement was executed, so long after it should have begun."""
+        """Note an executed statement, and its delay."""
         with self._changing:
             self.executed += 1
             self.latest_s = max(self.latest_s, late_s)
@@ -95,9 +96,9 @@ class Tape:
                 self.failed[outcome] += 1
 
     def account(self) -> dict[str, object]:
-        """What was captured, what was executed, and the difference by its causes.
+        """The captured and the executed statements, and the reasons for the difference.
 
-        ``captured`` is ``executed`` and all that ``differences`` names; what ``failed`` was executed.
+        ``captured`` = ``executed`` + all ``differences``; ``failed`` ones were executed.
         """
         rounds = max(1, self.cycles)
         left_out = sum((session.left_out for session in self._sessions), Counter[str]())
@@ -120,18 +121,18 @@ class Tape:
         return self._repeat_s is None or now_s - self._first_s < self._repeat_s
 
 
-_NAP_S = 0.2  # a pause is waited for in naps, so that the end of the run need not wait for it
+_NAP_S = 0.2  # a pause consists of short sleeps, so that the end of the run need not wait for it
 
 
 class ReplaySession:
-    """Plays one captured session after the other: each statement at its time, each pause as long as it was.
+    """Plays one captured session after the other, with the captured times and pauses.
 
     Args:
-        tape: where it takes sessions from.
+        tape: its source of sessions.
         copy: the database.
-        connect: makes a connection to it, not opened yet.
-        speed: how much faster than captured.
-        report: takes every statement that failed.
+        connect: creates a connection, not opened yet.
+        speed: speed relative to the capture.
+        report: receives every failed statement.
     """
 
     def __init__(
@@ -153,9 +154,9 @@ class ReplaySession:
         self._ended_s = 0.0
 
     def perform(self, record: Record) -> bool:
-        """Execute one statement and record it, or wait a moment for the next one's time.
+        """Execute one statement and record it, or wait for the next one's time.
 
-        A statement begins when it did in the capture, and no sooner after the one before than it did there.
+        A statement begins at its captured time, and not earlier after the last one than in the capture.
         """
         if self._playing is None and not self._take():
             if self._tape.ended:
@@ -175,7 +176,7 @@ class ReplaySession:
                 return True
             if self._connection is None:
                 self._connection = self._connect()
-                self._connection.try_open()  # no part of its first statement, as in the capture
+                self._connection.try_open()  # not part of its first statement, as in the capture
             time.sleep(max(0.0, self._early_s(statement)))
             self._connection.wait_until_due()
         self._execute(self._connection, statement, record)
@@ -198,7 +199,7 @@ class ReplaySession:
         self._tape.over()
 
     def _early_s(self, statement: Captured) -> float:
-        """How long until a statement is due."""
+        """Seconds until a statement is due."""
         early_s = statement.at_s / self._speed - self._tape.at_s
         if self._at:
             early_s = max(early_s, statement.think_s / self._speed - (time.monotonic() - self._ended_s))
@@ -226,7 +227,7 @@ class ReplaySession:
 
 @contextmanager
 def _pause(record: Record) -> Iterator[None]:
-    """What is done meanwhile is no part of any operation: recorded, so that a user's time adds up."""
+    """Pauses are not part of any operation; they are recorded so that a user's time adds up."""
     start_ns = time.perf_counter_ns()
     yield
     record(PAUSE, OK, start_ns, time.perf_counter_ns())

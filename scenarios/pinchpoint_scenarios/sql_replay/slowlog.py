@@ -56,7 +56,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _entry(row: dict[str, str], place: str) -> LogEntry | None:
-    """The statement of a row; None: no client sent one, or not to a database."""
+    """The statement of a row; None if no client sent it, or if it concerns no database."""
     text = row["sql_text"]
     if not row["db"] or text.startswith(_NOT_SENT):
         return None
@@ -82,7 +82,7 @@ def _left_out(text: str) -> str | None:
 
 
 def _seconds(text: str, place: str) -> float:
-    """A time. Its zone does not matter: all rows of a log have the same."""
+    """A time in seconds. Its zone does not matter, because all rows have the same."""
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""sql-script: the user's own SQL, and pgbench's scripts as they are."""
+"""sql-script: the user's own SQL, and unchanged pgbench scripts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["SqlScript", "SqlScriptParams"]
 
 _SEED_BITS = 63
 _ONLY_READS = {"begin", "start", "commit", "end", "rollback", "set", "show"}
-"""Statements that write nothing; a SELECT may call a function that does."""
+"""Statements that only read; a SELECT may call a function that writes."""
 
 
 class SqlScript:
@@ -50,11 +50,11 @@ class SqlScript:
 
     @property
     def blocks(self) -> bool:
-        """Whether sessions wait inside C code: ODBC's do (``contract.Blocking``)."""
+        """Whether sessions wait inside C code, as with ODBC (``contract.Blocking``)."""
         return self._copy.blocks
 
     def check(self) -> Mapping[str, Any]:
-        """Reach the server; the facts are its version and settings, and which scripts they are."""
+        """Connect to the server; the facts are its version and settings, and the scripts."""
         scripts = {
             each.script.name: {"file": each.script.file, "weight": each.weight, "sha256": each.sha256}
             for each in self._chosen
@@ -64,9 +64,9 @@ class SqlScript:
         return {"sql": {**server, "warnings": warnings, "scripts": scripts}}
 
     def _not_there(self) -> list[str]:
-        """What the server cannot prepare for lack of a table or the like, unless a setup is to make it.
+        """Statements that the server cannot prepare for lack of a table, unless a setup creates it.
 
-        Raises ``ScenarioError`` for statements it cannot read.
+        Raises ``ScenarioError`` for statements that it cannot parse.
         """
         refused = list(self._copy.refusals(_placed(self._chosen)))
         if wrong := [said for said, is_wrong in refused if is_wrong]:
@@ -102,7 +102,7 @@ class SqlScript:
         )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Run the user's setup, where there is one, and look whether the values can be had."""
+        """Run the user's setup, if there is one, and check that the values are available."""
         self._copy.hold()
         if self._params.setup is not None:
             progress(f"running {self._params.setup}")
@@ -110,7 +110,7 @@ class SqlScript:
         self._list()
 
     def session(self, number: int) -> ScriptSession:
-        """Open session ``number``; where the server does not answer now, its first operation says so."""
+        """Open session ``number``; if the server does not answer, the first operation reports it."""
         context, params = self._context, self._params
         seed = Random(context.seed).getrandbits(_SEED_BITS)  # noqa: S311 - workload, no secret
         random = Random(f"{context.seed}:{number}")  # noqa: S311 - workload, no secret
@@ -137,7 +137,7 @@ class SqlScript:
         )
 
     def finish(self, *, keep_data: bool) -> None:
-        """Run the user's teardown, where there is one, unless data are to be kept."""
+        """Run the user's teardown, if there is one, unless data are kept."""
         try:
             if self._params.teardown is not None and not keep_data:
                 self._copy.hold()
@@ -149,7 +149,7 @@ class SqlScript:
         self._copy.run_file(file, read_text(Path(file), self._kinds), mark=mark)
 
     def _list(self) -> None:
-        """Read the values that come from columns and files, once in each process."""
+        """Read the values from columns and files, once in each process."""
         for name, values in self._params.values.items():
             if values.column is not None:
                 self._listed[name] = self._copy.column(name, values)

@@ -17,7 +17,7 @@ Expression = Callable[[ScriptScope], Value]
 
 
 class ExpressionError(Exception):
-    """The text is no expression: what was found, and what is allowed."""
+    """The text is not an expression; the message says what is allowed."""
 
 
 _TOKEN = re.compile(
@@ -61,7 +61,7 @@ _LEVELS = {
     **dict.fromkeys(("+", "-"), 7),
     **dict.fromkeys(("*", "/", "%"), 8),
 }
-"""How strongly an operator binds; NOT binds as ``_NOT``, a sign as ``_SIGN``, ``~`` as the bit operators."""
+"""Operator precedence; NOT has ``_NOT``, a sign has ``_SIGN``, ``~`` that of bit operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class _Token:
 
 
 def parsed(text: str) -> tuple[Expression, frozenset[str]]:
-    """The expression, and the variables it reads. Raises ``ExpressionError``."""
+    """The expression and its variables. Raises ``ExpressionError``."""
     reader = _ExpressionReader(_tokens(text))
     result = reader.expression(0)
     if reader.token.kind != "end":
@@ -95,7 +95,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 class _ExpressionReader:
-    """Reads an expression by the strength of its operators, one token ahead."""
+    """Parses an expression by operator precedence, one token ahead."""
 
     def __init__(self, tokens: Iterator[_Token]) -> None:
         self._tokens = tokens
@@ -229,7 +229,7 @@ class _ExpressionReader:
 
 
 def _whole(number: int) -> int | float:
-    """A whole number; beyond 64 bits a double, as PostgreSQL takes it."""
+    """A whole number; beyond 64 bits a double, as in PostgreSQL."""
     return number if number < 2**63 else float(number)
 
 
@@ -258,7 +258,7 @@ def _binary(operator: str, left: Expression, right: Expression) -> Expression:
 
 
 def _logical(left: Expression, right: Expression, *, decides: bool) -> Expression:
-    """AND or OR over true, false and unknown; where the left side decides, the right is not looked at."""
+    """AND or OR over true, false and unknown; the right side is only evaluated if needed."""
 
     def computed(scope: ScriptScope) -> Value:
         one = left(scope)
@@ -285,7 +285,7 @@ _BITWISE: dict[str, Callable[[int, int], int]] = {
     "|": lambda one, other: one | other,
     "#": lambda one, other: one ^ other,
     "&": lambda one, other: one & other,
-    # A bigint's shifts: by the lowest six bits of the count, what leaves the word is lost.
+    # A bigint's shifts use the lowest six bits of the count; bits outside of the word are lost.
     "<<": lambda one, other: ((one << (other & 63)) + 2**63) % 2**64 - 2**63,
     ">>": lambda one, other: one >> (other & 63),
 }

@@ -26,8 +26,8 @@ class Function:
     """One function.
 
     Attributes:
-        call: computes it; none of its arguments is null.
-        least, most: how many arguments it takes; ``most`` is None if there is no limit.
+        call: computes the function for non-null arguments. least, most: number of arguments; ``most`` is None
+            without a limit.
     """
 
     call: Callable[[ScriptScope, Arguments], Value]
@@ -57,7 +57,7 @@ def _exponential(scope: ScriptScope, arguments: Arguments) -> int:
     decay = as_float(arguments[2])
     if not decay > 0:
         raise EvaluationError(f"random_exponential: its parameter is {decay:g}; allowed: above 0")
-    # The inverse of a distribution function that is cut off at the range's end.
+    # The inverse of a distribution function truncated at the range's end.
     cut = math.exp(-decay)
     share = -math.log(cut + (1.0 - cut) * (1.0 - scope.chance.random())) / decay
     return low + min(int(share * count), count - 1)
@@ -117,7 +117,7 @@ def _fnv1a(value: int, seed: int) -> int:
 
 
 def _murmur2(value: int, seed: int) -> int:
-    result = (seed ^ (8 * _MURMUR)) & _WORD  # 8: the bytes that are hashed
+    result = (seed ^ (8 * _MURMUR)) & _WORD  # 8: the number of hashed bytes
     mixed = (value * _MURMUR) & _WORD
     mixed = ((mixed ^ (mixed >> 47)) * _MURMUR) & _WORD
     result = ((result ^ mixed) * _MURMUR) & _WORD
@@ -137,20 +137,20 @@ def _seed(scope: ScriptScope, arguments: Arguments, at: int) -> int:
 
 
 def _permute(scope: ScriptScope, arguments: Arguments) -> int:
-    """A permutation of 0 to size - 1; not the one pgbench makes of the same seed."""
+    """A permutation of 0 to size - 1; it differs from pgbench's for the same seed."""
     value, size = as_int(arguments[0]), as_int(arguments[1])
     if size <= 0:
         raise EvaluationError(f"permute: its size is {size}; allowed: above 0")
     place, seed = value % size, _seed(scope, arguments, 2)
     bits = max(1, (size - 1).bit_length())
     place = _shuffled(place, bits, seed)
-    while place >= size:  # each step is a permutation of 2^bits places: going on comes back into the range
+    while place >= size:  # each step permutes 2^bits places: repeating it returns into the range
         place = _shuffled(place, bits, seed)
     return place
 
 
 def _shuffled(place: int, bits: int, seed: int) -> int:
-    """One permutation of the numbers of this many bits: each step can be undone."""
+    """A permutation of the numbers with this many bits: each step is reversible."""
     mask = (1 << bits) - 1
     for number in range(_ROUNDS):
         key = _murmur2(number, seed) & _WORD
@@ -160,7 +160,7 @@ def _shuffled(place: int, bits: int, seed: int) -> int:
 
 
 def _either(of: Callable[..., int | float]) -> Function:
-    """A function of whole numbers where all are, else of doubles."""
+    """A function of whole numbers if all arguments are, else of doubles."""
 
     def call(_: ScriptScope, arguments: Arguments) -> Value:
         if any(isinstance(each, float) for each in arguments):
@@ -186,7 +186,7 @@ def _modulo(_: ScriptScope, arguments: Arguments) -> int:
 
 
 def remainder(left: int, right: int) -> int:
-    """What is left of a division, with the sign of ``left``."""
+    """The remainder of a division, with the sign of ``left``."""
     if right == 0:
         raise EvaluationError("division by zero")
     return int(math.copysign(1, left)) * (abs(left) % abs(right))
@@ -219,4 +219,4 @@ FUNCTIONS = {
     "random_zipfian": Function(_zipfian, 3, 3),
     "sqrt": _double(math.sqrt, 1),
 }
-"""Name -> function. ``debug`` gives its argument back and prints nothing."""
+"""Name -> function. ``debug`` returns its argument and prints nothing."""

@@ -1,4 +1,4 @@
-"""Cuts a script into statements and commands, by the rules of psql that pgbench follows.
+"""Splits a script into statements and commands, by psql's rules, which pgbench follows.
 
 A statement ends with a ``;`` outside quotes, comments and parentheses, or where a command begins; a command
 is a backslash and the rest of its line.
@@ -14,16 +14,16 @@ from ..errors import ScenarioError
 
 
 class ScriptError(ScenarioError):
-    """A script cannot be used: ``FILE:LINE: what was found; what is allowed``."""
+    """A script is invalid: ``FILE:LINE: what was found; what is allowed``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A place in a statement where a variable's value goes.
+    """The place of a variable's value in a statement.
 
     Attributes:
         name: the variable.
-        quoted: whether it lies within quotes or between the bounds of a slice: no parameter can stand there.
+        quoted: whether it is within quotes or slice bounds, where no parameter is allowed.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Ref:
 
 
 Pieces = tuple[str | Ref, ...]
-"""A statement: its text, cut where variables go."""
+"""A statement: its text, split at variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class ScriptStatement:
     r"""One SQL statement, or several joined by ``\;``.
 
     Attributes:
-        line: where it begins, from 1.
+        line: its first line, from 1.
         pieces: its text.
-        joined: how many statements it is.
+        joined: number of its statements.
     """
 
     line: int
@@ -86,14 +86,14 @@ _BLOCK = re.compile(r"/\*|\*/")
 
 
 def cut(text: str, file: str) -> Iterator[ScriptStatement | Meta]:
-    """The statements and commands of a script, in their order.
+    """The statements and commands of a script, in order.
 
     Args:
         text: the script.
-        file: its name, for messages.
+        file: its name for messages.
 
     Raises:
-        ScriptError: quotes or a comment that never end, a backslash without a command.
+        ScriptError: quotes or a comment without an end, a backslash without a command.
     """
     cutter = _Cutter(text, file)
     while cutter.at < len(text):
@@ -109,10 +109,11 @@ class _Cutter:
         self._forget()
 
     def step(self) -> Iterator[ScriptStatement | Meta]:
-        """Read one token; what it completes."""
+        """Read one token; return what it completes."""
         match = _TOKEN.match(self._text, self.at)
         if match is None:
-            raise AssertionError(f"{self._file}: no token at {self.at}")  # the last alternative takes any
+            # the last alternative matches anything
+            raise AssertionError(f"{self._file}: no token at {self.at}")
         self.at = match.end()
         kind, result = str(match.lastgroup), match[0]
         match kind:
@@ -138,7 +139,7 @@ class _Cutter:
                 self._add(result, match.start())
 
     def ended(self) -> Iterator[ScriptStatement]:
-        """The statement that has been read so far, where there is one."""
+        """The statement read so far, if there is one."""
         pieces = tuple(_merged(self._pieces))
         if self._line and pieces:
             yield ScriptStatement(self._line, pieces, self._joined)
@@ -151,7 +152,7 @@ class _Cutter:
         self._joined = 1
 
     def _in_slice(self) -> bool:
-        """Whether a colon here stands between the bounds of a slice: ``array[1:n]``."""
+        """Whether a colon separates the bounds of a slice: ``array[1:n]``."""
         before = self._pieces[-1] if self._pieces else ""
         return "[" in self._open and isinstance(before, str) and bool(_BOUND.search(before))
 
@@ -161,7 +162,7 @@ class _Cutter:
         self._pieces.append(piece)
 
     def _span(self, kind: str, value: str, start: int) -> None:
-        """What ends with its own mark: a comment, or something quoted."""
+        """A part with its own end mark: a comment, or quoted text."""
         match kind:
             case "block":
                 self._add(self._until_balanced(start), start)
@@ -211,7 +212,7 @@ class _Cutter:
 
 
 def _merged(pieces: list[str | Ref]) -> Iterator[str | Ref]:
-    """Neighbouring texts as one; white space and separators at the ends are left out."""
+    """Adjacent texts merged; white space and separators at the ends are removed."""
     merged: list[str | Ref] = []
     for piece in pieces:
         if isinstance(piece, str) and merged and isinstance(merged[-1], str):

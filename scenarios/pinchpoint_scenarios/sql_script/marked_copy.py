@@ -1,6 +1,6 @@
 """Checks that a database is a marked copy before a user's own statements run in it.
 
-What is requested of it is in the words of each kind of server.
+Each kind of server has its own statements for this check.
 """
 
 from __future__ import annotations
@@ -35,25 +35,24 @@ from .values import ValuesParams
 class CopySql:
     """The statements for one kind of server.
 
-    ``$1`` is a parameter; a truth value is whatever ``access.yes`` knows. A text with braces is filled in
+    ``$1`` is a parameter; truth values are those that ``access.yes`` accepts. Braces in a text are filled in
     first: ``{database}``, ``{table}`` and ``{column}`` are quoted names, ``{marker}`` is the mark of a copy,
-    ``{owned}`` that of what is Pinchpoint's own.
+    ``{owned}`` the mark of Pinchpoint's own objects.
 
     Attributes:
-        find: one row: the database's mark (null: it has none), its name (null: the connection is in none).
+        find: one row: the database's mark (null: none), its name (null: no database is selected).
         tables: at most four names of tables that are not Pinchpoint's own.
         mark: marks the database.
-        lock: ``$1``: a name; one row: whether this connection has it now, to its end.
-        sample: ``$1``: their largest number; rows: values of the column, evenly taken from all in their
-            order, so that frequent ones stay frequent.
-        numeric: one row: whether the column holds numbers, where ``sample`` gives them as texts; empty: the
-            values say it.
-        literal: a value as it is put into a statement's text.
-        batches: a file of SQL as the texts it is sent in.
-        prepare: what has the server prepare a statement, and execute nothing; None: it cannot be asked
-            about this one.
+        lock: ``$1``: a name; one row: whether this connection has the lock now, until its end.
+        sample: ``$1``: largest number; rows: values of the column, taken evenly in sorted order, so that
+            frequent ones stay frequent.
+        numeric: one row: whether the column has numbers, if ``sample`` returns texts; empty: the values show
+            it.
+        literal: a value as text within a statement.
+        batches: the texts in which a SQL file is sent.
+        prepare: lets the server prepare a statement without executing it; None: not possible for this one.
         of_the_server: the server's own databases, which are never a copy.
-        begins: how another server's driver began a transaction -> how it is begun here.
+        begins: another server's begin of a transaction -> this server's.
     """
 
     find: str
@@ -173,26 +172,26 @@ DIALECTS: Mapping[str, CopySql] = {MSSQL: _TSQL, MYSQL: _MARIADB, POSTGRESQL: _P
 
 
 SYNTAX = ("42601", "42000")
-"""The SQLSTATEs of PostgreSQL, and of MariaDB and MySQL, for a text that they cannot read."""
+"""SQLSTATEs of PostgreSQL, MariaDB and MySQL for syntax errors."""
 MARKER = "pinchpoint.copy/1: a copy for load tests, which may change and lose what it holds"
-"""The mark on a database that says it may be written to. What follows the version is for people."""
+"""The mark of a database that may be written to. Text after the version is for people."""
 _VERSION = MARKER.partition(":")[0]
 _SHOWN = 3
 _NATIVE = ("postgresql", "postgres")
 
 
 class MarkedCopy:
-    """The user's database: marked as a copy, or empty if that will do.
+    """The user's database: marked as a copy, or empty if that suffices.
 
-    Where this machine cannot reach such a server, its use raises the reason.
+    If this machine cannot reach such a server, its use raises the reason.
 
     Args:
         endpoint: it.
-        name: what the server shows for our connections, and what a run holds.
+        name: the name of our connections on the server, and of the run's lock.
         empty_will_do: a database without any table but Pinchpoint's own needs no mark.
 
     Raises:
-        ScenarioError: the URL says something that is not allowed.
+        ScenarioError: the URL contains something that is not allowed.
     """
 
     def __init__(self, endpoint: Endpoint, name: str, *, empty_will_do: bool) -> None:
@@ -205,7 +204,7 @@ class MarkedCopy:
         return self._access.installed and not self._access.native
 
     def check(self) -> dict[str, Any]:
-        """Version and settings of the server; raises where its database is not to be written to."""
+        """Version and settings of the server; raises if its database must not be written to."""
         with self._access.inspection() as link:
             try:
                 self._access.check_writable(link)
@@ -215,14 +214,14 @@ class MarkedCopy:
                 raise self._access.refused(error) from error
 
     def refusals(self, statements: Iterable[tuple[str, Sequence[str]]]) -> Iterator[tuple[str, bool]]:
-        """What the server says of statements that it cannot prepare; nothing is executed.
+        """The server's errors for statements that it cannot prepare; nothing is executed.
 
         Args:
-            statements: the place of each, for the message, and the texts it may be sent as: what is wrong
-                with all of them is wrong with it.
+            statements: the place of each for messages, and its possible texts: only an error of all texts is
+                one of the statement.
 
         Yields:
-            the sentence, and whether the text itself is wrong: a table may be there later.
+            Returns the message, and whether the text itself is wrong: a missing table may be created later.
         """
         with closing(self._access.open(pinned=False)) as link:
             for place, texts in statements:
@@ -243,7 +242,7 @@ class MarkedCopy:
         return None
 
     def hold(self) -> Link:
-        """Keep other runs of this name out until ``release``; checks the mark again."""
+        """Keep other runs with this name out until ``release``; checks the mark again."""
         access = self._access
         if held := access.held():
             return held
@@ -258,13 +257,13 @@ class MarkedCopy:
         return link
 
     def run_file(self, file: str, text: str, *, mark: bool) -> None:
-        """Run a file of SQL while the database is held: as one text, of SQL Server batch by batch.
+        """Run a SQL file while the database is locked: as one text, on SQL Server batch by batch.
 
         Args:
-            file: its name, for messages.
-            text: what is in it.
-            mark: whether a database that could be written to because it was empty is marked first, so that
-                the next run finds what this one makes.
+            file: its name for messages.
+            text: its contents.
+            mark: whether a database that was allowed because it was empty is marked first, so that the next
+                run accepts its contents.
 
         Raises:
             ScenarioError: a statement failed.
@@ -283,7 +282,7 @@ class MarkedCopy:
             raise self._failed(f"{file} could not be run to its end", error) from error
 
     def column(self, name: str, values: ValuesParams) -> list[Value]:
-        """The values of a column: this many at most, evenly taken from all of them in their order.
+        """At most this many values of a column, taken evenly in sorted order.
 
         Raises ``ScriptError``.
         """
@@ -308,11 +307,11 @@ class MarkedCopy:
         return [_value(name, values, value) for (value,) in rows]
 
     def connection(self, timeout_s: float) -> TextConnection:
-        """A session's connection, not opened yet: as the server gives it, except its name and time limit."""
+        """A session's connection, not opened yet: unchanged except for its name and time limit."""
         return self._access.own_session(timeout_s)
 
     def encoded(self, value: Value) -> Any:
-        """A value as it travels beside a statement: PostgreSQL alone finds a text's type itself."""
+        """A parameter value: only PostgreSQL finds a text's type by itself."""
         if self._access.native:
             return parameter(value)
         if value is None or self._access.kind != POSTGRESQL:
@@ -320,15 +319,15 @@ class MarkedCopy:
         return spelt(value)
 
     def literal(self, value: Value) -> str:
-        """A value as it is put into a statement's text."""
+        """A value as text within a statement."""
         return self._sql.literal(value)
 
     def translated(self, statement: str) -> str:
-        """What begins a transaction, as a driver of SQL Server's did it, in this server's words."""
+        """A SQL Server driver's begin of a transaction, in this server's words."""
         return self._sql.begins.get(statement, statement)
 
     def release(self) -> None:
-        """Let other runs in. Safe to call twice."""
+        """Release the lock for other runs. Safe to call twice."""
         self._access.release()
 
     @property

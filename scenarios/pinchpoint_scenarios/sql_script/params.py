@@ -31,17 +31,17 @@ class SqlScriptParams(FileParams):
     """``params`` of sql-script.
 
     Attributes:
-        scripts: files and folders (every ``*.sql`` in one), from the plan's folder on; ``FILE@WEIGHT`` as
-            pgbench's. An operation has the name of its file, without the ending.
-        weights: operation -> weight, in place of what ``@`` says; 0 leaves it out. Where nothing is said: 1.
-        values: variable -> where its values come from; drawn anew for each operation that uses it.
+        scripts: files and folders (every ``*.sql`` in one), relative to the plan's folder; ``FILE@WEIGHT`` as
+            in pgbench. An operation has the name of its file, without the extension.
+        weights: operation -> weight, which replaces ``@``; 0 omits it. The default is 1.
+        values: variable -> source of its values; drawn anew for each operation that uses it.
         define: variable -> value, as pgbench's ``--define``.
         scale: the variable ``:scale``, as pgbench's ``--scale``.
-        protocol: how statements travel, as pgbench's ``--protocol``: ``simple`` puts values into their text,
-            ``prepared`` prepares each once and sends values beside it.
-        retries: how often a script that met a deadlock or a serialization failure is made again, whole.
-        timeout_s: after so long the server gives a statement up (outcome ``statement_timeout``).
-        setup, teardown: files of SQL for the server, run once before and after (not with --keep-data).
+        protocol: pgbench's ``--protocol``: ``simple`` inserts values into the text, ``prepared`` prepares
+            each statement once and sends values as parameters.
+        retries: number of retries of a whole script after a deadlock or a serialization failure.
+        timeout_s: the server's time limit of a statement (outcome ``statement_timeout``). setup, teardown:
+            SQL files, run once before and after (not with --keep-data).
     """
 
     scripts: tuple[str, ...] = ()
@@ -113,11 +113,11 @@ def _csv_placed(values: Any, directory: Path) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One script and how often it comes.
+    """One script and its weight.
 
     Attributes:
         script: itself.
-        weight: its share of all operations is its weight over all weights.
+        weight: its share of all operations is its weight ÷ the sum of weights.
         sha256: of its file.
     """
 
@@ -231,7 +231,7 @@ def _check_variables(script: Script, params: SqlScriptParams) -> None:
 
 
 def _unknown_variables(scripts: list[Script], params: SqlScriptParams) -> Iterator[str]:
-    """Variables that nothing gives a value; none where a query's columns become variables."""
+    """Variables without a value; none if a query's columns become variables."""
     commands = [(script, command) for script in scripts for command in flat(script.commands)]
     if any(isinstance(command, SqlStatement) and command.prefix is not None for _, command in commands):
         return

@@ -9,7 +9,7 @@ from random import Random
 
 
 class Chance:
-    """A session's chance, with a memory of the operation that is going on.
+    """A session's random numbers, with those of the present operation stored.
 
     Args:
         random: the session's generator, seeded from the plan's seed and the session's number.
@@ -31,7 +31,7 @@ class Chance:
         return number
 
     def begin(self) -> None:
-        """A new operation begins: what was drawn before is forgotten."""
+        """Begin a new operation: earlier numbers are forgotten."""
         self._drawn.clear()
         self._at = 0
 
@@ -48,16 +48,16 @@ _FALSE = ("false", "no", "off")
 
 
 class GeneratedText(str):
-    """Text that a generator of values gave: in SQL it is a literal, with its quotes.
+    """Text from a generator of values: in SQL it is a literal with quotes.
 
-    Any other text (what a query gave, what ``define`` says) is put into SQL as it is, as pgbench does.
+    Other texts (from a query or ``define``) are inserted into SQL unchanged, as in pgbench.
     """
 
     __slots__ = ()
 
 
 Value = int | float | bool | str | None
-"""What a variable holds: a bigint, double precision, boolean, text not looked into yet, or null."""
+"""A variable's value: a bigint, double precision, boolean, unparsed text, or null."""
 
 
 class EvaluationError(Exception):
@@ -66,18 +66,18 @@ class EvaluationError(Exception):
 
 @dataclass(slots=True)
 class ScriptScope:
-    """What a session's scripts work on.
+    """The variables and random numbers of a session's scripts.
 
     Attributes:
-        chance: where chance comes from.
-        variables: name -> value. They stay from one script to the next, as pgbench's do.
+        chance: source of random numbers.
+        variables: name -> value. They stay from one script to the next, as in pgbench.
     """
 
     chance: Chance
     variables: dict[str, Value] = field(default_factory=dict)
 
     def value(self, name: str) -> Value:
-        """A variable as an expression sees it: text that is a number or a truth value is taken as that."""
+        """A variable in an expression: text with a number or a truth value is converted."""
         try:
             result = self.variables[name]
         except KeyError:
@@ -111,7 +111,7 @@ def checked(number: int) -> int:
 
 
 def as_int(value: Value) -> int:
-    """A number rounded to the nearest whole one, to the even one of two."""
+    """A number rounded to the nearest whole one, ties to even."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise EvaluationError(f"{spelt(value)} stands where a number is needed")
     if isinstance(value, float) and not math.isfinite(value):
@@ -134,12 +134,12 @@ def as_bool(value: Value) -> bool:
 
 
 def is_true(value: Value) -> bool:
-    """Whether a condition holds: a truth value, or a number that is not 0; null does not."""
+    """Whether a condition is true: a truth value, or a number other than 0; null is not."""
     return value is not None and value != 0
 
 
 def spelt(value: Value) -> str:
-    """The value as pgbench writes it: fifteen digits of a double, true and false."""
+    """The value in pgbench's form: fifteen digits of a double, true and false."""
     match value:
         case None:
             return "NULL"
@@ -152,12 +152,12 @@ def spelt(value: Value) -> str:
 
 
 def literal(value: Value) -> str:
-    """The value as it is put into the text of a statement."""
+    """The value as text within a statement."""
     if isinstance(value, GeneratedText):
         return "'" + value.replace("'", "''") + "'"
     return spelt(value)
 
 
 def parameter(value: Value) -> bytes | None:
-    """The value as it travels beside a prepared statement, in text."""
+    """The value as a text parameter of a prepared statement."""
     return None if value is None else spelt(value).encode()

@@ -1,8 +1,8 @@
-"""Storage probes: what I/O a suite sends to one disk, by which tool, and what that tool said.
+"""Storage probes: the I/O that a suite sends to one disk, its tool, and the tool's results.
 
 A *suite* is a list of *jobs*; a job is one call of a tool (fio, dd, hdparm, bonnie++) and fills one or more
-*cells*; a cell is one figure of the suite's table. No I/O is done by this package itself: the tools do it.
-Who runs the jobs, keeps what they measured and judges it lives elsewhere.
+*cells*; a cell is one figure of the suite's table. The tools do all I/O; running jobs, storing and judging
+results are in other packages.
 """
 
 from .cell import Cell, CellFigures, CellSeries, Job, ProbePlace

@@ -1,4 +1,4 @@
-"""Records of a storage probe: what a suite requests, and what a tool measured."""
+"""Records of a storage probe: a suite's requests, and a tool's results."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Literal
 
 FILE = "probe.data"
 """The file's name in the probe's folder. Tools run in that folder and get this name, never the folder's path:
-fio takes a ``:`` in a path for the end of one file's name and the beginning of another's."""
+fio reads a ``:`` in a path as the separator of two files."""
 
 Role = Literal["log", "data", "tempdb"]
-"""What kind of disk such I/O belongs to: a log cannot issue more at once."""
+"""The kind of disk for such I/O: a log cannot issue more at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class Cell:
     """One line of a suite's table.
 
     Attributes:
-        workload: what is done, without how much of it at once: ``RND4K write``. Cells of one workload differ
-            in ``outstanding`` alone.
-        block_bytes: size of an I/O; None if the tool does not say (making files).
-        read_ratio: reads ÷ all I/O; None if it does not say.
+        workload: the kind of I/O without its queue depth: ``RND4K write``. Cells of one workload differ in
+            ``outstanding`` alone.
+        block_bytes: size of an I/O; None if the tool does not report it (creating files).
+        read_ratio: reads ÷ all I/O; None if not reported.
         random_ratio: I/O that does not follow the one before ÷ all I/O.
-        outstanding: I/Os going on at the same time; None if the tool does not say.
-        role: whose limit of latency it is held against.
+        outstanding: simultaneous I/Os; None if the tool does not report it.
+        role: the role whose latency limit applies.
     """
 
     workload: str
@@ -54,7 +54,7 @@ def size_name(size_bytes: int) -> str:
 
 
 def shape_name(block_bytes: int, read_ratio: float, random_ratio: float) -> str:
-    """What I/O of that kind is called: ``8K random read``, ``64K 50% random 67% read``."""
+    """The name of such I/O: ``8K random read``, ``64K 50% random 67% read``."""
     what = {1.0: "read", 0.0: "write"}.get(read_ratio, f"{read_ratio:.0%} read")
     how = {1.0: "random", 0.0: "sequential"}.get(random_ratio, f"{random_ratio:.0%} random")
     return f"{size_name(block_bytes)} {how} {what}"
@@ -66,13 +66,14 @@ class Job:
 
     Attributes:
         tool: its name in ``TOOLS``.
-        cells: what it fills, in the order of the tool.
-        seconds: how long it measures; None: until its work is done (it reads or writes the file once).
-        flush_each: every write is on the disk before the next one begins.
-        flush_every: after this many writes all are brought to the disk; 0: never.
-        uses_file: whether it works on the probe's file, which is written whole before.
-        threads: this many threads of the tool share what is outstanding, each in its own part of the file.
-        options: what only its tool understands.
+        cells: the cells it fills, in the tool's order.
+        seconds: duration of the measurement; None: until its work is done (it reads or writes the file once).
+        flush_each: whether each write is on the disk before the next one begins.
+        flush_every: number of writes before all are flushed; 0: never.
+        uses_file: whether it uses the probe's file, which is written completely before.
+        threads: number of the tool's threads that share the outstanding I/Os, each in its own part of the
+            file.
+        options: options of its tool alone.
     """
 
     tool: str
@@ -92,7 +93,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Its cell's name; of a job that fills several what it is called in a list."""
+        """Its cell's name; with several cells, its name in a list."""
         return self.cells[0].name if len(self.cells) == 1 else str(self.options.get("title", self.tool))
 
 
@@ -105,8 +106,8 @@ class ProbePlace:
         size_bytes: size of the file in it.
         device: the block device below it (``/dev/sdb1``); None if it has none (tmpfs, a network share).
         memory_bytes: the machine's memory.
-        trial: which repetition this is, from 1: random positions differ from trial to trial.
-        root: whether the tools run as root there.
+        trial: number of the repetition, from 1: random positions differ between repetitions.
+        root: whether the tools run as root.
     """
 
     folder: Path
@@ -124,7 +125,7 @@ class ProbePlace:
 
 @dataclass(frozen=True, slots=True)
 class CellSeries:
-    """How one job went over time.
+    """The course of one job over time.
 
     Attributes:
         step_s: seconds between two values.
@@ -139,18 +140,18 @@ class CellSeries:
 
 @dataclass(frozen=True, slots=True)
 class CellFigures:
-    """What one call of a tool found for one cell. None: the tool does not report it.
+    """The results of one call of a tool for one cell. None: not reported.
 
     Attributes:
-        seconds: how long it measured; None if the tool does not say.
+        seconds: duration of the measurement; None if not reported.
         reads_per_s: I/Os per second (of making files: operations).
         writes_per_s: likewise.
         read_bytes_per_s: bytes per second.
         write_bytes_per_s: likewise.
-        times_ns: latency in nanoseconds -> how many I/Os took so long, within the tool's own precision.
+        times_ns: latency in nanoseconds -> number of I/Os, within the tool's precision.
         mean_s: mean latency.
         max_s: the longest.
-        series: how it went over time.
+        series: its course over time.
     """
 
     seconds: float | None

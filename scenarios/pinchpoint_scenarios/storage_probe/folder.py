@@ -17,12 +17,12 @@ from ..errors import ScenarioError
 FOLDER = "pinchpoint-probe"
 OWNER = "owner.json"
 SPARE_RATIO = 0.05
-"""This share of the file system stays free: full file systems are slow, and others use it."""
+"""This share of the file system stays free, because full file systems are slow and others use it."""
 _MIB = 2**20
 
 
 class ForeignFolder(ScenarioError):  # noqa: N818 -- a state of the folder, named as such
-    """A folder of that name is there that is not ours, or in which another probe works."""
+    """A folder with this name is not ours, or another probe works in it."""
 
 
 class NoRoom(ScenarioError):  # noqa: N818 -- likewise
@@ -30,7 +30,7 @@ class NoRoom(ScenarioError):  # noqa: N818 -- likewise
 
 
 class NotRemoved(ScenarioError):  # noqa: N818 -- likewise
-    """What was made cannot be removed: the disk is broken, or may be read only."""
+    """A file cannot be removed: the disk is broken, or read only."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Claimed:
     _mark: IO[str]
 
     def release(self) -> None:
-        """Remove the folder with all that is in it. Safe to call again. Raises NotRemoved."""
+        """Remove the folder with its contents. Safe to call again. Raises NotRemoved."""
         if self._mark.closed:
             return
         try:
@@ -59,10 +59,10 @@ class Claimed:
 
 
 def claim(parent: Path) -> Claimed:
-    """Make a folder of ours in ``parent``.
+    """Create a folder of ours in ``parent``.
 
-    It holds a file that says whose it is, which is locked while its owner lives: one that a killed probe left
-    is removed first. Raises NotOurs, NoRoom.
+    It contains a file with its owner, locked while the owner lives: the folder of a killed probe is removed
+    first. Raises NotOurs, NoRoom.
     """
     folder = parent / FOLDER
     if folder.exists() or folder.is_symlink():
@@ -79,7 +79,7 @@ def claim(parent: Path) -> Claimed:
 
 
 def remove_left(folder: Path) -> None:
-    """What a killed probe left goes; whatever else has that name stays. Raises NotOurs."""
+    """Remove the folder of a killed probe; another folder with its name stays. Raises NotOurs."""
     owner = _owner(folder)
     if owner is None:
         raise ForeignFolder(
@@ -95,7 +95,7 @@ def remove_left(folder: Path) -> None:
 
 
 def check_room(place: str, needed_bytes: int, free_bytes: int, total_bytes: int) -> None:
-    """Raises NoRoom where the file would not fit, or fill the file system."""
+    """Raises NoRoom if the file would not fit, or would fill the file system."""
     if needed_bytes > free_bytes - total_bytes * SPARE_RATIO:
         raise NoRoom(
             f"{place}: a file of {needed_bytes // _MIB:,} MiB does not fit: {free_bytes // _MIB:,} MiB are "
