@@ -60,9 +60,8 @@ def _crowded(resources: Resources, rows: Rows) -> bool:
     return any(at_least(used, OWN_USE) for used in own) or bool(seldom_read(resources, rows))
 
 
-def of_one_tier(one: Suspicion, other: Suspicion) -> bool:
+def of_one_tier(first: Resource, second: Resource) -> bool:
     """Whether they are the same resource on two hosts of a tier, such as the log disks of sql1 and sql2."""
-    first, second = one.resource, other.resource
     same = (first.type, first.tiers, first.roles) == (second.type, second.tiers, second.roles)
     return same and first.hosts != second.hosts
 

@@ -100,8 +100,8 @@ def trust(
     """High, medium or low by docs/rules.md; None names no resource. Too few load levels: medium at most."""
     first = suspicions[0]
     named = votes(suspicions, resources, stage, flows)
-    hosts = {one.resource.key for one in suspicions if one is first or of_one_tier(one, first)}
-    stable = sum(named[key] for key in hosts) / RESAMPLES
+    own = [first.resource, *(one for one in resources if of_one_tier(one, first.resource))]
+    stable = sum(named[one.key] for one in own) / RESAMPLES
     if stable < STABLE_MEDIUM.value:
         return Trust(None, stable, ("resamples of the run name different resources",), named)
     undecided = _undecided(inputs, first)
@@ -150,7 +150,7 @@ def _lowering(
     for one in resources:
         if one.key != first.resource.key:
             yield from KINDS[one.type].beside(one, first, context)
-    second = next((one for one in suspicions[1:] if not of_one_tier(one, first)), None)
+    second = next((one for one in suspicions[1:] if not of_one_tier(one.resource, first.resource)), None)
     if second and not second.not_waited_for and len(second.evidence) >= len(first.evidence):
         yield "another resource is saturated as well"
     yield from unseen(inputs)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pinchpoint.analysis.advice_inputs import AdviceInputs
 from pinchpoint.analysis.capacity import Demand, demand_row, demands_of, loads_of, of_its_loads
 from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.cause import of_one_tier
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.levels import highest_held, never_words
 from pinchpoint.analysis.model.prediction import ModelledRun
@@ -22,6 +23,7 @@ from pinchpoint.analysis.output import LEAST_USED, following, others, reach
 from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.resources.gain import Gain, advise
 from pinchpoint.analysis.resources.kinds import KINDS, LIMIT_MODES, kind_of, limit_words
+from pinchpoint.analysis.thresholds import OWN_USE
 from pinchpoint.analysis.verdict import Advice, Bottleneck, Headroom, Kind, Next, Outcome
 from pinchpoint.base import units
 from pinchpoint.base.wording import capitalised, listed
@@ -57,7 +59,8 @@ def look_ahead(
     if first is not None:
         demands = of_its_loads(first.resource, everything, case.flows)
     now = 1.0 if first is None else reach(first, demands)
-    ahead = following(first, demands)[:2] if outcome in {"bottleneck", "not_reached"} else ()
+    beyond = [one for one in demands if first is None or not _shares_its_limit(first, one)]
+    ahead = following(first, beyond)[:2] if outcome in {"bottleneck", "not_reached"} else ()
     ahead = tuple(_with_room(one, case, first, now) for one in ahead)
     room = find_headroom(case, outcome, first, demands)
     advice = tuple(_on_generator(blocking) if blocking else ())
@@ -77,6 +80,11 @@ def look_ahead(
         advice=advice,
         demand=tuple(map(demand_row, everything)),
     )
+
+
+def _shares_its_limit(first: Suspicion, demand: Demand) -> bool:
+    """Whether it is the same resource on another host of the tier, and has little room as well."""
+    return demand.use >= OWN_USE.value and of_one_tier(first.resource, demand.resource)
 
 
 def _with_room(ahead: _Ahead, case: Case, first: Suspicion | None, now: float) -> _Ahead:

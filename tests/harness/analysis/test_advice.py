@@ -67,6 +67,38 @@ def test_an_allowance_is_raised() -> None:
     assert advice.set == ("search.cpu=1.6",)
 
 
+def two_search_hosts(first: float, second: float) -> Build:
+    """Two hosts of one tier on one machine, each with a limit of 0.15 cores and an index disk of its own."""
+    build = Build().host("sql1", "sql", machine="m", cores=(0,)).cpu("sql1", 0.4, 0.1, pressure=0.6)
+    for number, used in enumerate((first, second), 1):
+        host, device = f"search{number}", f"sd{number}"
+        build.host(host, "search", machine="m", cores=(0,), disks={"index": device})
+        build.cpu(host, 0.4, used, pressure=0.6).metric(host, "cpu.cores", 0.15, "tier:search", noise=0.0)
+        build.metric(host, "disk.write_latency_s", 0.003, device, 0.2, np.full(build.seconds, 60.0))
+        build.metric(host, "disk.writes_per_s", 60.0, device, noise=0.05)
+    return build.closed("crawl", "full-crawl", 5).operations("crawl", "document:site", 40, 0.12).generator()
+
+
+@pytest.mark.parametrize(("first_host", "second_host"), [(0.96, 0.93), (0.96, 0.88), (0.88, 0.97)])
+def test_hosts_of_a_tier_at_their_limits_are_one_bottleneck(first_host: float, second_host: float) -> None:
+    """Resamples that name one host or the other agree on the tier; more for both is the first advice."""
+    verdict = judged(two_search_hosts(first_host, second_host))
+    assert verdict.bottleneck is not None, verdict.summary
+    assert (verdict.bottleneck.kind, verdict.bottleneck.tier) == ("cpu", "search")
+    assert verdict.bottleneck.confidence == "medium"
+    assert first(verdict).what.startswith("Allow search1 and search2 of search more CPU: ")
+    assert (first(verdict).gain_ratio or 0.0) > 0.3
+    assert verdict.next is not None
+    assert verdict.next.gain_ratio is not None
+    assert verdict.next.gain_ratio > 0.3, "the other host's limit is no next bottleneck"
+
+
+def test_a_host_with_room_beside_one_at_its_limit_shares_the_load() -> None:
+    """One at 93 %, the other at 40 %: the first advice is to spread the load evenly."""
+    advice = first(judged(two_search_hosts(0.93, 0.4)))
+    assert advice.what.startswith("Spread the load of search evenly over its hosts")
+
+
 def test_a_gain_assumes_room_where_nobody_can_tell() -> None:
     """Three times the load over a log of unknown limit that is busy 85 % of the time; another host is unseen.
 

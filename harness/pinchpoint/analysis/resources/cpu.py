@@ -493,9 +493,9 @@ def _evenly(
 def _all_full(
     basis: AdviceInputs, beside: Sequence[tuple[Resource, float]], cores: float | None, what: str
 ) -> Iterator[Advice]:
-    """Where other hosts of the tier are saturated as well: what it brings to do the same for all of them."""
+    """Where other hosts of the tier have little room as well: what it brings to do the same for all."""
     first = basis.first.resource
-    full = {one.key: one.hosts[0] for one, used in beside if used >= UTILISATION.value}
+    full = {one.key: one.hosts[0] for one, used in beside if used >= OWN_USE.value}
     if not full:
         return
     demands = tuple(one for one in basis.demands if one.resource.key not in full)
