@@ -329,7 +329,9 @@ class Search(Server):
                 case "POST", "/remove":
                     self.documents.pop(parse_qs(parts.query)["url"][0], None)
                 case "GET", "/added":
-                    return _json({url: self.added_ns[url] for url in self.documents})
+                    after_ns = int(parse_qs(parts.query)["after_ns"][0])
+                    times = {url: self.added_ns[url] for url in self.documents}
+                    return _json({url: ns for url, ns in times.items() if ns > after_ns})
                 case "GET", "/stats":
                     return _json({"documents": len(self.documents)})
                 case _:

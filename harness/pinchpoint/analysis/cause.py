@@ -61,7 +61,7 @@ def _crowded(resources: Resources, rows: Rows) -> bool:
 
 
 def of_one_tier(first: Resource, second: Resource) -> bool:
-    """Whether they are the same resource on two hosts of a tier, such as the log disks of sql1 and sql2."""
+    """Whether they are the same resource on two hosts of a tier, such as CPUs of app3 and app4; no disks."""
     same = (first.type, first.tiers, first.roles) == (second.type, second.tiers, second.roles)
     return same and first.hosts != second.hosts
 

@@ -9,7 +9,7 @@ was crawled may be private.
 ``POST /remove?url=``                  forget one document
 ``POST /commit``, ``POST /reset``      make findable what was added; forget everything
 ``GET /query?q=&limit=``               ``{total, hits: [{url, source, title, score}]}``
-``GET /added``                         when each findable document was added: ``{url: ns since 1970}``
+``GET /added?after_ns=&limit=``        when findable documents were added, by time: ``{url: ns since 1970}``
 ``GET /stats``, ``GET /health``        what the index holds; whether the service is ready
 =====================================  ==================================================================
 """
@@ -26,6 +26,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -87,6 +88,7 @@ class SearchIndex:
         self.failure = ""
         self._writing = threading.Lock()
         self._pending = 0
+        self._added_ns = 0
         self._commits = 0
         self._committed_s = time.monotonic()
 
@@ -104,11 +106,12 @@ class SearchIndex:
         """Add a document; it replaces one with the same URL."""
         document = tantivy.Document(url=url, source=source, title=text.title)
         document.add_unsigned("size_bytes", size_bytes)
-        document.add_unsigned("added_ns", time.time_ns())
         document.add_text("visible", _broken(text.visible))
         if text.other:
             document.add_text("other", _broken(text.other))
         with self._write():
+            self._added_ns = max(time.time_ns(), self._added_ns + 1)  # no two documents have the same time
+            document.add_unsigned("added_ns", self._added_ns)
             self._writer.delete_documents_by_term("url", url)
             self._writer.add_document(document)
             self._pending += 1
@@ -165,14 +168,16 @@ class SearchIndex:
             )
         return {"total": result.count, "hits": hits}
 
-    def added(self) -> dict[str, int]:
-        """When each findable document was added, in ns since 1970, by URL."""
+    def added(self, after_ns: int, limit: int) -> dict[str, int]:
+        """The first findable documents that were added after a time: URL -> ns since 1970."""
         searcher = self._index.searcher()
         if not searcher.num_docs:
             return {}
         every: Any = searcher.search(tantivy.Query.all_query(), searcher.num_docs, count=False)
         documents = (searcher.doc(address) for _, address in every.hits)
-        return {str(one.get_first("url")): int(one.get_first("added_ns") or 0) for one in documents}
+        times = ((int(one.get_first("added_ns") or 0), str(one.get_first("url"))) for one in documents)
+        first = nsmallest(limit, (one for one in times if one[0] > after_ns))
+        return {url: added_ns for added_ns, url in first}
 
     def stats(self) -> dict[str, Any]:
         """Findable documents (number, bytes, by source), uncommitted documents, and the space on disk."""
@@ -340,17 +345,15 @@ class SearchService:
 
     async def query(self, request: Request) -> Response:
         """Find documents by plain words."""
-        words, limit = (
-            request.query_params.get("q", ""),
-            request.query_params.get("limit", str(_DEFAULT_LIMIT)),
-        )
-        if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit) <= _LARGEST_LIMIT):
-            raise HTTPException(400, f"limit: a whole number from 1 to {_LARGEST_LIMIT} is needed")
-        return JSONResponse(await self._aside(self._index.search, words, int(limit)))
+        limit = _number(request, "limit", 1, _LARGEST_LIMIT, _DEFAULT_LIMIT)
+        words = request.query_params.get("q", "")
+        return JSONResponse(await self._aside(self._index.search, words, limit))
 
-    async def added(self, _: Request) -> Response:
-        """When each findable document was added."""
-        return JSONResponse(await self._aside(self._index.added))
+    async def added(self, request: Request) -> Response:
+        """When documents were added."""
+        after_ns = _number(request, "after_ns", 0, 2**63)
+        limit = _number(request, "limit", 1, _LARGEST_LIMIT, _LARGEST_LIMIT)
+        return JSONResponse(await self._aside(self._index.added, after_ns, limit))
 
     async def stats(self, _: Request) -> Response:
         """The statistics of the index."""
@@ -392,6 +395,14 @@ class SearchService:
                 # the failure is logged, and every request reports it
                 with contextlib.suppress(IndexFailedError):
                     await self._aside(self._index.commit)
+
+
+def _number(request: Request, name: str, least: int, most: int, default: int = 0) -> int:
+    """A parameter of the query; refuses what is no whole number in these limits."""
+    text = request.query_params.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and least <= int(text) <= most):
+        raise HTTPException(400, f"{name}: a whole number from {least} to {most} is needed")
+    return int(text)
 
 
 def _words(text: str) -> int:

@@ -107,6 +107,10 @@ def test_the_time_each_document_was_added(search: Service) -> None:
     second = search.get("/added").json()
     assert before_ns < first["file:///a"] < first["file:///b"] < second["file:///a"] < time.time_ns()
     assert second["file:///b"] == first["file:///b"]
+    assert search.get("/added?limit=1").json() == {"file:///b": second["file:///b"]}
+    assert search.get(f"/added?after_ns={second['file:///b']}").json() == {"file:///a": second["file:///a"]}
+    assert search.get(f"/added?after_ns={second['file:///a']}").json() == {}
+    assert search.get("/added?after_ns=x").status == 400
 
 
 def test_the_same_url_again_replaces_the_document(search: Service) -> None:

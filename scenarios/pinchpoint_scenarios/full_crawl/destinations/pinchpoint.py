@@ -20,6 +20,7 @@ from .contract import Request
 
 _NO_DOCUMENT = 415
 _LONGEST_REASON = 200
+_AT_A_TIME = 100_000
 _AVOIDED_S = 2.0
 """For this time after a failure a host gets documents only if all others failed, too."""
 
@@ -145,13 +146,23 @@ class PinchpointIndex:
             http.close()
 
     def _keep_newest(self) -> None:
-        added = [_asked(http, "/added") for http in self._each]
+        added = [_added(http) for http in self._each]
         for http, own in zip(self._each, added, strict=True):
             older = [url for url, at in own.items() if any(other.get(url, at) > at for other in added)]
             for url in older:
                 http.request("POST", "/remove?" + urlencode({"url": url}))
             if older:
                 http.request("POST", "/commit")
+
+
+def _added(http: Http) -> dict[str, int]:
+    """When each document of a host was added: URL -> ns since 1970."""
+    result: dict[str, int] = {}
+    after_ns = 0
+    while page := _asked(http, f"/added?after_ns={after_ns}&limit={_AT_A_TIME}"):
+        result |= page
+        after_ns = max(page.values())
+    return result
 
 
 def _asked(http: Http, path: str) -> dict[str, Any]:
