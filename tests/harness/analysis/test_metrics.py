@@ -47,7 +47,6 @@ NOT_JUDGED: dict[str, str] = {
     "db.commit_log_wait_s": BESIDE,  # db.request_latency_s, and the disk's own
     "db.connections_made_per_s": AMOUNT,
     "db.disconnections_per_s": STATE,
-    "db.evicted_keys_per_s": CACHE,
     "db.expired_keys_per_s": AMOUNT,
     "db.flow_control_s_per_s": STATE,
     "db.hints_files": AMOUNT,

@@ -36,7 +36,7 @@ def test_the_first_screen_answers_the_three_questions(browser: webdriver.Chrome,
     seen = in_view(browser)
     assert "The bottleneck moved: from the log disk of sql in dev to the CPU of search in prod." in seen
     assert f"crawl 3.4/s → 15.2/s (4.47 {TIMES})" in seen
-    assert "It moved" in seen
+    assert "The bottleneck moved" in seen
     assert "Changed together; the cause is not shown" in seen
     assert "the sides did not do the same work (share)" in seen
     assert "dev: 1 run, prod: 1 run" in seen
