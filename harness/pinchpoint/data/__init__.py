@@ -1,1 +1,1 @@
-"""A stored run as the tables that analyses read: inputs, series of samples, operations."""
+"""Turns a stored run into the tables that analyses read: inputs, series of samples, operations."""

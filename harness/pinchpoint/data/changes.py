@@ -1,8 +1,8 @@
 """Finds changes in a series: the end of a transient, levels, drift.
 
 The change-point test is a CUSUM whose null distribution comes from a circular block bootstrap, because
-neighbouring seconds resemble each other: the textbook quantiles see changes in most steady runs. How many
-values it takes and which change matters, callers say: seconds, steps of a probe, and runs differ in that.
+neighbouring seconds are correlated; textbook quantiles find changes in most steady runs. Callers choose the
+number of values and the smallest change, which differ between seconds, steps of a probe, and runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # which loads its parts when they are used: most verdicts need none
+import scipy  # scipy loads its parts on first use, and most verdicts need none
 
 from pinchpoint.data.resample import block_rows
 from pinchpoint.data.series import Floats
@@ -28,9 +28,9 @@ class Shift:
     """One change of level.
 
     Attributes:
-        at: the first value of the new level.
-        before: mean until then.
-        after: mean from then on.
+        at: index of the first value of the new level.
+        before: mean of the values before ``at``.
+        after: mean of the values from ``at`` on.
     """
 
     at: int
@@ -39,9 +39,10 @@ class Shift:
 
 
 def mser5(series: Floats) -> int:
-    """How many values to cut from the start so that the mean of the rest is known best (White 1997).
+    """The number of values to cut from the start for the smallest error of the mean (MSER-5, White 1997).
 
-    Batches of five; at most half is cut (a minimum in the second half means that nothing was steady).
+    Batches of five values; at most half of the series is cut. A minimum in the second half would mean that
+    nothing was steady.
     """
     batches = series[: len(series) // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
     errors = [batches[cut:].var() / (len(batches) - cut) for cut in range(len(batches) // 2 + 1)]
@@ -59,11 +60,12 @@ def find_shift(
     """The change of level in a series without gaps, if it is significant (p < .05) and large enough.
 
     Args:
-        series: in order of time.
-        least: with fewer values there is no answer.
-        smallest: the least change that counts, relative to the mean.
-        edge: a level has this many values at least.
-        alone: values do not resemble their neighbours (runs, not seconds): they are drawn one by one.
+        series: values in order of time.
+        least: the lowest number of values for an answer.
+        smallest: the smallest change that counts, as a share of the mean.
+        edge: the lowest number of values in a level.
+        alone: whether values are independent (runs, not seconds); the bootstrap then draws single values
+            instead of blocks.
     """
     count = len(series)
     if count < least or series.std() == 0:
@@ -74,8 +76,9 @@ def find_shift(
     before, after = float(series[:split].mean()), float(series[split:].mean())
     if abs(after - before) < smallest * series.mean():
         return None
-    # The null keeps the shift it is to be tested for. Taking it out first (as is often done) makes a third of
-    # steady runs (φ = 0.8, 120 values) look changed; with it a tenth do, and real shifts are still seen.
+    # The null keeps the shift that is tested. Removing the shift first (a common method) makes a third of
+    # steady runs (φ = 0.8, 120 values) look changed; with the shift a tenth do, and real shifts are still
+    # found.
     random = np.random.default_rng(SEED)
     rows = random.integers(0, count, (RESAMPLES, count)) if alone else block_rows(count, RESAMPLES, random)
     drawn = centred[rows]
@@ -86,11 +89,11 @@ def find_shift(
 
 
 def find_early_fall(series: Floats, *, least: float, smallest: float) -> Shift | None:
-    """A fall in the first third that ``find_shift`` is blind to, as its sums weigh little near an end.
+    """A fall in the first third of a series, where ``find_shift`` finds little.
 
-    Every value before is above every value after by ``smallest`` or more, except the one in which it fell;
-    noise sorts so few values by their time only where there is hardly any of it. Arguments as of
-    ``find_shift``.
+    The sums of ``find_shift`` have little weight near an end. Every value before the fall must be above every
+    value after by the share ``smallest``, except the values next to the fall; noise rarely sorts values in
+    this way. For the arguments see ``find_shift``.
     """
     count = len(series)
     if count < least:
@@ -106,11 +109,11 @@ def find_early_fall(series: Floats, *, least: float, smallest: float) -> Shift |
 
 
 def find_levels(series: Floats, *, least: float, smallest: float, edge: int) -> list[int]:
-    """Where levels begin in a series whose values do not resemble their neighbours.
+    """The index of the first value of each level in a series of independent values.
 
-    The change of the whole, then those on both sides of it; none between levels that hardly differ: the first
-    cut of two like steps may fall between them, and the steps found, it is none. Arguments as of
-    ``find_shift``.
+    The function finds the change in the whole series, then the changes on both sides. It drops changes
+    smaller than ``smallest``: with two similar steps the first cut may fall between them, and is not a change
+    once the steps are found. For the arguments see ``find_shift``.
     """
     logs, kept = np.log(series), sorted(_cuts(series, 0, least, smallest, edge))
     while kept:
@@ -134,9 +137,9 @@ def _cuts(series: Floats, first: int, least: float, smallest: float, edge: int) 
 
 
 def _at_an_end(series: Floats) -> int:
-    """Where two levels part best: by least squares of the logarithms.
+    """The cut that separates two levels best, by least squares of the logarithms.
 
-    The test looks no nearer to an end than ``edge``, and so puts there what changed at the last value.
+    The test looks no nearer to an end than ``edge``, so it puts a change near an end at ``edge``.
     """
     logs = np.log(series)
 
@@ -147,12 +150,12 @@ def _at_an_end(series: Floats) -> int:
 
 
 def held_from(series: Floats, *, smallest: float, within: Callable[[float], float]) -> int | None:
-    """The first value of a level that stays below all earlier values; None if there is no such level.
+    """The index where a lower level begins that lasts to the end; None if there is no such level.
 
     Args:
-        series: in order of time.
-        smallest: the least distance of the first value above the level, relative to it.
-        within: the level -> how far a value of it may be from it, relative to it.
+        series: values in order of time.
+        smallest: the smallest distance of the first value above the level, as a share of the level.
+        within: function level -> the largest distance of a value from the level, as a share of the level.
     """
     for first in range(1, len(series) - 1):
         level = float(np.median(series[first:]))
@@ -164,7 +167,7 @@ def held_from(series: Floats, *, smallest: float, within: Callable[[float], floa
 
 
 def kendall(values: Floats) -> tuple[float, float]:
-    """Kendall's tau of values and their order, and its p; (0, 1) where all are the same."""
+    """(Kendall's tau of the values and their order, its p); (0, 1) if all values are equal."""
     if np.ptp(values) == 0:
         return 0.0, 1.0
     tau, p = scipy.stats.kendalltau(np.arange(len(values)), values)

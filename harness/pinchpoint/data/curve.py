@@ -1,4 +1,4 @@
-"""Latency by outstanding I/Os, for one workload of a disk."""
+"""The latency of one workload of a disk as a function of outstanding I/Os."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MIDDLE = 0.5
-"""Latency between two measured depths: half-way between two possible shapes, in logarithms."""
+"""The default shape of a curve: half-way between a regulator and a device, in logarithms."""
 
 Points = Sequence[tuple[float, float]]
-"""(outstanding I/Os, seconds each) of an undisturbed disk, by what is outstanding."""
+"""(outstanding I/Os, mean latency in seconds) of an undisturbed disk, sorted by outstanding I/Os."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,13 @@ class Curve:
     """The latency of an I/O by queue depth.
 
     Attributes:
-        points: (outstanding, seconds each) as measured, by what is outstanding; one at least.
-        ends: whether at the deepest point the disk gets all done that it can, so that more of them wait for
-            each other; else, a regulator apart, they take as long as there.
-        shape: between two of them: 0 as of a regulator (latency stays until its rate is reached), 1 as of a
-            device (evenly, in logarithms of both); in between likewise.
+        points: measured (outstanding I/Os, mean latency in seconds), sorted by outstanding I/Os; at least
+            one.
+        ends: whether the disk is saturated at the deepest point. If so, latency grows in proportion with more
+            outstanding I/Os; else latency stays the same, apart from a regulator.
+        shape: shape of the curve between two points. 0: a regulator, whose latency stays the same until its
+            rate is reached. 1: a device, with a straight line in logarithms of both. Values between mix the
+            two.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -30,7 +32,7 @@ class Curve:
     shape: float = MIDDLE
 
     def latency_s(self, outstanding: float) -> float:
-        """Seconds of an I/O with this many outstanding."""
+        """The latency with this number of outstanding I/Os, seconds."""
         deepest, longest_s = self.points[-1]
         even_s = expected_s(self.points, outstanding)
         if even_s is None:
@@ -41,15 +43,16 @@ class Curve:
         return float(late_s ** (1 - self.shape) * even_s**self.shape)
 
     def times(self, factor: float) -> Curve:
-        """The same, every I/O this many times as long."""
+        """The curve with all latencies multiplied by ``factor``."""
         points = tuple((depth, each_s * factor) for depth, each_s in self.points)
         return Curve(points, self.ends, self.shape)
 
 
 def expected_s(points: Points, outstanding: float) -> float | None:
-    """Seconds of an I/O with this many outstanding; None beyond what was probed.
+    """The latency with this number of outstanding I/Os, seconds; None above the deepest probed point.
 
-    Between two depths evenly in logarithms of both; with fewer than one outstanding as with one.
+    Between two points the line is straight in logarithms of both; below the first point latency is that of
+    the first.
     """
     if not points or outstanding > points[-1][0]:
         return None
@@ -66,5 +69,5 @@ def expected_s(points: Points, outstanding: float) -> float | None:
 
 
 def most_per_s(points: Points) -> float | None:
-    """The highest rate by Little's law, outstanding ÷ latency; None without a curve."""
+    """The highest I/O rate by Little's law, outstanding I/Os ÷ latency, per second; None without points."""
     return max((depth / latency_s for depth, latency_s in points), default=None)

@@ -1,7 +1,7 @@
-"""Reads what the analysis may use from a stored run: declarations, plan, measurements.
+"""Reads the inputs of the analysis from a stored run: declarations, plan, measurements.
 
-Never read: how an emulated farm was built (``manifest["farm"]["embedded"]``). The answer must come out of
-the measurements, or it would be no proof that they suffice.
+The analysis never reads how an emulated farm was built (``manifest["farm"]["embedded"]``): its answer must
+come from measurements alone.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from pinchpoint.store.read import StoredRun
 from pinchpoint_collectors.common.times import iso
 
 CLIMBING = ("ramp", "steps")
-"""Load models whose level is a rate, or a number of users."""
+"""Load models whose level is a rate or a number of users."""
 
 
 COMMIT_ROLES = ("log", "wal", "journal")
 ROLE_ORDER = (*COMMIT_ROLES, "data", "tempdb", "index", "content", "os")
-"""A device with several roles is named after the one that operations wait for first."""
+"""Roles by priority: a device with several roles gets the name of the first role in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a disk, or of all disks of a machine; None: no limit, or none that is known.
+    """The limits of a disk, or of all disks of a machine together; None: no limit, or not known.
 
     Attributes:
         iops: I/Os per second.
         bytes_per_s: bytes per second.
-        io_unit_bytes: an I/O counts once per such unit begun; None: it counts once.
+        io_unit_bytes: bytes per counted I/O: a larger I/O counts once for each unit begun; None: every I/O
+            counts once.
     """
 
     iops: float | None = None
@@ -47,11 +48,11 @@ class Limits:
 
     @property
     def known(self) -> bool:
-        """Whether there is any."""
+        """Whether at least one limit is known."""
         return bool(self.iops or self.bytes_per_s)
 
     def times(self, factor: float) -> Limits:
-        """This many times as much."""
+        """The limits multiplied by ``factor``."""
         return replace(
             self,
             iops=self.iops and self.iops * factor,
@@ -59,7 +60,7 @@ class Limits:
         )
 
     def share(self, io: float, size: float) -> float:
-        """How much of the nearer limit that many I/Os and bytes (per second, or per operation) take."""
+        """The share of the nearer limit that the I/Os and bytes use, per second or per operation."""
         counted = max(io, size / self.io_unit_bytes) if self.io_unit_bytes else io
         by_io = counted / self.iops if self.iops else 0.0
         return max(by_io, size / self.bytes_per_s if self.bytes_per_s else 0.0)
@@ -70,15 +71,17 @@ class DiskRole:
     """The role of a disk on a tier's host.
 
     Attributes:
-        machine: the machine the device belongs to.
-        device: None if it could not be resolved; ``why`` says so.
-        data_io: ``kernel``, ``writes-flushes``, ``unknown`` or ``not verified`` (collectors, "Inventory").
-        limits: as declared, None where withheld.
-        profile: the entry of the catalogue that was declared, None where figures or nothing were.
-        stripes: this many disks of that profile it is declared to be made of.
-        attached: which caps of its machine its I/O counts to: ``network``, ``cached``, or none (``local``).
-        curve: (outstanding I/Os, seconds each) as a probe found them; empty if none did.
-        seen: whether a collector looked at the device; never for a managed database.
+        machine: id of the machine that has the device.
+        device: name of the device; None if not resolved, and ``why`` gives the reason.
+        data_io: how the I/O was verified: ``kernel``, ``writes-flushes``, ``unknown`` or ``not verified``
+            (docs/metrics.md, "Inventory").
+        limits: declared limits; None if not declared.
+        profile: declared type of the disk in the catalogue; None if limits or nothing were declared.
+        stripes: declared number of disks of that type that form the disk.
+        attached: which limits of its machine the I/O counts against: ``network``, ``cached``, or none
+            (``local``).
+        curve: (outstanding I/Os, mean latency in seconds) from a probe; empty without a probe.
+        seen: whether a collector inspected the device; always False for a managed database.
     """
 
     tier: str
@@ -98,15 +101,15 @@ class DiskRole:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One host of the farm as a tier uses it.
+    """One host of the farm in the role of a tier.
 
     Attributes:
-        machine: equal for hosts that share one machine.
-        cores: the cores the tier's processes may use; empty if it has none or they are not known.
-        usable: the cores of the machine; empty if they are not known.
-        machine_type: the entry of the catalogue that the machine is declared to be; None if none is.
-        members: the machine's whole disks -> those each is made of; empty if they are not known.
-        models: the same disks -> their model, if it is known.
+        machine: id of the machine; equal for hosts on the same machine.
+        cores: the cores that the tier's processes may use; empty if there are none or they are not known.
+        usable: the usable cores of the machine; empty if not known.
+        machine_type: declared type of the machine in the catalogue; None if not declared.
+        members: whole disk of the machine -> its member disks; empty if not known.
+        models: whole disk of the machine -> its model, for disks with a known model.
     """
 
     name: str
@@ -124,8 +127,8 @@ class Worker:
     """One load generator.
 
     Attributes:
-        cores: the cores it was pinned to; empty if it was not.
-        machine: None if the run does not say which machine it ran on.
+        cores: the cores to which the generator was pinned; empty if it was not pinned.
+        machine: id of the generator's machine; None if not recorded.
     """
 
     name: str
@@ -138,17 +141,19 @@ class Load:
     """One scenario's planned load.
 
     Attributes:
-        model: ``closed`` (also ramps and steps of users), or as the plan names it.
-        users: of a closed load, else None; of a ramp those at its end, of steps those that are judged.
-        think_s: pause between two operations of a user.
-        base_per_s: the rate of an open load, or between bursts.
-        arrivals: ``poisson`` or ``constant``: how its operations are spaced, where it has a schedule.
-        peak_per_s: the rate in a burst.
-        bursts: when there are any, in seconds from the load's begin; None of another model.
-        over_s: of a ramp, how long it takes.
-        sources: of a crawl, each source's name -> its kind, where the plan names them.
-        native: the farm crawls by itself, at its own rate: its operations are counted, not timed.
-        several: the analysed time covers several levels of its load, so changes are intended.
+        model: ``closed`` (also for ramps and steps of users), else the load model's name in the plan.
+        users: number of users of a closed load, else None. Of a ramp: the users at its end; of steps: the
+            users of the judged step.
+        think_s: pause between two operations of a user, seconds.
+        base_per_s: rate of an open load, or of a burst load between bursts, operations per second.
+        arrivals: spacing of scheduled operations: ``poisson`` or ``constant``.
+        peak_per_s: rate in a burst, operations per second.
+        bursts: the bursts, with times in seconds from the start of the load; None for other load models.
+        over_s: length of a ramp, seconds; None for other load models.
+        sources: name of a crawl's source -> its kind, for sources that the plan names.
+        native: whether the farm's own crawler crawls, at its own rate; its operations are counted but not
+            timed.
+        several: whether the analysed time covers several levels of the load, so that changes are intended.
     """
 
     scenario: str
@@ -167,22 +172,22 @@ class Load:
 
     @property
     def scheduled(self) -> bool:
-        """Whether operations have an intended start."""
+        """Whether the operations have an intended start."""
         return self.model != "closed"
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Everything the steps read.
+    """All inputs of the analysis.
 
     Attributes:
-        window: the measure phase.
-        measured: whether there was a measure phase at all.
-        whole: operations of the whole run; ``traffic`` those of the measure phase.
-        objectives: those of scenarios; ``server_objectives`` those of the servers.
-        generators: the load workers.
-        views: (kind, host) of what was to measure a server from within: collectors beside those of hosts.
-        utc_offset_s: how far the time of day that people read is ahead of UTC.
+        window: the measure phase, as steps of whole UTC seconds.
+        measured: whether the run had a measure phase.
+        whole: operations of the whole run; ``traffic`` contains those of the measure phase.
+        objectives: objectives of scenarios; ``server_objectives`` contains those of the servers.
+        generators: the load generators.
+        views: (kind, host) of each collector that measures a server from inside and not the host.
+        utc_offset_s: offset of the displayed time of day from UTC, seconds.
     """
 
     state: str
@@ -203,25 +208,25 @@ class Inputs:
     server_objectives: tuple[JsonObject, ...] = ()
 
     def during(self, window: Window) -> Inputs:
-        """The inputs as if only this part of the window had been measured."""
+        """The inputs for this window alone."""
         samples, traffic = self.samples.during(window), self.whole.during(window)
         return replace(self, window=window, samples=samples, traffic=traffic)
 
     def load(self, scenario: str) -> Load | None:
-        """The planned load of a scenario."""
+        """The planned load of a scenario; None if the plan has no such scenario."""
         return next((load for load in self.loads if load.scenario == scenario), None)
 
     def on_machine(self, machine: str) -> tuple[Host, ...]:
-        """The hosts that are this machine."""
+        """The hosts on this machine."""
         return tuple(host for host in self.hosts if host.machine == machine)
 
     def names_on(self, machine: str) -> list[str]:
-        """Their names."""
+        """The names of the hosts on this machine."""
         return [host.name for host in self.on_machine(machine)]
 
 
 def read_inputs(run: StoredRun) -> Inputs:
-    """Take from a run what the analysis may see."""
+    """The inputs of the analysis from a stored run."""
     manifest = run.manifest
     start, end, measured = _measure_phase(run)
     window = Window.between(start, end, pc.max(run.operations["interval_s"]).as_py() or 1.0)
@@ -256,12 +261,12 @@ def read_inputs(run: StoredRun) -> Inputs:
 
 
 def utc(time_s: float) -> str:
-    """UTC seconds as the run directory writes them."""
+    """A time in UTC seconds as ISO text, in the form used in run directories."""
     return iso(time_s, "auto")
 
 
 _WATCH_HOSTS = frozenset({"local", "ssh", "agent", "windows", "prometheus"})
-"""Kinds that watch the host itself: whether it was seen is recognised by its CPU, whenever that came."""
+"""Kinds of collectors that measure the host itself; the CPU samples show whether the host was measured."""
 
 
 def _views(manifest: JsonObject) -> Iterator[tuple[str, str]]:
@@ -271,7 +276,10 @@ def _views(manifest: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _measure_phase(run: StoredRun) -> tuple[float, float, bool]:
-    """Start and end of the measure phase; its end is the last thing recorded where the run stopped early."""
+    """(start, end, True) of the measure phase, UTC seconds; (0, 0, False) if the run has none.
+
+    In a run that stopped early the phase ends with the last record.
+    """
     for phase in run.manifest.get("phases") or ():
         if phase.get("name") == "measure" and phase.get("from"):
             start = seconds_of(phase["from"])
@@ -289,7 +297,10 @@ def _last_record_s(run: StoredRun) -> float:
 
 
 def _counted_together(hosts: Iterable[Host], disks: Iterable[DiskRole]) -> set[Key]:
-    """Reads and writes of the disks with a role: they are added where both are of the same reading."""
+    """The series of reads and writes of disks with roles, for which single readings are kept.
+
+    Reads and writes are added only if both come from the same reading.
+    """
     metrics = ("disk.reads_per_s", "disk.writes_per_s", "disk.data_writes_per_s")
     places = {
         (host.name, disk.device)
@@ -301,14 +312,14 @@ def _counted_together(hosts: Iterable[Host], disks: Iterable[DiskRole]) -> set[K
 
 
 def _declared_hosts(manifest: JsonObject) -> Iterator[tuple[tuple[str, str], JsonObject]]:
-    """(tier, host) → what farm.yaml declares under ``tiers``."""
+    """((tier, host), content of the host in farm.yaml) of each host under ``tiers``."""
     for tier, spec in object_at(manifest, "farm", "tiers").items():
         for host, entry in object_at(spec, "hosts").items():
             yield (tier, host), entry or {}
 
 
 def _pairs(manifest: JsonObject, declared: Mapping[tuple[str, str], Any]) -> list[tuple[str, str]]:
-    """Every (tier, host): those declared, and those only the inventory knows."""
+    """Every (tier, host): the declared ones, and those that are only in the inventory."""
     pairs = list(declared)
     known = {host for _, host in pairs}
     for host, facts in object_at(manifest, "hosts").items():
@@ -336,7 +347,7 @@ def _hosts(manifest: JsonObject, declared: Mapping[tuple[str, str], Any]) -> Ite
 
 
 def disk_roles(manifest: JsonObject) -> Iterator[DiskRole]:
-    """Every disk with a role, as declared and as found."""
+    """Every disk role, with its declaration and the inventory of its host."""
     declared = dict(_declared_hosts(manifest))
     inventory = object_at(manifest, "hosts")
     for tier, host in _pairs(manifest, declared):
@@ -363,7 +374,7 @@ def disk_roles(manifest: JsonObject) -> Iterator[DiskRole]:
 
 
 def _limits(text: JsonObject) -> Limits | None:
-    """The declared caps, from a profile (already resolved) or given; None if they are withheld."""
+    """The declared limits of a disk, from its profile or its own; None if there are none."""
     given = text.get("resolved_limits") or text.get("limits")
     if not isinstance(given, Mapping):
         return None
@@ -372,7 +383,7 @@ def _limits(text: JsonObject) -> Limits | None:
 
 
 def _curve(text: JsonObject) -> tuple[tuple[float, float], ...]:
-    """Latency over outstanding I/Os, where a probe wrote it into farm.yaml."""
+    """(outstanding I/Os, latency in seconds) from a probe, as declared in farm.yaml; empty without it."""
     given = text.get("limits")
     result = given.get("latency") if isinstance(given, Mapping) else None
     return tuple((float(depth), float(latency_s)) for depth, latency_s in result or ())
@@ -399,7 +410,11 @@ def _load(name: str, spec: JsonObject, seed: int) -> Load:
 
 
 def _sources(spec: JsonObject) -> Iterator[tuple[str, str]]:
-    """(name, kind) of a crawl's sources: its name, else profiles, else its endpoint, else its kind."""
+    """(name, kind) of each source of a crawl.
+
+    Without a name, a source is named ``profiles`` for that kind, else after its endpoint, else after its
+    kind.
+    """
     for source in object_at(spec, "params").get("sources") or ():
         kind = str(source.get("kind") or "")
         other = kind if kind == "profiles" else source.get("endpoint") or kind

@@ -1,4 +1,4 @@
-"""Latency from the recorded histograms: merged by adding, percentiles never averaged."""
+"""Computes latency from recorded histograms, which are merged by adding; percentiles are never averaged."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """How long the operations of one scenario took.
+    """The distribution of the operation times of one scenario.
 
     Attributes:
-        scenario: its name in the plan.
+        scenario: name of the scenario in the plan.
         kind: ``service`` (from the actual start) or ``response`` (from the intended start).
-        count: operations behind it.
-        bins: logarithmic, empty ones left out.
-        p50_s, p95_s, p99_s, max_s: from the histogram itself, not from the bins.
+        count: number of operations.
+        bins: bars with logarithmic edges, without empty bars.
+        p50_s, p95_s, p99_s, max_s: percentiles and longest time in seconds, from the histogram itself.
     """
 
     scenario: str
@@ -52,35 +52,35 @@ class Distribution:
 
 
 class _Timed:
-    """Encoded histograms, added up. The library's own figures walk 23,552 counters in Python, each time."""
+    """The sum of encoded histograms; the library's figures would loop over 23,552 counters in Python."""
 
     def __init__(self, encoded: Sequence[str]) -> None:
         counts = histogram.summed(encoded)
         used = np.flatnonzero(counts)
         lowest, width = histogram.values_us(used)
         self.highest_us = (lowest + width - 1).tolist()
-        """The value of each counter that is not empty, ascending: the highest that it stands for."""
+        """The highest value, in microseconds, that each counter that is not 0 stands for; ascending."""
         self.counts = counts[used].tolist()
         self._reached = np.cumsum(counts[used])
         self.count = int(self._reached[-1]) if len(used) else 0
 
     def seconds_at(self, percentile: float) -> float:
-        """A percentile; there must be something timed."""
+        """A percentile (0 to 100) in seconds; the histogram must not be empty."""
         target = max(1, int(self.count * percentile / 100 + 0.5))
         return max(float(self.highest_us[np.searchsorted(self._reached, target)]), 1.0) / _US
 
     @property
     def longest_s(self) -> float:
-        """The longest time; there must be one."""
+        """The longest time in seconds; the histogram must not be empty."""
         return float(self.highest_us[-1]) / _US
 
 
 def bucket_percentiles(
     run: StoredRun, clock: TimeAxis, percentiles: Sequence[float]
 ) -> Iterator[tuple[str, Kind, list[tuple[int, list[float]]]]]:
-    """Per scenario: the kind of latency it has and, per bucket of the clock, the percentiles in seconds.
+    """(scenario, kind of latency, [(bucket, percentiles in seconds)]) of each scenario; buckets of the axis.
 
-    Buckets are summed one after the other: a run has many.
+    Buckets are added one after the other to save memory, because a run has many.
     """
     for scenario, kind in _kinds(run):
         rows = _encoded(run, scenario, kind, None)
@@ -94,7 +94,7 @@ def bucket_percentiles(
 
 
 def distributions(run: StoredRun, window: tuple[float, float] | None) -> tuple[Distribution, ...]:
-    """Every scenario's latency over the window (the whole run without one); for open loads both kinds."""
+    """Latency distributions of each scenario in the window, or in the whole run; both kinds for open load."""
     result = []
     for scenario, kind in _kinds(run):
         wanted: tuple[Kind, ...] = ("service", "response") if kind == "response" else ("service",)
@@ -129,7 +129,10 @@ def _edge_s(place: int) -> float:
 
 
 def _kinds(run: StoredRun) -> list[tuple[str, Kind]]:
-    """Scenarios that timed anything, in the plan's order; response time where any was recorded."""
+    """(scenario, kind of latency) of scenarios with timed operations, in the plan's order.
+
+    The kind is ``response`` if any response time was recorded.
+    """
     if not run.operations.num_rows:
         return []
     connection = over_operations(run)
@@ -142,7 +145,7 @@ def _kinds(run: StoredRun) -> list[tuple[str, Kind]]:
 
 
 def in_plan_order(run: StoredRun, scenarios: Iterable[str]) -> list[str]:
-    """Scenarios as the plan lists them, so that each keeps its place and colour everywhere."""
+    """Scenarios in the plan's order, so that each has the same place and colour everywhere."""
     planned = list(run.manifest.get("plan", {}).get("scenarios", {}))
     return sorted(
         scenarios, key=lambda name: (planned.index(name) if name in planned else len(planned), name)
@@ -152,7 +155,7 @@ def in_plan_order(run: StoredRun, scenarios: Iterable[str]) -> list[str]:
 def _encoded(
     run: StoredRun, scenario: str, kind: Kind, window: tuple[float, float] | None
 ) -> list[tuple[int, str]]:
-    """(second, histogram) of a scenario's operations that succeeded, stages left out, in time order."""
+    """(UTC second, histogram) of a scenario's successful operations without stages, in order of time."""
     connection = over_operations(run)
     low, high = window or (-math.inf, math.inf)
     return connection.execute(
@@ -164,7 +167,7 @@ def _encoded(
 
 
 def operation_percentiles(run: StoredRun, window: tuple[float, float] | None) -> list[dict[str, Any]]:
-    """Service time of every operation and stage that succeeded: one row each, seconds."""
+    """Service time percentiles, in seconds, of each operation and stage that succeeded, one row each."""
     if not run.operations.num_rows:
         return []
     low, high = window or (-math.inf, math.inf)

@@ -1,4 +1,4 @@
-"""Maps tiers and hosts to the machines they run on and the disks they share."""
+"""Maps tiers and hosts to their machines and to the disks that they share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pinchpoint.store.read import StoredRun
 
 
 def tiers(run: StoredRun) -> list[tuple[str, str]]:
-    """(tier, host) in the farm's order."""
+    """(tier, host) of each host, in the farm's order; hosts that only the inventory has come last."""
     tiers: JsonObject = run.manifest.get("farm", {}).get("tiers", {})
     listed = [(tier, host) for tier, facts in tiers.items() for host in facts.get("hosts", {})]
     inventory = run.manifest.get("hosts", {}).items()
@@ -21,7 +21,7 @@ def tiers(run: StoredRun) -> list[tuple[str, str]]:
 
 
 def disks_with_roles(run: StoredRun) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
-    """(machine, device) -> every (tier, role, host) that lies on it: a device is one however many use it."""
+    """(machine, device) -> (tier, role, host) of every disk role on the device, which may be shared."""
     places: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     inventory = run.manifest.get("hosts", {})
     for tier, host in tiers(run):
@@ -34,7 +34,7 @@ def disks_with_roles(run: StoredRun) -> dict[tuple[str, str], list[tuple[str, st
 
 
 def machine_id(hosts: Mapping[str, JsonObject], host: str) -> str:
-    """The machine that a host of the manifest runs on; a host without an id is its own machine."""
+    """The id of a host's machine; a host without an id is its own machine."""
     return str((hosts.get(host) or {}).get("machine_id") or host)
 
 
@@ -47,19 +47,20 @@ def machines(hosts: Mapping[str, JsonObject]) -> dict[str, list[str]]:
 
 
 def machine_name(hosts: Mapping[str, JsonObject], there: Sequence[str]) -> str:
-    """A machine's name: its own host name, or that of the only farm host on it."""
+    """A machine's name: the only farm host on the machine, or the machine's own host name."""
     return there[0] if len(there) == 1 else str(hosts[there[0]].get("hostname") or "shared machine")
 
 
 def name_of_machine(hosts: Mapping[str, JsonObject], host: str) -> str:
-    """What the machine of a host is called."""
+    """The name of a host's machine."""
     return machine_name(hosts, machines(hosts).get(machine_id(hosts, host), [host]))
 
 
 def farm_cores(run: StoredRun, hosts: Sequence[str]) -> list[str]:
-    """The cores the farm's tiers may use, where these are only some of the machine's; else none.
+    """The cores that the farm's tiers may use, if these are only some of the machine's cores; else none.
 
-    The rest belongs to others (the load generators): the whole machine's mean then hides a full core.
+    The other cores belong to other processes (the load generators), so the machine's mean would hide a
+    saturated core.
     """
     facts = [run.manifest["hosts"][host] for host in hosts]
     used = {core for each in facts for core in each.get("tier_cores") or ()}

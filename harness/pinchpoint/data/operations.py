@@ -1,4 +1,4 @@
-"""Operations as columns: counts, errors and latencies per scenario; histograms are merged by adding."""
+"""Holds operations as columns: counts, errors and latencies per scenario; histograms are merged by adding."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pinchpoint.store.schema import UNFINISHED
 US = 1e6
 
 NO_ERRORS = ("ok", "skipped", "dropped")
-"""Outcomes that are no failure of the farm, such as a skipped document or a dropped operation."""
+"""Outcomes that are not failures of the farm, such as a skipped document or a dropped operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """A merged histogram's figures, seconds; ``count`` operations were timed.
+    """Figures of a merged histogram of ``count`` timed operations, seconds.
 
-    A percentile that falls on one that never started is infinite.
+    A percentile is infinite if it falls on an operation that never started.
     """
 
     count: int
@@ -37,12 +37,12 @@ class Latency:
 
 
 class Times:
-    """One column of histograms, each decoded once, however often and in whatever choice they are added up.
+    """One column of histograms; each histogram is decoded once and can be added in any selection of rows.
 
     Args:
-        column: their texts; null where nothing was timed.
-        order: the row order, so that rows that are read together are adjacent: an operation's rows of one
-            outcome, in the order of time. Their sum is that of a stretch of counters, and is kept.
+        column: texts of the histograms; null if nothing was timed.
+        order: row order that makes rows read together adjacent: an operation's rows of one outcome, in order
+            of time. The sum over adjacent rows is one slice of counters, and is kept.
     """
 
     def __init__(self, column: pa.ChunkedArray, order: Ints) -> None:
@@ -56,18 +56,18 @@ class Times:
 
     @cached_property
     def longest_s(self) -> Floats:
-        """The longest of each row, seconds; 0 if nothing was timed."""
+        """The longest time of each row, seconds; 0 if nothing was timed."""
         lowest, width = histogram.values_us(self._counters[self._ends[1:] - 1].astype(np.int64))
         values = np.zeros(len(self._place))
         values[self.timed] = ((lowest + width - 1) / US)[self._place[self.timed]]
         return values
 
     def sum(self, rows: Ints, *, keep: bool = True) -> histogram.Counts:
-        """The counters of some rows, added up; empty if nothing was timed.
+        """The sum of the counters of some rows; empty if nothing was timed.
 
         Args:
-            rows: their numbers.
-            keep: whether the same is likely to be asked for again.
+            rows: numbers of the rows.
+            keep: whether to keep the sum, because the same rows are probably requested again.
         """
         places = np.sort(self._place[rows])
         places = places[np.searchsorted(places, 0) :]
@@ -86,7 +86,7 @@ class Times:
         if (first, end) in self._kept:
             return self._kept[first, end]
         there = slice(self._ends[first], self._ends[end])
-        # As floats, counts are exact up to 2^53.
+        # Counts up to 2^53 are exact as floats.
         counts = np.bincount(self._counters[there], self._counts[there]).astype(np.int64)
         if keep:
             self._kept[first, end] = counts
@@ -94,7 +94,7 @@ class Times:
 
 
 class _OperationColumns:
-    """All rows of a table as numbers, made once; every ``Traffic`` is a choice of them."""
+    """All rows of a table as arrays, shared by every ``Traffic`` that selects some of the rows."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -114,7 +114,7 @@ class _OperationColumns:
 
     @cached_property
     def response(self) -> Times:
-        """The response times."""
+        """The histograms of response times."""
         return self._times("response")
 
     def _times(self, column: str) -> Times:
@@ -123,16 +123,16 @@ class _OperationColumns:
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
-    """(the names, in order of appearance; of each row the number of its name)."""
+    """(names in order of appearance, index of each row's name)."""
     coded = column.dictionary_encode().unify_dictionaries().combine_chunks()
     return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
 
 
 class Traffic:
-    """The operations of one stretch of time, or some of them.
+    """The operations of a run, or a selection by time, scenario, name or outcome.
 
     Args:
-        table: of ``OPERATIONS_SCHEMA``.
+        table: table of ``OPERATIONS_SCHEMA``.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -145,19 +145,19 @@ class Traffic:
         return self._where((times >= window.first_s) & (times < window.end_s))
 
     def of(self, scenario: str) -> Traffic:
-        """One scenario's operations."""
+        """The operations of one scenario."""
         return self._named("scenario", [scenario])
 
     def operations(self, *names: str) -> Traffic:
-        """The named operations only."""
+        """The operations with these names."""
         return self._named("operation", names)
 
     def ending(self, *ends: str) -> Traffic:
-        """The operations whose names end so: the stages of one kind."""
+        """The operations whose names have one of these ends: the stages of one kind."""
         return self._named("operation", [name for name in self.operation_names if name.endswith(ends)])
 
     def without(self, *names: str) -> Traffic:
-        """All operations except the named ones."""
+        """The operations without those of these names."""
         return self._named("operation", [name for name in self.operation_names if name not in names])
 
     def whole(self) -> Traffic:
@@ -165,7 +165,7 @@ class Traffic:
         return self._where(~self._of(self._all.stage))
 
     def at(self, seconds: Iterable[int]) -> Traffic:
-        """The operations that ended in the given UTC seconds."""
+        """The operations that ended in these UTC seconds."""
         return self._where(np.isin(self._of(self._all.time_s), np.array(list(seconds), dtype=np.int64)))
 
     def ok(self) -> Traffic:
@@ -174,7 +174,7 @@ class Traffic:
 
     @property
     def scenarios(self) -> list[str]:
-        """The scenarios that recorded anything, sorted."""
+        """The names of the scenarios with operations, sorted."""
         return sorted(self._names("scenario"))
 
     @property
@@ -184,19 +184,20 @@ class Traffic:
 
     @property
     def count(self) -> int:
-        """Finished operations, whatever their outcome."""
+        """The number of finished operations of any outcome."""
         return int(self._of(self._all.count).sum())
 
     @property
     def dropped(self) -> int:
-        """Operations that could not start."""
+        """The number of operations that could not start."""
         return int(self._of(self._all.dropped).sum())
 
     @property
     def seconds(self) -> list[int]:
         """The UTC seconds of all rows with at least one finished operation, sorted.
 
-        Where rows cover ten seconds each, so do these: when in them an operation ended is not known.
+        All ten seconds of a row that covers ten seconds are included, because the row does not show when
+        operations ended.
         """
         busy = self._of(self._all.count) > 0
         firsts, lengths = (
@@ -206,14 +207,14 @@ class Traffic:
         return sorted({second for first, length in rows for second in range(first, first + int(length))})
 
     def outcomes(self) -> dict[str, int]:
-        """How many operations had which outcome, in the order in which outcomes first came."""
+        """Outcome -> number of operations, in the order in which outcomes first occur."""
         codes, names = self._of(self._all.codes["outcome"]), self._all.names["outcome"]
         counts = np.bincount(codes, self._of(self._all.count), len(names))
         return {names[code]: int(counts[code]) for code in dict.fromkeys(codes.tolist())}
 
     @property
     def failures(self) -> int:
-        """Operations that failed."""
+        """The number of failed operations."""
         return sum(count for outcome, count in self.outcomes().items() if outcome not in NO_ERRORS)
 
     def per_step(self, window: Window) -> Floats:
@@ -224,18 +225,18 @@ class Traffic:
         return np.asarray(total / window.step_s, dtype=np.float64)
 
     def dropped_per_step(self, window: Window) -> Floats:
-        """Operations that could not start, by the step they were meant for."""
+        """The number of operations that could not start, by the step of their intended start."""
         step = window.step_of(self._of(self._all.time_s))
         inside = (step >= 0) & (step < window.steps)
         lost = np.bincount(step[inside], self._of(self._all.dropped)[inside], window.steps)
         return np.asarray(lost, dtype=np.float64)
 
     def under_way(self, at_s: int, since_s: int) -> tuple[int, float]:
-        """(how many operations that ended later, or never, had begun by then; their time until then, s).
+        """(number of operations in flight at ``at_s``, sum of their times until then in seconds).
 
         Args:
-            at_s: the UTC second at whose beginning "then" is.
-            since_s: earlier time is not counted.
+            at_s: UTC second; the operations in flight at its start are counted.
+            since_s: UTC second; operation time before this second is not counted.
         """
         ends = self._of(self._all.time_s) + self._of(self._all.interval_s) / 2
         reaching = self._where((ends > at_s) & (self._all.service.longest_s[self._rows] > ends - at_s))
@@ -249,25 +250,28 @@ class Traffic:
         return count, total_s
 
     def _by_end(self) -> Iterator[tuple[float, histogram.Counts]]:
-        """(the middle of the time in which they ended, their service times), by when they did."""
+        """(middle of an interval in UTC seconds, summed counters of its service times) of each interval."""
         ends = self._of(self._all.time_s) + self._of(self._all.interval_s) / 2
         for end_s in np.unique(ends).tolist():
             yield end_s, self._all.service.sum(self._rows[ends == end_s], keep=False)
 
     def service(self, never: int = 0) -> Latency | None:
-        """Service time of all of them together; None if nothing was timed.
+        """Service time of all selected operations; None if nothing was timed.
 
         Args:
-            never: the number of further ones that never started.
+            never: number of further operations that never started, which count as infinitely slow.
         """
         return summarised(self._all.service.sum(self._rows), never)
 
     def response(self, never: int = 0) -> Latency | None:
-        """Response time likewise; None for closed load."""
+        """Response time of all selected operations; None for closed load.
+
+        ``never`` is the number of further operations that never started.
+        """
         return summarised(self._all.response.sum(self._rows), never)
 
     def medians_s(self, window: Window) -> Floats:
-        """The median response (service if there is none) of each step; NaN where nothing ended."""
+        """The median response time, else service time, of each step in seconds; NaN if nothing ended."""
         timed = self._all.response.timed[self._rows].any()
         times = self._all.response if timed else self._all.service
         step = window.step_of(self._of(self._all.time_s))
@@ -275,7 +279,7 @@ class Traffic:
         inside = np.flatnonzero((step >= 0) & (step < window.steps))
         order = inside[np.argsort(step[inside], kind="stable")]
         value, starts = np.unique(step[order], return_index=True)
-        ends = [*starts[1:], len(order)][: len(value)]  # no operation ended: no part
+        ends = [*starts[1:], len(order)][: len(value)]  # empty if no operation ended
         for index, start, end in zip(value, starts, ends, strict=True):
             latency = summarised(times.sum(self._rows[order[start:end]], keep=False))
             if latency is not None:
@@ -300,11 +304,13 @@ class Traffic:
 
 
 def summarised(counts: histogram.Counts, never: int = 0) -> Latency | None:
-    """A histogram's figures; None if it is empty. ``never``: how many more never started.
+    """The figures of a histogram's counters; None if empty.
 
-    The library's own percentiles and mean walk 25,000 counters in Python, a quarter of a second each time;
-    a run has one histogram per second. The figures are the same: a value is the highest that its counter
-    stands for, the mean takes the middle.
+    ``never`` is the number of further operations that never started.
+
+    The library's own percentiles and mean loop over 25,000 counters in Python, a quarter of a second each
+    time; a run has one histogram per second. The figures here are the same: a percentile is the highest value
+    of its counter, and the mean uses the middle of each counter.
     """
     used = np.flatnonzero(counts)
     if len(used) == 0:

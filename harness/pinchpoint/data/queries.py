@@ -1,4 +1,4 @@
-"""Queries samples and operations by DuckDB, reduced to points of the time axis."""
+"""Queries samples and operations with DuckDB, reduced to points of the time axis."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 
 FEW = 5_000_000
-"""This many samples are added up by one thread: several come to an end in any order, so that sums of one run
-would differ in their last digits from one report to the next. Of more that would take seconds."""
+"""The highest number of samples that one thread adds up. Several threads add in any order, so the last digits
+would differ from one report to the next; for more samples one thread would take seconds."""
 
 
 def over_operations(run: StoredRun) -> duckdb.DuckDBPyConnection:
-    """A connection in which they are the table ``operations``."""
+    """A connection with a run's operations as the table ``operations``."""
     connection = _connection(run)
     connection.register("operations", run.operations)
     return connection
 
 
 def over_samples(run: StoredRun) -> duckdb.DuckDBPyConnection:
-    """A connection in which they are the table ``samples``. Raises InputError."""
+    """A connection with a run's samples as the table ``samples``. Raises InputError."""
     connection = _connection(run)
     samples.show(run.samples, connection)
     return connection
 
 
 def _connection(run: StoredRun) -> duckdb.DuckDBPyConnection:
-    """A connection of its own, whose views no other sees."""
+    """A connection with views of its own, and one thread for few samples."""
     there = run.samples
     count = there.num_rows if isinstance(there, pa.Table) else there.count_rows()
     return _database(one_thread=count <= FEW).cursor()
@@ -46,19 +46,19 @@ def _connection(run: StoredRun) -> duckdb.DuckDBPyConnection:
 
 @cache
 def _database(*, one_thread: bool) -> duckdb.DuckDBPyConnection:
-    """An empty one in memory: to open it takes forty times as long as a connection to it."""
+    """An empty database in memory, kept because opening one takes forty times as long as a connection."""
     import duckdb  # noqa: PLC0415 -- a fifth of a second
 
     return duckdb.connect(config={"threads": 1} if one_thread else {})
 
 
 _SERIES = 100
-"""This many are grouped by second in one query: of eight hours that takes some hundred megabytes."""
+"""The number of series that one query groups by second; for eight hours that takes some hundred megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplePoint:
-    """One bucket of a series: seconds since the load began (its middle), mean, smallest, largest."""
+    """One bucket of a series: middle (seconds since the load began), mean, smallest and largest value."""
 
     t_s: float
     mean: float
@@ -68,10 +68,10 @@ class SamplePoint:
 
 @dataclass(frozen=True, slots=True)
 class SampleLine:
-    """A request for a line: the sum of ``metrics``, averaged over ``instances``.
+    """A requested line: the sum of ``metrics``, averaged over ``instances``.
 
     Attributes:
-        hosts: all names of one machine, which have the same samples: the first with any sample is used.
+        hosts: all names of one machine, which have the same samples; the first host with samples is used.
     """
 
     hosts: tuple[str, ...]
@@ -80,28 +80,30 @@ class SampleLine:
 
     @property
     def parts(self) -> list[tuple[str, str]]:
-        """(metric, instance) of all that is added."""
+        """(metric, instance) of each series of the line."""
         return list(product(self.metrics, self.instances))
 
 
-_Asked = tuple[SampleLine, str]  # of one of its hosts
+_Asked = tuple[SampleLine, str]  # the line, and one of its hosts
 
 
 class RecordedSamples:
-    """The samples of a run, brought down to the clock's buckets."""
+    """The samples of a run, reduced to the buckets of the time axis."""
 
     def __init__(self, run: StoredRun, clock: TimeAxis) -> None:
         self._connection = over_samples(run)
         self._clock = clock
 
     def points(self, lines: Iterable[SampleLine]) -> dict[SampleLine, tuple[SamplePoint, ...]]:
-        """The points of each line, which may be none; means behind a weight are weighted by it.
+        """The points of each line, possibly none.
 
-        A moment is the UTC second the middle of a reading's interval falls into: metrics of one reading are
-        stamped some milliseconds apart. One at which a summed metric is missing gives no point: half a sum is
-        no measurement.
+        Values that are means of operations are weighted by their number of operations.
 
-        All lines are asked for at once: each query reads the file.
+        A moment is the UTC second of the middle of a reading's interval, because the metrics of one reading
+        differ by some milliseconds. A moment at which a summed metric is missing gives no point, because a
+        partial sum is no measurement.
+
+        All lines are requested together, because each query reads the file.
         """
         wanted = list(dict.fromkeys(lines))
         result: dict[_Asked, list[SamplePoint]] = {}
@@ -115,7 +117,7 @@ class RecordedSamples:
         }
 
     def _rows(self, asked: Sequence[_Asked]) -> list[tuple[int, float, float, float, float]]:
-        """(number of what was requested, bucket, mean, smallest, largest), in order of both."""
+        """(index of the request, bucket, mean, smallest, largest), sorted by request and bucket."""
         wanted = [
             (number, part, host, metric, instance)
             for number, (line, host) in enumerate(asked)
@@ -159,7 +161,7 @@ class RecordedSamples:
         ).fetchall()
 
     def hosts(self, metric: str) -> list[str]:
-        """Hosts that delivered a value of ``metric``, by name."""
+        """Hosts with a value of ``metric``, sorted by name."""
         rows = self._connection.execute(
             "SELECT DISTINCT host FROM samples WHERE metric = $metric AND value IS NOT NULL ORDER BY host",
             {"metric": metric},
@@ -168,7 +170,7 @@ class RecordedSamples:
 
 
 def _together(asked: Iterable[_Asked]) -> Iterator[list[_Asked]]:
-    """Series that one query reads."""
+    """Groups of requests, each read by one query of about ``_SERIES`` series."""
     some: list[_Asked] = []
     series = 0
     for one in asked:
@@ -182,7 +184,7 @@ def _together(asked: Iterable[_Asked]) -> Iterator[list[_Asked]]:
 
 
 class WindowMeans:
-    """Mean and smallest value by host, metric and instance over a window, of the metrics that are named."""
+    """Mean, smallest and largest value in a window, by host, metric and instance, of the given metrics."""
 
     def __init__(self, run: StoredRun, window: tuple[float, float] | None, metrics: Collection[str]) -> None:
         connection = over_samples(run)
@@ -200,22 +202,22 @@ class WindowMeans:
         self._rows = {(host, metric, instance): rest for host, metric, instance, *rest in rows}
 
     def of(self, host: str, metric: str, instance: str = "") -> tuple[float, float, float] | None:
-        """Mean, smallest and largest value, or ``None`` when nothing was measured."""
+        """(mean, smallest, largest) value; ``None`` if nothing was measured."""
         result = self._rows.get((host, metric, instance))
         return None if result is None else (result[0], result[1], result[2])
 
     def first(
         self, hosts: Sequence[str], metric: str, instance: str = ""
     ) -> tuple[float, float, float] | None:
-        """The figures of the first of several hosts on one machine that has the series."""
+        """(mean, smallest, largest) value from the first host of the machine that has the series."""
         answers = (self.of(host, metric, instance) for host in hosts)
         return next((found for found in answers if found is not None), None)
 
     def hosts(self, metric: str) -> list[str]:
-        """Hosts that delivered a value of ``metric``, by name."""
+        """Hosts with a value of ``metric``, sorted by name."""
         return sorted({host for host, name, _ in self._rows if name == metric})
 
 
 def middle(clock: TimeAxis, bucket: int) -> float:
-    """Seconds since the start of the middle of a bucket."""
+    """The middle of a bucket, seconds since the load began."""
     return (bucket + 0.5) * clock.bucket_s

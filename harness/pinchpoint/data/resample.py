@@ -1,4 +1,4 @@
-"""The circular block bootstrap: resamples of a time series that keep what neighbouring seconds share."""
+"""Circular block bootstrap: resamples a time series in blocks, which keeps its autocorrelation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 def block_length(count: int) -> int:
-    """Seconds per block: √n, at least five. Counters' memory is a few seconds, so a block outlasts it."""
+    """The number of values per block: √n, at least five; counters are correlated over a few seconds only."""
     return min(count, max(5, round(math.sqrt(count))))
 
 

@@ -1,12 +1,11 @@
 """Adds the samples of each host to a grid of equal steps: a row per series, a column per step.
 
-Nothing else is kept of the samples, so that eight hours of twenty hosts fit into memory. Steps are a second
-long, in runs of over an hour ten.
+Only the sums are kept, so that eight hours of twenty hosts fit into memory. Steps are one second long, or ten
+seconds in runs of more than an hour.
 
-Samples are added up group by group, in the order in which they were recorded. Only what is requested is
-read, and what lies in one group of rows with it. No loop goes over rows: names become numbers, a
-sample's series and step become the number of a cell, and numpy adds up by cell. The order is always the
-same, so sums are the same to the last digit.
+Samples are added by groups of rows, in the order of the file. Only groups with requested series are read. No
+Python loop goes over rows: names become numbers, a sample's series and step become the number of a cell, and
+numpy adds by cell. The order is always the same, so the sums are the same to the last digit.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Key(NamedTuple):
-    """The metric, host and instance of a series."""
+    """The host, metric and instance of a series."""
 
     host: str
     metric: str
@@ -43,17 +42,17 @@ _CORES = re.compile(r"\d+(?:,\d+)+")
 
 
 def each_core(instance: str) -> list[str]:
-    """The series of a pool of cores ("0,1"), each of which has its own; of anything else the one it names."""
+    """The instances of a pool of cores ("0,1"), one per core; for any other instance the instance itself."""
     return instance.split(",") if _CORES.fullmatch(instance) else [instance]
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """One series as it was read, where its steps do not suffice; nulls are NaN.
+    """The single readings of one series, for uses that need more than its steps; nulls are NaN.
 
     Attributes:
-        middle_s: the middle of each value's interval, UTC seconds.
-        value: base units.
+        middle_s: middle of each value's interval, UTC seconds; shape (readings,).
+        value: values in base units; shape (readings,).
     """
 
     middle_s: Floats
@@ -62,14 +61,14 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One series: for each step of the window what its samples add up to.
+    """The sums of one series' samples in each step of the window; arrays of shape (steps,).
 
     Attributes:
-        total: values times their weights, in the metric's unit times that of ``share``.
-        share: the weights: operations where values are means of operations, seconds where they are not.
+        total: sum of values times weights, in the metric's unit times the unit of ``share``.
+        share: sum of weights: operations if values are means of operations, else seconds.
         covered_s: seconds with a measured value.
-        highest: the largest value; -inf where nothing was measured.
-        counts: how many measured values.
+        highest: largest value; -inf if nothing was measured.
+        counts: number of measured values.
         weighted: whether values are means of operations.
     """
 
@@ -82,24 +81,27 @@ class Series:
 
     @property
     def measured(self) -> int:
-        """How many of its values are measured ones."""
+        """The number of measured values."""
         return int(self.counts.sum())
 
     def mean(self) -> float | None:
-        """Mean over the operations where values are means, over time where not; None if nothing was."""
+        """The mean over operations if values are means of operations, else over time.
+
+        The result is None if nothing was measured.
+        """
         share = float(self.share.sum())
         return float(self.total.sum()) / share if share > 0 else None
 
     def sum(self) -> float:
-        """The total of a rate over the measured intervals; a second without a row adds nothing."""
+        """The total of a rate over its measured intervals; a second without a sample adds nothing."""
         return float(self.total.sum())
 
     def maximum(self) -> float | None:
-        """The largest value of one interval."""
+        """The largest value of any interval; None if nothing was measured."""
         return float(self.highest.max()) if self.measured else None
 
     def steps(self) -> Floats:
-        """The mean of each step, NaN where nothing was measured."""
+        """The mean of each step; NaN if nothing was measured."""
         result = np.full(len(self.share), np.nan)
         np.divide(self.total, self.share, out=result, where=self.share > 0)
         return result
@@ -107,12 +109,12 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of a run that is analysed: whole UTC seconds, in equal steps; long steps are aligned to UTC.
+    """The analysed part of a run: whole UTC seconds in equal steps; longer steps are aligned to UTC.
 
     Attributes:
-        first_s: its first second.
+        first_s: first UTC second of the window.
         step_s: seconds per step.
-        steps: how many.
+        steps: number of steps.
     """
 
     first_s: int
@@ -121,44 +123,45 @@ class Window:
 
     @classmethod
     def between(cls, start_s: float, end_s: float, recorded_s: float = 1.0) -> Window:
-        """All whole steps from ``start_s`` to ``end_s`` (none where that is less than one).
+        """The window of all whole steps from ``start_s`` to ``end_s`` in UTC seconds, possibly none.
 
-        Over an hour, and where operations were recorded in steps of ten seconds (``recorded_s``), they are
-        ten seconds long and begin where those begin: each row of operations lies in one step.
+        Steps are ten seconds long if the window is longer than an hour or if rows of operations cover ten
+        seconds (``recorded_s``). They are aligned like these rows, so that each row lies in one step.
         """
         step = COARSE_S if recorded_s > 1 or end_s - start_s > LONG_RUN_S else 1
         first = int(np.ceil(start_s / step)) * step
         return cls(first, step, max(0, int(end_s // step) * step - first) // step)
 
     def until(self, part: Window) -> Window:
-        """The window from its begin to the end of one of its parts."""
+        """The window from this window's start to the end of ``part``, which lies in this window."""
         return Window(self.first_s, self.step_s, (part.end_s - self.first_s) // self.step_s)
 
     @property
     def seconds(self) -> int:
-        """How long it is."""
+        """The length of the window in seconds."""
         return self.steps * self.step_s
 
     @property
     def end_s(self) -> int:
-        """The UTC second at which it ends (exclusive)."""
+        """The UTC second at which the window ends (exclusive)."""
         return self.first_s + self.seconds
 
     def step_of(self, time_s: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """The step each instant falls into; outside the window it is below 0 or at least ``steps``."""
+        """The step of each time in UTC seconds; below 0, or at least ``steps``, outside the window."""
         step: Floats = np.subtract(time_s, self.first_s, dtype=np.float64)
         step /= self.step_s
         return np.floor(step, out=step).astype(np.int64)
 
 
 class Samples:
-    """The samples of one window, asked for by host, metric and instance.
+    """The samples of one window, read by host, metric and instance when requested.
 
     Args:
-        lines: all series, read when they are asked for.
-        window: of it.
-        first: the step of the lines with which it begins.
-        whole: those of a longer window of which they are a part; what it knows already is cut out of it.
+        lines: sums of all series, read from the run when requested.
+        window: the window of these samples.
+        first: index of the window's first step in ``lines``.
+        whole: samples of a longer window that includes this one; its cached steps are reused. None: no such
+            samples.
     """
 
     def __init__(
@@ -173,10 +176,10 @@ class Samples:
         self._together: dict[tuple[tuple[str, ...], str, tuple[str, ...]], Floats | None] = {}
 
     def during(self, window: Window) -> Samples:
-        """The samples of a shorter window within this one, in the same steps.
+        """The samples of a shorter window within this window, in the same steps.
 
         Raises:
-            ValueError: its steps are not this window's.
+            ValueError: the steps of the two windows differ.
         """
         first, between = divmod(window.first_s - self.window.first_s, self.window.step_s)
         if between or window.step_s != self.window.step_s:
@@ -186,24 +189,24 @@ class Samples:
 
     @property
     def nonsense(self) -> Sequence[str]:
-        """Sentences about impossible values that were read until now; they count as not measured."""
+        """Sentences about the impossible values read so far, which count as not measured."""
         return self._lines.nonsense
 
     def keys(self, metric: str) -> list[Key]:
-        """The series of a metric with at least one sample, in order of host and instance."""
+        """The series of a metric with at least one sample in the window, sorted by host and instance."""
         if metric not in self._keys:
             self._keys[metric] = sorted(self._lines.keys(metric, self._begin, self.window.steps))
         return self._keys[metric]
 
     def series(self, host: str, metric: str, instance: str = "") -> Series | None:
-        """One series, or None if there is not a single sample of it."""
+        """One series; None if it has no sample in the window."""
         return self._lines.part(Key(host, metric, instance), self._begin, self.window.steps)
 
     def readings(self, host: str, metric: str, instance: str = "") -> Readings:
-        """One series as it was read.
+        """The single readings of one series in the window.
 
         Raises:
-            KeyError: it is none of those that were to be kept so (``add_up``).
+            KeyError: ``add_up`` was not given this series in ``apart``.
         """
         kept = self._lines.readings(Key(host, metric, instance))
         ends = (self.window.first_s, self.window.end_s)
@@ -216,10 +219,10 @@ class Samples:
         return None if series is None else series.mean()
 
     def steps(self, host: str, metric: str, instance: str = "") -> Floats:
-        """One value per step of the window, NaN where nothing was measured.
+        """One value per step of the window; NaN if nothing was measured.
 
-        A sample that covers several steps (a collector that reads every five seconds) holds for all of them;
-        but of a disk, whose steadiness is judged, each counts once.
+        A sample that covers several steps (a collector that reads every five seconds) counts in each of them.
+        A disk's sample counts only once, because the steadiness of disks is judged.
         """
         key = Key(host, metric, instance)
         if key not in self._steps:
@@ -227,12 +230,12 @@ class Samples:
         return self._steps[key]
 
     def weights(self, host: str, metric: str, instance: str = "") -> Floats:
-        """The operations behind each step's mean; 0 if there were none."""
+        """The number of operations behind each step's mean; 0 if there were none."""
         series = self.series(host, metric, instance)
         return series.share if series is not None and series.weighted else np.zeros(self.window.steps)
 
     def first_of(self, hosts: Iterable[str], metric: str, instance: str = "") -> Floats:
-        """One value per step, from the first host that has it: hosts of one machine read the same."""
+        """One value per step, from the first host with a value; hosts of one machine have the same values."""
         key = tuple(hosts), metric, instance
         if len(key[0]) == 1:
             return self.steps(key[0][0], metric, instance)
@@ -247,7 +250,7 @@ class Samples:
         return self._first[key]
 
     def together(self, hosts: Iterable[str], metric: str, instances: Iterable[str]) -> Floats | None:
-        """The mean over several instances in each step; None if one of them was not measured."""
+        """The mean over several instances in each step; None if an instance was not measured at all."""
         key = tuple(hosts), metric, tuple(instances)
         if key not in self._together:
             columns = [self.first_of(key[0], metric, instance) for instance in key[2]]
@@ -256,9 +259,9 @@ class Samples:
         return self._together[key]
 
     def reading_s(self, hosts: Iterable[str], metric: str, instance: str = "") -> float:
-        """Seconds that a measured step of ``first_of`` covers, the median: five of what is read every five.
+        """The median time that a measured step covers, seconds; 5 for readings every five seconds.
 
-        A step's own length where nothing was measured.
+        The result is the step's length if nothing was measured.
         """
         for host in hosts:
             series = self.series(host, metric, instance)
@@ -267,16 +270,16 @@ class Samples:
         return float(self.window.step_s)
 
     def seen_ratio(self, host: str, metric: str, instance: str = "") -> float:
-        """The share of the window that a series covers with measured values."""
+        """The share of the window for which a series has measured values."""
         series = self.series(host, metric, instance)
         if series is None or self.window.seconds == 0:
             return 0.0
         return min(1.0, float(series.covered_s.sum()) / self.window.seconds)
 
     def gap_s(self, host: str, metric: str, instance: str = "") -> float:
-        """The longest gap of a series within the window, s.
+        """The longest gap of a series within the window, seconds.
 
-        A reading of more than a step lies in the step of its middle.
+        A reading longer than a step is stored in the step of its middle; its full length counts here.
         """
         series = self.series(host, metric, instance)
         at = np.flatnonzero(series.covered_s > 0) if series is not None else np.empty(0, dtype=np.int64)
@@ -298,24 +301,24 @@ class Samples:
         if series is None:
             return np.full(self.window.steps, np.nan)
         if key.metric.startswith("disk.") or series.covered_s.max(initial=0.0) < 1.5 * self.window.step_s:
-            return series.steps()  # as a rule no sample covers two steps
+            return series.steps()  # a sample rarely covers two steps
         self._spread.add(key)
         return _held(series, self.window.step_s)
 
 
 def measured_or_zero(values: Floats) -> Floats:
-    """0 in place of what was not measured; ``nan_to_num`` takes four times as long."""
+    """The values with 0 instead of NaN; ``nan_to_num`` takes four times as long."""
     return np.where(np.isnan(values), 0.0, values)
 
 
 def _kept(values: Floats) -> Floats:
-    """An answer that is given again whenever it is asked for: it must not be changed."""
+    """The same array, made read-only, because callers share a cached answer."""
     values.flags.writeable = False
     return values
 
 
 def _held(series: Series, step_s: int) -> Floats:
-    """The mean of each step; those without one that a neighbour's sample covers have its value."""
+    """The mean of each step; a step without a sample has the value of a sample that covers the step."""
     values = series.steps()
     each_s = np.divide(series.covered_s, series.counts, out=np.zeros_like(values), where=series.counts > 0)
     lengths = np.round(each_s / step_s).astype(int)
@@ -327,10 +330,10 @@ def _held(series: Series, step_s: int) -> Floats:
 
 
 def weighted_mean(value: Floats, weight: Floats) -> float | None:
-    """Mean of the measured values by weight; None if there is nothing to weigh."""
+    """The weighted mean of the measured values; None if no value has a weight."""
     total = (value * weight).sum()
     if math.isfinite(total) and (weight > 0).all() and len(weight):
-        return float(total / weight.sum())  # all are usable: in half the time
+        return float(total / weight.sum())  # all values are usable, which takes half the time
     usable = np.isfinite(value) & np.isfinite(weight) & (weight > 0)
     if not usable.any():
         return None
@@ -338,22 +341,23 @@ def weighted_mean(value: Floats, weight: Floats) -> float | None:
 
 
 def mean(value: Floats) -> float | None:
-    """Mean of the measured values; None without one."""
-    total = np.add.reduce(value)  # ``sum`` takes half as long again, and this is called 100,000 times
+    """The mean of the measured values; None without measured values."""
+    # ``sum`` takes half as long again, and this function is called 100,000 times
+    total = np.add.reduce(value)
     if len(value) and math.isfinite(total):
-        return float(total / len(value))  # all are measured: the usual case, in a third of the time
+        return float(total / len(value))  # all values are measured: the usual case, in a third of the time
     measured = value[np.isfinite(value)]
     return float(measured.mean()) if len(measured) else None
 
 
 def added(columns: Iterable[Floats]) -> Floats:
-    """The sum of one or more columns, without what was not measured; NaN where nothing was."""
+    """The sum of one or more columns, without values not measured; NaN if none was measured."""
     table = np.array(list(columns))
     return np.where(np.isfinite(table).any(axis=0), np.nansum(table, axis=0), np.nan)
 
 
 def joined(columns: Iterable[Floats]) -> Floats:
-    """The sum of one or more columns of each that existed before and after; NaN elsewhere."""
+    """The sum of one or more columns in each step; NaN if a column has a gap between measured steps."""
     table = np.array(list(columns))
     known = np.isfinite(table)
     begun = np.logical_or.accumulate(known, axis=1)
@@ -365,8 +369,8 @@ def joined(columns: Iterable[Floats]) -> Floats:
 def spread(value: Floats) -> float | None:
     """Half the distance between the 16th and 84th percentile ÷ the median.
 
-    That is the relative standard deviation of a normal distribution, but one checkpoint does not widen
-    it. None with fewer than five values or a median of 0.
+    For a normal distribution this is the relative standard deviation; a single outlier, such as a checkpoint,
+    hardly changes it. None with fewer than five values or a median of 0.
     """
     measured = value[np.isfinite(value)]
     if len(measured) < 5:
@@ -376,10 +380,10 @@ def spread(value: Floats) -> float | None:
 
 
 _BLOCK = 128
-"""Rows are created this many at a time, so that no array has to grow."""
+"""The number of rows that are created together, so that no array has to grow."""
 
 _SUMS = ("rows", "counts", "covered_s", "total", "weight", "weighted_total")
-"""Totals of a series in a step.
+"""The totals of a series in a step, in the order of the array's first axis.
 
 Samples; measured samples; seconds covered; values times seconds; operations behind means; values times
 operations.
@@ -388,12 +392,12 @@ _ROWS, _COUNTS, _COVERED, _TOTAL, _WEIGHT, _WEIGHTED_TOTAL = range(len(_SUMS))
 
 
 def add_up(samples: recorded.Samples, window: Window, apart: Collection[Key] = ()) -> Samples:
-    """The samples whose intervals have their middle in the window, added up as they are asked for.
+    """The samples whose interval has its middle in the window, read and added up when requested.
 
     Args:
-        samples: of a run.
-        window: its steps.
-        apart: series to be kept as they are read, too.
+        samples: the samples of a run.
+        window: window whose steps are used.
+        apart: series whose single readings are also kept.
     """
     return Samples(_SeriesSums(samples, window, apart), window)
 
@@ -402,13 +406,13 @@ class _Part(NamedTuple):
     """The totals of one group of rows.
 
     Attributes:
-        keys: its series.
-        first: the first of the steps it has samples in.
-        sums: as ``_SUMS`` (of means of operations its last two are left out if there are none), a line
-            per series, a column per step from ``first`` to its last.
-        highest: the largest value of each, likewise.
-        weighted: of each series, whether its values are means of operations.
-        readings: of those of its series that are kept apart.
+        keys: series in the group.
+        first: first step with samples of the group.
+        sums: totals in the order of ``_SUMS``; shape (totals, series, steps), steps from ``first`` on. The
+            last two totals are missing if the group has no means of operations.
+        highest: largest value of each series in each step; shape (series, steps).
+        weighted: whether the values of each series are means of operations; shape (series,).
+        readings: single readings of the group's series that are kept apart.
     """
 
     keys: list[Key]
@@ -420,7 +424,7 @@ class _Part(NamedTuple):
 
 
 class _SeriesSums:
-    """All series, added up as they are read. What it gives may be views."""
+    """The sums of all series, read and added up when requested; its results may be views of its arrays."""
 
     def __init__(self, samples: recorded.Samples, window: Window, apart: Collection[Key]) -> None:
         self._unread = recorded.UnreadSamples(samples)
@@ -434,11 +438,11 @@ class _SeriesSums:
 
     @property
     def nonsense(self) -> Sequence[str]:
-        """Sentences about impossible values that were read until now."""
+        """Sentences about the impossible values read so far."""
         return bounds.sentences(self._unread.nonsense.found.values())
 
     def keys(self, metric: str, first: int, steps: int) -> Iterator[Key]:
-        """The series of a metric with at least one sample in some steps."""
+        """The series of a metric with at least one sample in ``steps`` steps from step ``first``."""
         self._read((None, metric, None))
         keys, there = self._of_metric.get(metric, []), slice(max(0, first), max(0, first + steps))
         numbers = np.array([self._number_of[key] for key in keys], dtype=np.int64)
@@ -448,7 +452,7 @@ class _SeriesSums:
             yield from (keys[place] for place in places[found].tolist())
 
     def part(self, key: Key, first: int, steps: int) -> Series | None:
-        """Some steps of one series; None if there is not a single sample in them."""
+        """The ``steps`` steps of one series from step ``first``; None if they have no sample."""
         self._read(key)
         number = self._number_of.get(key)
         if number is None:
@@ -475,7 +479,7 @@ class _SeriesSums:
         return Series(total, share, covered_s, highest, counts, weighted)
 
     def readings(self, key: Key) -> Readings:
-        """One series as it was read. Raises KeyError: it was not to be kept so."""
+        """The single readings of one series. Raises KeyError if the series is not kept apart."""
         parts = self._readings[key]
         self._read(key)
         return _in_order(parts)
@@ -502,7 +506,7 @@ class _SeriesSums:
             self._readings[key].append(readings)
 
     def _number(self, key: Key) -> int:
-        """The line of a series; one that is met for the first time gets the next."""
+        """The row number of a series; a new series gets the next number."""
         number = self._number_of.get(key)
         if number is None:
             number = self._number_of[key] = len(self._number_of)
@@ -515,35 +519,35 @@ class _SeriesSums:
 
 
 class _Block(NamedTuple):
-    """Sums and maxima of some series: ``sums`` (as ``_SUMS``, by series and step) and ``highest`` by step."""
+    """Totals of some series: ``sums`` of shape (totals, series, steps), ``highest`` of (series, steps)."""
 
     sums: Floats
     highest: Floats
 
 
 def _block(steps: int) -> _Block:
-    """Empty ones; memory is taken when a line is written, so that lines that no series has take none."""
+    """A block of empty totals; the system allocates memory only for rows that are written."""
     return _Block(np.zeros((len(_SUMS), _BLOCK, steps)), np.empty((_BLOCK, steps)))
 
 
 def _by_block(numbers: Ints) -> Iterator[tuple[int, Any, Any]]:
-    """(a block, the rows of it that are these lines, where in ``numbers`` they stand), of each block."""
+    """(block, rows of the block, their positions in ``numbers``) of each block with rows in ``numbers``."""
     blocks = numbers // _BLOCK
     for block in sorted(set(blocks.tolist())):
         mine = np.flatnonzero(blocks == block)
         rows = numbers[mine] % _BLOCK
-        # As a rule both follow each other: much faster.
+        # Rows and positions are usually consecutive; slices are much faster.
         yield block, _span(rows), _span(mine)
 
 
 def _span(numbers: Ints) -> Any:
-    """The numbers as a slice, where they follow each other."""
+    """The numbers as a slice if they are consecutive, else the numbers."""
     follow = bool((np.diff(numbers) == 1).all())
     return slice(int(numbers[0]), int(numbers[-1]) + 1) if follow else numbers
 
 
 def _summed(table: pa.Table, window: Window, apart: Collection[Key]) -> _Part | None:
-    """The sums of one group of rows; None if none of it is in the window."""
+    """The totals of one group of rows; None if no row is in the window."""
     middle, step = _times(table, window)
     first, last = int(step.min(initial=window.steps)), int(step.max(initial=0))
     if first < 0 or last >= window.steps:
@@ -580,7 +584,7 @@ def _summed(table: pa.Table, window: Window, apart: Collection[Key]) -> _Part | 
 
 
 def _times(table: pa.Table, window: Window) -> tuple[Floats, Ints]:
-    """(the middle of each row's interval, UTC seconds; the step it falls into)."""
+    """(middle of each row's interval in UTC seconds, step of that middle)."""
     middle = table["time_ns"].to_numpy() / 1e9
     middle -= table["interval_s"].to_numpy() / 2
     return middle, window.step_of(middle)
@@ -589,7 +593,7 @@ def _times(table: pa.Table, window: Window) -> tuple[Floats, Ints]:
 def _means(
     weight: pa.ChunkedArray, cells: Ints, value: Floats, shape: tuple[int, int]
 ) -> tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]]:
-    """([operations, values times these], by cell, of values that are means; which series they are of)."""
+    """Totals of values that are means: ([operations, values times operations] by cell, series with means)."""
     if weight.null_count == len(weight):
         return [], np.zeros(shape[0], dtype=bool)
     there = np.flatnonzero(weight.is_valid().to_numpy())
@@ -601,7 +605,7 @@ def _means(
 def _readings_of(
     keys: list[Key], apart: Collection[Key], cells: Ints, width: int, all_rows: Readings
 ) -> Iterator[tuple[Key, Readings]]:
-    """The readings of the series that are kept apart."""
+    """(series, its single readings) of each series that is kept apart."""
     wanted = np.array([key in apart for key in keys])
     if not wanted.any():
         return
@@ -615,11 +619,11 @@ def _readings_of(
 
 
 def _series(table: pa.Table) -> tuple[list[Key], Ints, Ints]:
-    """(the series of a table; of each stretch of rows of one series its number; how many rows it has)."""
+    """Series of a table: (keys, number of the series of each stretch of rows, length of each stretch)."""
     columns = [_dictionary(table[name]) for name in Key._fields]
     names = [column.dictionary.to_pylist() for column in columns]
     numbers = [column.indices.to_numpy() for column in columns]
-    # Where rows are in the order of series, few begin another one.
+    # With rows sorted by series, there are few stretches.
     begins = np.zeros(table.num_rows, dtype=bool)
     begins[0] = True
     for each in numbers:
@@ -634,7 +638,7 @@ def _series(table: pa.Table) -> tuple[list[Key], Ints, Ints]:
 
 
 def _dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """In one piece."""
+    """The column as one dictionary array."""
     if column.num_chunks == 1:
         return column.chunk(0)
     whole = column.unify_dictionaries().combine_chunks()

@@ -1,4 +1,4 @@
-"""The time axis of a run: its phases, and the length of a point on the timeline."""
+"""Computes the time axis of a run: its phases, and the length of a point on the timeline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
 
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
-_POINTS = 300  # more points than this cannot be distinguished on a page
+_POINTS = 300  # a page cannot show more points than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,18 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """The run's time axis.
+    """The time axis of a run.
 
     Attributes:
-        start_s: UTC seconds since 1970 at which the load began.
-        length_s: seconds from there to the end of the run.
-        phases: in order; the phase an interrupted run was in ends where the data end.
+        start_s: start of the load, UTC seconds since 1970.
+        length_s: seconds from ``start_s`` to the end of the run.
+        phases: phases in order; the last phase of an interrupted run ends with its data.
         bucket_s: whole seconds that one point of the timeline covers.
-        step_s: whole seconds that a row of the operations covers.
-        samples_only: whether nothing was loaded: other tools' samples, whose recording began at ``start_s``.
-        offset_s: how far the shown time of day is ahead of UTC: that of an imported file's own zone.
-        relative: whether times count from the begin of the measure phase, as in a comparison.
+        step_s: whole seconds that a row of operations covers.
+        samples_only: whether the run has only imported samples and no load; their recording then began at
+            ``start_s``.
+        offset_s: offset of the displayed time of day from UTC, seconds; the time zone of imported files.
+        relative: whether times count from the start of the measure phase, as in a comparison.
     """
 
     start_s: float
@@ -53,12 +54,12 @@ class TimeAxis:
 
     @property
     def zone(self) -> str:
-        """``UTC`` or ``UTC+01:00``."""
+        """The displayed time zone, such as ``UTC`` or ``UTC+01:00``."""
         return zone_words(self.offset_s)
 
     @property
     def window(self) -> tuple[float, float] | None:
-        """The whole UTC steps of the measure phase, as the analysis takes them; ``None`` without one."""
+        """(start, end) of the analysed part of the measure phase, UTC seconds; ``None`` without the phase."""
         result = [phase for phase in self.phases if phase.name == "measure"]
         if not result:
             return None
@@ -68,7 +69,7 @@ class TimeAxis:
         return window.first_s, window.first_s + window.seconds
 
     def shown(self, since_start_s: float) -> str:
-        """The time of day of a point, with the UTC time where the two differ; seconds of a relative one."""
+        """The displayed time of a point, with its UTC time if they differ; in seconds on a relative axis."""
         if self.relative:
             return f"{self.start_s + since_start_s:,g} s"
         utc = datetime.fromtimestamp(self.start_s + since_start_s, UTC)
@@ -78,7 +79,7 @@ class TimeAxis:
 
 
 def zone_words(offset_s: int) -> str:
-    """``UTC`` or ``UTC+01:00``."""
+    """The time zone of an offset, such as ``UTC`` or ``UTC+01:00``."""
     if not offset_s:
         return "UTC"
     hours, minutes = divmod(abs(offset_s) // 60, 60)
@@ -86,18 +87,18 @@ def zone_words(offset_s: int) -> str:
 
 
 def shown_offset_s(manifest: JsonObject) -> int:
-    """How far the time of day that people read is ahead of UTC: as in the imported files, where all agree."""
+    """The offset of the displayed time from UTC, seconds: that of imported files if they agree, else 0."""
     offsets = {int(each.get("utc_offset_s") or 0) for each in manifest.get("imports") or ()}
     return offsets.pop() if len(offsets) == 1 and not manifest.get("plan") else 0
 
 
 def has_samples_only(run: StoredRun) -> bool:
-    """Whether a run is one of imported samples alone: nothing was planned or loaded."""
+    """Whether a run has only imported samples, and no plan or load."""
     return bool(run.manifest.get("imports")) and not run.manifest.get("plan")
 
 
 def day_and_time(stamp: str | None, offset_s: int = 0) -> str | None:
-    """An ISO time in the form ``2026-11-20 09:00:00 UTC``, in a zone with this offset."""
+    """An ISO time in the form ``2026-11-20 09:00:00 UTC``, in the zone of the offset; None without a time."""
     if stamp is None:
         return None
     shown = datetime.fromtimestamp(seconds_of(stamp) + offset_s, UTC)
@@ -105,9 +106,9 @@ def day_and_time(stamp: str | None, offset_s: int = 0) -> str | None:
 
 
 def clock_of(run: StoredRun) -> TimeAxis:
-    """The time axis of a run: from the first phase on (data were loaded before it) to the end of the run.
+    """The time axis of a run, from the first phase (loading of data comes before) to the end of the run.
 
-    A run that lacks an end, or phases, as one that was killed does, begins and ends with its data.
+    If a run has no end or no phases, for example after a kill, the axis covers its data.
     """
     first_s, last_s = _extent(run)
     planned = run.manifest.get("phases") or []
@@ -118,7 +119,7 @@ def clock_of(run: StoredRun) -> TimeAxis:
     phases = tuple(_phase(phase, start_s, end_s) for phase in planned)
     length_s = end_s - start_s
     recorded_s = _longest_interval_s(run)
-    # Samples alone may be minutes apart: a point that is finer would be an empty one.
+    # Imported samples may be minutes apart; finer points would be empty.
     apart_s = 0.0 if run.operations.num_rows else samples.usual_interval_s(run.samples)
     wanted_s = max(length_s / _POINTS, recorded_s, apart_s)
     bucket_s = next((step for step in _STEPS_S if step >= wanted_s), math.ceil(wanted_s))
@@ -138,9 +139,9 @@ def _phase(phase: JsonObject, start_s: float, end_s: float) -> Phase:
 
 
 def _extent(run: StoredRun) -> tuple[float, float]:
-    """When measuring began and ended, UTC seconds; (0, 0) for an empty run.
+    """(start, end) of the recorded data, UTC seconds; (0, 0) for an empty run.
 
-    The first sample covers the interval before it; the last second of the operations may be cut short.
+    The first sample covers the interval before its time; the last second of operations may be incomplete.
     """
     firsts: list[float] = []
     lasts: list[float] = []
@@ -156,6 +157,6 @@ def _extent(run: StoredRun) -> tuple[float, float]:
 
 
 def _longest_interval_s(run: StoredRun) -> float:
-    """The coarsest grid of the operations (1 s; 10 s in long runs): a point must not be finer."""
+    """Seconds that the longest row of operations covers (1; 10 in long runs); points must not be shorter."""
     longest = pc.max(run.operations["interval_s"]).as_py() if run.operations.num_rows else None
     return float(longest or 1.0)

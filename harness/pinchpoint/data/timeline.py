@@ -1,7 +1,7 @@
-"""The run over time: load, latency and every tier's key metrics as small series on one time axis.
+"""Computes the panels of the timeline: load, latency and the key metrics of every tier over time.
 
-Series are brought down to at most a few hundred points, each with the mean, the smallest and the largest
-value of its bucket, so that a run of a day stays small and no spike gets lost.
+A series has at most a few hundred points, each with the mean, the smallest and the largest value of its
+bucket; so a run of a day stays small and no peak is lost.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _TOGETHER = " reads and writes"
 Style = Literal["solid", "dashed"]
 _PAIR: tuple[Style, Style] = ("solid", "dashed")
 
-_PART_S = 0.25  # a second that is missing less than this counts as whole
+_PART_S = 0.25  # a second with less than this missing counts as whole
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineSeries:
-    """One line.
+    """One line of a panel.
 
     Attributes:
-        name: what the legend says.
-        points: in time order; a bucket in which nothing was measured has no point.
-        style: ``dashed`` for the second line of a pair.
+        name: label in the legend.
+        points: points in order of time; a bucket without measurements has no point.
+        style: style of the line; ``dashed`` for the second line of a pair.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Panel:
     """Series of one quantity that share a vertical axis.
 
     Attributes:
-        name: its key in report.json.
-        title: what people read above it.
-        axis: the quantity, which decides the scale and the unit.
-        series: the lines; an empty panel says ``missing`` in words.
-        missing: the sentence for a panel without lines.
-        logarithmic: whether the axis is.
+        name: key of the panel in report.json.
+        title: title of the panel.
+        axis: the quantity, which determines scale and unit.
+        series: the lines; an empty panel shows ``missing``.
+        missing: sentence shown in a panel without lines.
+        logarithmic: whether the vertical axis is logarithmic.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Panel:
 
 
 def panels(run: StoredRun, clock: TimeAxis) -> tuple[Panel, ...]:
-    """All panels of the timeline, in reading order: what the farm did, then how each tier took it."""
+    """All panels of the timeline in reading order: first throughput and latency, then each tier's metrics."""
     recorded = RecordedSamples(run, clock)
     asked = {
         "cpu": list(_cpu(run)),
@@ -90,10 +90,11 @@ def panels(run: StoredRun, clock: TimeAxis) -> tuple[Panel, ...]:
         )
         for name, drafts in asked.items()
     }
-    if all(series.style == "dashed" for series in drawn["cpu"]):  # no tier's own processes were watched
+    # no collector measured a tier's own processes
+    if all(series.style == "dashed" for series in drawn["cpu"]):
         drawn["cpu"] = tuple(replace(series, style="solid") for series in drawn["cpu"])
     result = _all(run, clock, drawn)
-    # Of what only a load has, samples alone lack nothing.
+    # Panels that only a load fills are left out for runs with imported samples only.
     return tuple(
         each for each in result if each.series or not (clock.samples_only and each.name in _OF_A_LOAD)
     )
@@ -160,10 +161,10 @@ def _all(
 
 
 def _throughput(run: StoredRun, clock: TimeAxis) -> tuple[TimelineSeries, ...]:
-    """Operations per second by scenario. Where a generator recorded and none of it ended, it did none: 0.
+    """Operations per second of each scenario; a second without operations is 0 if a generator recorded in it.
 
-    Of an imported log that holds from its first second to its last.
-    Seconds the run covers only in part, its first and last, are left out: their rate would look like a drop.
+    In an imported log every second between the first and the last counts as recorded. The first and the last
+    second are left out if the run covers them only in part, because their rate would look like a drop.
     """
     if not run.operations.num_rows:
         return ()
@@ -216,7 +217,7 @@ def _throughput(run: StoredRun, clock: TimeAxis) -> tuple[TimelineSeries, ...]:
 
 
 def _latency_series(run: StoredRun, clock: TimeAxis) -> tuple[TimelineSeries, ...]:
-    """p50 (solid) and p95 (dashed) of each scenario; response time where there is one, else service time."""
+    """p50 (solid) and p95 (dashed) of each scenario: response time if available, else service time."""
     series: list[TimelineSeries] = []
     for scenario, _, buckets in bucket_percentiles(run, clock, (50.0, 95.0)):
         for place, style in enumerate(_PAIR):
@@ -260,7 +261,7 @@ def _errors(run: StoredRun, clock: TimeAxis) -> tuple[TimelineSeries, ...]:
 
 
 class _Draft(NamedTuple):
-    """A series before its points are known."""
+    """A line whose points are not yet read."""
 
     name: str
     line: SampleLine
@@ -289,7 +290,7 @@ def _disks(
     words: str = "",
     style: Style = "solid",
 ) -> Iterator[_Draft]:
-    """``sql log + sql data (sdc)``; where a tier has several hosts, also whose it is."""
+    """A line for each disk with a role, such as ``sql log + sql data (sdc)``, with hosts if names repeat."""
     result = disks_with_roles(run)
     names = {disk: _roles([(tier, role) for tier, role, _ in users]) for disk, users in result.items()}
     times = Counter(names.values())
@@ -298,13 +299,13 @@ def _disks(
         hosts = tuple(dict.fromkeys(host for *_, host in users))
         where = f" on {' + '.join(hosts)}" if times[names[disk]] > 1 else ""
         line = SampleLine(hosts, (device,), metrics)
-        # Without a known role a disk is called by its device.
+        # A disk without a known role has the name of its device.
         shown = "" if names[disk].endswith(device) else f" ({device})"
         yield _Draft(f"{names[disk]}{shown}{where}{words}", line, style)
 
 
 def _roles(users: Iterable[tuple[str, str]]) -> str:
-    """``sql log + data, search index``."""
+    """Tiers and roles as text, such as ``sql log + data, search index``."""
     roles: dict[str, list[str]] = {}
     for tier, role in dict.fromkeys(users):
         roles.setdefault(tier, []).append(role)
@@ -312,7 +313,7 @@ def _roles(users: Iterable[tuple[str, str]]) -> str:
 
 
 def _writes_and_reads(run: StoredRun) -> Iterator[_Draft]:
-    """Both of each disk, one after the other."""
+    """The lines of writes and reads, alternating, for each disk."""
     writes = _disks(run, ("disk.writes_per_s",), " writes")
     reads = _disks(run, ("disk.reads_per_s",), " reads", "dashed")
     for pair in zip(writes, reads, strict=True):

@@ -1,6 +1,6 @@
-"""The other side of a comparison, predicted from this one, beside what was measured there.
+"""Predicts one side of a comparison from the other side, for comparison with the measurement.
 
-The other side's disks, cores and machine are put into this side's model.
+The model of the base gets the other side's disks, cores, machines and loads.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from pinchpoint.forecast.text import binds_words
 from pinchpoint.store.read import StoredRun
 
 DIFFERS = 0.02
-"""Figures that are nearer to each other are the same."""
+"""Figures that differ by less than this share count as the same."""
 
 _T = TypeVar("_T")
 _Settings: TypeAlias = Iterator[Setting | str]
-"""Settings, and in words what differs, or may, and is none."""
+"""Settings, and sentences about differences that cannot be set."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideSettings:
-    """The settings that make one side the same as the other.
+    """The settings that make the base the same as the other side.
 
     Attributes:
-        settings: what has to be set.
-        unset: what differs, or may differ, and cannot be set: each what it is, and why.
+        settings: the settings to apply to the base.
+        unset: differences, or possible differences, that cannot be set, each with the reason.
     """
 
     settings: tuple[Setting, ...]
@@ -43,15 +43,14 @@ class SideSettings:
 
 
 def between(ours: Measured, theirs: Measured) -> SideSettings:
-    """The settings that would make this side the same as the other, as far as both were measured.
+    """The settings that make the base the same as the other side, as far as both were measured.
 
-    A setting is one of all hosts of a tier: where these do not differ in the same way from those on the other
-        side,
-    nothing is set, and it is said.
+    A setting applies to all hosts of a tier. If the hosts differ from the other side in different ways,
+    nothing is set and ``unset`` has a sentence.
 
     Args:
-        ours: the base.
-        theirs: the other side.
+        ours: measured figures of the base.
+        theirs: measured figures of the other side.
     """
     result = [*_disks(ours, theirs), *_cores(ours, theirs), *_machines(ours, theirs), *_loads(ours, theirs)]
     return SideSettings(
@@ -64,7 +63,7 @@ def between(ours: Measured, theirs: Measured) -> SideSettings:
 
 
 def _paired(here: Mapping[str, _T], there: Mapping[str, _T]) -> list[tuple[_T, _T]]:
-    """Hosts of the same name in pairs, then the others in order; empty if one side has more hosts."""
+    """Pairs of hosts: first those of the same name, then the others in order; empty if the numbers differ."""
     if len(here) != len(there):
         return []
     named = [(one, there[host]) for host, one in here.items() if host in there]
@@ -74,7 +73,7 @@ def _paired(here: Mapping[str, _T], there: Mapping[str, _T]) -> list[tuple[_T, _
 
 
 def _all_equal(by_host: Sequence[Sequence[Setting]]) -> bool:
-    """Whether the same would be set for every host."""
+    """Whether the settings of all hosts are the same."""
     first = by_host[0]
     return all(len(each) == len(first) and all(map(_equal, each, first)) for each in by_host)
 
@@ -92,7 +91,7 @@ def _unlike(name: str, here: Mapping[str, object], there: Mapping[str, object]) 
 
 
 def _unmeasured(name: str, ours: Measured, theirs: Measured) -> str | None:
-    """The figures that a host of either side does not report: those of other hosts do not replace them."""
+    """A sentence if a host of either side lacks the figures, because other hosts' cannot replace them."""
     for side, words in ((ours, "the base"), (theirs, "the other side")):
         if name in side.unmeasured:
             return f"{name} (a host of {words}: {side.unmeasured[name]})"
@@ -119,7 +118,7 @@ def _targets(measured: Measured) -> list[str]:
 
 
 def _disks_of(measured: Measured, target: str) -> dict[str, DiskPart]:
-    """Host -> its disk."""
+    """Host -> its disk with this role (``TIER.ROLE``)."""
     disks = (part for part in measured.parts if isinstance(part, DiskPart))
     return {disk.host: disk for disk in disks if disk.target == target}
 
@@ -129,7 +128,7 @@ def _waited_for(disk: DiskPart) -> bool:
 
 
 def _of_disks(target: str, here: Mapping[str, DiskPart], there: Mapping[str, DiskPart]) -> _Settings:
-    """The limits of every disk, and the latency of each disk that operations wait for."""
+    """Settings of a disk's limits, and of its latency if operations wait for the disk."""
     pairs = _paired(here, there)
     caps = [tuple(_caps(*pair)) for pair in pairs]
     latencies = [tuple(_latency(*pair)) for pair in pairs if any(map(_waited_for, pair))]
@@ -140,7 +139,7 @@ def _of_disks(target: str, here: Mapping[str, DiskPart], there: Mapping[str, Dis
 
 
 def _caps(here: DiskPart, there: DiskPart) -> Iterator[Setting]:
-    """As they are known there."""
+    """Settings of the limits that differ on the other side."""
     figures: tuple[tuple[str, What, float | None, float | None, Callable[[float], str]], ...] = (
         ("iops", "iops", here.caps.iops, there.caps.iops, units.iops),
         ("bytes", "bytes_per_s", here.caps.bytes_per_s, there.caps.bytes_per_s, _byte_rate),
@@ -153,14 +152,17 @@ def _caps(here: DiskPart, there: DiskPart) -> Iterator[Setting]:
 
 
 def _latency(here: DiskPart, there: DiskPart) -> Iterator[Setting]:
-    """As it was measured there, unless it was that of a queue."""
+    """A setting of the latency measured on the other side, unless queueing at a limit hides it."""
     if there.each_s is not None and _shows(here, there) and _differ(here.each_s, there.each_s):
         text = units.seconds(there.each_s)
         yield Setting(f"{here.target}.latency", here.target, "latency_s", there.each_s, text)
 
 
 def _shows(here: DiskPart, there: DiskPart) -> bool:
-    """Whether its latency is known there: at its limit only that it is less than that of its queue."""
+    """Whether the latency of the other side is usable.
+
+    At its limit a disk's latency is only known to be below the measured latency, which includes the queue.
+    """
     return not there.at_limit or (here.each_s or 0.0) > (there.seen_s or 0.0)
 
 
@@ -174,7 +176,7 @@ def _byte_rate(value: float) -> str:
 def _put(
     name: str, here: Mapping[str, object], there: Mapping[str, object], by_host: Sequence[Sequence[Setting]]
 ) -> _Settings:
-    """The figure of all hosts, if it is the same on all of them."""
+    """The settings of all hosts if they are the same, else a sentence."""
     if by_host and _all_equal(by_host):
         yield from by_host[0]
     else:
@@ -182,7 +184,7 @@ def _put(
 
 
 def _cores(ours: Measured, theirs: Measured) -> _Settings:
-    """A tier's allowance if it has one, else the pool it is in, once."""
+    """Settings of each tier's CPU limit, or of the shared pool of cores of a tier without a limit."""
     seen: set[str] = set()
     for tier in known_in(ours).tiers:
         name = f"{tier}.cpu"
@@ -209,13 +211,13 @@ def _cores(ours: Measured, theirs: Measured) -> _Settings:
 
 
 def _cores_of(measured: Measured, tier: str) -> dict[str, CoresPart]:
-    """The first host that has them -> what the tier is allowed of them; where it has no allowance, pools."""
+    """First host of the cores -> the tier's CPU limit there; without a limit, its pool of cores."""
     result = [part for part in measured.parts if isinstance(part, CoresPart) and tier in part.tiers]
     return {part.host: part for part in [part for part in result if part.allowance] or result}
 
 
 def _allowed_there_alone(here: Mapping[str, CoresPart], there: Mapping[str, CoresPart]) -> bool:
-    """Whether what is a tier's own there would here be set of a pool that is of others, too."""
+    """Whether a tier has a CPU limit on the other side only, and shares its cores in the base."""
     shared = any(not part.allowance and len(part.tiers) > 1 for part in here.values())
     return shared and any(part.allowance for part in there.values())
 
@@ -234,13 +236,13 @@ def _machines(ours: Measured, theirs: Measured) -> _Settings:
 
 
 def _machines_of(measured: Measured, tier: str) -> dict[str, str]:
-    """Host -> the type of its machine, which may have caps of two kinds."""
+    """Host -> the type of its machine."""
     bounds = (part for part in measured.parts if isinstance(part, Bound))
     return {part.hosts[0]: part.machine for part in bounds if part.machine and tier in part.tiers}
 
 
 def _loads(ours: Measured, theirs: Measured) -> _Settings:
-    """Where the other plan has another number of users, another pause of theirs, or another rate."""
+    """Settings for loads that differ in users, think time or rate."""
     here, there = ({one.name: one for one in side.seen} for side in (ours, theirs))
     yield from (f"{name} (measured on one side only)" for name in sorted(here.keys() ^ there.keys()))
     for name, one in there.items():
@@ -266,16 +268,16 @@ def _differ(here: float | None, there: float) -> bool:
 
 
 def predict_beside(base: StoredRun, other: StoredRun) -> dict[str, Any]:
-    """A comparison's ``what_if``: plain JSON.
+    """The ``what_if`` part of a comparison, as JSON types.
 
     Args:
-        base: a run of the one side.
-        other: a run of the other.
+        base: a run of the base.
+        other: a run of the other side.
 
     Returns:
         ``rows`` (scenario, base_per_s, predicted_per_s, interval_per_s, measured_per_s, error_ratio:
-        predicted ÷ measured - 1), ``notes`` (sentences: what was put into the base's model, what was not,
-        what limits then), ``why_none`` (a sentence where nothing could be predicted, else null),
+        predicted ÷ measured - 1), ``notes`` (sentences: settings of the base's model, differences not set,
+        the predicted bottleneck), ``why_none`` (a sentence if no prediction is possible, else null),
         ``prediction`` (``Prediction.to_json``, or null).
     """
     try:

@@ -14,23 +14,23 @@ from pinchpoint.store.read import StoredRun
 
 
 def predict(run: StoredRun, given: Sequence[str], probe_at: Probes | None = None) -> Prediction:
-    """The prediction for other disks, cores, machines or loads.
+    """The predicted throughput of a run with other disks, cores, machines or loads.
 
     Args:
         run: a finished run.
-        given: ``NAME=VALUE`` (``settings.py``); none: the run as the model sees it.
-        probe_at: reads a kept probe; None: no disk of a probe can be set.
+        given: settings as ``NAME=VALUE`` (``settings.py``); empty: the run as the model describes it.
+        probe_at: reads a stored probe; None: settings cannot use a probed disk.
 
     Raises:
-        InputError: a setting cannot be, or was not measured in this run; a sentence for each.
-        NotEvidenceError: the run says nothing about its farm.
+        InputError: a setting is not possible, or was not measured in this run; one sentence for each.
+        NotEvidenceError: the run is invalid, so no prediction is possible.
     """
     modelled = read_modelled_run(run)
     return predict_change(modelled, read_settings(given, known_in(modelled.measured), probe_at))
 
 
 def read_modelled_run(run: StoredRun) -> ModelledRun:
-    """A run as parts and loads. Raises InputError or NotEvidenceError."""
+    """The run as resources and loads of the model. Raises InputError or NotEvidenceError."""
     case = judged_case(run)
     if case is None or case.stage is None:
         raise InputError(

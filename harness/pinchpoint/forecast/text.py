@@ -1,4 +1,4 @@
-"""A prediction as people read it in a terminal."""
+"""Formats a prediction as text for a terminal."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def binds_words(when: str, binding: Binding) -> str:
     """The bottleneck as a sentence.
 
     Args:
-        when: how it begins: ``Now``.
-        binding: it.
+        when: start of the sentence, such as ``Now``.
+        binding: the bottleneck.
     """
     if binding.how == "nothing":
         return f"{when}: no bottleneck, the whole offered load is served."

@@ -1,4 +1,4 @@
-"""farm.yaml and plan.yaml, read and validated: frozen records that everything after works with."""
+"""Reads and validates farm.yaml and plan.yaml; the result is frozen records that all later code uses."""
 
 from pinchpoint.base.redact import redacted, redacted_text
 from pinchpoint.plan.compare import Compare

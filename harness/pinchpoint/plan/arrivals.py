@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A time over which the rate changes evenly.
+    """A period in which the arrival rate changes linearly.
 
     Attributes:
-        length_s: how long; infinite for the last one.
-        first_per_s: the rate at its begin.
-        last_per_s: the rate at its end.
+        length_s: length of the period, seconds; infinite for the last piece of a profile.
+        first_per_s: arrivals per second at the start of the piece.
+        last_per_s: arrivals per second at the end of the piece.
     """
 
     length_s: float
@@ -26,18 +26,19 @@ class Piece:
 
     @property
     def arrivals(self) -> float:
-        """How many arrive in it, on average."""
+        """The mean number of arrivals in the piece."""
         return (self.first_per_s + self.last_per_s) / 2 * self.length_s if self.last_per_s else self._falling
 
     @property
     def _falling(self) -> float:
-        # A rate of 0 for ever: infinity times 0.
+        # A rate of 0 without an end: 0 times infinity would be NaN.
         return self.first_per_s / 2 * self.length_s if self.first_per_s else 0.0
 
     def after(self, arrivals: float) -> float:
-        """How long after its begin this many have arrived, on average; less than ``self.arrivals``.
+        """Seconds from the start of the piece until ``arrivals`` operations have arrived on average.
 
-        With rate r and slope s: r t + s t² / 2 = n, in the form that stays exact for a slope of 0.
+        ``arrivals`` must be less than ``self.arrivals``. With rate r and slope s the equation is r t + s t² /
+        2 = n; the formula used here is also exact for a slope of 0.
         """
         slope = (self.last_per_s - self.first_per_s) / self.length_s
         root = math.sqrt(max(0.0, self.first_per_s**2 + 2 * slope * arrivals))
@@ -48,13 +49,13 @@ class RateProfile(Protocol):
     """An arrival rate over time."""
 
     def pieces(self) -> Iterator[Piece]:
-        """From the load's begin on, without an end, until the time is over."""
+        """The pieces of the profile, from the start of the load; the profile has no end."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same rate for ever."""
+    """A rate that never changes."""
 
     rate_per_s: float
 
@@ -64,18 +65,20 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """A base rate, and at the end of every period a burst, or several back to back.
+    """A base rate with one burst, or several bursts back to back, at the end of every period.
 
     Attributes:
-        base_per_s: the rate between bursts.
-        peak_per_s: the rate in them.
-        every_s: a period's length.
-        for_s: how long one burst lasts, its rise and its fall included.
-        ramp_s: how long it rises from base to peak, and falls again; 0: at once.
-        back_to_back: this many bursts end each period.
-        gap_s: the time at the base rate between those.
-        jitter_ratio: they come earlier by up to this share of the period's time without a burst.
-        seed: of the jitter.
+        base_per_s: arrivals per second between the bursts.
+        peak_per_s: arrivals per second in a burst.
+        every_s: length of a period, seconds.
+        for_s: length of a burst, seconds; includes the rise and the fall of the rate.
+        ramp_s: time in which the rate rises from base to peak, seconds; the fall takes the same time. 0: the
+            rate changes at once.
+        back_to_back: number of bursts at the end of each period.
+        gap_s: time at the base rate between two bursts of a period, seconds.
+        jitter_ratio: bursts start earlier, at random, by up to this share of the period's time without a
+            burst.
+        seed: seed of the random jitter.
     """
 
     base_per_s: float
@@ -104,7 +107,7 @@ class Bursts:
                 yield Piece(rest_s, base, base)
 
     def windows(self, until_s: float) -> list[tuple[float, float]]:
-        """The bursts that begin before ``until_s``: (begin, end), in seconds from the load's start."""
+        """(start, end) of each burst that starts before ``until_s``, seconds from the start of the load."""
         result: list[tuple[float, float]] = []
         for number, (calm_s, _) in enumerate(self._calms()):
             begin = number * self.every_s + calm_s
@@ -117,7 +120,7 @@ class Bursts:
         return result
 
     def _calms(self) -> Iterator[tuple[float, float]]:
-        """Of each period, the time at the base rate before its bursts, and after them."""
+        """For each period, the seconds at the base rate before its bursts and after its bursts."""
         draw = random.Random(self.seed)  # noqa: S311 -- a schedule, not a secret
         calm_s = self.every_s - self.back_to_back * self.for_s - (self.back_to_back - 1) * self.gap_s
         while True:
@@ -126,7 +129,7 @@ class Bursts:
 
 
 def bursts(load: Mapping[str, Any], seed: int) -> Bursts:
-    """The bursts of a load of the model ``burst``, as it travels; ``seed``: of its scenario."""
+    """The ``Bursts`` of a load of the model ``burst``, given as JSON; ``seed`` is the scenario's seed."""
     return Bursts(
         load["base_per_s"],
         load["peak_per_s"],
@@ -142,7 +145,7 @@ def bursts(load: Mapping[str, Any], seed: int) -> Bursts:
 
 @dataclass(frozen=True, slots=True)
 class RampRate:
-    """From one rate evenly to another, which then stays."""
+    """A rate that changes linearly from one value to another and then stays."""
 
     from_per_s: float
     to_per_s: float
@@ -155,11 +158,11 @@ class RampRate:
 
 @dataclass(frozen=True, slots=True)
 class StepRates:
-    """Levels one after the other, each for the same time; the last one stays.
+    """Rate levels one after another, each for the same time; the last level stays.
 
     Attributes:
-        held: returns how many seconds after the load's begin the steps end: the level of
-            that moment then stays.
+        held: returns the time, in seconds from the start of the load, at which the steps end; the load then
+            stays at its current level.
     """
 
     levels_per_s: tuple[float, ...]
@@ -177,30 +180,31 @@ class StepRates:
 
 
 LATEST_START_S = 10.0
-"""An open operation that could not start this long after its intended time is dropped (design value)."""
+"""An open operation that could not start within this time of its intended start is dropped (design value)."""
 
 
 def scenario_seed(seed: int, name: str) -> int:
-    """A scenario's own random streams: adding one to a plan must not change another's schedule."""
+    """A seed for each scenario, so that adding a scenario to a plan does not change another's schedule."""
     return seed * 2**32 + zlib.crc32(name.encode())
 
 
 def arrival_times(profile: RateProfile, arrivals: str, seed: int) -> Iterator[float]:
-    """Intended start times of a whole load, in seconds from its begin, as long as its rate is above 0.
+    """Intended start times of a whole load, in seconds from its start, while its rate is above 0.
 
-    The gaps are drawn for a rate of one and stretched over the profile's cumulative rate, which keeps a
-    Poisson process exact where the rate changes. Every worker draws the same ones and does its own.
+    The gaps are drawn for a rate of 1 and stretched over the profile's cumulative rate; so a Poisson process
+    stays exact where the rate changes. Every worker draws the same start times and executes its own share.
 
     Args:
         profile: the rate over time.
-        arrivals: ``"poisson"`` or ``"constant"``.
-        seed: of the scenario.
+        arrivals: spacing of the operations: ``"poisson"`` or ``"constant"``.
+        seed: the scenario's seed.
     """
     draw = random.Random(seed)  # noqa: S311 -- a schedule, not a secret
     gap: Callable[[], float] = (lambda: draw.expovariate(1.0)) if arrivals == "poisson" else (lambda: 1.0)
     due, begin_s = gap(), 0.0
     for piece in profile.pieces():
-        # Sums from the begin of a piece: adding up gaps would add up rounding errors over a long one.
+        # ``due`` counts from the start of the piece, because summing the gaps over a long load would sum
+        # rounding errors.
         while due <= piece.arrivals:
             yield begin_s + piece.after(due)
             due += gap()

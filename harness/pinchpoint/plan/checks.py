@@ -1,6 +1,7 @@
-"""Checks across fields: names that must exist elsewhere, and parts that must fit.
+"""Checks farm.yaml and plan.yaml across fields: names must exist, and parts must fit together.
 
-The checks read what the files say, not the records made of it, so that one broken place hides no other.
+The checks read the content of the files, not the records, so that one invalid field does not hide other
+problems.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ from pinchpoint_scenarios.contract import FileParams, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
 _WAYS = ("embedded", "endpoints")
-"""The two ways to say where a farm is."""
+"""The fields of farm.yaml that say where the farm's servers are."""
 
 
 def check_farm(farm: YamlFile) -> Iterator[Problem]:
-    """Problems of a farm.yaml beyond its single fields."""
+    """Problems of a farm.yaml that no single field shows."""
     yield from _check_embedded(farm)
     yield from check_prove(farm)
     yield from check_prices(farm)
@@ -72,7 +73,7 @@ def check_farm(farm: YamlFile) -> Iterator[Problem]:
 
 
 def check_plan(plan: YamlFile) -> Iterator[Problem]:
-    """Problems of a plan.yaml beyond its single fields."""
+    """Problems of a plan.yaml that no single field shows."""
     for name in plan.mapping("scenarios"):
         yield from _check_scenario(plan, name)
     names = plan.mapping("scenarios")
@@ -96,16 +97,16 @@ def check_plan(plan: YamlFile) -> Iterator[Problem]:
 
 
 def check_together(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
-    """Endpoints that the plan's scenarios need and the farm lacks; each is a problem of the plan."""
+    """Problems of a plan on this farm, such as endpoints that its scenarios need and the farm lacks."""
     if _says_nothing(farm) or _tiers_unclear(farm):
-        return  # that is the farm's problem, and the cause of all there would be here
+        return  # a problem of the farm, which is reported there and would cause every problem here
     offered = set(farm.mapping("endpoints")) & set(Endpoints.model_fields)
     offered |= {EMBEDDED_ENDPOINTS[tier] for tier in _embedded_tiers(farm)}
     misspelt = {
         nearest_name(name, Endpoints.model_fields) for name in set(farm.mapping("endpoints")) - offered
     }
     for name, scenario in _used(plan).items():
-        native = plan.at("scenarios", name, "params", "drive") == "native"  # a farm's own crawl
+        native = plan.at("scenarios", name, "params", "drive") == "native"  # the farm's own crawler
         for endpoint in sorted((_NATIVE_NEEDS if native else scenario.needs) - offered - misspelt):
             yield Problem(
                 ("scenarios", name, "use"),
@@ -113,7 +114,8 @@ def check_together(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
                 f"add endpoints.{endpoint} there{_or_tier(farm, endpoint)}",
             )
         if native:
-            # The farm's own crawler decides what is crawled at once: one user starts it and looks on.
+            # The farm's own crawler decides how many documents it crawls at once; one user starts and watches
+            # the crawl.
             load = plan.at("scenarios", name, "load")
             if isinstance(load, dict) and not (load.get("model") == "closed" and load.get("users") == 1):
                 yield Problem(
@@ -149,7 +151,7 @@ def _check_embedded(farm: YamlFile) -> Iterator[Problem]:
 
 
 def _check_knobs(farm: YamlFile) -> Iterator[Problem]:
-    """Every knob of the embedded farm turns something the farm has."""
+    """Problems of settings under ``embedded`` that name an unknown tier, server, disk or disk type."""
     tiers = _embedded_tiers(farm)
     names = {tier: list(dict.fromkeys((tier, *(one.name for one in _servers(farm, tier))))) for tier in tiers}
     disks = sorted(
@@ -204,7 +206,7 @@ def _check_scenario(plan: YamlFile, name: str) -> Iterator[Problem]:
     place: Path = ("scenarios", name)
     use = plan.at(*place, "use")
     if not isinstance(use, str):
-        return  # the record reports it
+        return  # validation of the record reports the error
     if is_locustfile(use):
         yield from _check_locustfile(plan, name)
     elif use not in scenarios.SCENARIOS:
@@ -228,7 +230,7 @@ def _check_scenario(plan: YamlFile, name: str) -> Iterator[Problem]:
 
 
 def _check_sources(farm: YamlFile, plan: YamlFile, name: str, offered: set[str]) -> Iterator[Problem]:
-    """A crawl's sources: those it names have to be there, and there has to be one."""
+    """Problems of a crawl's sources: an endpoint that the farm lacks, or no source at all."""
     from pinchpoint_scenarios.full_crawl.params import ENDPOINT_OF  # noqa: PLC0415 -- drivers take long
 
     place: Path = ("scenarios", name, "params", "sources")
@@ -262,7 +264,7 @@ def _says_nothing(farm: YamlFile) -> bool:
 
 
 def _tiers_unclear(farm: YamlFile) -> bool:
-    """Whether the embedded tiers are no list of names that exist."""
+    """Whether ``embedded.tiers`` is given and is not a list of known tiers."""
     tiers = farm.at("embedded", "tiers")
     return tiers is not None and not (
         isinstance(tiers, list)
@@ -271,7 +273,7 @@ def _tiers_unclear(farm: YamlFile) -> bool:
 
 
 def _used(plan: YamlFile) -> dict[str, type[Scenario]]:
-    """Name in the plan -> scenario, of those that name one that exists."""
+    """The scenario class of each scenario of the plan that names an existing one, by name in the plan."""
     result: dict[str, type[Scenario]] = {}
     for name in plan.mapping("scenarios"):
         use = plan.at("scenarios", name, "use")
@@ -296,7 +298,7 @@ def _or_tier(farm: YamlFile, endpoint: str) -> str:
 
 
 def _check_loads(plan: YamlFile) -> Iterator[Problem]:
-    """Steps until an objective need one; a rule's scenario must be one of the plan's."""
+    """Problems of steps that need an objective, and of stop rules for scenarios that the plan lacks."""
     names = plan.mapping("scenarios")
     aimed_at = [one.get("scenario") for one in _list(plan, "objectives")]
     for name in names:
@@ -315,7 +317,7 @@ def _check_loads(plan: YamlFile) -> Iterator[Problem]:
 
 
 def _check_silence(plan: YamlFile, position: int, given: object, names: list[Any]) -> Iterator[Problem]:
-    """Warn of a silence rule for bursts without load in between, which are silent by design."""
+    """Problems of a silence rule that normal pauses between bursts, without any load, would trigger."""
     pauses_s = []
     for name in names:
         load = plan.mapping("scenarios", name, "load")
@@ -325,7 +327,7 @@ def _check_silence(plan: YamlFile, position: int, given: object, names: list[Any
             pauses_s.append(duration(load.get("every")) - duration(load.get("for")))
             silent_s = duration(given)
         except BadValue:
-            return  # the record reports it
+            return  # validation of the record reports the error
     if pauses_s and silent_s <= min(pauses_s):
         yield Problem(
             ("stop_when", position, "for"),
@@ -335,7 +337,7 @@ def _check_silence(plan: YamlFile, position: int, given: object, names: list[Any
 
 
 def _check_rules(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
-    """The hosts, tiers and disk roles that objectives and rules name must be the farm's."""
+    """Problems of objectives and stop rules that name a host, tier or disk role that the farm lacks."""
     disks = disks_of(farm.data)
     roles = {role for tier in disks for role in disks[tier]}
     hosts = {host for tier in farm.mapping("tiers") for host in farm.mapping("tiers", tier, "hosts")}
@@ -364,14 +366,14 @@ def _list(plan: YamlFile, key: str) -> list[dict[str, object]]:
 
 
 _NATIVE_NEEDS = frozenset({"crawler"})
-"""The endpoints it needs, in place of those of a crawl that Pinchpoint drives."""
+"""The endpoints that a crawl by the farm's own crawler needs."""
 
 
 _REPLAY = "sql-replay"
 
 
 def _check_replay(plan: YamlFile, name: str) -> Iterator[Problem]:
-    """Users take captured sessions; a rate, or a pause of their own, would be another load."""
+    """Problems of a replay's load: sessions have their own pauses, so only a number of users is allowed."""
     if plan.at("scenarios", name, "use") != _REPLAY:
         return
     load = plan.at("scenarios", name, "load")
@@ -384,7 +386,7 @@ def _check_replay(plan: YamlFile, name: str) -> Iterator[Problem]:
 
 
 def _check_locustfile(plan: YamlFile, name: str) -> Iterator[Problem]:
-    """Problems of a scenario that uses a locustfile, beyond the fields of its parameters."""
+    """Problems of a scenario that uses a locustfile, except those of its parameters' single fields."""
     place: Path = ("scenarios", name)
     yield from _check_locust_load(plan, place)
     use = str(plan.at(*place, "use"))
@@ -405,7 +407,7 @@ def _check_locustfile(plan: YamlFile, name: str) -> Iterator[Problem]:
         yield Problem(here, f"{quoted(use)} cannot be used: {error}", "needed: a file that `locust -f` takes")
         return
     yield from _check_users(result, plan.mapping(*place, "params"), here, use)
-    # Where every class has a fixed count, no class is left for the other users.
+    # If every class has a fixed count, no class is available for further users.
     fixed = [user.fixed_count for user in result.classes]
     field, users = _highest(plan.mapping(*place, "load"), plan.location.parent)
     if fixed and all(fixed) and sum(fixed) < users:
@@ -417,12 +419,12 @@ def _check_locustfile(plan: YamlFile, name: str) -> Iterator[Problem]:
 
 
 def _check_endpoints(plan: YamlFile, farm: str, offered: Iterable[str]) -> Iterator[Problem]:
-    """Endpoints that the plan's locustfiles are given and the farm lacks.
+    """Problems of locustfiles in the plan whose endpoint the farm lacks.
 
     Args:
-        plan: the plan.
-        farm: the farm's file, for the message.
-        offered: the endpoints that it has.
+        plan: the plan's file.
+        farm: name of the farm's file, for the message.
+        offered: names of the endpoints that the farm has.
     """
     for name in plan.mapping("scenarios"):
         place: Path = ("scenarios", name, "params", "endpoint")
@@ -477,8 +479,8 @@ def _check_users(
 
 
 def _highest(load: Mapping[str, Any], folder: FilePath) -> tuple[str, int]:
-    """The highest number of users of a load, and its field; 0 for a load without users."""
-    with suppress(ValidationError):  # what is wrong with its fields is found where they are read
+    """(name of the field, highest number of users) of a load; the number is 0 for a load without users."""
+    with suppress(ValidationError):  # other checks report errors in the load's fields
         match load.get("model"):
             case "closed":
                 return "users", Closed.from_file(load, folder).users

@@ -1,6 +1,6 @@
 """The record of ``compare`` in plan.yaml: the figures that comparisons judge.
 
-It is declared before anything runs, because figures that are chosen afterwards are chosen for their result.
+The figures are declared before a run, because a figure chosen afterwards could be chosen for its result.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pinchpoint_collectors.common.names import nearest_name
 
 _METRICS: Path = ("compare", "metrics")
 SCHEDULED = ("open", "burst", "soak")
-"""Load models whose operations have an intended start, and so a response time; others may have."""
+"""Load models whose operations always have an intended start and therefore a response time."""
 NO_WORK = ("compare", "production")
-"""Fields of a plan that give a farm no work: what is judged afterwards, and what production did."""
+"""Fields of a plan that create no load: the figures to compare, and the figures of production."""
 EXAMPLE = "scenario.orders.throughput_per_s"
 
 
@@ -51,7 +51,7 @@ class Compare(StrictRecord):
 
 
 def check_compare(plan: YamlFile) -> Iterator[Problem]:
-    """Names that do not exist, that have no scenario in the plan, or that are given twice."""
+    """Problems of names in ``compare.metrics``: unknown figures or scenarios, and repeated names."""
     seen: set[str] = set()
     for place, name in _names(plan):
         if name in seen:
@@ -64,7 +64,7 @@ def check_compare(plan: YamlFile) -> Iterator[Problem]:
 
 
 def check_compared(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
-    """Names of tiers and disks that the farm lacks."""
+    """Problems of names in ``compare.metrics`` whose tier or disk role the farm lacks."""
     tiers = disks_of(farm.data)
     for place, name in _names(plan):
         if unfit(name, plan.mapping("scenarios")) is None:
@@ -74,11 +74,11 @@ def check_compared(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
 
 
 def unfit(name: str, scenarios: JsonObject) -> BadValue | None:
-    """Why runs of these scenarios have no figure of this name; None if they may have it.
+    """Why a run of these scenarios cannot have the figure ``name``; None if it can.
 
     Args:
-        name: such as ``scenario.orders.throughput_per_s``.
-        scenarios: of the plan, by name, as they stand in its file or its record's JSON.
+        name: name of a figure, such as ``scenario.orders.throughput_per_s``.
+        scenarios: the plan's scenarios by name, as in plan.yaml or in the JSON of the plan's record.
     """
     about, thing, figure = split(name)
     if about not in FIGURES:
@@ -100,7 +100,11 @@ def unfit(name: str, scenarios: JsonObject) -> BadValue | None:
 
 
 def _of_times(scenario: str, metric: str, load: JsonObject) -> BadValue | None:
-    """Users have no intended start; where a schedule has one, times count from it."""
+    """The problem if the load has no time of this kind; None if it has.
+
+    Operations of a closed load have no intended start and so no response time; for scheduled operations only
+    the response time is allowed, because it counts from the intended start.
+    """
     kind, _, rest = metric.partition("_")
     scheduled = load.get("model") in SCHEDULED
     if kind == "response" and load.get("model") == "closed":
@@ -119,11 +123,11 @@ def _of_times(scenario: str, metric: str, load: JsonObject) -> BadValue | None:
 
 
 def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> BadValue | None:
-    """The tier or role of a name that a farm lacks; None if it has it.
+    """The problem if the farm lacks the tier or disk role in ``name``; None if it has both.
 
     Args:
-        name: a figure's, which ``unfit`` lets pass.
-        tiers: tier -> its disks' roles; none: it is not known what the farm has.
+        name: name of a figure that ``unfit`` accepts.
+        tiers: the disk roles of each tier, by tier; empty if the farm's tiers are not known.
     """
     tier, role = part_of(name)
     if not tiers or tier is None:
@@ -137,7 +141,7 @@ def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> BadValue | N
 
 
 def disks_of(farm: JsonObject) -> dict[str, set[str]]:
-    """Tier -> the roles of its disks, of a farm.yaml's content or a farm's JSON; broken places have none."""
+    """The disk roles of each tier of a farm.yaml's content or a farm's JSON; invalid parts are skipped."""
     result: dict[str, set[str]] = {}
     built = _inside(farm, "embedded").get("tiers")
     for tier in built if isinstance(built, list) else []:
@@ -159,7 +163,7 @@ def _inside(data: Any, *path: str) -> JsonObject:
 def _names(plan: YamlFile) -> Iterator[tuple[Path, str]]:
     given = plan.at(*_METRICS)
     for position, name in enumerate(given if isinstance(given, list) else []):
-        if isinstance(name, str):  # the record reports it where it is none
+        if isinstance(name, str):  # validation of the record reports other types
             yield (*_METRICS, position), name
 
 

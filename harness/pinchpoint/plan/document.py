@@ -1,4 +1,4 @@
-"""Reads a YAML file as plain data with the line of each value."""
+"""Reads a YAML file as plain data and keeps the line of each value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TEXT = frozenset({_TAG + "str", _TAG + "timestamp", _TAG + "value"})
 _NUMBERS = frozenset({_TAG + "int", _TAG + "float", _TAG + "bool"})
 
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-"""YAML also takes 1_000, 0x10 and .inf for numbers, which are slips where people write them."""
+"""The accepted form of numbers. YAML also accepts 1_000, 0x10 and .inf, which are usually typing errors."""
 _A_NUMBER = "a number in figures from 0 to 9, or text in quotes"
 
 _PLAINER = {
@@ -40,19 +40,19 @@ _PLAINER = {
     "expected ',' or ']', but got '<stream end>'": "a '[' is opened and never closed; close it with ']'",
     "could not find expected ':'": "a line without a ':'; write it as 'field: value'",
 }
-"""Message of ruamel.yaml -> the message in its place."""
+"""A message of ruamel.yaml -> the message shown instead of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class YamlFile:
-    """One parsed file.
+    """A parsed YAML file.
 
     Attributes:
-        file: its name as the user gave it; every message begins with it.
-        location: its resolved path.
-        data: what it holds: mappings with text keys, lists, text, numbers, booleans.
-        lines: the line, from 1, of every field and list item.
-        problems: what is wrong with it as YAML.
+        file: file name as the user gave it; every message begins with this name.
+        location: resolved path of the file.
+        data: content of the file: mappings with text keys, lists, text, numbers, booleans.
+        lines: line number, from 1, of every field and list item.
+        problems: problems of the file's YAML.
     """
 
     file: str
@@ -63,29 +63,29 @@ class YamlFile:
 
     @property
     def readable(self) -> bool:
-        """Whether there is anything to validate."""
+        """Whether the file has content that can be validated."""
         return bool(self.lines)
 
     def line(self, path: Path) -> int | None:
-        """The line of a field, or of the nearest mapping around it that is there."""
+        """The line of a field; for a missing field, the line of the nearest enclosing field."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
 
     def at(self, *path: str | int) -> Any:
-        """The value at a place; ``None`` if there is none."""
+        """The value at a path; ``None`` if there is no value."""
         value: object = self.data
         for step in path:
             value = inside(value, step)
         return None if value is ABSENT else value
 
     def mapping(self, *path: str | int) -> dict[str, Any]:
-        """The mapping at a place; an empty one if there is none."""
+        """The mapping at a path; an empty mapping if there is none."""
         value = self.at(*path)
         return value if isinstance(value, dict) else {}
 
     def sentence(self, problem: Problem) -> str:
-        """The problem as the one line a person reads."""
+        """The message of a problem, as one line with file, line and field."""
         line = problem.line or self.line(problem.path)
         place = f"{self.file}:{line}" if line else self.file
         where = f"{place}: {dotted(problem.path)}" if problem.path else place
@@ -93,7 +93,7 @@ class YamlFile:
 
 
 def read_document(path: FilePath) -> YamlFile:
-    """Read and parse one file. Never raises for what the file holds: its ``problems`` say what is wrong."""
+    """Read and parse one file; ``problems`` of the result lists what is wrong with its content."""
     location = path.absolute()
     try:
         text = _text(path)
@@ -142,7 +142,7 @@ def _text(path: FilePath) -> str:
 
 
 def _without_tabs(text: str) -> str:
-    """JSON may be indented with tabs, YAML may not; in JSON a tab never stands inside a text."""
+    """The text with tabs replaced by spaces if it is JSON: JSON allows tabs as indentation, YAML does not."""
     if "\t" not in text or not text.lstrip().startswith("{"):
         return text
     try:
@@ -169,7 +169,7 @@ def _compose(text: str) -> MappingNode:
     except MarkedYAMLError as error:
         raise _Unreadable(*_plain(error)) from error
     except (YAMLError, ValueError, IndexError, AttributeError, TypeError) as error:
-        # ruamel.yaml lets these through on some malformed files, without a place.
+        # ruamel.yaml raises these errors, without a line number, for some malformed files.
         raise _Unreadable(f"not valid YAML ({quoted(str(error))})") from error
     if node is None:
         raise _Unreadable("the file is empty", "'pinchpoint init DIR' writes one to start from")
@@ -198,7 +198,7 @@ def _plain(error: MarkedYAMLError) -> tuple[str, str, int | None]:
 
 
 class _Builder:
-    """Turns YAML nodes into plain data, keeps the lines, and refuses what a settings file cannot mean."""
+    """Converts YAML nodes into plain data, records line numbers, and reports YAML that is not allowed."""
 
     def __init__(self) -> None:
         self.lines: dict[Path, int] = {}
@@ -251,7 +251,7 @@ class _Builder:
         return data
 
     def _shared(self, node: Node, path: Path) -> Iterator[dict[str, Any]]:
-        """The mappings a merge key (``<<``) brings in; what stands in the mapping itself wins over them."""
+        """The mappings that a merge key (``<<``) adds; the mapping's own fields override them."""
         for part in node.value if isinstance(node, SequenceNode) else [node]:
             if isinstance(part, MappingNode):
                 taken = dict(self.lines)
@@ -304,7 +304,8 @@ class _Builder:
 
     def _string(self, node: ScalarNode, path: Path) -> str | None:
         try:
-            # JSON writes a character beyond U+FFFF as two escapes; alone, half of one is no character.
+            # JSON writes a character above U+FFFF as a pair of surrogates; a single surrogate is not a
+            # character.
             return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:
             self._report(path, node, "half of a surrogate pair", "a whole character")
@@ -316,5 +317,5 @@ class _Builder:
 
 
 def _merged_last(node: MappingNode) -> list[tuple[Node, Node]]:
-    """The pairs of a mapping, its own fields before those a merge key brings in."""
+    """The pairs of a mapping: first its own fields, then its merge keys."""
     return sorted(node.value, key=lambda pair: str(pair[0].tag) == _TAG + "merge")

@@ -36,7 +36,7 @@ EMBEDDED_ENDPOINTS: Mapping[str, str] = {
     "nosql": "nosql",
     "files": "files",
 }
-"""The endpoint each tier of the embedded farm is."""
+"""The name of the endpoint of each tier of the embedded farm."""
 
 EMBEDDED_ROLES: Mapping[str, tuple[str, ...]] = {
     "web": (),
@@ -45,7 +45,7 @@ EMBEDDED_ROLES: Mapping[str, tuple[str, ...]] = {
     "nosql": ("data",),
     "files": ("content",),
 }
-"""The disk roles each tier of the embedded farm has."""
+"""The disk roles of each tier of the embedded farm."""
 
 SEVERAL = ("search",)
 """The tiers of the embedded farm that may have several hosts."""
@@ -53,14 +53,14 @@ SEVERAL = ("search",)
 _MOST_HOSTS = 8
 
 SERVED = ("web", "sql", "search", "nosql")
-"""The tiers that are processes behind a TCP port; ``files`` is a folder."""
+"""The tiers whose servers listen on a TCP port; ``files`` is a folder."""
 
 GENERATOR = "generator"
-"""In ``cpus``, the load generators: a starved one is a fault like any other."""
+"""The name of the load generators in ``cpus``: a load generator without enough CPU can be emulated too."""
 
 
 THROTTLED = ("web",)
-"""The tiers whose server can refuse what comes too fast."""
+"""The tiers whose server can refuse requests above a rate."""
 
 
 class Credits(StrictRecord):
@@ -138,7 +138,7 @@ class Rise(StrictRecord):
 
 
 _LEAST_DISKS = {0: 1, 1: 2, 4: 3, 5: 3, 6: 4, 10: 4}
-"""RAID level -> the number of disks it needs."""
+"""RAID level -> the lowest number of disks."""
 
 
 class BuiltDisk(StrictRecord):
@@ -245,7 +245,7 @@ class Delay(StrictRecord):
 
 
 SERVERS = ("sql", "nosql")
-"""The tiers that are database servers, with settings of their own."""
+"""The tiers that are database servers and accept ``settings``."""
 
 _MEGABIT = 1_000_000 / 8
 _FASTEST_MEGABITS = 100
@@ -285,17 +285,17 @@ class Content(StrictRecord):
 
 DiskName = Annotated[str, Field(min_length=1)]
 ServerName = Annotated[str, Field(min_length=1)]
-"""``tier``, or ``tier.host``; ``checks`` knows those of the farm."""
+"""``tier``, or ``tier.host``; ``checks`` verifies that the farm has this server."""
 
 
 def built_servers(hosts: object, tier: str) -> tuple[Server, ...]:
-    """The servers of a tier that is built; ``hosts`` as ``embedded`` has it, in a file or a record."""
+    """The servers of a tier of the embedded farm; ``hosts`` is ``Embedded.hosts``, as data or as record."""
     number = hosts.get(tier) if tier in SEVERAL and isinstance(hosts, Mapping) else None
     return servers_of(tier, number if isinstance(number, int) and 1 <= number <= _MOST_HOSTS else 1)
 
 
 def for_each_server(given: Mapping[str, T], hosts: object) -> dict[str, T]:
-    """What is given to a tier, given to each of its servers; what is given to one server goes before."""
+    """The values with each tier's name replaced by its servers' names; a server's own value has priority."""
     result: dict[str, T] = {}
     for name, value in sorted(given.items(), key=lambda item: item[0].count(".")):
         tier, *rest = name.split(".")
@@ -354,5 +354,5 @@ class Embedded(StrictRecord):
 
     @property
     def endpoints(self) -> frozenset[str]:
-        """The names of the endpoints it offers once it is up."""
+        """The names of the embedded farm's endpoints."""
         return frozenset(EMBEDDED_ENDPOINTS[tier] for tier in self.tiers)

@@ -1,6 +1,6 @@
-"""The endpoints of farm.yaml, and the late replacement of their ``${ENV}``.
+"""The endpoints of farm.yaml; their ``${ENV}`` variables are replaced when an endpoint is used.
 
-A variable is filled in in the process that uses the endpoint, never in a file or a message.
+A variable is replaced only in the process that uses the endpoint; files and messages never contain its value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pinchpoint_scenarios.logins import LOGIN_OPTIONS, LOGINS
 class EndpointSpec(StrictRecord):
     """One entry of ``endpoints``.
 
-    A text of it is secret unless its type says otherwise: see ``StrictRecord.hides_texts``.
+    Texts of an endpoint are secrets unless their type says otherwise; see ``StrictRecord.hides_texts``.
 
     Attributes:
         url: its address. ``${NAME}`` is replaced by that environment variable when a run starts.
@@ -66,23 +66,23 @@ class EndpointSpec(StrictRecord):
 
     @property
     def given(self) -> dict[str, str]:
-        """The URL and the options of the endpoint, as ``expand`` takes them."""
+        """The URL and the options of the endpoint, in the form that ``expand`` accepts."""
         return {name: str(value) for name, value in self.to_json().items()}
 
 
 FILE_OPTIONS = ("ca", "certificate", "key", "known_hosts")
-"""The options of endpoints that name a file."""
+"""The options of endpoints whose value is a file name."""
 
 
 def _from_farm_folder(value: str | None, info: ValidationInfo) -> str | None:
-    """The path of a file, which is relative to farm.yaml."""
+    """The path of a file, resolved relative to the folder of farm.yaml."""
     if value is None or value.startswith("${") or not isinstance(info.context, FileContext):
         return value
     return str(resolved(Path(value), info.context.directory))
 
 
 class SiteEndpoint(EndpointSpec):
-    """A site that may want a login: ``auth`` and the options that ``LOGINS`` has for it."""
+    """A site that may need a login: ``auth`` and the options that ``LOGINS`` lists for it."""
 
     auth: Public = "none"
     user: Public | None = None
@@ -103,7 +103,7 @@ class SiteEndpoint(EndpointSpec):
 
 
 def _ways(auth: str) -> str:
-    """``nothing or user or user and password``."""
+    """The allowed options of an ``auth``, as text such as ``nothing or user or user and password``."""
     sets = (", ".join(way[:-1]) + (" and " if way[1:] else "") + "".join(way[-1:]) for way in LOGINS[auth])
     return " or ".join(each or "nothing" for each in sets)
 
@@ -234,7 +234,7 @@ class SearchEndpoint(EndpointSpec):
 
     @property
     def given(self) -> dict[str, str]:
-        """As any endpoint's; without a URL if there is none."""
+        """The URL and the options, without the URL if it is empty."""
         return {name: value for name, value in super().given.items() if value}
 
 
@@ -283,7 +283,7 @@ _WAYS: Mapping[str, tuple[str, ...]] = {
     "winrm+http": ("auth", "user", "password", "configuration"),
     "ssh": ("user", "password", "key", "known_hosts"),
 }
-"""The scheme of a crawler's URL -> the options that go with it."""
+"""The scheme of a crawler's URL -> the options that it allows."""
 _WITH_PASSWORD = ("ntlm", "credssp", "basic")
 
 
@@ -360,23 +360,23 @@ class Endpoints(StrictRecord):
     crawler: CrawlerEndpoint | None = None
 
     def named(self) -> Mapping[str, EndpointSpec]:
-        """Those that are given, by name."""
+        """The endpoints that are set, by name."""
         return {name: spec for name in type(self).model_fields if (spec := getattr(self, name)) is not None}
 
 
 def expand(name: str, given: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> Endpoint:
-    """The endpoint for a scenario, with its ``${ENV}`` filled in.
+    """The endpoint for a scenario, with its ``${ENV}`` variables replaced.
 
-    A variable between ``://`` and ``@`` is percent-encoded on the way, so that a password may hold any
+    The value of a variable between ``://`` and ``@`` is percent-encoded, so that a password may contain any
     character.
 
     Args:
         name: the endpoint's name.
-        given: its URL and options, as ``EndpointSpec.given`` or the embedded farm has them.
-        environ: the variables.
+        given: URL and options of the endpoint, as ``EndpointSpec.given`` or the embedded farm gives them.
+        environ: values of the environment variables, by name.
 
     Raises:
-        InputError: a variable is not set, or what results is no URL of this endpoint.
+        InputError: a variable is not set, or the resulting URL is not valid for this endpoint.
     """
     endpoint, unfit = expanded(name, given, environ)
     if unfit:
@@ -387,7 +387,7 @@ def expand(name: str, given: Mapping[str, str], environ: Mapping[str, str] = os.
 def expanded(
     name: str, given: Mapping[str, str], environ: Mapping[str, str]
 ) -> tuple[Endpoint, dict[str, BadValue]]:
-    """As ``expand``, with what is wrong with each key (``url`` or an option's name) instead of an error."""
+    """The endpoint as from ``expand``, and the problem of each invalid key (``url`` or an option's name)."""
     values: dict[str, str] = {}
     unfit: dict[str, BadValue] = {}
     for key, text in given.items():
@@ -401,9 +401,9 @@ def expanded(
 
 
 def _public(name: str, values: Mapping[str, str]) -> frozenset[str]:
-    """The options of an endpoint that may be shown."""
+    """The names of an endpoint's options whose values may be shown."""
     if name.startswith(DISK):
-        return frozenset(values)  # a folder of this machine
+        return frozenset(values)  # a folder on this machine, which is not a secret
     field = Endpoints.model_fields.get(name)
     kinds = get_args(field.annotation) if field else ()
     return frozenset(
@@ -416,7 +416,7 @@ def _public(name: str, values: Mapping[str, str]) -> frozenset[str]:
 
 
 def _remember(values: Mapping[str, str], public: frozenset[str]) -> None:
-    """Let no message of this process show what is secret of an endpoint, or of a collector's options."""
+    """Register the secrets of an endpoint or a collector, so that no message of this process shows them."""
     for key, value in values.items():
         if key == "url":
             remember_url(value)
@@ -428,9 +428,9 @@ def _remember(values: Mapping[str, str], public: frozenset[str]) -> None:
 def filled(
     given: Mapping[str, Any], environ: Mapping[str, str], public: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Any], dict[str, BadValue]]:
-    """Options whose texts are taken as they are, ``${ENV}`` filled in; what is wrong with each key.
+    """Options with their ``${ENV}`` variables replaced and not encoded, and the problem of each invalid key.
 
-    ``public`` names those that may be shown.
+    ``public`` names the options that may be shown.
     """
     values: dict[str, Any] = {}
     unfit: dict[str, BadValue] = {}
@@ -445,7 +445,7 @@ def filled(
 
 def _url(name: str, text: str, environ: Mapping[str, str]) -> str:
     if name.startswith(DISK):
-        return text  # a folder of this machine, from a farm that is up
+        return text  # a folder on this machine, given by a running farm
     if name == "files" and not text.startswith("smb://"):
         folder = Path(_text(text, environ))
         if not folder.is_absolute():
@@ -474,5 +474,5 @@ def _text(text: str, environ: Mapping[str, str], encode: Callable[[str], str] = 
 
 
 def unset(variable: str) -> tuple[str, str]:
-    """The problem of an environment variable that is not set, and the remedy."""
+    """The problem text and the remedy for an environment variable that is not set."""
     return f"the environment variable {variable} is not set", f"set it: export {variable}=VALUE"

@@ -1,4 +1,4 @@
-"""Turns pydantic's errors into messages with the file's field names."""
+"""Converts pydantic's errors into messages with the field names of the file."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from pinchpoint.plan.units import found
 from pinchpoint_collectors.common.names import nearest_name
 
 _FIGURE = re.compile(r"-?\d{1,6}(\.\d{1,6})?\s?%?")
-"""The values of a field without a secret that may be shown in a record with secrets."""
+"""Numbers that may be shown although their record hides texts, if their field is public."""
 
 
 def explain(error: ValidationError, model: type[BaseModel], data: object, under: Path = ()) -> list[Problem]:
-    """One problem for each error.
+    """The problems of a validation error, one for each error; errors that follow from another are left out.
 
     Args:
-        error: what validating ``data`` by ``model`` raised.
-        model: the model, asked for the names it allows.
-        data: the value in the file at ``under``.
-        under: the place of ``data`` in its file.
+        error: the error that pydantic raised when ``model`` validated ``data``.
+        model: the model that validated the data; it gives the allowed names.
+        data: the data of the file at the path ``under``.
+        under: the path of ``data`` in the file.
     """
     result = {
         _problem(detail, model, data, under): detail["type"] for detail in error.errors(include_url=False)
@@ -80,7 +80,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: 
 
 
 def _name_problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: Path) -> Problem:
-    """A field that must not be there, or that must."""
+    """The problem of a missing field or an unknown field."""
     path, annotations = _trace(model, detail["loc"][:-1], data)
     name = str(detail["loc"][-1])
     here = (*under, *path, name)
@@ -97,7 +97,7 @@ _UNITS: Sequence[tuple[str, str]] = (
     (r"[\d.]+\s*([kKMGTP]i?)?B", " B"),
     (r"[\d.]+\s*([kKMGTP]i?)?B/s", " B/s"),
 )
-"""Form of what was found -> the unit in which its field is kept."""
+"""The form of the value found -> the unit in which messages show its limit."""
 
 
 def _in_unit(value: object, given: object) -> object:
@@ -142,7 +142,7 @@ _ALLOWED = {
 
 
 def _fields_of(annotations: Sequence[Any], given: object) -> str:
-    """The fields of a mapping there; of several forms those that the named one needs, or how one is named."""
+    """Text for a message: the fields allowed there, or an example of the form that was probably meant."""
     forms = [kind for kind in _flat(annotations) if _fields([kind])]
     if len(forms) < 2 or not all(map(_tags, forms)):
         fields = _fields(forms)
@@ -154,7 +154,7 @@ def _fields_of(annotations: Sequence[Any], given: object) -> str:
 
 
 def _tag_problem(here: Path, field: str, annotations: Sequence[Any], given: object) -> Problem:
-    """The field that decides which of several forms a mapping has: missing, or of no known value."""
+    """The problem of a discriminating field that is missing or has an unknown value."""
     place = (*here, field)
     names = [str(tag) for kind in _flat(annotations) for tag in _tags(kind, field)]
     value = inside(given, field)
@@ -171,9 +171,9 @@ def _shown(here: Path, value: object) -> str:
 
 
 def _is_secret(model: type[BaseModel], path: Path, data: object) -> bool:
-    """Whether what stands at a place of the file may be a secret: the record there hides its texts.
+    """Whether the value at a path may be a secret, because a record around it hides texts.
 
-    A value that does not fit its type may be one that belongs to another field.
+    A value of the wrong type counts as well, because it may belong in a secret field.
     """
     return any(
         isinstance(kind, type) and issubclass(kind, StrictRecord) and kind.hides_texts
@@ -189,13 +189,13 @@ def _at(data: object, path: Path) -> object:
 
 
 def _trace(model: type[BaseModel], loc: Path, data: object) -> tuple[Path, list[Any]]:
-    """Follow an error's location through the file and the model at once.
+    """Follow pydantic's location of an error through the data and the model.
 
-    Pydantic's locations also name the variant of a union and steps that only exist after a conversion; these
-    are no places in the file and are left out.
+    Pydantic's locations also name the variant of a union and steps that exist only after a conversion; these
+    are not in the file and are left out.
 
     Returns:
-        The path in the file, and the types of the allowed values.
+        The path in the file, and the types allowed there.
     """
     path: Path = ()
     annotations: list[Any] = [model]
@@ -213,7 +213,7 @@ def _trace(model: type[BaseModel], loc: Path, data: object) -> tuple[Path, list[
 
 
 def _flat(annotations: Sequence[Any]) -> list[Any]:
-    """Unions and annotated types taken apart."""
+    """The types with unions and ``Annotated`` resolved into single types."""
     flat: list[Any] = []
     for annotation in annotations:
         origin = get_origin(annotation)
@@ -227,7 +227,7 @@ def _flat(annotations: Sequence[Any]) -> list[Any]:
 
 
 def _inside(annotation: Any, step: str | int) -> Iterator[Any]:
-    """The types of what stands at ``step`` inside a value of this type."""
+    """The types allowed at ``step`` inside a value of this type."""
     arguments = get_args(annotation)
     origin = get_origin(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -239,7 +239,7 @@ def _inside(annotation: Any, step: str | int) -> Iterator[Any]:
 
 
 def _tags(annotation: Any, field: str | None = None) -> list[Any]:
-    """The values by which a discriminating field (any, or that of a given name) names this variant."""
+    """The values with which a discriminating field selects this variant; ``field`` None: any such field."""
     return [
         tag
         for name, info in _fields([annotation]).items()
@@ -249,11 +249,11 @@ def _tags(annotation: Any, field: str | None = None) -> list[Any]:
 
 
 def _name(annotation: Any) -> str | None:
-    """The tag of a variant that no one field decides: the name of its class."""
+    """The tag of a variant that no single field selects, which is the name of its class."""
     return annotation.__name__ if isinstance(annotation, type) else None
 
 
 def _fields(annotations: Sequence[Any]) -> dict[str, FieldInfo]:
-    """The fields, by their name in the file, that any of these types has."""
+    """The fields of all these types, by their name in the file."""
     models = [kind for kind in _flat(annotations) if isinstance(kind, type) and issubclass(kind, BaseModel)]
     return {info.alias or name: info for model in models for name, info in model.model_fields.items()}

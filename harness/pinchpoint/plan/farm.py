@@ -46,11 +46,14 @@ _DEVICE_WORDS = (
     "spaces and / \\ . : , + - _ @ # = ! ~; the first character is a letter, a digit, _ or /"
 )
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]")
-"""How a path begins on Linux, and on Windows."""
+"""The start of an absolute path on Linux and on Windows."""
 
 
 def _curve(value: object, info: ValidationInfo) -> object:
-    """``{1: 2ms, 8: 16ms}`` of a file, or the pairs of JSON, as pairs in order of what is outstanding."""
+    """A latency curve as pairs sorted by outstanding I/Os.
+
+    A file gives the curve as ``{1: 2ms, 8: 16ms}``, JSON as pairs.
+    """
     if isinstance(info.context, FileContext):
         if not isinstance(value, Mapping) or not value:
             raise BadValue(f"found {units.found(value)}", f"allowed: {_CURVE}")
@@ -83,7 +86,7 @@ Curve = Annotated[
     tuple[tuple[float, float], ...],
     BeforeValidator(_curve, json_schema_input_type=Annotated[Any, WithJsonSchema(_CURVE_FORM)]),
 ]
-"""(outstanding I/Os, mean latency in seconds), by what is outstanding."""
+"""(outstanding I/Os, mean latency in seconds), sorted by outstanding I/Os."""
 
 
 class DeclaredLimits(StrictRecord):
@@ -147,7 +150,7 @@ class FarmDisk(StrictRecord):
     @model_validator(mode="before")
     @classmethod
     def _without_derived(cls, value: object, info: ValidationInfo) -> object:
-        """A manifest also holds what was derived from the profile; a file may not."""
+        """The value without ``resolved_limits``, which a manifest contains and a file must not."""
         if isinstance(value, Mapping) and not isinstance(info.context, FileContext):
             return {key: item for key, item in value.items() if key != "resolved_limits"}
         return value
@@ -163,7 +166,7 @@ class FarmDisk(StrictRecord):
     @field_validator("device")
     @classmethod
     def _device_is_a_name(cls, value: str | None) -> str | None:
-        """A name reaches shells and paths of /sys on the host."""
+        """The device name, if it is safe: the name becomes part of shell commands and /sys paths."""
         if value is not None and (not _DEVICE.fullmatch(value) or ".." in re.split(r"[/\\]", value)):
             raise BadValue(f"the device {quoted(value)}", _DEVICE_WORDS)
         return value
@@ -186,7 +189,7 @@ class FarmDisk(StrictRecord):
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
     @property
     def resolved_limits(self) -> DeclaredLimits | None:
-        """The declared limits of the disk: its own or its profile's; ``None`` where none are known."""
+        """The declared limits of the disk: its own or its profile's; ``None`` if neither is known."""
         if isinstance(self.limits, DeclaredLimits):
             return self.limits
         if self.profile is None:
@@ -214,11 +217,11 @@ class Collect(StrictRecord):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The other keys of the entry."""
+        """The options of the collector: the keys of the entry without ``kind`` and ``required``."""
         return dict(self.model_extra or {})
 
     def shown(self) -> dict[str, Any]:
-        """As ``StrictRecord.shown``: an option that its kind does not declare as public is a secret."""
+        """The entry with secrets replaced; an option is a secret unless its kind declares it as public."""
         public = {"kind", "required", *public_options(self.kind)}
         return {
             key: redacted_value(value) if key in public else hidden(value)
@@ -280,19 +283,20 @@ class Farm(FarmFile):
     Attributes:
         name: its name.
         environment: ``test``, ``staging`` or ``production``; see ``guard``.
-        endpoints: those already running, ``${ENV}`` unexpanded; see ``expand``.
-        region: of its hosts that name no other; ``None`` where nothing is said.
-        tiers: tier name -> tier: hosts, what watches them, what their disks are declared to be.
-        embedded: how the embedded farm is built; ``None`` where the farm is a real one.
-        prove: ``tier.role``, ``tier.cpu``, ``tier.endpoint`` -> how ``run --prove`` may make it slower.
-        prices: what its disks and machines cost, as its user says; ``None`` where nothing is said.
-        identity: the resolved path of its file; two files are two farms.
+        endpoints: the endpoints of running servers, with ``${ENV}`` not replaced; see ``expand``.
+        region: the cloud region of hosts that name no region; ``None`` if not given.
+        tiers: the tiers by name: hosts, their collectors, and their declared disks.
+        embedded: how the embedded farm is built; ``None`` for a farm that already runs.
+        prove: how ``run --prove`` may make a resource slower, by ``tier.role``, ``tier.cpu`` or
+            ``tier.endpoint``.
+        prices: prices of disks and machines from the user; ``None`` if not given.
+        identity: the resolved path of farm.yaml, which identifies the farm.
     """
 
     identity: FilePath
 
     @property
     def offered(self) -> frozenset[str]:
-        """The names of the endpoints scenarios will find, given and built."""
+        """The names of all endpoints that scenarios can use: given ones and those of the embedded farm."""
         built = self.embedded.endpoints if self.embedded else frozenset[str]()
         return built | frozenset(self.endpoints.named())

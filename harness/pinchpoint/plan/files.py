@@ -1,4 +1,4 @@
-"""Reads both files into a frozen farm and plan, or reports every mistake in them."""
+"""Reads farm.yaml and plan.yaml into a frozen farm and plan, or reports every mistake in them."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def load(farm_path: Path | str, plan_path: Path | str) -> tuple[Farm, Plan]:
     plan, plan_problems = _read(plan_document, Plan, check_plan)
     if farm_document.readable and plan_document.readable:
         plan_problems += check_together(farm_document, plan_document)
-    if farm_problems or plan_problems:  # else ``expand_all`` reports them, if they are needed
+    if farm_problems or plan_problems:  # otherwise ``expand_all`` reports unset variables
         farm_problems += _unset_variables(farm_document, os.environ)
     sentences = _sentences(farm_document, farm_problems) + _sentences(plan_document, plan_problems)
     return _with_identity(_sound(farm, sentences), farm_document), _sound(plan, sentences)
 
 
 def _check_kinds(farm: YamlFile, plan: YamlFile) -> None:
-    """Check that neither file is the other one. Raises ``InputError`` with one sentence."""
+    """Check that the two files are not swapped. Raises ``InputError`` with one sentence."""
     if kind_of(farm) == "plan" and kind_of(plan) == "farm":
         raise InputError(f"{farm.file} and {plan.file} are swapped; give {farm.file} --farm {plan.file}")
     for document, wanted, other in ((farm, "farm", "plan"), (plan, "plan", "farm")):
@@ -80,21 +80,21 @@ def _check_kinds(farm: YamlFile, plan: YamlFile) -> None:
 
 
 def kind_of(document: YamlFile) -> str | None:
-    """``plan`` or ``farm``, as the fields at the top of a file show; None if they show neither or both."""
+    """``plan`` or ``farm``, as the top-level fields of a file show; None if they show neither or both."""
     fields = document.mapping().keys()
     is_plan, is_farm = bool(fields & _OF_PLAN), bool(fields & _OF_FARM)
     return None if is_plan == is_farm else "plan" if is_plan else "farm"
 
 
 _OF_PLAN, _OF_FARM = {"scenarios", "phases"}, {"endpoints", "embedded", "tiers"}
-"""Fields that only the one of the two has."""
+"""Fields that only a plan has, and fields that only a farm has."""
 
 
 def expand_all(farm: Farm, environ: Mapping[str, str] = os.environ) -> dict[str, Endpoint]:
-    """Every endpoint of the farm with its ``${ENV}`` filled in.
+    """Every endpoint of the farm with its ``${ENV}`` variables replaced.
 
-    Raises ``InputError`` naming file, line and variable of every one that is not set, here or in an option of
-    a collector.
+    Raises ``InputError`` with file, line and name of every variable that is not set, in an endpoint or in an
+    option of a collector.
     """
     endpoints: dict[str, Endpoint] = {}
     problems: list[Problem] = []
@@ -110,7 +110,7 @@ def expand_all(farm: Farm, environ: Mapping[str, str] = os.environ) -> dict[str,
 
 
 def _unset_variables(farm: YamlFile, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Each variable that is not set, in a file that may have other problems."""
+    """Each variable that is not set; the file may have other problems."""
     for path in farm.lines:
         text = farm.at(*path) if path[:1] == ("endpoints",) or "collect" in path else None
         for name in variables(text) if isinstance(text, str) else ():
@@ -142,9 +142,9 @@ def _read(
 
 
 def _sentences(document: YamlFile, problems: Iterable[Problem]) -> list[str]:
-    """In the order of the file; of several for one field the first, which is what caused the others.
+    """The messages of the problems, in the order of the file; for each field only its first problem.
 
-    A missing field inside a value of the wrong type is not reported as well.
+    A missing field inside a value of the wrong type is left out.
     """
     first: dict[object, Problem] = {}
     for problem in problems:
@@ -173,6 +173,6 @@ def _with_identity(farm: FarmFile, document: YamlFile) -> Farm:
 
 
 def _shortest(path: Path) -> Path:
-    """The path as people write it: relative where it lies below the current folder."""
+    """The path relative to the current folder if it lies below that folder, else the path itself."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

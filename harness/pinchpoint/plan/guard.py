@@ -1,4 +1,4 @@
-"""Refuses scenarios that write on a production farm."""
+"""Refuses to run scenarios that write on a production farm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pinchpoint.plan.plan import Plan
 
 
 def guard(farm: Farm, plan: Plan) -> None:
-    """Raise ``GuardError`` when the farm is production and a scenario of the plan writes."""
+    """Raise ``GuardError`` if the farm is production and a scenario of the plan writes."""
     if farm.environment != "production":
         return
     writing = [
@@ -26,7 +26,7 @@ def guard(farm: Farm, plan: Plan) -> None:
 
 
 def guard_proof(farm: Farm) -> None:
-    """Raise ``GuardError`` when the farm is production: nothing there is made slower on purpose."""
+    """Raise ``GuardError`` if the farm is production, because ``--prove`` makes resources slower."""
     if farm.environment == "production":
         raise GuardError(
             f"farm {farm.name} is production: --prove would make a part of it slower on purpose; nothing was "

@@ -1,4 +1,4 @@
-"""Checks across the fields of a host: its disks, its types, its collectors."""
+"""Checks the fields of a host together: its disks, its catalogue types, its collectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pinchpoint_infra.catalogue import catalogue
 
 
 def check_catalogue(farm: YamlFile, place: Path) -> Iterator[Problem]:
-    """A machine and the profiles of disks are entries of the catalogue, each of its kind."""
+    """Problems of a host's machine and disk profiles that are not in the catalogue."""
     named = [("machine", (*place, "machine"))]
     named += [("disk", (*place, "disks", role, "profile")) for role in farm.mapping(*place, "disks")]
     for kind, here in named:
@@ -29,7 +29,10 @@ def check_catalogue(farm: YamlFile, place: Path) -> Iterator[Problem]:
 
 
 def check_places(farm: YamlFile, place: Path) -> Iterator[Problem]:
-    """A disk lies somewhere; one that cannot be measured needs a declared limit."""
+    """Problems of disks without a device or a path.
+
+    If only the database of a managed host is measured, a profile or limits are enough.
+    """
     known = {"device", "path", *(("profile", "limits") if _is_managed(farm, place) else ())}
     for role, disk in farm.mapping(*place, "disks").items():
         if isinstance(disk, dict) and not disk.keys() & known:
@@ -42,7 +45,7 @@ def check_places(farm: YamlFile, place: Path) -> Iterator[Problem]:
 
 
 def _is_managed(farm: YamlFile, place: Path) -> bool:
-    """Whether a host is watched through a database that counts its files' I/O, and by nothing else."""
+    """Whether only database collectors measure a host, and one of them counts the I/O of files."""
     entries = farm.at(*place, "collect")
     given = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     names = [entry.get("kind") for entry in given]
@@ -52,26 +55,26 @@ def _is_managed(farm: YamlFile, place: Path) -> bool:
 
 
 def public_options(kind: str) -> frozenset[str]:
-    """The options of a kind of collector whose values may be shown; of an unknown kind none."""
+    """The options of a kind of collector whose values may be shown; none for an unknown kind."""
     result = usable_kind(kind)
     return result.public if result else frozenset()
 
 
 def usable_kind(name: object) -> Kind | None:
-    """The kind of collector of that name; None: there is none, or its package cannot be imported."""
+    """The kind of collector with this name; None if it does not exist or its package cannot be imported."""
     with suppress(CollectorError):
         return collectors.kind(str(name)) if name in collectors.names() else None
     return None
 
 
 def check_collectors(farm: YamlFile, place: Path) -> Iterator[Problem]:
-    """Each of a kind that exists, with options that kind takes."""
+    """Problems of a host's collectors: unknown kinds, unknown options, unknown endpoints, invalid options."""
     entries = farm.at(*place, "collect")
     for position, entry in enumerate(entries if isinstance(entries, list) else []):
         here = (*place, "collect", position)
         kind = entry.get("kind") if isinstance(entry, dict) else None
         if not isinstance(kind, str):
-            continue  # the record reports it
+            continue  # validation of the record reports the error
         if kind not in collectors.names():
             yield unknown_at((*here, "kind"), "collector kind", kind, collectors.names())
             continue
@@ -94,7 +97,7 @@ def check_collectors(farm: YamlFile, place: Path) -> Iterator[Problem]:
 
 
 def _check_options(here: Path, kind: str, entry: JsonObject) -> Iterator[Problem]:
-    """A collector's options by its own rules, except what only the environment knows."""
+    """The problem of a collector's options by the rules of its kind; options with variables are skipped."""
     choosy = collectors.kind(kind)
     if not isinstance(choosy, OptionChecker):
         return
@@ -105,11 +108,12 @@ def _check_options(here: Path, kind: str, entry: JsonObject) -> Iterator[Problem
         if "${" not in str(entry.get(error.option)):
             yield Problem((*here, error.option), _message(error, public, entry))
     except CollectorError:
-        return  # of this machine, which need not be the one that watches; connecting says it
+        # the error depends on this machine, and another may run the collector; connecting reports the error
+        return
 
 
 def _message(error: OptionError, public: frozenset[str], entry: JsonObject) -> str:
-    """The problem of an option, without the value if that is secret."""
+    """The problem of an option, without secret values."""
     text = error.said
     for option, value in entry.items():
         if option not in public and option not in ("kind", "required"):

@@ -15,12 +15,12 @@ Arrivals = Literal["poisson", "constant"]
 MOST_USERS = 100_000
 MOST_STEPS = 200
 DEFAULT_STEPS = 11
-"""Steps above the first level where a plan names no highest one: six levels are needed to find a knee."""
+"""Steps above the first level if a plan gives no highest level; six levels are needed to find a knee."""
 SHORTEST_STEP_S = 15.0
-"""A level must settle and then be seen for the least time that anything is judged by."""
+"""A level must settle and then be measured for the shortest time that the analysis can judge."""
 MOST_BACK_TO_BACK = 100
 DEFAULT_GAP_S = 2.0
-"""Latency is seen by the second: bursts nearer to each other would be one."""
+"""Latency is measured per second, so two bursts closer together could not be separated."""
 LEVEL = "a rate such as 50/s, or a number of users such as 4"
 
 
@@ -122,7 +122,7 @@ class LoadLevel(StrictRecord):
 
     @property
     def amount(self) -> float:
-        """The rate, or the number of users."""
+        """The rate per second, or the number of users."""
         return self.per_s if self.per_s is not None else float(self.users or 0)
 
 
@@ -214,14 +214,14 @@ class Steps(StrictRecord):
 
     @property
     def count(self) -> int:
-        """How many levels there are."""
+        """The number of levels."""
         if self.at_most is None:
             return DEFAULT_STEPS + 1
         return int((self.at_most.amount - self.start.amount) / self.step.amount * (1 + 1e-9)) + 1
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Every level, as rate or number of users."""
+        """The amount of every level: rate per second, or number of users."""
         return tuple(self.start.amount + number * self.step.amount for number in range(self.count))
 
 

@@ -1,6 +1,6 @@
-"""A locustfile as a scenario, read without importing Locust here.
+"""A locustfile as a scenario of a plan; this process does not import Locust.
 
-Its users are Locust's own and live in the generators (``loadgen.locust_load``).
+The file's users are Locust's own and run in the load generators (``loadgen.locust_load``).
 """
 
 from __future__ import annotations
@@ -74,15 +74,15 @@ class LocustfileParams(Params):
 
 
 class Locustfile:
-    """A scenario whose users a locustfile describes; ``locustfile`` makes the class for one.
+    """A scenario whose users a locustfile defines; ``scenario_class`` makes the class for a file.
 
     Args:
-        context: as for every scenario.
+        context: the scenario's parameters and endpoints, as for every scenario.
     """
 
     use: ClassVar[str] = ""
     needs: ClassVar[frozenset[str]] = frozenset()
-    writes: ClassVar[bool] = True  # what its requests do is not known
+    writes: ClassVar[bool] = True  # unknown code, so writes are assumed
     ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = LocustfileParams
 
@@ -98,7 +98,7 @@ class Locustfile:
             self.host = context.endpoints[params.endpoint].url
 
     def check(self) -> Mapping[str, Any]:
-        """See ``Scenario``: import the file in a process of its own, reach every host over TCP."""
+        """See ``Scenario``. Imports the file in a separate process and connects to every host over TCP."""
         try:
             users = inspect(self.path)
         except ScenarioError as error:
@@ -113,7 +113,7 @@ class Locustfile:
         return {"locustfile": {"server": names, "version": "reachable", "warnings": warnings}}
 
     def intent(self) -> Intent:
-        """See ``Scenario``; what its code does only the code knows."""
+        """See ``Scenario``. What the file's own code sends and writes is not known."""
         where = place(Endpoint(self._endpoint, self.host)) if self.host else "the hosts that the file names"
         return Intent(
             (Target(where, "whatever its requests reach"),),
@@ -124,23 +124,26 @@ class Locustfile:
         )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """See ``Scenario``: its users make what they need themselves, in ``on_start``."""
+        """See ``Scenario``. Does nothing: the file's users prepare their data in ``on_start``."""
 
     def session(self, number: int) -> Session:
-        """See ``Scenario``; in generators alone, where Locust is: ``loadgen.locust_load``."""
+        """See ``Scenario``.
+
+        Raises ``ScenarioError``: only load generators, where Locust runs, have sessions.
+        """
         raise ScenarioError(f"user {number} of {self.path.name} can live in a load generator only")
 
     def finish(self, *, keep_data: bool) -> None:
-        """See ``Scenario``: what its users made they remove themselves, in ``on_stop``."""
+        """See ``Scenario``. Does nothing: the file's users remove their data in ``on_stop``."""
 
 
 def is_locustfile(use: str) -> bool:
-    """Whether a plan's ``use`` names a file, not a scenario."""
+    """Whether the ``use`` of a plan's scenario names a file and not a scenario."""
     return use.endswith(SUFFIX) or "/" in use
 
 
 def scenario_class(use: str) -> type[Scenario]:
-    """The scenario a plan names; raises ``ScenarioError`` listing all names and the nearest."""
+    """The scenario class for a plan's ``use``; raises ``ScenarioError`` with all names and the nearest."""
     if is_locustfile(use):
         return type(Locustfile.__name__, (Locustfile,), {"use": use})
     return registry.scenario(use)
@@ -151,10 +154,10 @@ class UserClassOfFile:
     """One user class of a locustfile.
 
     Attributes:
-        name: the class's name.
-        host: its own base URL, if it has one.
-        is_http: whether it cannot be made without a base URL.
-        fixed_count: how many users of it there are, however many are asked for; 0: any number.
+        name: name of the class.
+        host: base URL that the class sets; None if it sets none.
+        is_http: whether the class needs a base URL.
+        fixed_count: fixed number of users of the class; 0: any number.
     """
 
     name: str
@@ -172,10 +175,10 @@ class LocustClasses:
 
 
 def inspect(path: Path) -> LocustClasses:
-    """Import a locustfile in a process of its own, which Locust may patch as it likes.
+    """The user classes of a locustfile, imported in a separate process because Locust patches its process.
 
     Raises:
-        ScenarioError: it cannot be imported; the message says why, and in which line.
+        ScenarioError: the file cannot be imported; the message gives the reason and the line.
     """
     try:
         return _inspected(path, path.stat().st_mtime_ns)
@@ -210,11 +213,11 @@ def _inspected(path: Path, _changed_ns: int) -> LocustClasses:
 
 def _reach(host: str) -> None:
     if not names_server(host):
-        return  # a list of hosts, or what only the file's own client understands
+        return  # a list of hosts, or a form that only the file's own client can read
     parts = urlsplit(host)
     port = parts.port or _PORTS.get(parts.scheme)
     if parts.hostname is None or port is None:
-        return  # not a URL of a server as far as is known: the file's own client knows
+        return  # probably not a URL of a server; only the file's own client can read it
     where = f"{parts.scheme}://{parts.hostname}:{port}"
     try:
         socket.create_connection((parts.hostname, port), timeout=_REACH_S).close()

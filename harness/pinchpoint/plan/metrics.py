@@ -1,4 +1,4 @@
-"""The metrics that stop rules and objectives of plan.yaml may name."""
+"""The metrics that stop rules and objectives in plan.yaml may name."""
 
 OPERATION_METRICS = ("error_ratio", "response_p95_s")
 SAMPLE_METRICS = (
@@ -43,11 +43,12 @@ SAMPLE_METRICS = (
 MORE_IS_BETTER = frozenset(
     {"db.buffer_hit_ratio", "db.page_life_s", "mem.available_bytes", "mem.available_ratio"}
 )
-"""Of any other metric of servers less is better, or as good."""
+"""Metrics of servers for which a higher value is better; for all others a lower value is better or
+neutral."""
 SERVER_FIGURES = ("mean", "p50", "p95", "p99", "max", "min")
-"""Figures over the measurement that an objective of the servers may limit."""
+"""Figures over the measure phase that an objective of the servers may limit."""
 
 
 def at_least(metric: str, figure: str) -> bool:
-    """Whether an objective of the servers is a lower limit, not an upper one."""
+    """Whether an objective of the servers is a lower limit and not an upper limit."""
     return figure == "min" or (metric in MORE_IS_BETTER and figure == "mean")

@@ -40,11 +40,11 @@ _PARSERS: Mapping[str, Callable[[object], float]] = {
     "_ratio": ratio,
     "_s": duration,
 }
-"""How a metric's name ends -> how its limit is read; any other is a count."""
+"""The end of a metric's name -> the parser of its limit; a metric with another end is a count."""
 
 
 def _limit(metric: str, value: object) -> float:
-    """A limit as people write it: with the unit of its metric, or a number in base units."""
+    """The value of a limit in base units, from text with the unit of its metric or from a number."""
     parse = next((parse for ending, parse in _PARSERS.items() if metric.endswith(ending)), None)
     if isinstance(value, int | float) and not isinstance(value, bool) and parse is not ratio:
         return float(value)
@@ -84,10 +84,10 @@ class StopRule(StrictRecord):
     @field_validator("above", "below", mode="before", json_schema_input_type=float | str)
     @classmethod
     def _in_its_unit(cls, value: object, info: ValidationInfo) -> object:
-        """In a file a limit has the unit of its metric; one of another unit would never be met."""
+        """The limit in base units; in a file it must have the unit of its metric, or it would never apply."""
         if not isinstance(info.context, FileContext):
             return value
-        metric = info.data.get("metric")  # lacking where it is itself wrong, and is complained of
+        metric = info.data.get("metric")  # missing if the metric is invalid, which is a problem of its own
         return None if metric is None else _limit(metric, value)
 
     @model_validator(mode="after")
@@ -107,11 +107,11 @@ class StopRule(StrictRecord):
 
     @property
     def of_operations(self) -> bool:
-        """Whether it is a metric of scenarios, not of hosts."""
+        """Whether the metric is one of operations and not one of hosts."""
         return self.metric in OPERATION_METRICS
 
     def broken_by(self, value: float) -> bool:
-        """Whether a value is beyond the limit."""
+        """Whether a value exceeds the limit."""
         if self.above is not None:
             return value > self.above
         return self.below is not None and value < self.below
@@ -143,7 +143,7 @@ class SilenceRule(StrictRecord):
 
 
 def _rule_of(value: object) -> str:
-    """The record of a rule as it is given."""
+    """The name of the record for a rule's data: ``SilenceRule`` or ``StopRule``."""
     silent = isinstance(value, SilenceRule) or (isinstance(value, Mapping) and "silent" in value)
     return (SilenceRule if silent else StopRule).__name__
 
@@ -155,9 +155,9 @@ AnyRule = Annotated[
 
 
 AUTO_WARM_UP_S = 120.0
-"""A warm-up whose end is to be detected ends here at the latest."""
+"""The longest warm-up if its end is detected."""
 DEFAULT_WARM_UP_S = 5.0
-"""Connections are open and caches warm after some seconds; a plan that needs more declares it."""
+"""Connections are open and caches warm after some seconds; a plan that needs a longer warm-up declares it."""
 
 
 class ScenarioPlan(StrictRecord):
@@ -176,7 +176,7 @@ class ScenarioPlan(StrictRecord):
     @field_validator("use")
     @classmethod
     def _locustfiles_place(cls, use: str, info: ValidationInfo) -> str:
-        """A locustfile's path starts in the plan's folder."""
+        """The path of a locustfile, resolved relative to the plan's folder."""
         if is_locustfile(use) and isinstance(info.context, FileContext):
             return str(resolved(Path(use), info.context.directory).resolve())
         return use
@@ -184,10 +184,10 @@ class ScenarioPlan(StrictRecord):
     @field_validator("params")
     @classmethod
     def _files_places(cls, params: JsonObject, info: ValidationInfo) -> JsonObject:
-        """The paths of the user's files start in the plan's folder."""
+        """Parameters with the paths of the user's files resolved relative to the plan's folder."""
         use = info.data.get("use")
         if isinstance(info.context, FileContext) and isinstance(use, str) and use in SCENARIOS:
-            with suppress(ScenarioError):  # the checks say that it cannot be imported
+            with suppress(ScenarioError):  # the checks report that the scenario cannot be imported
                 return with_places(SCENARIOS[use].params_model, params, info.context.directory)
         return params
 
@@ -210,7 +210,10 @@ class MeasurePhase(StrictRecord):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, value: object, info: ValidationInfo) -> object:
-        """In a file a duration alone will do; in JSON ``until`` is left out if it is not set."""
+        """The data of a measure phase with all fields.
+
+        A file may give only a duration, and JSON leaves out ``until`` if it is not set.
+        """
         if isinstance(info.context, FileContext):
             return {"at_most": value, "until": None} if isinstance(value, str | int | float) else value
         return {"until": None, **value} if isinstance(value, Mapping) else value
@@ -278,7 +281,7 @@ class Objective(StrictRecord):
     @model_validator(mode="before")
     @classmethod
     def _names_its_scenario(cls, data: object) -> object:
-        """``{crawl: {p95: 50ms}}`` is one mistake: the name of the scenario stands in place of a field."""
+        """Report ``{crawl: {p95: 50ms}}`` as one mistake: the scenario's name stands in place of a field."""
         if isinstance(data, Mapping) and len(data) == 1:
             [(name, figures)] = data.items()
             if isinstance(figures, Mapping):
@@ -339,7 +342,7 @@ class ServerObjective(StrictRecord):
     @field_validator(*SERVER_FIGURES, mode="before", json_schema_input_type=float | str)
     @classmethod
     def _in_its_unit(cls, value: object, info: ValidationInfo) -> object:
-        """In a file a figure has the unit of its metric."""
+        """A figure in a file, which has the unit of its metric."""
         if not isinstance(info.context, FileContext):
             return value
         metric = info.data.get("metric")
@@ -364,12 +367,12 @@ class ServerObjective(StrictRecord):
 
     @property
     def figure(self) -> str:
-        """The one that it limits."""
+        """The name of the figure that the objective limits."""
         return next(name for name in SERVER_FIGURES if getattr(self, name) is not None)
 
 
 def _is_of_servers(value: object) -> str:
-    """The record of an objective as it is given: of a scenario, unless it names what only servers have."""
+    """The name of the record for an objective's data: ``ServerObjective`` or ``Objective``."""
     names = set(value) if isinstance(value, Mapping) else set()
     only_there = ServerObjective.model_fields.keys() - Objective.model_fields.keys() - {"p50", "p95", "p99"}
     of_servers = "metric" in names or ("scenario" not in names and not names.isdisjoint(only_there))
@@ -422,10 +425,10 @@ class Plan(StrictRecord):
 
 
 def with_phases(plan: Plan, measure: str | None, warm_up: str | None) -> Plan:
-    """The plan with another measurement (``30s``) or warm-up (``5s``, ``auto``); None leaves the plan's.
+    """The plan with another measure time (``30s``) or warm-up (``5s``, ``auto``); None keeps the plan's.
 
     Raises:
-        InputError: a value is no duration; it names the option of ``pinchpoint run``.
+        InputError: a value is not a duration; the message names the option of ``pinchpoint run``.
     """
     phases: dict[str, object] = {}
     for option, value, parse in (("measure", measure, _measure), ("warm-up", warm_up, _warm_up)):

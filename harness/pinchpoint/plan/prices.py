@@ -1,4 +1,4 @@
-"""The record of ``prices``: what disks and machines cost, from the user."""
+"""The record of ``prices`` in farm.yaml: the user's monthly prices of disks and machines."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _in_catalogue(name: str, kind: str) -> None:
 
 
 def check_prices(farm: YamlFile) -> Iterator[Problem]:
-    """A price that is not of the catalogue is of a disk or a host of this farm: else it is never counted."""
+    """Problems of prices whose disk or host the farm lacks, because such a price would never be used."""
     disks = disks_of(farm.data)
     hosts = {host for tier in disks for host in farm.mapping("tiers", tier, "hosts")}
     built, count = farm.at("embedded", "tiers"), farm.at("embedded", "hosts")

@@ -1,4 +1,4 @@
-"""Mistakes in a file, one line each: ``FILE:LINE: field: found; allowed; nearest name``."""
+"""Problems of a file, one line each: ``FILE:LINE: field: found; allowed; nearest name``."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from pinchpoint_collectors.common.names import nearest_name
 
 Path = tuple[str | int, ...]
-"""The place of a value in a file: the keys and list positions that lead to it."""
+"""The path of a value in a file: the keys and list positions that lead to it."""
 
 
 ABSENT = object()
-"""The answer of ``inside`` where there is no value."""
+"""The result of ``inside`` if there is no value."""
 
 
 class BadValue(ValueError):  # noqa: N818 - a finding about a value; it ends as one line of an InputError
-    """A value is not what its field takes.
+    """A value is not valid for its field.
 
     Args:
-        found: the value there, in words.
-        allowed: the allowed values.
-        nearest: what was probably meant, if anything.
+        found: description of the value in the file.
+        allowed: description of the allowed values.
+        nearest: the name that was probably meant; None if there is none.
     """
 
     def __init__(self, value: str, allowed: str, nearest: str | None = None) -> None:
@@ -37,14 +37,14 @@ class BadValue(ValueError):  # noqa: N818 - a finding about a value; it ends as 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong in a file.
+    """One problem in a file.
 
     Attributes:
-        path: the field; ``()`` for the file as a whole.
-        found: the value there, in words.
-        allowed: the allowed values, or the remedy; ``""`` where ``found`` says it all.
-        nearest: what was probably meant.
-        line: counted from 1; ``None`` to take the line of ``path``.
+        path: path of the field; ``()`` for the whole file.
+        found: description of the value in the file.
+        allowed: description of the allowed values, or the remedy; ``""`` if ``found`` is enough.
+        nearest: the name that was probably meant; None if there is none.
+        line: line number, from 1; ``None`` for the line of ``path``.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class Problem:
 
 
 def inside(data: object, step: str | int) -> object:
-    """The value at one step of a path: in a mapping by key, in a list by position; else ``ABSENT``."""
+    """The value one step inside ``data``: a mapping's key or a list's position; else ``ABSENT``."""
     if isinstance(data, Mapping):
         return data.get(step, ABSENT)
     if isinstance(data, list | tuple) and isinstance(step, int):
@@ -64,12 +64,12 @@ def inside(data: object, step: str | int) -> object:
 
 
 def sentence(value: str, allowed: str, near: str | None) -> str:
-    """``what was found; what is allowed; nearest: NAME``, as far as there is something to say."""
+    """``what was found; what is allowed; nearest: NAME``, without empty parts."""
     return "; ".join(part for part in (value, allowed, f"nearest: {near}" if near else "") if part)
 
 
 def dotted(path: Path) -> str:
-    """The path as people write it: ``tiers.sql.hosts.sql1.collect[0].kind``."""
+    """The path as text, such as ``tiers.sql.hosts.sql1.collect[0].kind``."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -81,7 +81,7 @@ def dotted(path: Path) -> str:
 
 
 def unknown(what: str, name: str, allowed: Iterable[str]) -> BadValue:
-    """The error for a name that does not exist: names those that do (of many ten), and the nearest."""
+    """The error for an unknown name, with the nearest name and the existing names (ten of a long list)."""
     names = sorted(allowed)
     best = nearest_name(name, names)
     if len(names) > 2 * _MOST_NAMES:
@@ -95,17 +95,17 @@ _MOST_NAMES = 10
 
 
 def unknown_at(path: Path, what: str, name: str, allowed: Iterable[str]) -> Problem:
-    """The same as a problem of a file."""
+    """The problem for an unknown name at this path; see ``unknown``."""
     why = unknown(what, name, allowed)
     return Problem(path, why.found, why.allowed, why.nearest)
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as a list in a sentence."""
+    """Names as text with commas; ``nothing`` for no names."""
     return ", ".join(names) or "nothing"
 
 
 def quoted(text: str, limit: int = 60) -> str:
-    """A value from the file, for a message: on one line, printable, shortened."""
+    """Text from the file in quotes, for a message: one line, printable, at most ``limit`` characters."""
     shown = repr(text if len(text) <= limit else text[: limit - 1] + "…")
     return f'"{shown[1:-1]}"'

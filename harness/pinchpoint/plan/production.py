@@ -1,7 +1,7 @@
-"""The figures by which production and its replay are compared: per second and per operation, never totals.
+"""The figures that compare production with its replay: per second and per operation, never totals.
 
-An operation on a database is a transaction that writes, or a statement that reads; on a store of records it
-is a record that is written or read.
+An operation on a database is a transaction that writes or a statement that reads. An operation on a store of
+records is a record written or read.
 """
 
 from __future__ import annotations
@@ -76,4 +76,4 @@ FIGURES: Mapping[str, str] = {
     RECORD_SERVER_S: "the server's time in commands for an operation on records",
     RECORD_DURABLE_RATIO: "acknowledged writes that are on the disk",
 }
-"""Name -> what it is, for people."""
+"""Name of the figure -> its meaning in words."""

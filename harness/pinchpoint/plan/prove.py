@@ -12,7 +12,7 @@ from pinchpoint.plan.record import Ratio, Seconds, StrictRecord
 from pinchpoint.plan.units import DURATION
 
 CPU, ENDPOINT = "cpu", "endpoint"
-"""Parts of a tier that may be named besides its disk roles: its CPU, and the network path to it."""
+"""Parts of a tier that ``prove`` may name besides disk roles: its CPU, and the network path to the tier."""
 
 
 class Allowed(StrictRecord):
@@ -41,7 +41,7 @@ class Allowed(StrictRecord):
 
 
 def check_prove(farm: YamlFile) -> Iterator[Problem]:
-    """``tier.role``, ``tier.cpu`` and ``tier.endpoint`` must be of a tier of this farm."""
+    """Problems of names in ``prove`` that are not resources of this farm, or of ``prove`` if embedded."""
     named = farm.mapping("prove")
     if not named:
         return

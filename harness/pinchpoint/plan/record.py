@@ -1,8 +1,8 @@
-"""The base of all records of farm.yaml and plan.yaml: strict, frozen, with a file form and a JSON form.
+"""The base class of all records of farm.yaml and plan.yaml: strict, frozen, with a file form and a JSON form.
 
-In a *file* a field has its file's name and carries its unit (``rate: 200/s``); in a record and in the
-manifest it has the record's name and base units (``rate_per_s: 200.0``). Both are validated by the same
-model: reading a file passes a ``FileContext``, reading back JSON passes none.
+In a *file* a field has the file's name and a value with its unit (``rate: 200/s``); in a record and in the
+manifest it has the record's name and base units (``rate_per_s: 200.0``). The same model validates both:
+reading a file passes a ``FileContext``, reading JSON passes none.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from pinchpoint_scenarios.contract import FileParams, Params
 
 @dataclass(frozen=True, slots=True)
 class FileContext:
-    """Says that a record is being read from a file.
+    """Validation context that marks the data as read from a file.
 
     Attributes:
-        directory: the folder of that file; relative paths in it start there.
+        directory: the folder of the file; relative paths in the file start there.
     """
 
     directory: Path
 
 
 class StrictRecord(BaseModel):
-    """Base of every record: unknown fields are errors, values are never coerced and never change.
+    """Base class of every record: unknown fields are errors, values are never converted and never change.
 
     Attributes:
-        hides_texts: a text is a secret unless its type says that it may be shown (``Public``, ``Url``, a
-            ``Literal``): so is that of a field that is added later.
-        short_form: JSON Schema of what a file may hold in place of the mapping, such as a duration alone.
+        hides_texts: whether texts are secrets unless their type says that they may be shown (``Public``,
+            ``Url``, a ``Literal``); a field that is added later is then a secret too.
+        short_form: JSON Schema of a short form that a file may use instead of the mapping, such as a
+            duration.
     """
 
     hides_texts: ClassVar[bool] = False
@@ -57,20 +58,20 @@ class StrictRecord(BaseModel):
 
     @classmethod
     def from_file(cls, data: object, directory: Path) -> Self:
-        """Validate what a YAML file holds. Raises ``pydantic.ValidationError``."""
+        """The record of a YAML file's data. Raises ``pydantic.ValidationError``."""
         return cls.model_validate(data, context=FileContext(directory), by_alias=True, by_name=False)
 
     @classmethod
     def from_json(cls, data: object) -> Self:
-        """Rebuild the record from what ``to_json`` gave. Raises ``pydantic.ValidationError``."""
+        """The record of data from ``to_json``. Raises ``pydantic.ValidationError``."""
         return cls.model_validate(data, by_name=True, by_alias=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON-ready data in base units; what is not set is left out."""
+        """The record as JSON data in base units, without fields that are not set."""
         return self.model_dump(mode="json", by_alias=False, exclude_none=True)
 
     def shown(self) -> dict[str, Any]:
-        """As ``to_json``, without any secret."""
+        """The record as JSON data, with secrets replaced."""
         return {name: self._shown(name, value) for name, value in self.to_json().items()}
 
     def _shown(self, name: str, value: Any) -> Any:
@@ -80,7 +81,7 @@ class StrictRecord(BaseModel):
 
 
 def field_type(model: type[BaseModel], name: str) -> Any:
-    """The type of a field, with what marks it; of an unknown field one that is not shown."""
+    """The type of a field with its annotations; ``object`` for an unknown field, which is never shown."""
     field = model.model_fields.get(name)
     if field is None:
         return object
@@ -88,7 +89,7 @@ def field_type(model: type[BaseModel], name: str) -> Any:
 
 
 def _without_secrets(value: object, written: Any) -> Any:
-    """A value as it is written, with every record in it as it may be shown."""
+    """The JSON ``written`` of a value, with the secrets of every record in the value replaced."""
     if isinstance(value, StrictRecord):
         return value.shown()
     if isinstance(value, Mapping) and isinstance(written, Mapping):
@@ -103,9 +104,9 @@ def _without_secrets(value: object, written: Any) -> Any:
 
 
 def in_file(parse: Callable[[Any], Any], form: JsonObject) -> BeforeValidator:
-    """Applies ``parse`` to a value that comes from a file, and leaves one in base units as it is.
+    """A validator that applies ``parse`` to values from a file and leaves values from JSON as they are.
 
-    ``form`` is the JSON Schema of what ``parse`` takes.
+    ``form`` is the JSON Schema of the values that ``parse`` accepts.
     """
 
     def convert(value: Any, info: ValidationInfo) -> Any:
@@ -122,7 +123,7 @@ Ratio = Annotated[float, in_file(units.ratio, units.RATIO_FORM)]
 
 
 def _iops(value: object) -> object:
-    """``500/s`` is what ``500`` is: I/Os are counted per second."""
+    """I/Os per second of ``500/s`` or ``500``."""
     return units.rate(value) if isinstance(value, str) else value
 
 
@@ -146,7 +147,7 @@ def _name(value: object) -> str:
 Name = Annotated[
     str, BeforeValidator(_name, json_schema_input_type=Annotated[str, WithJsonSchema(_NAME_FORM)])
 ]
-"""Names become schemas, files and hosts."""
+"""A name in farm.yaml or plan.yaml, limited because schemas, files and hosts are named after it."""
 
 
 def _path(value: object, info: ValidationInfo) -> Path:
@@ -159,7 +160,7 @@ def _path(value: object, info: ValidationInfo) -> Path:
 
 
 def resolved(path: Path, directory: Path) -> Path:
-    """The path, absolute: ``~`` is the user's home, and a relative one starts in ``directory``."""
+    """The absolute path: ``~`` is the user's home, and a relative path starts in ``directory``."""
     try:
         return directory / path.expanduser()
     except RuntimeError as error:
@@ -169,12 +170,12 @@ def resolved(path: Path, directory: Path) -> Path:
 
 
 def with_places(model: type[Params], params: JsonObject, directory: Path) -> JsonObject:
-    """A scenario's parameters as they stand in a plan of that folder, every path in them absolute."""
+    """A scenario's parameters with every relative path resolved relative to ``directory``."""
     return model.placed(params, directory) if issubclass(model, FileParams) else params
 
 
 FilePath = Annotated[Path, BeforeValidator(_path, json_schema_input_type=str)]
-"""A path; in a file, relative to the folder of that file."""
+"""A path; a relative path in a file starts in the folder of that file."""
 
 
 def only_one(values: Mapping[str, object]) -> None:

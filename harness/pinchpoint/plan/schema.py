@@ -1,6 +1,7 @@
-"""JSON Schema of farm.yaml and plan.yaml, made from the models that read them: for editors.
+"""Makes the JSON Schemas of farm.yaml and plan.yaml for editors, from the models that read these files.
 
-It knows names, forms and units. ``pinchpoint check`` finds what depends on several fields or on both files.
+A schema contains names, forms and units. ``pinchpoint check`` finds problems that depend on several fields or
+on both files.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _OF_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _OF_PYDANTIC = ("gt", "ge", "lt", "le")
-"""How pydantic writes a bound of a value that has another form in the file."""
+"""Keywords that pydantic writes for a number's bounds if the value has another form in the file."""
 
 
 def schema(kind: str) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def schema(kind: str) -> dict[str, Any]:
 
 
 def meanings(model: type[BaseModel]) -> dict[str, str]:
-    """Field -> its meaning, from the class's docstring or those of its bases; the nearest counts."""
+    """Field -> its description, from the docstring of the class, else of its nearest base class."""
     result: dict[str, str] = {}
     for base in model.__mro__:
         text = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2]
@@ -52,13 +53,13 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
 
 
 class _InFiles(GenerateJsonSchema):
-    """Values in the form of a file: with units, without nulls."""
+    """Generates schemas of the file form: values have units and null is not allowed."""
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """Defaults are in base units, so that only those of plain types are the file's."""
+        """The schema with its default, if the default is a plain value; other defaults are in base units."""
         made, default = self.generate_inner(schema["schema"]), schema.get("default")
         plain = isinstance(default, bool | int | str) and "type" in made and default != ""
         return {**made, "default": default} if plain else made
@@ -67,7 +68,7 @@ class _InFiles(GenerateJsonSchema):
         return False
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """With what its docstring says of each field, the names that exist, and its short form."""
+        """The schema of a model with the descriptions of its docstring, allowed names, and its short form."""
         model = schema["cls"]
         made = super().model_schema(schema)
         made.pop("title", None)
@@ -86,7 +87,7 @@ class _InFiles(GenerateJsonSchema):
         return {"anyOf": [dict(short), made]} if short else made
 
     def params(self, model: type[BaseModel]) -> JsonSchemaValue:
-        """The schema of a scenario's parameters, its parts among the definitions of this one."""
+        """The schema of a scenario's parameters; its definitions are added to this schema's definitions."""
         return self.generate_inner(model.__pydantic_core_schema__)
 
 
@@ -107,11 +108,11 @@ _NAMES: Mapping[tuple[type[BaseModel], str], Callable[[], Iterable[str]]] = {
     (ServerObjective, "metric"): lambda: SAMPLE_METRICS,
     (StopRule, "metric"): lambda: (*OPERATION_METRICS, *SAMPLE_METRICS),
 }
-"""Fields whose names are those of a catalogue or registry."""
+"""Fields whose allowed values are the names of a catalogue or registry."""
 
 
 def _scenarios(files: _InFiles) -> dict[str, Any]:
-    """``use`` is a scenario or a locustfile, and each has parameters of its own."""
+    """The schema for ``use`` and ``params``: each scenario, and a locustfile, has parameters of its own."""
     models = {use: scenario.params_model for use, scenario in SCENARIOS.usable()}
     forms: list[tuple[dict[str, Any], type[BaseModel]]] = [
         ({"const": use}, model) for use, model in models.items()
@@ -133,7 +134,7 @@ def _scenarios(files: _InFiles) -> dict[str, Any]:
 
 
 def _collectors(_: _InFiles) -> dict[str, Any]:
-    """Each kind of collector has options of its own."""
+    """The schema for the options of each kind of collector."""
     options = {
         kind.name: sorted({"kind", "required", *kind.options})
         for kind in map(usable_kind, collectors.names())
@@ -170,11 +171,11 @@ _MORE: Mapping[type[BaseModel], Callable[[_InFiles], dict[str, Any]]] = {
     ServerObjective: _one_figure_of_servers,
     FarmFile: _somewhere,
 }
-"""Models whose fields depend on each other in a way that an editor can show."""
+"""Models with rules between their fields that a schema can express -> the function that makes the rules."""
 
 
 def _tidy(schema: Any) -> None:
-    """Take out bounds of numbers where the file has text with a unit."""
+    """Remove number bounds from fields that are text with a unit in the file."""
     if isinstance(schema, list):
         for each in schema:
             _tidy(each)

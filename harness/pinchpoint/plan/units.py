@@ -1,8 +1,8 @@
 """Parses durations, sizes, rates and ratios with units into base units.
 
-Parsing only: formatting is ``pinchpoint.base.units``. Every function takes a value of the file,
-returns a float (or int) in base units, and raises ``BadValue`` if it is none. A number without its unit is
-refused, because ten seconds could be ten minutes; 0 alone means 0 in any unit.
+``pinchpoint.base.units`` formats values. Every function takes a value of a file, returns a float (or int) in
+base units, and raises ``BadValue`` if the value is invalid. A number without a unit is refused, because ten
+seconds could be ten minutes; only 0 needs no unit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RATIO = "a ratio such as 5% or 0.05"
 LONGEST_S = 366 * 86400.0
 FASTEST_PER_S = 1e7
 LARGEST_BYTES = 1e18
-"""Beyond these figures stands a slip of the keyboard, not a load test."""
+"""Larger values are refused as typing errors."""
 
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -51,11 +51,11 @@ RATIO_FORM = {
         {"type": "number", "minimum": 0, "maximum": 1},
     ]
 }
-"""JSON Schema of what each function below reads (editors show ``patternErrorMessage``)."""
+"""JSON Schemas of the values that the functions below read (editors show ``patternErrorMessage``)."""
 
 
 def duration(value: object) -> float:
-    """Seconds of ``250ms``, ``10s``, ``10m``, ``1h30m``, ``12h``, ``1d``."""
+    """Seconds of a duration such as ``250ms``, ``10s``, ``10m``, ``1h30m``, ``12h`` or ``1d``."""
     text = _text(value, DURATION, "{0}s or {0}ms")
     if text == "0":
         return 0.0
@@ -71,7 +71,7 @@ def duration(value: object) -> float:
 
 
 def size(value: object) -> int:
-    """Bytes of ``512B``, ``8KiB`` (1024), ``200MB`` (a million each), ``1.5GiB``; always whole."""
+    """Bytes of a size such as ``512B``, ``8KiB`` (8 x 1024) or ``200MB`` (200 million); must be whole."""
     text = _text(value, SIZE, "{}B")
     if text == "0":
         return 0
@@ -82,7 +82,7 @@ def size(value: object) -> int:
 
 
 def rate(value: object) -> float:
-    """Per second of ``200/s``, ``5/min``, ``100/h``."""
+    """Rate per second of ``200/s``, ``5/min`` or ``100/h``."""
     text = _text(value, RATE, "{}/s")
     if text == "0":
         return 0.0
@@ -96,7 +96,7 @@ def rate(value: object) -> float:
 
 
 def byte_rate(value: object) -> float:
-    """Bytes per second of ``200MB/s``, ``60MiB/s``, ``5GB/min``."""
+    """Bytes per second of ``200MB/s``, ``60MiB/s`` or ``5GB/min``."""
     text = _text(value, BYTE_RATE, "{}B/s")
     if text == "0":
         return 0.0
@@ -109,7 +109,7 @@ def byte_rate(value: object) -> float:
 
 
 def ratio(value: object) -> float:
-    """The ratio 0-1 of ``5%`` or ``0.05``."""
+    """The ratio from 0 to 1 of ``5%`` or ``0.05``."""
     text = _text(value, RATIO)
     percent = _PERCENT.fullmatch(text)
     if not percent and not _BARE.fullmatch(text):
@@ -122,11 +122,11 @@ def ratio(value: object) -> float:
 
 
 def found(value: object) -> str:
-    """The kind of the value in the file, in words."""
+    """The kind of a value and its content, as text for a message."""
     if isinstance(value, bool):
         return f"the truth value {str(value).lower()}"
     if isinstance(value, int) and value.bit_length() > 200:
-        return "a number of more than 60 digits"  # Python may refuse to print it
+        return "a number of more than 60 digits"  # Python may refuse to print such a number
     if isinstance(value, int | float):
         return f"the number {value}"
     if isinstance(value, str):
@@ -138,7 +138,10 @@ def found(value: object) -> str:
 
 
 def _text(value: object, kind: str, with_unit: str | None = None) -> str:
-    """The value as text, not below 0; ``with_unit`` is how to write a number that lacks its unit."""
+    """The value as text, checked to be 0 or more and to have a unit.
+
+    ``with_unit`` is a pattern that shows how to write a number without a unit; None: no unit is needed.
+    """
     printable = isinstance(value, str | float) or (isinstance(value, int) and value.bit_length() <= 200)
     if isinstance(value, bool) or not printable:
         raise BadValue(f"found {found(value)}", f"allowed: {kind}")

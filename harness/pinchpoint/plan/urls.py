@@ -1,4 +1,4 @@
-"""Checks the URL of an endpoint, before and after its ``${ENV}`` is replaced."""
+"""Checks the URL of an endpoint, before and after its ``${ENV}`` variables are replaced."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.odbc import address as odbc
 
-# Checks whether a URL's host name is possible, before a client fails on it.
-
 LONGEST_NAME_BYTES = 253
 _NO_NAME = ("/", "@")
-"""First letters of the path of a Unix socket (``%2Frun%2Fpostgresql``), and of an abstract one's name."""
+"""First characters of a Unix socket's path (``%2Frun%2Fpostgresql``) and of an abstract socket's name."""
 
 
 def is_host(text: str) -> bool:
-    """Whether a text is ``HOST``, ``HOST:PORT``, ``[IPv6]`` or ``[IPv6]:PORT``, the port from 1 to 65535."""
+    """Whether a text is ``HOST``, ``HOST:PORT``, ``[IPv6]`` or ``[IPv6]:PORT``; a port is 1 to 65535."""
     try:
         parts = urlsplit(f"//{text}")
         return bool(parts.hostname) and parts.port != 0 and not text.endswith(":")
@@ -30,23 +28,23 @@ def is_host(text: str) -> bool:
 
 
 def can_be_looked_up(host: str) -> bool:
-    """Whether a host, which ``is_host``, has a name that a resolver takes, or needs none.
+    """Whether a host that ``is_host`` accepts has a valid DNS name, or is a Unix socket.
 
-    A name has labels of 1 to 63 bytes, as they are sent (an international one is longer then than it looks),
-    with dots between them, one of which may stand at the end.
+    The labels of a name have 1 to 63 bytes in their encoded form (longer than the text for international
+    names), with dots between them; a dot at the end is allowed.
     """
     name = unquote(urlsplit(f"//{host}").hostname or "")
     if name.startswith(_NO_NAME):
         return True
     try:
-        sent = name.encode("idna")  # as Python's own sockets do, which raise no OSError where that fails
+        sent = name.encode("idna")  # the encoding of Python's sockets, whose failure there is not an OSError
     except UnicodeError:
         return False
     return len(sent.removesuffix(b".")) <= LONGEST_NAME_BYTES
 
 
 def names_server(url: str) -> bool:
-    """Whether the host of a URL, if it has one, can be one."""
+    """Whether the URL has no host, or a host that is valid."""
     try:
         host = urlsplit(url).netloc.rpartition("@")[2]
     except ValueError:
@@ -63,42 +61,43 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
     "files": ("smb",),
     "crawler": ("winrm", "winrm+http", "ssh"),
 }
-"""The URL schemes of each endpoint; ``files`` may be a path as well, which has none."""
+"""The URL schemes of each endpoint; ``files`` may also be a path without a scheme."""
 
 _OTHER_NAMES = {"postgres": "postgresql"}
-"""A scheme as it is written now and then -> its name here."""
+"""An alternative name of a scheme -> the name used here."""
 _LIBPQ = ("postgresql", "postgres")
 _LIBPQ_PLACE = frozenset({"host", "hostaddr", "service"})
-"""Parameters of libpq's URLs that say where the server is, in place of the host."""
+"""Parameters of libpq's URLs that give the server instead of the host."""
 _FORMS = {"odbc": "odbc:///?dsn=NAME"}
-"""Schemes that need no host, and what they need: a data source of the system's knows it."""
+"""Schemes that need no host -> the form of their URL; the ODBC data source contains the host."""
 _SEVERAL = ("postgresql", "postgres", "cassandra", "scylla", "mongodb", *valkey_urls.SCHEMES)
-"""Schemes whose URL may name several hosts, with commas between them; of ``search`` any may."""
+"""Schemes whose URL may have several hosts with commas between them; a ``search`` URL always may."""
 _ENCODED = "in a password write %2F for '/', %40 for '@'"
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""A variable's name, in braces."""
+"""An environment variable in braces: ``${NAME}``."""
 
 
 def variables(text: str) -> list[str]:
-    """The names of the variables in a text, as they stand."""
+    """The names of the variables in a text, in order."""
     return VARIABLE.findall(text)
 
 
 def check_variables(text: str) -> None:
-    """Raise ``BadValue`` where a ``${`` begins no variable."""
+    """Raise ``BadValue`` if a ``${`` does not start a variable."""
     if "${" in VARIABLE.sub("", text):
         raise BadValue("a '${' that begins no variable", "allowed: ${NAME}, of letters, digits and '_'")
 
 
 def check_url(name: str, url: str) -> None:
-    """Raise ``BadValue`` unless scheme, hosts and ports of the URL fit the endpoint of that name."""
+    """Raise ``BadValue`` unless scheme, hosts and ports of the URL are valid for the endpoint ``name``."""
     schemes = SCHEMES[name]
     allowed = "allowed: " + " or ".join(_FORMS.get(scheme, f"{scheme}://HOST") for scheme in schemes)
     shown = quoted(redacted_text(url))
     scheme, separator, _ = url.partition("://")
     if not separator:
-        raise BadValue("no URL: it has no scheme", allowed)  # not shown: it may be a misplaced password
+        # the text is not shown, because it may be a misplaced password
+        raise BadValue("no URL: it has no scheme", allowed)
     if _OTHER_NAMES.get(scheme, scheme) not in schemes:
         raise BadValue(f"{shown} has the scheme {quoted(scheme)}", allowed, nearest_name(scheme, schemes))
     if any(character.isspace() or not character.isprintable() for character in url):
@@ -114,14 +113,15 @@ def check_url(name: str, url: str) -> None:
             raise BadValue(f"{shown}: {error}", allowed) from error
     if _ends_later(url):
         raise BadValue(f"{shown} has an '@' behind its host", f"allowed: {scheme}://HOST; {_ENCODED}")
-    if _BARE_PERCENT.search(_netloc(url).rpartition("@")[0]):  # a driver would quote it
+    if _BARE_PERCENT.search(_netloc(url).rpartition("@")[0]):  # a driver would show the password in its error
         raise BadValue(f"{shown} has a '%' that encodes nothing", "in a password write %25 for '%'")
 
 
 def _check_hosts(url: str, allowed: str, *, several: bool) -> None:
-    """Raise ``BadValue`` unless every host of the URL is valid; one with a variable is checked when expanded.
+    """Raise ``BadValue`` unless every host of the URL is valid; a host with a variable is checked later.
 
-    No host is shown by itself: where a password is not encoded, what stands in a host's place is part of it.
+    No message shows a host alone: if a password is not encoded, the text in the host's place may be part of
+    the password.
     """
     scheme, shown = url.partition("://")[0], quoted(redacted_text(url))
     hosts = _netloc(url).rpartition("@")[2].split(",")
@@ -144,7 +144,7 @@ def _check_hosts(url: str, allowed: str, *, several: bool) -> None:
 
 
 def _ends_later(url: str) -> bool:
-    """Whether what stands before the first '/' is no host but the begin of a password."""
+    """Whether the text before the first '/' is the start of a password with a '/' in it, and not a host."""
     scheme, _, rest = url.partition("://")
     path = rest.partition("/")[2] if "/" in rest else rest.partition("?")[2]
     return scheme in NO_AT_IN_PATH and "@" in path
@@ -155,7 +155,10 @@ def _no_host(value: str, allowed: str) -> BadValue:
 
 
 def _check_odbc(name: str, url: str, allowed: str) -> None:
-    """Likewise of an ODBC endpoint, whose driver has names of its own: ``.``, ``HOST%5CINSTANCE``."""
+    """Raise ``BadValue`` unless an ODBC URL is valid.
+
+    ODBC drivers allow more forms of a host: ``.``, ``HOST%5CINSTANCE``.
+    """
     if not _has_host(url) and url.partition("://")[0] not in _FORMS:
         raise _no_host(f"{quoted(redacted_text(url))} has no host, or a wrong port", allowed)
     if "${" in url:
@@ -170,7 +173,7 @@ def _has_host(url: str) -> bool:
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
-        if "," in host or "${" in parts.netloc:  # what comes from a variable is judged later
+        if "," in host or "${" in parts.netloc:  # a host with a variable is checked after expansion
             return bool(host) and not host.startswith(":")
         return bool(parts.hostname) and parts.port != 0
     except ValueError:
@@ -180,5 +183,5 @@ def _has_host(url: str) -> bool:
 def _netloc(url: str) -> str:
     try:
         return urlsplit(url).netloc
-    except ValueError:  # brackets that hold no IPv6 address
+    except ValueError:  # brackets without an IPv6 address
         return ""

@@ -29,24 +29,25 @@ from pinchpoint.published.record import (
 SCHEMA = "pinchpoint.published/1"
 
 SAME_RATE = 0.05
-"""A published rate may be rounded, and so may a duration."""
+"""Allowed relative difference between a published rate and documents ÷ duration, which may be rounded."""
 SAME_RATIO = 0.05
-"""Ratios in a report's text are rounded, as rates are; 4.38 is not "almost 4 times"."""
+"""Allowed relative difference of a ratio in a report's text, which may be rounded; 4.38 is not "almost 4
+times"."""
 TOGETHER_S = 1.0
-"""Sources that end so near to each other hardly do so by chance."""
+"""Crawls whose durations differ by no more than this are unlikely to agree by chance."""
 SAME_COUNT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedAnswer:
-    """The figures behind a report's own conclusion.
+    """A report's conclusion, judged by its published figures.
 
     Attributes:
-        farm: whom it is about.
-        says: the conclusion in words.
-        supported: whether the figures name the same, and nothing else.
-        because: why, or why not.
-        needs: what would have to be measured; None if nothing is missing.
+        farm: name of the farm.
+        says: the conclusion as a sentence.
+        supported: whether the figures show the same bottleneck and no other.
+        because: the reason for ``supported``.
+        needs: measurements that would be needed; None if nothing is missing.
     """
 
     farm: str
@@ -61,12 +62,12 @@ class PublishedFindings:
     """The result of judging a report.
 
     Attributes:
-        title: the report's.
-        farms: by name, what its means prove.
-        sources: a row per source: the published figures of each farm beside each other.
-        doubts: where figures disagree, in sentences.
-        differ: what else differs between the farms, as the file says.
-        conclusions: the report's own, judged.
+        title: title of the report.
+        farms: farm name -> the answer from its published means.
+        sources: one row per source with its published figures in each farm.
+        doubts: sentences about figures that contradict each other.
+        differ: other differences between the farms, as the file gives them.
+        conclusions: the report's own conclusions, judged.
     """
 
     title: str
@@ -77,13 +78,13 @@ class PublishedFindings:
     conclusions: tuple[PublishedAnswer, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """JSON types only, null for "not published"."""
+        """The findings as JSON types; null means "not published"."""
         result: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA, **asdict(self)}, allow_nan=False))
         return result
 
 
 def judge_report(report: PublishedReport) -> PublishedFindings:
-    """Judge what was published, by the rules of a run and without a single sample."""
+    """The findings about a report, by the rules for runs but from published means alone."""
     farms = {name: _judged(figures) for name, figures in report.farms.items()}
     return PublishedFindings(
         title=report.title,
@@ -113,7 +114,7 @@ def _judged(figures: FarmFigures) -> Published:
 
 
 def counted_per_s(source: SourceFigures) -> float | None:
-    """Documents ÷ duration; None if one of them was not published."""
+    """Documents per second, from count ÷ duration; None if either was not published."""
     return source.count / source.duration_s if source.count and source.duration_s else None
 
 
@@ -157,7 +158,7 @@ def _doubts(report: PublishedReport) -> Iterator[str]:
 
 
 def _claim_doubt(report: PublishedReport, claim: PublishedClaim) -> Iterator[str]:
-    """A sentence if the published figures contradict the claim."""
+    """A sentence if the published figures contradict the claim or do not include both figures."""
     base, other = (
         next(one for one in report.farms[farm].sources if one.name == claim.source)
         for farm in (claim.base, claim.other)
@@ -187,7 +188,7 @@ def _rate_doubt(farm: str, source: SourceFigures) -> Iterator[str]:
 
 
 def _coupled(farm: str, sources: Sequence[SourceFigures]) -> Iterator[str]:
-    """Sources whose crawls took the same time to a second, the most of them together."""
+    """A sentence about the largest group of sources whose crawls took the same time within ``TOGETHER_S``."""
     timed = [one for one in sources if one.duration_s is not None]
     groups = [
         [one for one in timed if abs((one.duration_s or 0) - (first.duration_s or 0)) <= TOGETHER_S]
@@ -240,7 +241,8 @@ def _answer(conclusion: PublishedConclusion, figures: FarmFigures, published: Pu
     others = [each for each in published.candidates if not _is(each, conclusion)]
     if published.outcome == "bottleneck" and same:
         return PublishedAnswer(conclusion.farm, says, supported=True, because=same[0].why, needs=None)
-    # A CPU that is blamed must have been seen; where disks are, any CPU that was not may limit as well.
+    # A CPU is the bottleneck only if its utilisation is published. If disks are named, every CPU without a
+    # published utilisation could also be the bottleneck.
     unknown = [
         cpu.host
         for cpu in figures.cpus
@@ -281,10 +283,10 @@ def _is(each: Suspected, conclusion: PublishedConclusion) -> bool:
 
 
 def resource(each: Suspected) -> str:
-    """``the log disks of sql``."""
+    """The name of a resource, such as ``the log disks of sql``."""
     return f"{f'the {each.role} disks' if each.of == 'disk' else 'the CPU'} of {each.tier}"
 
 
 def named(each: Suspected) -> str:
-    """``the log disks of sql (sql1, sql2)``."""
+    """The name of a resource with its hosts, such as ``the log disks of sql (sql1, sql2)``."""
     return f"{resource(each)} ({', '.join(each.hosts)})"

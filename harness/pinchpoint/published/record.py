@@ -1,4 +1,4 @@
-"""A report's figures as a YAML file (README.md beside this file): means of disks, CPUs, crawled sources."""
+"""The form of a report's figures in a YAML file (see README.md): means of disks, CPUs and crawled sources."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from pinchpoint_collectors.bounds import bound_of
 
 
 def _most(metric: str) -> float:
-    """The highest possible value of a figure: a typing error in a report is no measurement."""
+    """The highest possible value of a metric; a higher value in a report is a typing error."""
     return bound_of(metric).highest
 
 
 class DiskFigures(StrictRecord):
-    """A disk's means.
+    """The published means of a disk.
 
     Attributes:
-        tier, host, role: whose it is, and what it is for.
-        latency_s: of the I/Os the report is about.
-        iops: I/Os per second.
-        latency_max_s: the longest, of the seconds that the report's means are over.
-        iops_max: the most, likewise.
-        profile, stripes: what it is, by the catalogue, or
-        limits: what it can do at most; neither where the report does not say.
+        tier, host, role: tier, host and role of the disk.
+        latency_s: mean latency of an I/O, seconds.
+        iops: mean I/Os per second.
+        latency_max_s: highest latency in the report's period, seconds.
+        iops_max: highest I/Os per second in the report's period.
+        profile, stripes: type of the disk in the catalogue, and number of such disks; or
+        limits: limits of the disk. Neither is set if the report gives no limits.
     """
 
     tier: Name
@@ -53,12 +53,12 @@ class DiskFigures(StrictRecord):
     def _known_limits(self) -> Self:
         only_one({"profile": self.profile, "limits": self.limits})
         if self.profile is not None:
-            _ = self.caps  # a name the catalogue does not have is refused here
+            _ = self.caps  # raises an error for a type that is not in the catalogue
         return self
 
     @property
     def caps(self) -> DeclaredLimits | None:
-        """Its limits; None if they are not known."""
+        """The limits of the disk; None if not known."""
         from pinchpoint_infra.catalogue import catalogue  # noqa: PLC0415 -- reading it takes a fifth of a second
 
         if self.profile is not None and self.profile not in catalogue():
@@ -68,7 +68,7 @@ class DiskFigures(StrictRecord):
 
 
 class CpuFigures(StrictRecord):
-    """How busy a host's CPU was; nothing where the report does not say."""
+    """The published mean utilisation of a host's CPU; ``busy_ratio`` is None if not published."""
 
     tier: Name
     host: Name
@@ -76,16 +76,16 @@ class CpuFigures(StrictRecord):
 
 
 class SourceFigures(StrictRecord):
-    """A crawled source.
+    """The published figures of a crawled source.
 
     Attributes:
-        name: the report's.
-        tier: the tier of the farm behind it; nothing where it lies outside.
-        count: documents.
-        failed: all of it failed.
-        duration_s: of its crawl.
-        rate_per_s: as published.
-        latency_s: repository latency.
+        name: name of the source in the report.
+        tier: tier of the farm that serves the source; None for a source outside the farm.
+        count: number of documents.
+        failed: whether the whole crawl failed.
+        duration_s: duration of the crawl, seconds.
+        rate_per_s: published documents per second.
+        latency_s: repository latency, seconds.
     """
 
     name: str = Field(min_length=1)
@@ -100,7 +100,7 @@ class SourceFigures(StrictRecord):
 
 
 class FarmFigures(StrictRecord):
-    """One farm of the report."""
+    """The published figures of one farm."""
 
     disks: tuple[DiskFigures, ...] = Field(default=(), strict=False)
     cpus: tuple[CpuFigures, ...] = Field(default=(), strict=False)
@@ -108,13 +108,13 @@ class FarmFigures(StrictRecord):
 
 
 class PublishedConclusion(StrictRecord):
-    """The limit that the report names for a farm.
+    """The bottleneck that the report names for a farm.
 
     Attributes:
-        farm: which.
-        of: the CPU or the disks
-        tier: of this tier.
-        role: of disks, which.
+        farm: name of the farm.
+        of: kind of the resource: ``cpu`` or ``disk``.
+        tier: tier of the resource.
+        role: role of the disks; None for a CPU or for all disks of the tier.
     """
 
     farm: str
@@ -124,15 +124,15 @@ class PublishedConclusion(StrictRecord):
 
 
 class PublishedClaim(StrictRecord):
-    """The report's statement about a source's figure in two farms.
+    """A statement of the report that compares a source's figure in two farms.
 
     Attributes:
-        says: its words.
-        source: of this source.
-        figure: which of its figures.
-        base: the farm it is compared with.
-        other: the farm that it is about.
-        ratio: other ÷ base, as the words have it.
+        says: words of the statement.
+        source: name of the source.
+        figure: the compared figure.
+        base: name of the first farm, the divisor of ``ratio``.
+        other: name of the second farm, the dividend of ``ratio``.
+        ratio: other ÷ base, as the statement gives it.
     """
 
     says: str = Field(min_length=1)
@@ -147,12 +147,12 @@ class PublishedReport(StrictRecord):
     """The published figures and conclusions.
 
     Attributes:
-        published: the version of this form.
-        title: of the report.
-        farms: by name, in the order in which they are to be compared.
-        conclusions: the report's own.
-        claims: what it says of figures of two farms.
-        differ: what else differs between the farms, in sentences.
+        published: version of this form.
+        title: title of the report.
+        farms: figures by farm name, in the order of comparison.
+        conclusions: the report's own conclusions.
+        claims: the report's statements that compare two farms.
+        differ: sentences about other differences between the farms.
     """
 
     published: Literal[1] = Field(description="1")
@@ -183,11 +183,11 @@ class PublishedReport(StrictRecord):
 
 
 RUN_FILES = (MANIFEST, OPERATIONS, SAMPLES, EVENTS, VERDICT, REPORT)
-"""Files of a run's directory; none of them holds a report's figures."""
+"""Files of a run directory, which never contain a report's figures."""
 
 
 def read_report(path: Path) -> PublishedReport:
-    """Read a file of published figures. Raises InputError with every problem it has."""
+    """The published figures in a YAML file. Raises InputError with all problems of the file."""
     if path.name in RUN_FILES:
         raise InputError(f"{path}: is a file of a run; give the run's directory: {path.parent}")
     if kind := kind_of(read_document(path)):

@@ -1,4 +1,4 @@
-"""The verdict on published figures as text for a terminal."""
+"""Formats the verdict on published figures as text for a terminal."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ KINDS = {
     "disk_latency": "slow for its role",
     "disk_concurrency": "limited by too few outstanding I/Os",
 }
-"""Kind of a disk's limit -> what the means show of it."""
+"""Kind of a disk's limit -> its description in words."""
 
 
 def published_text(findings: PublishedFindings) -> str:
-    """Each farm's answer, the table of sources, doubts, and what the report's own conclusion rests on."""
+    """The findings as text: answers by farm, sources, contradictions, differences, judged conclusions."""
     blocks = [f"{findings.title}: published figures, no sample."]
     blocks += ["\n".join(_farm(name, one)) for name, one in findings.farms.items()]
     if findings.sources:

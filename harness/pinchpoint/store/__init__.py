@@ -1,1 +1,1 @@
-"""Where measurements are kept: a crash-safe run directory, written by ``write`` and read by ``read``."""
+"""Stores measurements in a crash-safe run directory: ``write`` writes the directory and ``read`` reads it."""

@@ -1,7 +1,7 @@
-"""A finished run as one file: a ZIP archive with a checksum of each file, signed on request.
+"""Packs a finished run into a ZIP archive with a checksum of each file, and a signature on request.
 
-Only files that a run consists of are packed, and only what the index names is unpacked. The files lie side by
-side, so that no name in an archive leads out of the folder it is unpacked into.
+Only files that belong to a run are packed, and only files in the archive's index are unpacked. An archive has
+no folders, so no name in an archive can lead out of the target folder.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SCHEMA = "pinchpoint.archive/1"
 ENDING = ".pinchpoint.zip"
 INDEX, SIGNATURE = "index.json", "index.json.sig"
 NAMESPACE = "pinchpoint-archive"
-"""What a signature is for: one made for something else is no signature of an archive."""
+"""The namespace of signatures; a signature made for another purpose is not valid for an archive."""
 
 _OF_RUN = (MANIFEST, OPERATIONS, SAMPLES, EVENTS)
 _REPORT = re.compile(r"report\.[a-z]{2,5}")
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time of each packed file: the same run makes the same archive."""
+"""The time stamp of each packed file, constant so that the same run always gives the same archive."""
 _CHUNK = 1 << 20
 _MOST_INDEX_BYTES = 1 << 20
 _COPY = "copy the file again"
@@ -54,22 +54,22 @@ _NO_ZIP = (
     ValueError,
     OSError,
 )
-"""What zipfile raises of a file that is no archive, or that was changed."""
+"""The errors that zipfile raises for a file that is not an archive or was changed."""
 
 
 class Packed(Form):
-    """One file of an archive."""
+    """Size and SHA-256 checksum of one file in an archive."""
 
     bytes: Count
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Index(Form):
-    """What an archive holds.
+    """The index of an archive.
 
     Attributes:
-        name: of the run's folder.
-        files: name -> size and checksum.
+        name: name of the run's folder.
+        files: file name -> size and checksum.
     """
 
     name: str
@@ -78,11 +78,11 @@ class Index(Form):
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """What came out of an archive.
+    """The result of unpacking an archive.
 
     Attributes:
-        directory: the run.
-        signed: who signed it, as a sentence; None if it is not signed.
+        directory: the run directory.
+        signed: sentence that names the signer; None if the archive is not signed.
     """
 
     directory: Path
@@ -90,21 +90,23 @@ class Unpacked:
 
 
 def pack(directory: Path, out: Path | None = None, key: Path | None = None) -> tuple[Path, list[str]]:
-    """Pack a run that has ended; its archive, and the names of files that are no part of a run.
+    """Pack a finished run; returns the archive's path and the names of files that were left out.
 
     Args:
-        directory: the run.
-        out: the archive's path, or the folder it is written into; beside the run by default.
-        key: the ssh key that signs it: a private key's file, or a public one's whose agent is running.
+        directory: the run directory.
+        out: path of the archive, or the folder for the archive; by default the run directory's parent.
+        key: ssh key for the signature: file of a private key, or of a public key that a running ssh agent
+            has.
 
     Raises:
-        InputError: it is no run, is in progress, contains a secret, or the archive cannot be written.
-        FarmUnavailable: it cannot be signed here.
+        InputError: the directory is not a run, the run is in progress or contains a secret, or the archive
+            cannot be written.
+        FarmUnavailable: this machine cannot sign the archive.
     """
     directory = directory.resolve()
     if open_run(directory).manifest["state"] == "running":
         raise InputError(f"{directory}: this run is still going on; pack it when it has ended")
-    # A manifest is written without secrets; one that was edited since may hold one.
+    # Pinchpoint writes manifests without secrets, but a manifest edited later may contain one.
     manifest = read_manifest(directory)
     result = next(_differences(manifest, redacted_value(manifest), ""), None)
     if result is not None:
@@ -138,17 +140,18 @@ def pack(directory: Path, out: Path | None = None, key: Path | None = None) -> t
 
 
 def unpack(file: Path, parent: Path, signers: Path | None = None) -> Unpacked:
-    """Unpack an archive into a folder of the run's name below ``parent``, whole or not at all.
+    """Unpack an archive completely, or not at all, into a folder with the run's name below ``parent``.
 
     Args:
         file: the archive.
-        parent: the folder for the run's folder.
-        signers: a file of ssh-keygen's "allowed signers"; the archive must be signed by one of them.
+        parent: the folder in which the run's folder is created.
+        signers: file of "allowed signers" for ssh-keygen; one of them must have signed the archive. None: any
+            signer.
 
     Raises:
-        InputError: it is no archive, it is damaged or unsafe, its signature is wrong, or the run
-            is there already.
-        FarmUnavailable: its signature cannot be checked here.
+        InputError: the file is not an archive, is damaged or unsafe, its signature is wrong, or the run's
+            folder exists.
+        FarmUnavailable: this machine cannot check the signature.
     """
     with _opened(file) as archive:
         index, raw = _index(file, archive)
@@ -174,7 +177,7 @@ def unpack(file: Path, parent: Path, signers: Path | None = None) -> Unpacked:
             ) from error
         finally:
             if new and not target.exists():
-                with suppress(OSError):  # it was not made, or has other files by now
+                with suppress(OSError):  # the folder was not created, or has other files by now
                     parent.rmdir()
     return Unpacked(target, signed)
 
@@ -191,7 +194,7 @@ def _of_run(name: str) -> bool:
 
 
 def _run_name(directory: Path) -> str:
-    """The folder's name, or of one that another system may not take the plan's with the run's start."""
+    """The folder's name, with characters replaced that other systems may not accept in a name."""
     if re.fullmatch(_NAME, directory.name):
         return directory.name
     return re.sub(r"[^A-Za-z0-9_.-]", "-", directory.name).strip(".-")[:100] or "run"
@@ -219,7 +222,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 def _add(archive: zipfile.ZipFile, path: Path) -> dict[str, int | str]:
     digest, size = hashlib.sha256(), 0
     entry = _entry(path.name)
-    entry.file_size = path.stat().st_size  # zipfile decides by it whether sizes need 64 bits
+    entry.file_size = path.stat().st_size  # zipfile uses the size to decide whether to write 64-bit sizes
     with path.open("rb") as source, archive.open(entry, "w") as packed:
         while chunk := source.read(_CHUNK):
             digest.update(chunk)
@@ -230,7 +233,7 @@ def _add(archive: zipfile.ZipFile, path: Path) -> dict[str, int | str]:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive; what is wrong with it as a ZIP file becomes one sentence."""
+    """The opened archive; errors of the ZIP file are raised as one ``InputError``."""
     try:
         if file.exists() and not (file.is_file() or file.is_dir()):
             raise InputError(f"{file}: is no plain file; give an archive (NAME{ENDING})")
@@ -268,7 +271,7 @@ def _read(file: Path, archive: zipfile.ZipFile, name: str, most: int) -> bytes:
 
 
 def _check_entries(file: Path, archive: zipfile.ZipFile, index: Index) -> None:
-    """The archive holds what its index names, as plain files, and unpacks to a size that a run may have."""
+    """Raise ``InputError`` unless the entries match the index, are plain files and have a plausible size."""
     if not re.fullmatch(_NAME, index.name):
         raise InputError(f"{file}: {index.name[:60]!r} is no name for a run's folder")
     if strange := [name for name in index.files if not _of_run(name)]:
@@ -313,7 +316,7 @@ def _signature(index: bytes, key: Path) -> bytes:
 
 
 def _check_signature(file: Path, archive: zipfile.ZipFile, index: bytes, signers: Path | None) -> str | None:
-    """A sentence with the signer; None if the archive has no signature and needs none."""
+    """A sentence that names the signer; None if the archive is not signed and no signers are given."""
     if SIGNATURE not in archive.namelist():
         if signers is not None:
             raise InputError(
@@ -346,7 +349,7 @@ def _check_signature(file: Path, archive: zipfile.ZipFile, index: bytes, signers
 def _ssh_keygen(
     action: str, *arguments: str, data: bytes = b"", remedy: str, wrong: str = "it cannot be signed"
 ) -> bytes:
-    """What ``ssh-keygen -Y ACTION`` prints."""
+    """The output of ``ssh-keygen -Y ACTION``."""
     space = () if action == "find-principals" else ("-n", NAMESPACE)
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Reduces operations of long runs to steps of ten seconds."""
+"""Reduces the operations of long runs to steps of ten seconds."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _HISTOGRAMS = ("service", "response")
 
 
 def step_s(manifest: JsonObject, until: str) -> int:
-    """Seconds that a row of the operations covers: 1, or ten once the load has gone on for over an hour.
+    """Seconds that a row of operations covers: 1, or 10 after more than an hour of load.
 
     Args:
-        manifest: the run's; the load began with its first phase.
-        until: how long the load has gone on by now, as UTC text.
+        manifest: the run's manifest; the load begins with the first phase.
+        until: end of the load so far, as UTC text.
     """
     phases = manifest.get("phases") or ()
     if not phases:
@@ -30,9 +30,9 @@ def step_s(manifest: JsonObject, until: str) -> int:
 
 
 def coarse(operations: pa.Table, step: int) -> pa.Table:
-    """The operations in steps aligned to UTC: counts are added, and so are histograms.
+    """The operations added up in steps of ``step`` seconds, aligned to UTC; histograms are added as well.
 
-    Rows that cover a step already stay as they are, so a table may be given again, or be half done.
+    Rows that already cover a step do not change, so the function accepts tables that are partly reduced.
     """
     if step == 1 or operations.num_rows == 0 or pc.min(operations["interval_s"]).as_py() >= step:
         return operations

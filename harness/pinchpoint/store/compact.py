@@ -1,8 +1,8 @@
-"""Compacts journal segments to Parquet parts during a run, and parts to two files at its end.
+"""Compacts journal segments to Parquet parts during a run, and the parts to two files at the end of the run.
 
-A segment's part replaces it in two steps, rename then delete; a part beside its segment is
-complete, so a process killed between the two loses nothing and counts nothing twice. Whatever is done is done
-part by part: a day's run needs no more memory than a minute's.
+A part replaces its segment in two steps: rename the part, then delete the segment. A part that exists is
+complete, so a process killed between the two steps loses nothing and counts nothing twice. Parts are
+processed one at a time, so a day's run needs no more memory than a minute's.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from pinchpoint_collectors.record import Sample
 _COMPRESSION = "zstd"
 _GROUP_ROWS = 80_000
 _REPEATED_BYTES = 128_000
-"""Values that come again within a group of rows are kept once, up to this many bytes of different ones."""
+"""The largest dictionary of repeated values in a group of rows, bytes."""
 
 
 def segment_tables(segment: Path, nonsense: bounds.Tally) -> tuple[pa.Table, pa.Table]:
-    """(operations, samples) of one segment; ``nonsense`` counts its impossible values.
+    """(operations, samples) of one segment as tables; ``nonsense`` counts the impossible values.
 
     Raises:
-        InputError: a frame with a right checksum has other content.
+        InputError: a frame has a correct checksum but content of another form.
     """
     try:
         return _segment_tables(segment, nonsense)
-    except MemoryError:  # pyarrow's is an ArrowException, too
+    except MemoryError:  # pyarrow's memory error is also an ArrowException
         raise
     except (KeyError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
         raise InputError(
@@ -80,20 +80,22 @@ def _segment_tables(segment: Path, nonsense: bounds.Tally) -> tuple[pa.Table, pa
 
 
 def _floats(values: list[float | None]) -> list[float | None]:
-    """Arrow takes no whole number beyond 2^53 for a float, such as a server's "no limit" of 2^63 - 1."""
+    """The values as floats, which Arrow needs.
+
+    Arrow refuses whole numbers above 2^53, such as "no limit" (2^63 - 1) of a server.
+    """
     return [None if value is None else float(value) for value in values]
 
 
 def compact_closed(directory: Path, step_s: int = 1) -> bounds.Tally:
-    """Turn every segment that has a successor by the same writer into parts.
+    """Turn every segment that its writer has closed into Parquet parts.
 
     Args:
         directory: the journal folder.
-        step_s: seconds that a row of the operations covers from now on; parts that exist stay as they are
-            until they are merged.
+        step_s: seconds that a row of operations covers from now on; existing parts change only when merged.
 
     Returns:
-        The impossible values of these segments; they are not measured in the parts.
+        The impossible values of these segments, which the parts contain as "not measured".
 
     Raises:
         OSError: a part cannot be written.
@@ -102,7 +104,7 @@ def compact_closed(directory: Path, step_s: int = 1) -> bounds.Tally:
     for segment, following in itertools.pairwise(result):
         if _writer(segment) == _writer(following):
             operations, samples = segment_tables(segment, nonsense)
-            # The samples part is written last: if it exists, its operations part exists too.
+            # The samples part is written last, so its existence proves that the operations part exists too.
             for path, table in zip(
                 _parts(segment.with_suffix("")), (coarse(operations, step_s), samples), strict=True
             ):
@@ -114,7 +116,7 @@ def compact_closed(directory: Path, step_s: int = 1) -> bounds.Tally:
 
 
 def tables(directory: Path, step_s: int = 1) -> tuple[pa.Table, pa.Table]:
-    """(operations, samples) of a whole journal folder, in memory; changes nothing."""
+    """(operations, samples) of a whole journal folder as tables in memory; the folder does not change."""
     pairs = list(_pairs(directory, step_s, bounds.Tally()))
     return (
         pa.concat_tables([OPERATIONS_SCHEMA.empty_table(), *(pair[0] for pair in pairs)]),
@@ -123,7 +125,7 @@ def tables(directory: Path, step_s: int = 1) -> tuple[pa.Table, pa.Table]:
 
 
 def last_ns(directory: Path) -> int | None:
-    """When the last thing in a journal folder was measured, UTC nanoseconds; None if it holds nothing."""
+    """The time of the last measurement in a journal folder, UTC nanoseconds; None for an empty journal."""
     result: list[int] = []
     for operations, samples in _pairs(directory, 1, bounds.Tally()):
         if operations.num_rows:
@@ -135,10 +137,10 @@ def last_ns(directory: Path) -> int | None:
 
 
 def merge(directory: Path, operations: Path, samples: Path, step_s: int = 1) -> bounds.Tally:
-    """Write a journal folder's content as the run's two files, each complete or not there. Raises OSError.
+    """Write a journal folder's content as the run's two files, each complete or absent. Raises OSError.
 
     Returns:
-        The impossible values of the segments that were left; they are not measured in the files.
+        The impossible values of segments not yet compacted, which the files contain as "not measured".
     """
     nonsense = bounds.Tally()
     unfinished = [path.with_suffix(".parquet.partial") for path in (operations, samples)]
@@ -153,25 +155,25 @@ def merge(directory: Path, operations: Path, samples: Path, step_s: int = 1) -> 
         for partial, path in zip(unfinished, (operations, samples), strict=True):
             partial.replace(path)
     finally:
-        for partial in unfinished:  # on a disk that is full each one takes room
+        for partial in unfinished:  # a partial file takes space on a full disk
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
     return nonsense
 
 
 class _RowGroups:
-    """A Parquet file in row groups of a fair size, made of many small tables.
+    """A Parquet file whose row groups collect the rows of many small tables.
 
     Args:
-        path: the file.
-        schema: its columns.
-        settings: of the writer.
+        path: path of the file.
+        schema: columns of the file.
+        settings: options of ``ParquetWriter``.
     """
 
-    most_rows, most_bytes = 100_000, 32_000_000  # histograms make wide rows
+    most_rows, most_bytes = 100_000, 32_000_000  # rows with histograms are wide
 
     def __init__(self, path: Path, schema: pa.Schema, **settings: object) -> None:
-        # A byte that a disk or a copy changed is to be an error, not another figure.
+        # The checksum turns a byte that a disk or a copy changed into an error instead of a wrong figure.
         self._file = pq.ParquetWriter(path, schema, write_page_checksum=True, **settings)
         self._waiting: list[pa.Table] = []
         self._rows = self._bytes = 0
@@ -206,19 +208,19 @@ class _RowGroups:
 
 
 class SampleGroups(_RowGroups):
-    """The samples' file: brought into order this many rows at a time as fit into fifty megabytes."""
+    """A samples file; rows are sorted by series in batches of up to a million rows or 100 MB."""
 
     most_rows, most_bytes = 1_000_000, 100_000_000
 
     def __init__(self, path: Path) -> None:
-        # Its columns are text for whoever reads it; here they are dictionaries, as they are in the file.
+        # Without the stored Arrow schema readers get text columns; here the columns are dictionaries.
         schema = with_dictionaries(SAMPLES_SCHEMA.empty_table()).schema
-        # LZ4 takes a tenth more room than zstd, and half the time to read.
+        # LZ4 takes a tenth more space than zstd and half the time to read.
         settings = {"compression": "lz4", "dictionary_pagesize_limit": _REPEATED_BYTES}
         super().__init__(path, schema, store_schema=False, **settings)
 
     def add(self, table: pa.Table) -> None:
-        """Append samples, names as text or as dictionaries. Raises OSError."""
+        """Append samples; their names are text or dictionaries. Raises OSError."""
         super().add(with_dictionaries(table))
 
     def _groups(self, table: pa.Table) -> Iterator[pa.Table]:
@@ -239,7 +241,7 @@ def _pairs(directory: Path, step_s: int, nonsense: bounds.Tally) -> Iterator[tup
 
 
 def _read(part: Path, schema: pa.Schema) -> pa.Table:
-    """Raises InputError: the machine, not we, left it damaged."""
+    """The table of a part. Raises InputError if the part is damaged."""
     return checked.read(part, schema, "move it and the one beside it away: all but their minute is kept")
 
 

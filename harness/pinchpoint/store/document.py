@@ -1,8 +1,8 @@
-"""Reads JSON files of Pinchpoint and checks them against their form.
+"""Reads JSON files of Pinchpoint and validates them against their form.
 
-Each document has one form: a pydantic model or a record. What does not fit it is an ``InputError`` that names
-the file, the place in it, what was found and what is allowed. What a form does not name may be there, as
-newer versions may add to it; numbers are finite everywhere.
+Each document has one form: a pydantic model or a record. Content that does not match is an ``InputError``
+that names the file, the place in the file, the value found and the allowed values. Fields that a form does
+not name are accepted, because newer versions may add fields. All numbers must be finite.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from pinchpoint_collectors import bounds
 Place = tuple[str | int, ...]
 
 _MOST = 2**64
-"""Servers count in 64 bits; beyond that Python may refuse to print a number, and NumPy to hold it."""
+"""Servers count in 64 bits; Python may refuse to print a larger number, and NumPy to store it."""
 MOST_BYTES = 2**26
-"""The largest accepted file: manifests of many hosts and events of a day need a tenth of it."""
+"""The largest accepted file; manifests of many hosts and events of a day take a tenth of it."""
 _ALWAYS_FINE_BYTES, _MOST_UNPACKED = 64 << 20, 100
 _SHOWN = 10
-"""This many problems of a document are listed."""
+"""The highest number of problems listed for a document."""
 
 
 class Form(BaseModel):
-    """Base of forms: values are never coerced, and what is not named may be there."""
+    """Base class of forms: values are never converted, and unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, extra="ignore", defer_build=True)
 
@@ -51,7 +51,7 @@ def _time(text: str) -> str:
 
 
 Time = Annotated[str, AfterValidator(_time)]
-"""ISO text."""
+"""A time as ISO text."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 NotBelow0 = Annotated[float, Field(ge=0)]
 Above0 = Annotated[float, Field(gt=0)]
@@ -61,20 +61,20 @@ def read(path: Path, form: Any, schema: str, remedy: str) -> Any:
     """The content of a JSON file, as plain JSON types.
 
     Args:
-        path: the file.
+        path: path of the file.
         form: the type of the content.
-        schema: what it says of itself.
-        remedy: what to do where it is damaged.
+        schema: the expected value of the field ``schema``.
+        remedy: remedy in the message for a damaged file.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        InputError: it cannot be read, is of another schema, or is not of that form.
+        FileNotFoundError: the file does not exist.
+        InputError: the file cannot be read, has another schema, or does not match the form.
     """
     return _of_file(path, form, schema, remedy)[0]
 
 
 def read_record(path: Path, form: Any, schema: str, remedy: str) -> Any:
-    """Read a file as an instance of the form; a missing file is an InputError as well. See ``read``."""
+    """The content of a file as an instance of the form; a missing file raises InputError. See ``read``."""
     try:
         return _of_file(path, form, schema, remedy)[1]
     except FileNotFoundError as error:
@@ -82,11 +82,12 @@ def read_record(path: Path, form: Any, schema: str, remedy: str) -> Any:
 
 
 def content_of(path: Path, remedy: str) -> bytes:
-    """What is in a file of a run, which others may have made.
+    """The bytes of a run's file, which may come from an untrusted source.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        InputError: it cannot be read, is no plain file (a pipe, a device), or is larger than any is.
+        FileNotFoundError: the file does not exist.
+        InputError: the file cannot be read, is not a plain file (a pipe, a device), or is larger than
+            ``MOST_BYTES``.
     """
     try:
         plain, size = path.is_file(), path.stat().st_size
@@ -101,11 +102,11 @@ def content_of(path: Path, remedy: str) -> bytes:
 
 
 def most_unpacked(path: Path, times: int = _MOST_UNPACKED) -> int:
-    """Bytes that a packed file of ours may become; one that becomes more was made to fill the memory.
+    """The largest accepted unpacked size of a file, bytes; a larger size is a decompression bomb.
 
     Args:
-        path: the file.
-        times: how many times its own size, where that is above 64 MiB; journals shrink tenfold.
+        path: path of the packed file.
+        times: allowed ratio of unpacked to packed size; 64 MiB are always allowed. Journals shrink tenfold.
     """
     return max(_ALWAYS_FINE_BYTES, times * path.stat().st_size)
 
@@ -115,17 +116,17 @@ def _of_file(path: Path, form: Any, schema: str, remedy: str) -> tuple[Any, Any]
 
 
 def parsed(data: bytes, form: Any, where: str, remedy: str, schema: str | None = None) -> tuple[Any, Any]:
-    """JSON text: (its content, as an instance of the form).
+    """The content of JSON text: (plain JSON types, instance of the form).
 
     Args:
-        data: UTF-8.
-        form: the type of the content, or a function that says it of the content.
-        where: what a message begins with: ``FILE``, or ``FILE:LINE``.
-        remedy: what to do where it is damaged.
-        schema: what it says of itself; None if it says nothing.
+        data: JSON text in UTF-8.
+        form: the type of the content, or a function that returns the type for the content.
+        where: start of each message: ``FILE``, or ``FILE:LINE``.
+        remedy: remedy in the message for a damaged file.
+        schema: the expected value of the field ``schema``; None: the content has no schema.
 
     Raises:
-        InputError: it is no JSON, of another schema, or not of that form.
+        InputError: the text is not JSON, has another schema, or does not match the form.
     """
     try:
         content = from_json(data, allow_inf_nan=False)
@@ -154,7 +155,7 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
 
 
 def _odd_numbers(value: Any, place: Place) -> Iterator[str]:
-    """Numbers that are not finite, or larger than any that is counted."""
+    """A problem for each number that is not finite or has more than 64 bits."""
     if isinstance(value, dict | list):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             if not isinstance(item, str):
@@ -166,11 +167,11 @@ def _odd_numbers(value: Any, place: Place) -> Iterator[str]:
 
 
 def _problem(details: ErrorDetails, content: Any) -> str:
-    """``FIELD: what was found; what is allowed``."""
+    """The message of a validation error: ``FIELD: what was found; what is allowed``."""
     place: list[str | int] = []
     value: Any = content
     for step in details["loc"]:
-        # Pydantic also names the variant of a union, and what is missing: these are no places here.
+        # Pydantic's location also contains union variants and missing fields, which are not in the content.
         there = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
         if step in there:
             place, value = [*place, step], operator.getitem(value, step)
@@ -181,7 +182,7 @@ def _problem(details: ErrorDetails, content: Any) -> str:
     if kind in (
         "union_tag_invalid",
         "union_tag_not_found",
-    ):  # the field that says which of several forms it has
+    ):  # the field that selects one of several forms
         name = ctx["discriminator"].strip("'")
         place, value = [*place, name], value.get(name) if isinstance(value, dict) else None
         allowed = ctx.get("expected_tags", "the name of a form")
@@ -197,7 +198,7 @@ def _words(value: Any) -> str:
 
 
 def dotted(place: Sequence[str | int]) -> str:
-    """The place as people write it: ``hosts.sql1.roles[0]``."""
+    """The path as text, such as ``hosts.sql1.roles[0]``."""
     text = ""
     for step in place:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step

@@ -1,7 +1,7 @@
 """The forms of manifest.json and events.jsonl that readers rely on.
 
-A plan here is one that ran: its own records (``pinchpoint.plan``) are those of this version, take their time
-to load, and refuse what an older one knew.
+The plan in a manifest has forms of its own here, because the records in ``pinchpoint.plan`` load slowly and
+refuse fields of older versions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from pinchpoint.store.document import Above0, Count, Form, NotBelow0, Time
 
 _LONGEST = timedelta(days=366)
-"""What a plan's phase and an imported recording may last."""
+"""The longest accepted phase of a plan or imported recording."""
 Cores = list[Annotated[int, Field(ge=0, lt=2**16)]]
 Seconds = Annotated[float, Field(ge=0, le=_LONGEST.total_seconds())]
 Period = Annotated[float, Field(gt=0, le=_LONGEST.total_seconds())]
@@ -24,14 +24,14 @@ Period = Annotated[float, Field(gt=0, le=_LONGEST.total_seconds())]
 
 
 class StoredLevel(Form):
-    """How much load: a rate or a number of users."""
+    """A load level: a rate or a number of users."""
 
     per_s: NotBelow0 | None = None
     users: NotBelow0 | None = None
 
 
 class StoredClosed(Form):
-    """See ``plan.load_model``, as of the others."""
+    """A closed load; the fields of all stored loads are those in ``plan.load_model``."""
 
     model: Literal["closed"]
     users: Above0
@@ -39,7 +39,7 @@ class StoredClosed(Form):
 
 
 class StoredOpen(Form):
-    """Arrivals at a rate."""
+    """An open load: arrivals at a rate."""
 
     model: Literal["open", "soak"]
     rate_per_s: Above0
@@ -47,7 +47,7 @@ class StoredOpen(Form):
 
 
 class StoredBurst(Form):
-    """Arrivals at a base rate, with bursts."""
+    """A load with a base rate and bursts."""
 
     model: Literal["burst"]
     base_per_s: NotBelow0
@@ -61,7 +61,7 @@ class StoredBurst(Form):
 
 
 class StoredRamp(Form):
-    """From one level to another."""
+    """A load that rises from one level to another."""
 
     model: Literal["ramp"]
     start: StoredLevel
@@ -71,7 +71,7 @@ class StoredRamp(Form):
 
 
 class StoredSteps(Form):
-    """Level after level."""
+    """A load with one level after another."""
 
     model: Literal["steps"]
     start: StoredLevel
@@ -93,7 +93,7 @@ class StoredScenario(Form):
 
 
 class StoredObjective(Form):
-    """One thing that a scenario has to achieve, or the servers (``metric``)."""
+    """A goal of a scenario (``scenario``) or of the servers (``metric``)."""
 
     scenario: str | None = None
     p50_s: Above0 | None = None
@@ -121,7 +121,7 @@ class StoredObjective(Form):
 
 
 class StoredStopRule(Form):
-    """What stops the run: a metric's limit, or silence."""
+    """A rule that stops the run: a metric's limit, or silence."""
 
     metric: str | None = None
     silent: Literal["operations", "collectors"] | None = None
@@ -138,7 +138,7 @@ class StoredStopRule(Form):
 
 
 class StoredCompare(Form):
-    """What is judged where runs of the plan are compared."""
+    """The figures that comparisons of the plan's runs judge."""
 
     metrics: list[str] = []
     margin_ratio: Above0 | None = None
@@ -146,7 +146,7 @@ class StoredCompare(Form):
 
 
 class StoredPlan(Form):
-    """The plan as it was used; without any field of what was imported."""
+    """The plan of the run; an imported run has no fields."""
 
     name: str | None = None
     seed: int | None = None
@@ -161,7 +161,7 @@ class StoredPlan(Form):
 
 
 class StoredLimits(Form):
-    """What a disk can do."""
+    """The limits of a disk."""
 
     iops: Above0 | None = None
     bytes_per_s: Above0 | None = None
@@ -170,7 +170,7 @@ class StoredLimits(Form):
 
 
 class StoredDisk(Form):
-    """A declared disk."""
+    """A disk as farm.yaml declares it."""
 
     device: str | None = None
     profile: str | None = None
@@ -191,13 +191,13 @@ class DeclaredHost(Form):
 
 
 class StoredTier(Form):
-    """A tier."""
+    """A tier with its hosts."""
 
     hosts: dict[str, DeclaredHost | None] = {}
 
 
 class StoredPrices(Form):
-    """Of the farm's parts."""
+    """Prices of the farm's disks and machines."""
 
     currency: str
     disks: dict[str, NotBelow0] = {}
@@ -205,7 +205,7 @@ class StoredPrices(Form):
 
 
 class Built(Form):
-    """How an embedded farm was built: by tier, a figure or figures by name; of a disk by TIER.ROLE."""
+    """How an embedded farm was built: settings by tier or server, disks by ``TIER.ROLE``."""
 
     hosts: dict[str, int] | None = None
     disks: dict[str, dict[str, Any]] | None = None
@@ -218,7 +218,7 @@ class Built(Form):
 
 
 class StoredFarm(Form):
-    """The farm as it was used."""
+    """The farm of the run."""
 
     name: str | None = None
     region: str | None = None
@@ -227,11 +227,11 @@ class StoredFarm(Form):
     embedded: Built | None = None
 
 
-# ---- what was met -----------------------------------------------------------------------------------
+# ---- hosts, load generators, collectors -------------------------------------------------------------
 
 
 class Role(Form):
-    """The device of a disk's role."""
+    """The device of a disk role, as found on the host."""
 
     device: str | None = None
     data_io: str | None = None
@@ -283,7 +283,7 @@ class StoredGenerator(Form):
 
 
 class StoredCollector(Form):
-    """What watched."""
+    """A collector, its number of readings, and its cost."""
 
     kind: str
     hosts: list[str] = []
@@ -296,7 +296,7 @@ class StoredCollector(Form):
 
 
 class Gap(Form):
-    """A time in which nothing was read."""
+    """A period in which a collector gave no reading."""
 
     from_: Time = Field(alias="from")
     to: Time
@@ -305,7 +305,7 @@ class Gap(Form):
 
 
 class Quality(Form):
-    """Facts about a collector's readings."""
+    """Quality of a collector's readings: clock, gaps, impossible values."""
 
     clock_offset_s: float | None = None
     clock_error_s: float | None = None
@@ -315,11 +315,11 @@ class Quality(Form):
     impossible: list[dict[str, str | int | float | None]] = []
 
 
-# ---- when it was ------------------------------------------------------------------------------------
+# ---- phases, imports, proof, statements --------------------------------------------------------------
 
 
 class StoredStretch(Form):
-    """A part of a run; ``to`` is null while it goes on."""
+    """A period of a run; ``to`` is null while the period lasts."""
 
     from_: Time = Field(alias="from")
     to: Time | None
@@ -334,7 +334,7 @@ class StoredStretch(Form):
 
 
 class StoredPhase(StoredStretch):
-    """A phase."""
+    """A phase of the run."""
 
     name: str
 
@@ -348,7 +348,7 @@ class StoredStep(StoredStretch):
 
 
 class StoredWarmUp(Form):
-    """Where the end of the warm-up was detected."""
+    """The detected end of the warm-up."""
 
     lasted_s: Seconds
     settled: Any = None
@@ -356,7 +356,7 @@ class StoredWarmUp(Form):
 
 
 class Import(Form):
-    """A file of another tool."""
+    """An imported file of another tool."""
 
     file: str
     kind: str
@@ -377,7 +377,7 @@ ProofResult = Literal[
 
 
 class StoredSlowdown(Form):
-    """How something was made slower."""
+    """How a resource was made slower."""
 
     what: str
     ratio: Annotated[float, Field(gt=0, lt=1)]
@@ -385,7 +385,7 @@ class StoredSlowdown(Form):
 
 
 class StoredResource(Form):
-    """A resource."""
+    """A resource of the farm."""
 
     kind: str | None = None
     tier: str | None = None
@@ -396,21 +396,21 @@ class StoredResource(Form):
 
 
 class Control(Form):
-    """The control: a resource with room that was also made slower."""
+    """The control of ``run --prove``: a resource with room that was also made slower."""
 
     suspect: StoredResource
     change: StoredSlowdown
 
 
 class Turn(StoredStretch):
-    """A time in which something was made slower, or nothing."""
+    """A period in which a resource, the control, or nothing was made slower."""
 
     what: Literal["as_is", "slower", "control"]
     to: Time
 
 
 class Proof(Form):
-    """The test of ``run --prove``, or why there was none."""
+    """The test of ``run --prove``, or the reason why there was none."""
 
     suspect: StoredResource | None = None
     change: StoredSlowdown | None = None
@@ -421,7 +421,7 @@ class Proof(Form):
 
 
 class TopStatement(Form):
-    """What one SQL statement did in the measure phase."""
+    """Calls, time and rows of one SQL statement in the measure phase."""
 
     text: str | None = None
     database: str | None = None
@@ -431,7 +431,7 @@ class TopStatement(Form):
 
 
 class StoredTopStatements(Form):
-    """The statements of one database server, or why they were not measured."""
+    """The top statements of one database server, or the reason why they were not measured."""
 
     kind: str
     host: str
@@ -444,7 +444,7 @@ class StoredTopStatements(Form):
 
 
 class Manifest(Form):
-    """manifest.json."""
+    """The content of manifest.json."""
 
     state: Literal["running", "finished", "interrupted"]
     started: Time
@@ -470,7 +470,7 @@ class Manifest(Form):
 
 
 class StoredSource(Form):
-    """A source that was crawled."""
+    """Counts and times of a crawled source."""
 
     source: str
     count: Count
@@ -495,42 +495,42 @@ class StoredEvent(Form):
 
 
 class CrawlEnded(StoredEvent):
-    """What the crawl database counted."""
+    """The event with the crawl database's counts at the end of a crawl."""
 
     sources: list[StoredSource] = []
     destination_limit: Count | None = None
 
 
 class LoadBegun(StoredEvent):
-    """When a scenario's schedule began."""
+    """The event with the start time of a scenario's schedule."""
 
     scenario: str
     at: Time
 
 
 class Guard(StoredEvent):
-    """Why a run was ended, and by which rule of ``stop_when``."""
+    """The event of a run's early end, with the reason and the rule of ``stop_when``."""
 
     why: str
     stop_rule: Count | None = None
 
 
 class Warned(StoredEvent):
-    """A warning, and the rule of ``stop_when`` that was not measured, where that is why."""
+    """The event of a warning; ``stop_rule`` is the rule of ``stop_when`` that could not be evaluated."""
 
     sentence: str | None = None
     stop_rule: Count | None = None
 
 
 class WorkerLost(StoredEvent):
-    """A load generator that ended."""
+    """The event of a load generator that ended during the run."""
 
     worker: str
     scenarios: list[str] = []
 
 
 class StoredReadBack(StoredEvent):
-    """What became of acknowledged writes."""
+    """The event with the result of reading acknowledged writes back."""
 
     acknowledged: Count | None = None
     records: Count | None = None
@@ -542,7 +542,7 @@ class StoredReadBack(StoredEvent):
 
 
 class Replayed(StoredEvent):
-    """What became of captured statements."""
+    """The event with the results of replayed statements."""
 
     captured: Count
     executed: Count
@@ -551,7 +551,7 @@ class Replayed(StoredEvent):
 
 
 class StoredCourse(Form):
-    """How a probe's cell went over time."""
+    """The IOPS and latency of a probe's cell over time."""
 
     step_s: Period
     iops: list[NotBelow0]
@@ -559,7 +559,7 @@ class StoredCourse(Form):
 
 
 class StoredCell(Form):
-    """A cell of a probe's suite."""
+    """A cell of a probe's suite: one workload of the disk."""
 
     workload: str
     block_bytes: Count | None = None
@@ -570,7 +570,7 @@ class StoredCell(Form):
 
 
 class Probed(StoredEvent):
-    """One measurement of a storage probe in a run, or why there is none."""
+    """The event of one measurement by a storage probe, or the reason why there is none."""
 
     scenario: str
     name: str | None = None
@@ -610,7 +610,7 @@ _EVENTS: dict[str, type[StoredEvent]] = {
 
 
 def event_form(content: Any) -> type[StoredEvent]:
-    """The form of a line of events.jsonl, by the name of its event."""
+    """The form of a line of events.jsonl, selected by the line's ``event``."""
     name = content.get("event") if isinstance(content, dict) else None
     return _EVENTS.get(name, StoredEvent) if isinstance(name, str) else StoredEvent
 

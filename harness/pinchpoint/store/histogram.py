@@ -1,8 +1,8 @@
-"""HdrHistograms as they are stored: V2, base64; microseconds, three significant digits, 1 µs to 1 h.
+"""Encodes, decodes and adds HdrHistograms: V2, base64; microseconds, three significant digits, 1 µs to 1 h.
 
-The library counts values one by one and allots 188 KB for each histogram; a long run has hundreds of
-thousands. Here the same counters are filled and added as arrays, those that are in use; the library still
-does the encoding, so every HdrHistogram reader understands the text.
+The library counts values one by one and allocates 188 KB for each histogram; a long run has hundreds of
+thousands. This module fills and adds only the used counters, as arrays. The library still encodes the text,
+so every HdrHistogram reader understands it.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.store.schema import OPERATIONS
 
 LOWEST_US = 1
-HIGHEST_US = 3_600_000_000  # an hour
+HIGHEST_US = 3_600_000_000  # one hour
 DIGITS = 3
 
 Ints = npt.NDArray[np.int64]
 Counts = Ints
-"""The counters of a histogram, from its first to at least its last that is not 0."""
+"""The counters of a histogram, from the first counter to at least the last that is not 0."""
 
 _EMPTY = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
 _COUNTERS: int = _EMPTY.counts_len
-_HALF: int = _EMPTY.sub_bucket_half_count  # so many counters for each doubling of the values
+_HALF: int = _EMPTY.sub_bucket_half_count  # number of counters for each doubling of the values
 _HALF_BITS: int = _EMPTY.sub_bucket_half_count_magnitude
 _WORD_BYTES: int = _EMPTY.word_size
 _MORE = 128
-_TEXTS = 250  # decoded together: what is made of them fits into a processor's caches
+_TEXTS = 250  # texts decoded together: the arrays of a batch fit into a processor's caches
 _THREADS = 2
-_HEADER = struct.Struct(">II")  # cookie, length of what follows
-_LENGTH = slice(4, 8)  # of the payload's header: how many bytes of counters follow
+_HEADER = struct.Struct(">II")  # cookie, length of the rest
+_LENGTH = slice(4, 8)  # place of the counters' length in the payload's header
 _LONGEST_PAYLOAD = payload_header_size + 9 * _COUNTERS
 
 
 def counted(times_ns: npt.NDArray[np.int64]) -> Counts:
-    """Count times in nanoseconds; those outside 1 µs to 1 h are held at the ends."""
+    """The counters of times in nanoseconds; times outside 1 µs to 1 h count as 1 µs or 1 h."""
     microseconds = np.clip((times_ns + 500) // 1000, LOWEST_US, HIGHEST_US)
-    # frexp's exponent is the number of bits; values of up to 11 bits have a counter each.
+    # The exponent of frexp is the number of bits; values of up to 11 bits have a counter each.
     doubling = np.maximum(np.frexp(microseconds)[1].astype(np.int64) - _HALF_BITS - 1, 0)
     return np.bincount(doubling * _HALF + (microseconds >> doubling))
 
 
 def values_us(counters: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(lowest value of each of these counters, width of the counter in values)."""
+    """(lowest value of each counter, number of values that each counter covers); values in microseconds."""
     doubling = np.maximum(counters // _HALF - 1, 0)
     return (counters - doubling * _HALF) << doubling, 1 << doubling
 
 
 def encoded(counts: Counts) -> str:
-    """The counters as text; the last of them must not be 0."""
+    """The counters as text; the last counter must not be 0."""
     length = len(counts)
     holder: Any = HdrPayload(_WORD_BYTES, length)
     np.frombuffer(holder.counts, dtype=np.int64)[:] = counts
@@ -76,14 +76,14 @@ def encoded(counts: Counts) -> str:
 _ABOUT = zlib.decompress(base64.b64decode(encoded(np.ones(1, np.int64)))[_HEADER.size :])[
     :payload_header_size
 ]
-"""The header of every histogram of ours, without the length of the counters."""
+"""The header of every histogram that this module writes, without the length of the counters."""
 
 
 def checked_count(text: str) -> int:
-    """The number of values in a text from another machine, which is not trusted.
+    """The number of values in a histogram text from another machine, which is not trusted.
 
     Raises:
-        ValueError: it is not what ``encoded`` gives.
+        ValueError: the text is not in the form that ``encoded`` writes.
     """
     data = base64.b64decode(text, validate=True)
     reader = zlib.decompressobj()
@@ -114,9 +114,9 @@ def checked_count(text: str) -> int:
 
 
 def summed(texts: Iterable[str]) -> Counts:
-    """The counters of texts that ``encoded`` gave, added up."""
+    """The sum of the counters of texts from ``encoded``."""
     _, counters, counts = entries(texts)
-    # As floats, counts are exact up to 2^53.
+    # Counts up to 2^53 are exact as floats.
     return np.bincount(counters, counts).astype(np.int64)
 
 
@@ -124,9 +124,10 @@ Entries: TypeAlias = tuple[Ints, npt.NDArray[np.uint16], npt.NDArray[np.unsigned
 
 
 def entries(texts: Iterable[str]) -> Entries:
-    """(where the counters of each text begin, and the last one's end; which are not 0; how much is in each).
+    """(offset of each text's counters, index of each counter that is not 0, its count), of all texts.
 
-    A text of a thousand operations has some hundreds of them: they take no more room than the largest needs.
+    The offsets end with the total number of counters. A text of a thousand operations has some hundreds of
+    counters, so counts use the smallest number type that holds the largest count.
     """
     lengths, counters, counts = [np.zeros(1, np.int64)], [np.empty(0, np.uint16)], [np.empty(0, np.uint8)]
     for length, counter, count in _all_decoded(list(texts)):
@@ -137,7 +138,7 @@ def entries(texts: Iterable[str]) -> Entries:
 
 
 def _all_decoded(texts: Sequence[str]) -> Iterator[Entries]:
-    """This many at a time; of more in two threads: most of it is done outside of Python's lock."""
+    """Decode texts in batches of ``_TEXTS``, in two threads: most of the work releases Python's lock."""
     some = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
     if len(some) <= 1:
         yield from map(_decoded, some)
@@ -147,11 +148,12 @@ def _all_decoded(texts: Sequence[str]) -> Iterator[Entries]:
 
 
 def _decoded(texts: Sequence[str]) -> Entries:
-    """(how many counters of each text are not 0; which; how much is in each), of all texts at once.
+    """(number of counters that are not 0 in each text, index of each such counter, its count), of all texts.
 
-    A text is a row of numbers in ZigZag LEB128: seven bits a byte, the lowest first, the eighth says that
-    more follow. A positive one is what the next counter holds, -n means that the next n are 0, and 0 that one
-    is (HdrHistogram V2). The library decodes one text at a time, into all 23,552 counters.
+    The payload of a text is a row of numbers in ZigZag LEB128: seven bits a byte, the lowest first; the
+    eighth bit says that more bytes follow. A positive number is the count of the next counter, -n means that
+    the next n counters are 0, and 0 means that one counter is 0 (HdrHistogram V2). The library decodes one
+    text at a time into all 23,552 counters, which is slower.
     """
     try:
         payloads = [zlib.decompress(a2b_base64(text)[_HEADER.size :])[payload_header_size:] for text in texts]
@@ -161,7 +163,7 @@ def _decoded(texts: Sequence[str]) -> Entries:
             "Pinchpoint wrote it: copy the run directory anew"
         ) from error
     data = np.frombuffer(b"".join(payloads), dtype=np.uint8)
-    # Nearly all numbers are of one byte: for these, bytes suffice; the few others are put in their place.
+    # Nearly all numbers have one byte, so a byte array is enough; the few longer numbers are handled apart.
     more = np.flatnonzero(data >= _MORE)
     last = data[data < _MORE]
     where, longer = _longer(data[more], more - np.arange(len(more)), last)
@@ -175,7 +177,7 @@ def _decoded(texts: Sequence[str]) -> Entries:
     count = number[used].astype(np.int64)
     positive = longer > 0
     count[np.searchsorted(used, where[positive])] = longer[positive]
-    # Counters begin anew with each text.
+    # The index of the counters starts at 0 in each text.
     ends = np.cumsum([0, *map(len, payloads)])
     begins = ends - np.searchsorted(more, ends)
     lengths = np.diff(np.searchsorted(used, begins))
@@ -185,11 +187,11 @@ def _decoded(texts: Sequence[str]) -> Entries:
 
 
 def _longer(more: npt.NDArray[np.uint8], of: Ints, last: npt.NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """Numbers of more than one byte: (which they are of all numbers, what they are).
+    """(position among all numbers, value) of the numbers with more than one byte.
 
     Args:
-        more: all their bytes but the last ones.
-        of: which number each of these belongs to.
+        more: all bytes of these numbers except the last byte of each.
+        of: the position of the number to which each byte of ``more`` belongs.
         last: the last byte of every number.
     """
     begins = np.flatnonzero(np.diff(of, prepend=-1))
@@ -202,12 +204,12 @@ def _longer(more: npt.NDArray[np.uint8], of: Ints, last: npt.NDArray[np.uint8]) 
 
 
 def _signed(number: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """ZigZag: 0, -1, 1, -2, 2 are written as 0, 1, 2, 3, 4."""
+    """Decode ZigZag: 0, 1, 2, 3, 4 stand for 0, -1, 1, -2, 2."""
     return (number >> 1) ^ -(number & 1)
 
 
 def merged(texts: Iterable[str | None]) -> str | None:
-    """The sum of encoded histograms; None without one."""
+    """The sum of encoded histograms as text; None if there is no histogram."""
     given = [text for text in texts if text is not None]
     if len(given) <= 1:
         return given[0] if given else None

@@ -19,11 +19,11 @@ _COUNTS = ("count", "bytes", "dropped")
 
 
 def without_impossible_samples(samples: pa.Table, nonsense: bounds.Tally) -> pa.Table:
-    """The samples without impossible times; impossible values and weights are null.
+    """The samples without rows of impossible times; impossible values and weights become null.
 
     Args:
-        samples: of ``SAMPLES_SCHEMA``, names as text or as dictionaries.
-        nonsense: counts what cannot be.
+        samples: table of ``SAMPLES_SCHEMA``; names are text or dictionaries.
+        nonsense: counter to which the impossible rows are added.
     """
     if not samples.num_rows or _is_sane(samples):
         return samples
@@ -51,7 +51,7 @@ def _within(column: pa.ChunkedArray, least: float, most: float) -> pa.ChunkedArr
 
 
 def _is_sane(samples: pa.Table) -> bool:
-    """Whether all values are possible, found by the range of each series."""
+    """Whether all values are possible, checked by minimum and maximum for speed."""
     return (
         _all_within(samples["time_ns"], bounds.ValueRange(bounds.EARLIEST_NS, bounds.LATEST_NS))
         and _all_within(samples["interval_s"], bounds.ValueRange(0.0, bounds.LONGEST_INTERVAL_S))
@@ -65,11 +65,12 @@ def _all_within(column: pa.ChunkedArray, bound: bounds.ValueRange) -> bool:
     if column.null_count == len(column):
         return True
     numbers = (column.drop_null() if column.null_count else column).to_numpy()
-    return bound.has(numbers.min()) and bound.has(numbers.max())  # where one is NaN, both are
+    # with a NaN among the values, minimum and maximum are NaN
+    return bound.has(numbers.min()) and bound.has(numbers.max())
 
 
 def _values_within(values: pa.ChunkedArray, metrics: pa.ChunkedArray) -> bool:
-    """By the lowest and the highest of each stretch of rows of one metric."""
+    """Whether all values are possible, checked by the range of each stretch of rows of one metric."""
     names, codes = _coded(metrics)
     if values.null_count:
         values, codes = values.drop_null(), codes[_is_there(values)]
@@ -83,7 +84,7 @@ def _values_within(values: pa.ChunkedArray, metrics: pa.ChunkedArray) -> bool:
 
 
 def _odd(samples: pa.Table) -> npt.NDArray[np.bool_]:
-    """Rows with an impossible value or weight."""
+    """Whether each row has an impossible value or weight."""
     names, codes = _coded(samples["metric"])
     low, high = _bounds(names)[codes].T
     value, weight = samples["value"].to_numpy(), samples["weight"].to_numpy()
@@ -99,7 +100,7 @@ def _is_there(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
 
 
 def _coded(metrics: pa.ChunkedArray) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """(the names of metrics, which of them each row is of)."""
+    """(names of the metrics, index of each row's metric among the names)."""
     if not pa.types.is_dictionary(metrics.type):
         metrics = metrics.dictionary_encode()
     whole = metrics.chunk(0) if metrics.num_chunks == 1 else metrics.unify_dictionaries().combine_chunks()
@@ -109,13 +110,13 @@ def _coded(metrics: pa.ChunkedArray) -> tuple[list[str], npt.NDArray[np.int32]]:
 
 
 def _bounds(names: list[str]) -> npt.NDArray[np.float64]:
-    """The lowest and the highest that each can be."""
+    """The lowest and the highest possible value of each metric, one row per metric."""
     pairs = [bounds.bound_of(name) for name in names]
     return np.array(pairs or [bounds.ValueRange(-np.inf, np.inf)], dtype=np.float64)
 
 
 def _count(rows: pa.Table, nonsense: bounds.Tally) -> None:
-    """Count impossible rows by series, because a file may be full of them."""
+    """Count impossible rows by series, because a file may contain very many of them."""
     rows = pa.table({name: rows[name].cast(pa.string()) for name in NAMES} | _others(rows))
     rows = rows.append_column("row", pa.array(np.arange(rows.num_rows)))
     each = rows.group_by(list(NAMES), use_threads=False).aggregate([("row", "min"), ("row", "count")])
@@ -139,8 +140,8 @@ def without_impossible_operations(operations: pa.Table, nonsense: bounds.Tally) 
     """The rows of operations with a possible time and no negative count.
 
     Args:
-        operations: of ``OPERATIONS_SCHEMA``, as a process wrote them.
-        nonsense: counts what cannot be.
+        operations: table of ``OPERATIONS_SCHEMA`` from any process.
+        nonsense: counter to which the impossible rows are added.
     """
     if not operations.num_rows:
         return operations
@@ -166,7 +167,10 @@ def without_impossible_operations(operations: pa.Table, nonsense: bounds.Tally) 
 
 
 def bounds_in_sql(metrics: list[str]) -> tuple[pa.Table, str, str]:
-    """(a table of what each metric can be, ``metric_bounds``; value and weight as SQL that asks it)."""
+    """(table ``metric_bounds`` with each metric's possible range, SQL of the value, SQL of the weight).
+
+    The SQL gives null for an impossible value or weight.
+    """
     pairs = [bounds.bound_of(name) for name in metrics]
     known = pa.table(
         {

@@ -1,15 +1,15 @@
-"""The append-only journal that a process writes during a run.
+"""Writes and reads the append-only journal of a process during a run.
 
-A journal is a row of segments, ``<writer>-<number>.ppj``: a magic line, then frames. A frame is the length
+A journal consists of segments, ``<writer>-<number>.ppj``: a magic line, then frames. A frame is the length
 and the CRC-32 of its payload (two little-endian 32-bit numbers) and the payload, one msgpack array:
 
     ["series", id, host, metric, instance]             names a series once per segment
     ["samples", time_ns, interval_s, [id], [value], [weight]]
     ["operations", [[the columns of OPERATIONS_SCHEMA], ...]]
 
-Every frame is handed to the kernel in one write, so a process killed with SIGKILL loses at most the frame
-it was about to write. A reader stops at the first frame that is short, empty (after a power cut a file may
-end in zeros that were not written) or does not match its checksum.
+Every frame reaches the kernel in one write, so a process killed with SIGKILL loses at most the frame being
+written. A reader stops at the first frame that is short, has length 0 (after a power cut a file may end in
+unwritten zeros) or does not match its checksum.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from pinchpoint_collectors.record import Sample
 MAGIC = b"pinchpoint journal 1\n"
 SUFFIX = ".ppj"
 _HEADER = struct.Struct("<II")
-_MAX_FRAME_BYTES = 64 * 1024 * 1024  # a larger length can only be damage
+_MAX_FRAME_BYTES = 64 * 1024 * 1024  # a larger length is damage
 
 
 class JournalWriter:
-    """Appends frames to the segments of one writing process. Not thread-safe: one writer, one thread.
+    """Appends frames to the segments of one writing process; not thread-safe.
 
     Args:
         directory: the run's journal folder.
-        writer: the writing process's name, unique in the run (``controller``, ``generator1``).
-        segment_s: a segment is closed, and may be compacted by the controller, after this many seconds.
+        writer: name of the writing process, unique in the run (``controller``, ``generator1``).
+        segment_s: seconds after which a segment is closed; the controller may then compact the segment.
     """
 
     def __init__(self, directory: Path, writer: str, segment_s: float = 60.0) -> None:
@@ -51,11 +51,11 @@ class JournalWriter:
         self._series: dict[tuple[str, str, str], int] = {}
 
     def write_samples(self, samples: Iterable[Sample]) -> None:
-        """Append samples; those of one instant and interval share a frame. Raises OSError."""
+        """Append samples; samples with the same time and interval share a frame. Raises OSError."""
         batch = list(samples)
         if not batch:
             return
-        # Once, before the first name is given a number: a segment knows only the names it has given itself.
+        # Open the segment before names get numbers, because a segment must contain all names that it uses.
         self._open_for(max(sample.time_ns for sample in batch))
         frames: dict[tuple[int, float], tuple[list[int], list[float | None], list[float | None]]] = {}
         for sample in batch:
@@ -112,24 +112,25 @@ class JournalWriter:
 
 
 def read_frames(path: Path) -> Iterator[list[Any]]:
-    """The frames of one segment, up to the first that is cut off or damaged."""
+    """The frames of one segment, up to the first incomplete or damaged frame."""
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             return
         while len(header := file.read(_HEADER.size)) == _HEADER.size:
             length, checksum = _HEADER.unpack(header)
-            if not 0 < length <= _MAX_FRAME_BYTES:  # of zeros even the checksum fits: that of nothing is 0
+            # zeros would match the checksum: CRC-32 of an empty payload is 0
+            if not 0 < length <= _MAX_FRAME_BYTES:
                 return
             payload = file.read(length)
             if len(payload) != length or zlib.crc32(payload) != checksum:
                 return
             try:
                 frame = msgpack.unpackb(payload)
-            except ValueError:  # 32 bits of checksum may fit what was never a frame
+            except ValueError:  # a damaged frame may match a 32-bit checksum by chance
                 return
             yield frame
 
 
 def segments(directory: Path) -> list[Path]:
-    """All segments of all writers, by name (so each writer's are in order)."""
+    """All segments of all writers, sorted by name, which keeps each writer's segments in order."""
     return sorted(path for path in directory.glob(f"*{SUFFIX}") if path.is_file())

@@ -1,9 +1,8 @@
 """Orders a finished run's samples so that samples that are read together are adjacent.
 
-Readers want all metrics of one disk, and otherwise one metric of all instances: so disks are stored device by
-device, and the rest metric by metric. A group of rows then has few series and can be skipped as a
-whole. Stamps and intervals, which all series of one reading share, stay near each other and take little
-room: each disk is a reading of its own, all cores of a host are one.
+Readers need all metrics of one disk, or one metric of all other instances. So disks are stored by device, and
+the rest by metric. A group of rows then has few series and can be skipped as a whole. Times and intervals are
+the same for all series of one reading; they stay adjacent and compress well.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ import pyarrow as pa
 Ints = npt.NDArray[np.int64]
 
 NAMES = ("host", "metric", "instance")
-"""The columns that name a series."""
+"""The columns that identify a series."""
 _DISKS = "disk."
 _DENSE = 2**22
-"""Up to this many possible codes, marking those there are is faster than sorting them."""
+"""The highest number of possible codes for which marking the used codes is faster than sorting."""
 
 
 def with_dictionaries(samples: pa.Table) -> pa.Table:
-    """The same samples, their names as dictionaries."""
+    """The samples with their names as dictionaries."""
     for name in NAMES:
         if not pa.types.is_dictionary(samples[name].type):
             position = samples.schema.get_field_index(name)
@@ -35,13 +34,13 @@ def with_dictionaries(samples: pa.Table) -> pa.Table:
 
 
 def by_series(samples: pa.Table, most_rows: int) -> Iterator[Ints]:
-    """The row numbers in the order of series, in groups; those of one series stay as they are.
+    """The row numbers sorted by series, in groups; rows of one series keep their order.
 
-    A group ends with a disk, or with a metric, where it is half full then.
+    A group of at least half of ``most_rows`` ends where the disk or the metric changes.
 
     Args:
-        samples: of ``SAMPLES_SCHEMA``, names as dictionaries, in one chunk.
-        most_rows: of a group.
+        samples: table of ``SAMPLES_SCHEMA`` in one chunk; names are dictionaries.
+        most_rows: the highest number of rows in a group.
     """
     host, metric, instance = (_ranked(samples[name].chunk(0)) for name in NAMES)
     metrics = samples["metric"].chunk(0).dictionary.to_pylist()
@@ -53,7 +52,7 @@ def by_series(samples: pa.Table, most_rows: int) -> Iterator[Ints]:
         codes += np.where(of_disks, of_disk.rank, of_others.rank)
     possible = (metric.size + instance.size) * max(host.size, instance.size) * max(metric.size, host.size)
     number, result = numbered(codes, possible)
-    # Sixteen bits are sorted digit by digit, several times as fast.
+    # Numpy sorts 16-bit numbers digit by digit, which is several times as fast.
     small = number.astype(np.uint16) if len(result) <= np.iinfo(np.uint16).max else number
     order = np.argsort(small, kind="stable")
     begin = 0
@@ -78,11 +77,11 @@ def _ranked(column: pa.DictionaryArray) -> _Ranks:
 
 
 def numbered(codes: Ints, possible: int) -> tuple[Ints, Ints]:
-    """(the rank of each code among those there are; these, in ascending order).
+    """(rank of each code among the used codes, the used codes in ascending order).
 
     Args:
-        codes: from 0 on, each below ``possible``.
-        possible: how many different ones there can be.
+        codes: whole numbers from 0, each below ``possible``.
+        possible: the number of different codes that could occur.
     """
     if possible > _DENSE:
         result, number = np.unique(codes, return_inverse=True)
@@ -90,6 +89,6 @@ def numbered(codes: Ints, possible: int) -> tuple[Ints, Ints]:
     there = np.zeros(possible, dtype=bool)
     there[codes] = True
     result = np.flatnonzero(there)
-    rank = np.empty(possible, dtype=np.int64)  # only what is there is written, and read
+    rank = np.empty(possible, dtype=np.int64)  # only elements of used codes are written and read
     rank[result] = np.arange(len(result))
     return rank[codes], result

@@ -1,4 +1,4 @@
-"""Reads a run directory; recovers one whose controller was killed."""
+"""Reads a run directory, and recovers a run whose controller was killed."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ STILL_RUNNING = "incomplete: this run is still going on; what is said here cover
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """The content of a run directory; its samples may stay in their file.
+    """The content of a run directory; samples of a finished run stay in their file.
 
     Attributes:
-        directory: its folder.
-        manifest: manifest.json as a dictionary (its keys: docs/run-directory.md, "manifest.json").
-        operations: the table of ``OPERATIONS_SCHEMA``.
-        samples: a table of ``SAMPLES_SCHEMA``, or of a finished run a dataset (``store/samples.py``).
-        events: the lines of events.jsonl, oldest first: ``{"time": "...Z", "event": "...", ...}``.
+        directory: the run directory.
+        manifest: manifest.json as a dictionary (for its keys see docs/run-directory.md, "manifest.json").
+        operations: table of ``OPERATIONS_SCHEMA``.
+        samples: table of ``SAMPLES_SCHEMA``, or a dataset for a finished run (``store/samples.py``).
+        events: lines of events.jsonl, oldest first: ``{"time": "...Z", "event": "...", ...}``.
     """
 
     directory: Path
@@ -53,10 +53,10 @@ class StoredRun:
 
 
 def open_run(directory: Path) -> StoredRun:
-    """Read a run; recover it first when its controller was killed.
+    """Read a run; if its controller was killed, recover the run first.
 
     Raises:
-        InputError: the folder is no run, is of another schema version, or a file in it is damaged.
+        InputError: the folder is not a run, has another schema version, or contains a damaged file.
     """
     manifest = read_manifest(directory)
     for table in (directory / OPERATIONS, directory / SAMPLES):
@@ -67,7 +67,7 @@ def open_run(directory: Path) -> StoredRun:
             manifest.setdefault("warnings", []).append(STILL_RUNNING)
             operations, samples = compact.tables(directory / JOURNAL, step_s(manifest, utc()))
             return StoredRun(directory, manifest, operations, samples, _events(directory))
-        if not (directory / JOURNAL).is_dir():  # to recover from nothing would empty the two files
+        if not (directory / JOURNAL).is_dir():  # a recovery without a journal would empty the two files
             raise InputError(
                 f'{directory / MANIFEST}: state: found "running", and there is no journal; allowed of a run '
                 f"without one: finished, interrupted; {_AGAIN}"
@@ -84,7 +84,8 @@ def open_run(directory: Path) -> StoredRun:
                 f"{directory}: cannot be recovered: {error}; make it readable and writable, and try again"
             ) from error
     elif (directory / JOURNAL).exists():
-        # Killed in the last step: the two files are complete, only the clearing away was not.
+        # The controller was killed in its last step: the two files are complete, and only the journal is left
+        # over.
         shutil.rmtree(directory / JOURNAL, ignore_errors=True)
     return StoredRun(
         directory,
@@ -96,7 +97,7 @@ def open_run(directory: Path) -> StoredRun:
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest of a run directory. Raises InputError."""
+    """The content of manifest.json in a run directory. Raises InputError."""
     if not directory.is_dir():
         what = "is a file" if directory.is_file() else "does not exist"
         raise InputError(f"{directory}: {what}; give a run directory (`pinchpoint runs` lists them)")
@@ -115,7 +116,7 @@ def _events(directory: Path) -> list[dict[str, Any]]:
         lines = document.content_of(path, _AGAIN).split(b"\n")
     except FileNotFoundError:
         return []
-    if not _is_whole(lines[-1]):  # the only line that a kill may have cut
+    if not _is_whole(lines[-1]):  # only the last line can be cut off by a kill
         lines.pop()
     return [
         document.parsed(line, forms.event_form, f"{path}:{number}", _AGAIN)[0]

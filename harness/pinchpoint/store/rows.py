@@ -1,4 +1,4 @@
-"""Checks the rows of a run's two tables, column by column, as they are read."""
+"""Checks the rows of a run's two tables, column by column, when they are read."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pinchpoint_collectors import bounds
 AGAIN = "this is not as Pinchpoint wrote it; copy the run directory anew"
 _LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _LARGEST_GROUP_BYTES = 2**28
-"""The largest accepted group of rows; the writer's groups need a tenth of it (``compact.py``)."""
+"""The largest accepted size of a group of rows in memory; groups of ``compact.py`` take a tenth of it."""
 _ENCODED = "HISTF"
-"""How every histogram begins: the cookie of HdrHistogram V2 in base64."""
+"""The start of every histogram: the cookie of HdrHistogram V2 in base64."""
 _BETWEEN: dict[str, tuple[float, float]] = {
     "time_s": (0, bounds.LATEST_NS // 10**9),
     "interval_s": (1e-3, bounds.LONGEST_INTERVAL_S),
@@ -28,15 +28,15 @@ _BETWEEN: dict[str, tuple[float, float]] = {
     "bytes": (0, 1e15),
     "dropped": (0, 1e13),
 }
-"""Of operations; of samples see ``impossible_values.py``: a value that cannot be is not measured."""
+"""The possible range of each column of operations; ``impossible_values.py`` has the ranges for samples."""
 
 
 def read(path: Path, schema: pa.Schema, remedy: str = AGAIN) -> pa.Table:
-    """A whole table.
+    """A whole table, checked.
 
     Raises:
-        InputError: it is missing or damaged, or a row or column is not as it was written; or it would take
-            more memory than a table of ours of its size.
+        InputError: the file is missing or damaged, a row or column is not as Pinchpoint writes it, or the
+            table takes more memory than a file of this size should.
     """
     texts = [field.name for field in schema if field.type == pa.string()]
     try:
@@ -53,7 +53,7 @@ def read(path: Path, schema: pa.Schema, remedy: str = AGAIN) -> pa.Table:
 
 
 def _groups(path: Path, file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The groups of rows of a file. Texts stay dictionaries until their size in memory is known."""
+    """The groups of rows of a file; texts stay dictionaries until their size in memory is known."""
     most, size = document.most_unpacked(path), 0
     for number in range(file.num_row_groups):
         group = file.read_row_group(number)
@@ -67,12 +67,12 @@ def _groups(path: Path, file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.
 
 
 def check_size(path: Path, metadata: pq.FileMetaData, times: int = 100) -> None:
-    """Raises InputError: by what the file says of its groups of rows, the memory they take is no run's.
+    """Raise InputError if the memory for the groups of rows is larger than for any run.
 
     Args:
-        path: the file.
-        metadata: what it says of itself.
-        times: as ``document.most_unpacked`` takes it.
+        path: path of the file.
+        metadata: Parquet metadata of the file.
+        times: allowed ratio of unpacked to packed size, as for ``document.most_unpacked``.
     """
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     sizes = [max(group.total_byte_size, 8 * metadata.num_columns * group.num_rows) for group in groups]
@@ -88,9 +88,10 @@ def _check_bytes(path: Path, size: int, most: int) -> None:
 
 
 def unreadable(path: Path | str, error: OSError | pa.ArrowException, remedy: str = "") -> InputError:
-    """What to raise of a file that cannot be read.
+    """The InputError for a file that cannot be read.
 
-    Raises ``error`` again where this process has no memory or no descriptor left: the file may be whole.
+    Raises ``error`` again if this process has no memory or file descriptor left, because the file may be
+    intact.
     """
     if isinstance(error, MemoryError) or getattr(error, "errno", None) in _LIMITS:
         raise error
@@ -98,7 +99,7 @@ def unreadable(path: Path | str, error: OSError | pa.ArrowException, remedy: str
 
 
 def check_columns(path: Path | str, schema: pa.Schema, allowed: pa.Schema) -> None:
-    """Raises InputError: what is missing would be read as null, and no row be counted."""
+    """Raise InputError unless the columns are the allowed ones; a missing column would be read as null."""
     if not schema.equals(allowed):
         raise InputError(
             f"{path}: cannot be read: its columns are {_listed(schema)}; allowed: {_listed(allowed)}; {AGAIN}"
@@ -106,15 +107,15 @@ def check_columns(path: Path | str, schema: pa.Schema, allowed: pa.Schema) -> No
 
 
 def check(path: Path | str, table: pa.Table, first: int = 0) -> None:
-    """Check each column's values. Raises InputError that names the row.
+    """Check the values of each column. Raises InputError that names the row.
 
     Args:
-        path: the file, for the message.
-        table: some of its rows.
-        first: how many rows of the file lie before them.
+        path: path of the file, for the message.
+        table: table with some of the file's rows.
+        first: the number of rows of the file before this table.
     """
     try:
-        table.validate(full=True)  # texts that are not UTF-8, indices beyond a dictionary
+        table.validate(full=True)  # finds texts that are not UTF-8, and indices outside a dictionary
     except pa.ArrowInvalid as error:
         raise InputError(f"{path}: cannot be read: {error}; {AGAIN}") from error
     problem = next(_problems(table, first), None)
@@ -123,7 +124,7 @@ def check(path: Path | str, table: pa.Table, first: int = 0) -> None:
 
 
 def _problems(table: pa.Table, first: int) -> Iterator[str]:
-    """The problems of a table; of samples only a name must not be null."""
+    """The problems of a table; in samples only the names must not be null."""
     names = (field.name for field in table.schema if field.type not in (pa.int64(), pa.float64()))
     of_operations = "operation" in table.column_names
     for name in table.column_names if of_operations else names:
@@ -131,7 +132,8 @@ def _problems(table: pa.Table, first: int) -> Iterator[str]:
         if name in _BETWEEN and of_operations:
             least, most = _BETWEEN[name]
             allowed = f"{least:g} to {most:g}"
-            whole = pa.types.is_integer(column.type)  # compared as such: a float holds none beyond 2**53
+            # compared as integers, because floats above 2**53 are not exact
+            whole = pa.types.is_integer(column.type)
             ends = (int(least), int(most)) if whole else (least, most)
             fine = pc.and_(pc.greater_equal(column, ends[0]), pc.less_equal(column, ends[1]))
         elif name in ("service", "response"):
@@ -153,7 +155,7 @@ def _problem(name: str, column: pa.ChunkedArray, fine: pa.ChunkedArray, first: i
 
 
 def missing(path: Path) -> InputError:
-    """What to say where a run lacks one of its files."""
+    """The InputError for a missing file of a run."""
     return InputError(f"{path}: is missing; copy the whole run directory, a run without it cannot be read")
 
 

@@ -1,8 +1,8 @@
-"""The samples of a run, in memory or read from the file as needed.
+"""Gives access to the samples of a run, in memory or read from the file when requested.
 
-Eight hours of twenty hosts are 115 million samples: as a table they would take ten gigabytes. A file's
-groups of rows list their names (``order.py`` keeps these few): what is not requested
-is never read.
+Eight hours of twenty hosts are 115 million samples; as a table they would take ten gigabytes. Each group of
+rows in a file has statistics of its names (``order.py`` gives each group few names), so groups without
+requested series are not read.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
     import duckdb
 
 Samples: TypeAlias = pa.Table | ds.Dataset
-"""A table, or a dataset of one file; ``to_table()`` makes the one of the other."""
+"""A table, or a dataset of one file; ``table()`` reads a dataset into a table."""
 
 _ROWS = 250_000
 _THREADS = 2
-"""Groups of rows read at the same time; most of that work happens outside of Python's lock."""
+"""The number of groups of rows read at the same time; most of the work releases Python's lock."""
 _AHEAD = 4
-"""Results that may wait to be taken: they are taken in order."""
+"""The highest number of results that wait; results are returned in order."""
 
 _MOST_UNPACKED = 1000
-"""Samples that stay the same for hours shrink well; they are read a group of rows at a time."""
+"""Allowed ratio of unpacked to packed size: constant samples compress well, and are read group by group."""
 _USUAL_BYTES = 31 * 2**20
-"""Just below the most that glibc takes for usual (32 MiB)."""
+"""A size just below 32 MiB, the highest to which glibc raises its threshold for mmap."""
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
 
 
 class SeriesFilter(NamedTuple):
-    """Series that are asked for, by their names; None: any."""
+    """The names of the requested series; None matches any name."""
 
     host: str | None = None
     metric: str | None = None
@@ -66,14 +66,14 @@ _CHECKED = ds.ParquetFileFormat(
 
 
 class UnreadSamples:
-    """The samples of a run in groups of rows, each handed out once: when it may hold what is requested.
+    """The groups of rows of a run's samples, each handed out once, when a requested series may be in it.
 
     Args:
-        samples: of a run.
-        known: the numbers of groups that are not handed out.
+        samples: the samples of a run.
+        known: numbers of groups that are never handed out.
 
     Attributes:
-        nonsense: what cannot be among those handed out, which is not measured there.
+        nonsense: counts of impossible values in the groups handed out; the groups contain null instead.
     """
 
     def __init__(self, samples: Samples, known: Collection[int] = ()) -> None:
@@ -86,14 +86,14 @@ class UnreadSamples:
         self.nonsense = Tally()
 
     def each(self, work: Callable[[pa.Table], _T], wanted: SeriesFilter = ANY) -> Iterator[_T]:
-        """What ``work`` makes of each group that may hold the series and was not handed out before.
+        """The results of ``work`` for each new group of rows that may contain the requested series.
 
         Args:
-            work: is called in several threads at once; names in its tables are dictionaries.
-            wanted: the series.
+            work: function called in several threads at once; its table has names as dictionaries.
+            wanted: names of the requested series.
 
         Yields:
-            Its results, in the order in which the groups were recorded.
+            The results, in the order of the groups in the file.
 
         Raises:
             InputError: the file is damaged.
@@ -106,7 +106,7 @@ class UnreadSamples:
 
     def _possible(self, work: Callable[[pa.Table], _T], numbers: Sequence[int]) -> Iterator[_T]:
         def checked(table: pa.Table) -> tuple[_T, Tally]:
-            result = Tally()  # several threads are at it
+            result = Tally()  # several threads count at the same time, so each group has its own count
             return work(without_impossible_samples(table, result)), result
 
         in_table = isinstance(self._samples, pa.Table)
@@ -128,7 +128,7 @@ class UnreadSamples:
         path = self._samples.files[0]
         _keep_what_is_freed()
         with ExitStack() as opened:
-            readers: SimpleQueue[pq.ParquetFile] = SimpleQueue()  # none is used by two threads at a time
+            readers: SimpleQueue[pq.ParquetFile] = SimpleQueue()  # a reader is used by one thread at a time
             for _ in range(_THREADS):
                 readers.put(opened.enter_context(_opened(path)))
             begins = _begins(path)
@@ -148,24 +148,24 @@ class UnreadSamples:
 
 
 def _begins(path: str) -> list[int]:
-    """The number of rows before each group."""
+    """The number of rows before each group; the last number is the number of all rows."""
     with _opened(path) as file:
         lengths = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
     return [0, *itertools.accumulate(lengths)]
 
 
 def _keep_what_is_freed() -> None:
-    """Free one large array, so that glibc keeps the memory of smaller ones for the next group of rows.
+    """Free one large array, so that glibc keeps freed memory of smaller arrays for the next group of rows.
 
-    It takes the size of what is freed for what is usual here (mallopt(3), "M_MMAP_THRESHOLD"). Else it gives
-    the arrays of each group back to the system and asks for them anew, page by page: measured a fifth of the
-    system's time in a verdict on 115 million samples. Elsewhere this does nothing.
+    Freeing a large block raises glibc's threshold for mmap (mallopt(3), "M_MMAP_THRESHOLD"). Otherwise glibc
+    returns the arrays of each group to the system and requests new pages: a fifth of the system time of a
+    verdict on 115 million samples. With another C library this does nothing.
     """
     np.empty(_USUAL_BYTES, dtype=np.uint8)
 
 
 def _in_order(work: Callable[[_U], _T], items: Iterable[_U]) -> Iterator[_T]:
-    """What ``work`` makes of each item, worked on in several threads, in the order of the items."""
+    """The results of ``work`` for each item, computed in several threads, in the order of the items."""
     waiting: deque[Future[_T]] = deque()
     with ThreadPoolExecutor(_THREADS) as pool:
         for item in items:
@@ -177,11 +177,11 @@ def _in_order(work: Callable[[_U], _T], items: Iterable[_U]) -> Iterator[_T]:
 
 
 _Bounds: TypeAlias = tuple[tuple[str, str] | None, ...]
-"""The first and the last of each of ``NAMES`` in a group of rows; None if that is not known."""
+"""(first, last) of each of ``NAMES`` in a group of rows; None if not known."""
 
 
 def _bounds(samples: Samples) -> Iterator[_Bounds]:
-    """The groups of rows; a table in memory is one group without statistics."""
+    """The bounds of each group of rows; a table in memory is one group without bounds."""
     if isinstance(samples, pa.Table):
         yield (None,) * len(NAMES)
         return
@@ -211,11 +211,11 @@ def _opened(path: str) -> pq.ParquetFile:
 
 
 def in_file(path: Path) -> ds.Dataset:
-    """The samples of a file, none of which are read yet.
+    """The samples in a file, as a dataset; no samples are read yet.
 
     Raises:
-        InputError: it cannot be read, its columns are not those of ``SAMPLES_SCHEMA``, or its rows take more
-            memory than those of a run.
+        InputError: the file cannot be read, its columns are not those of ``SAMPLES_SCHEMA``, or its rows
+            would take more memory than those of any run.
     """
     try:
         rows.check_columns(path, ds.dataset(path, format=_CHECKED).schema, SAMPLES_SCHEMA)
@@ -229,7 +229,7 @@ def in_file(path: Path) -> ds.Dataset:
 
 
 def table(samples: Samples) -> pa.Table:
-    """All of them in memory.
+    """All samples as a table in memory, without impossible values.
 
     Raises:
         InputError: the file is damaged.
@@ -246,7 +246,7 @@ def table(samples: Samples) -> pa.Table:
 
 
 def holds_values(samples: Samples) -> bool:
-    """Whether any sample was measured: at least one value is not null, and can be.
+    """Whether at least one sample has a value that is measured and possible.
 
     Raises:
         InputError: the file is damaged.
@@ -255,7 +255,7 @@ def holds_values(samples: Samples) -> bool:
 
 
 def extent(samples: Samples) -> tuple[float, float] | None:
-    """When the first interval began and the last one ended, UTC seconds; None if there are no samples.
+    """(start of the first interval, end of the last interval), UTC seconds; None if there are no samples.
 
     Raises:
         InputError: the file is damaged.
@@ -268,7 +268,7 @@ def extent(samples: Samples) -> tuple[float, float] | None:
 
 
 def _spans(samples: Samples) -> Iterator[tuple[int, int, float]]:
-    """(first and last stamp, longest interval) of each group of rows; those of a file say it themselves."""
+    """(first time, last time, longest interval) of each group of rows, from statistics if available."""
     if isinstance(samples, pa.Table):
         if samples.num_rows:
             ends = pc.min_max(samples["time_ns"]).as_py()
@@ -286,7 +286,7 @@ def _spans(samples: Samples) -> Iterator[tuple[int, int, float]]:
 
 
 def usual_interval_s(samples: Samples) -> float:
-    """The median of the intervals that samples cover, seconds; 0 if there are no samples."""
+    """The median interval of the samples, seconds; 0 if there are no samples."""
     import duckdb  # noqa: PLC0415 -- verdicts need no queries
 
     connection = duckdb.connect()
@@ -296,7 +296,7 @@ def usual_interval_s(samples: Samples) -> float:
 
 
 def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
-    """Make them the view ``samples``; DuckDB itself reads a file, and of it what a query needs.
+    """Register the samples as the view ``samples`` in DuckDB, which reads only the needed parts of a file.
 
     Raises:
         InputError: the file is damaged.
@@ -317,16 +317,16 @@ def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
         "CREATE OR REPLACE TEMP VIEW samples AS "  # noqa: S608 -- of our own numbers
         f"SELECT stored_samples.* REPLACE ({value} AS value, {weight} AS weight) "
         "FROM stored_samples JOIN metric_bounds USING (metric) "
-        # DuckDB goes by the file's own lowest and highest, in which NaN has no part.
+        # DuckDB filters by the file's minimum and maximum, which ignore NaN.
         f"WHERE interval_s BETWEEN 0 AND {LONGEST_INTERVAL_S} AND NOT isnan(interval_s) "
         f"AND time_ns BETWEEN {EARLIEST_NS} AND {LATEST_NS}"
     )
 
 
 def _holds_nonsense(samples: ds.Dataset) -> bool:
-    """Whether something in a file cannot be. Raises InputError.
+    """Whether a file contains impossible values. Raises InputError.
 
-    DuckDB heeds no checksum, so each page is read here, unless it was for the verdict.
+    DuckDB does not verify checksums, so this function reads each page that the process has not read yet.
     """
     read = _groups_read(samples)
     for _ in UnreadSamples(samples, read).each(lambda _: None):
@@ -335,7 +335,7 @@ def _holds_nonsense(samples: ds.Dataset) -> bool:
 
 
 def _groups_read(samples: ds.Dataset) -> dict[int, bool]:
-    """The groups of rows of a file that were read in this process -> whether something in it cannot be."""
+    """Group of rows of a file that this process has read -> whether the group has impossible values."""
     path = samples.files[0]
     result = Path(path).stat()
     return _groups_of(path, result.st_mtime_ns, result.st_size)

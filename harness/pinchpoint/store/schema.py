@@ -1,4 +1,4 @@
-"""The columns of a run's two tables, and the names of its files."""
+"""The columns of a run's two tables, and the names of a run's files."""
 
 from __future__ import annotations
 
@@ -16,33 +16,36 @@ JOURNAL = "journal"
 
 LONG_RUN_S = 3600
 COARSE_S = 10
-"""Operations of a run with more than an hour of load are kept in steps of ten seconds."""
+"""Seconds that a row of operations covers in a run with more than an hour of load."""
 
 SEND, SENT = "/send", "sent"
-"""Operation and outcome of the rows that hold how late a generator started what it could have started on
-time: a stage of no operation, as a histogram, so that its percentiles over any time are exact."""
+"""Operation and outcome of the rows with the start delays that the load generator itself caused. These rows
+belong to no operation; they are histograms, so that percentiles over any time are exact."""
 
 UNFINISHED, GIVEN_UP = "/unfinished", "given_up"
-"""Operation and outcome of the rows of what had not ended some seconds after the load: a stage of none, as
-only its end would have shown which it was, that had been going on for the row's service time."""
+"""Operation and outcome of the rows for operations that had not ended some seconds after the load. These rows
+belong to no operation, because its name is known only at its end; their service time is the time since the
+start."""
 
 PAUSE = "/pause"
-"""Operation of the rows of what sessions wait by themselves between two operations: a stage of none
+"""Operation of the rows with the pauses of sessions between two operations; these rows belong to no operation
 (``pinchpoint_scenarios.contract.PAUSE``)."""
 
 OPERATIONS_SCHEMA = pa.schema(
     [
-        ("time_s", pa.int64()),  # UTC second in which the operation ended; the first of the row's interval
-        ("interval_s", pa.float64()),  # seconds the row covers: 1, or COARSE_S aligned to UTC
+        # UTC second in which the operation ended; the first second of the row's interval
+        ("time_s", pa.int64()),
+        ("interval_s", pa.float64()),  # seconds that the row covers: 1, or COARSE_S aligned to UTC
         ("worker", pa.string()),
-        ("scenario", pa.string()),  # its name in the plan
-        ("operation", pa.string()),  # "a/b" is stage b of operation a: timed, not throughput
+        ("scenario", pa.string()),  # name of the scenario in the plan
+        ("operation", pa.string()),  # "a/b" is stage b of operation a: timed, but not counted as throughput
         ("outcome", pa.string()),  # "ok", "dropped", or the name of the failure
         ("count", pa.int64()),
         ("bytes", pa.int64()),
-        ("service", pa.string()),  # HdrHistogram V2, base64, µs; null where nothing was timed
-        ("response", pa.string()),  # likewise, from the intended start; null for closed load
-        ("dropped", pa.int64()),  # operations that could not start, in the second they were intended for
+        ("service", pa.string()),  # service times: HdrHistogram V2, base64, µs; null if nothing was timed
+        # response times, from the intended start: HdrHistogram V2, base64, µs; null for closed load
+        ("response", pa.string()),
+        ("dropped", pa.int64()),  # operations that could not start, in the second of their intended start
     ]
 )
 
@@ -53,8 +56,9 @@ SAMPLES_SCHEMA = pa.schema(
         ("host", pa.string()),
         ("metric", pa.string()),
         ("instance", pa.string()),
-        ("value", pa.float64()),  # null = not measured
-        ("weight", pa.float64()),  # operations behind a mean; null where the value is no mean
+        ("value", pa.float64()),  # null: not measured
+        # number of operations whose mean is the value; null if the value is not a mean
+        ("weight", pa.float64()),
     ]
 )
 

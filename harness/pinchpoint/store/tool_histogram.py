@@ -18,10 +18,11 @@ from pinchpoint.store.histogram import (
 
 
 def histogram(times_ns: Mapping[int, int]) -> str:
-    """Latency in ns -> how many, as HdrHistogram text (µs, three digits)."""
+    """The counts of latencies (ns -> number) as HdrHistogram text (µs, three digits)."""
     values = np.fromiter(times_ns, dtype=np.int64)
     many = np.fromiter(times_ns.values(), dtype=np.int64)
-    microseconds = np.clip((values + 500) // 1000, LOWEST_US, HIGHEST_US)  # as the store counts them
+    # rounded to microseconds as in ``histogram.counted``
+    microseconds = np.clip((values + 500) // 1000, LOWEST_US, HIGHEST_US)
     last = len(counted(values.max(keepdims=True)))
     lowest, _ = values_us(np.arange(last, dtype=np.int64))
     places = np.searchsorted(lowest, microseconds, side="right") - 1
@@ -29,7 +30,7 @@ def histogram(times_ns: Mapping[int, int]) -> str:
 
 
 def quantiles(texts: Iterable[str], shares: Iterable[float]) -> list[float | None]:
-    """The seconds within which each share of all I/Os ended; None without I/O."""
+    """The time in seconds within which each share of all I/Os ended; None without I/O."""
     given = list(texts)
     counts = summed(given) if given else np.zeros(0, dtype=np.int64)
     return [_within(counts, share) for share in shares]

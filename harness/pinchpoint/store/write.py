@@ -1,4 +1,4 @@
-"""Writes a run directory: manifest first, then journals and events, finished in one step."""
+"""Writes a run directory: first the manifest, then journals and events; one step finishes the run."""
 
 from __future__ import annotations
 
@@ -27,27 +27,25 @@ from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.record import Sample
 
-# Writes events.jsonl: one line per event, with a bound on repeated ones.
-
 IN_FULL = 1_000
-"""This many events of one name are written each."""
+"""The number of events of one name that are all written; further ones may share lines."""
 EVERY_S = 60.0
-"""Warnings within this many seconds share a line."""
+"""Further events of one name within this many seconds share a line."""
 
 
 class EventLog:
-    """Writes events; repeated ones become one line a minute with their number.
+    """Writes events.jsonl; after many events of one name, at most one line a minute with their number.
 
-    A host that answers late every second would otherwise fill the file, and the report, for hours. Such a
-    line is the latest event, with ``stands_for``: how many happened since the line before it.
+    A host that answers late every second would otherwise fill the file, and the report, for hours. A shared
+    line contains the latest event and ``stands_for``, the number of events since the line before.
 
     Args:
-        path: the file.
-        clock: seconds that only rise.
+        path: path of events.jsonl.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        # Unbuffered: a line that did not fit is an error at once, and not again when the file is closed.
+        # Without a buffer a failed write raises at once, and not again when the file is closed.
         self._file = path.open("ab", buffering=0)
         self._clock = clock
         self._written: Counter[str] = Counter()
@@ -55,7 +53,7 @@ class EventLog:
         self._held: dict[str, tuple[int, JsonObject]] = {}
 
     def add(self, event: JsonObject) -> None:
-        """Take one event, its ``time`` and its name, ``event``, among the fields. Raises OSError."""
+        """Add one event; its fields include ``time`` and its name, ``event``. Raises OSError."""
         name = event["event"]
         count = 1 + self._held.pop(name, (0, event))[0]
         now_s = self._clock()
@@ -66,7 +64,7 @@ class EventLog:
             self._last_s[name] = now_s
 
     def close(self) -> None:
-        """Write the delayed events and close. Safe to call twice. Raises OSError."""
+        """Write the delayed events and close the file. Safe to call twice. Raises OSError."""
         if self._file.closed:
             return
         try:
@@ -84,7 +82,7 @@ class EventLog:
     def _append(self, line: bytes) -> None:
         """Write the whole line or nothing, because a partial line would also damage the next event."""
         begun = os.fstat(self._file.fileno()).st_size
-        if self._file.write(line) < len(line):  # a disk that has become full takes what fits
+        if self._file.write(line) < len(line):  # a disk that becomes full writes only the part that fits
             self._file.truncate(begun)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -96,17 +94,21 @@ _FIRST = {
     errno.EMFILE: "allow this user more open files (ulimit -n 4096)",
     errno.ENOMEM: "end other programs",
 }
-"""What to do about what kept a file from being written; else: make it writable."""
+"""Error number of a failed write -> the remedy; the default remedy is to make the folder writable."""
 _FAILED_DISK = (errno.EROFS, errno.EIO)
-"""A file system that the kernel made read-only has lost what was in memory alone."""
+"""Errors of a file system that may have lost data, because the kernel had not yet written them to the
+disk."""
 
 
 def free_path(parent: Path, name: str, at_s: float | None = None) -> Path:
-    """A directory's path that is not taken: ``NAME-20260101T000000Z``; now by default."""
+    """The path of a new directory ``NAME-20260101T000000Z`` for the time ``at_s``, by default now.
+
+    If the directory exists, the path ends in a number.
+    """
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at_s))
     first = wanted = parent / f"{name}-{stamp}"
     number = 1
-    while wanted.exists():  # two may begin in one second
+    while wanted.exists():  # two runs may start in the same second
         number += 1
         wanted = first.with_name(f"{first.name}-{number}")
     return wanted
@@ -114,7 +116,7 @@ def free_path(parent: Path, name: str, at_s: float | None = None) -> Path:
 
 @contextmanager
 def writable(path: Path) -> Iterator[None]:
-    """What keeps ``path`` from being written ends in an InputError with the remedy."""
+    """Turn an ``OSError`` while ``path`` is written into an InputError with the remedy."""
     try:
         yield
     except OSError as error:
@@ -124,8 +126,8 @@ def writable(path: Path) -> Iterator[None]:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write it so that a reader, or a kill, never meets half a file. Raises OSError."""
-    # A lone surrogate (a file name that is no text) has no UTF-8 form; it is written as \udcXX.
+    """Write a file so that no reader sees a partial file, even after a kill. Raises OSError."""
+    # A lone surrogate (in a file name that is not text) has no UTF-8 form; the file contains \udcXX.
     data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     partial = path.with_name(f"{path.name}.partial")
     try:
@@ -136,24 +138,24 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Likewise, as JSON."""
+    """Write a JSON file so that no reader sees a partial file, even after a kill. Raises OSError."""
     write_file(path, f"{json.dumps(legible.content(content), indent=1, allow_nan=False)}\n")
 
 
 class RunWriter:
-    """Writes one run's directory, from the controller.
+    """Writes the directory of one run, in the controller.
 
     Args:
-        directory: the run directory; made here, must not exist.
-        manifest: the manifest's first content; ``schema`` and ``state`` are set here.
-        segment_s: how long a journal segment grows before it is compacted.
+        directory: path of the run directory, which must not exist; the constructor creates it.
+        manifest: initial content of the manifest; the constructor adds ``schema`` and ``state``.
+        segment_s: seconds after which a journal segment is closed and may be compacted.
 
-    Every method raises ``NotEvidenceError`` when the directory cannot be written any more (disk full): a run
-    that could not be recorded is no evidence. Once all is measured that is ``FarmUnavailable``: the journal
-    has the evidence.
+    Every method raises ``NotEvidenceError`` if the directory cannot be written any more (disk full), because
+    an incomplete record is no evidence. After the measurement the error is ``FarmUnavailable``, because the
+    journal has all measurements.
 
     Attributes:
-        measured: whether all is measured and in the journal.
+        measured: whether the measurement has ended and is complete in the journal.
     """
 
     def __init__(self, directory: Path, manifest: JsonObject, segment_s: float = 60.0) -> None:
@@ -172,13 +174,14 @@ class RunWriter:
             with (directory / MANIFEST).open("rb") as written:
                 os.fsync(
                     written.fileno()
-                )  # a disk that fails later leaves it, for what of the journal is there
+                )  # if the disk fails later, the manifest still gives access to the journal
             failed.pop_all()
         self._samples = JournalWriter(self.journal, "controller", segment_s)
-        self._guard = threading.Lock()  # collectors, generators' readers and the main thread all write here
+        # collectors, readers of generators and the main thread all write through this object
+        self._guard = threading.Lock()
 
     def save_manifest(self) -> None:
-        """Write the manifest as it is now."""
+        """Write the current manifest to manifest.json."""
         with self._writing():
             write_json(self.directory / MANIFEST, self.manifest)
 
@@ -188,12 +191,12 @@ class RunWriter:
             self._samples.write_samples(samples)
 
     def event(self, event: str, /, **fields: Any) -> None:
-        """Append one line to events.jsonl; see ``EventLog`` for what happens over and over."""
+        """Append one event to events.jsonl; ``EventLog`` combines frequent events."""
         with self._writing(), self._guard:
             self._events.add({"time": utc(), "event": event, **masked_value(fields)})
 
     def warn(self, sentence: str, **about: Any) -> None:
-        """A warning the report must show; ``about``: what it is about, as data."""
+        """Record a warning for the report; ``about`` is data for the event, such as the rule concerned."""
         sentence = masked(sentence)
         self.manifest.setdefault("warnings", []).append(sentence)
         self.event("warning", sentence=sentence, **about)
@@ -206,7 +209,7 @@ class RunWriter:
             self.warn(sentence)
 
     def finish(self, state: str) -> None:
-        """Merge the journals into the run's two files and say so in the manifest."""
+        """Merge the journals into the run's two files and write the final state to the manifest."""
         with self._writing():
             self._samples.close()
             self._events.close()
@@ -214,7 +217,7 @@ class RunWriter:
         self.close()
 
     def close(self) -> None:
-        """Release the directory; the journal stays recoverable. Safe to call twice."""
+        """Close all files and release the lock; the journal stays recoverable. Safe to call twice."""
         with self._writing(), self._guard:
             self._samples.close()
             self._events.close()
@@ -245,13 +248,13 @@ class RunWriter:
 
 
 def what_is_kept(directory: Path, error: OSError | None = None) -> str:
-    """What is left of a run whose files could not be written or read again, and what to do about it."""
+    """A sentence about what remains of a run whose files could not be written or read, with the remedy."""
     journal = directory / JOURNAL
     try:
         recorded = (directory / OPERATIONS).exists() or any(file.name != LOCK for file in journal.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         recorded = False
-    except OSError:  # it is there, and cannot be looked into for lack of a descriptor
+    except OSError:  # the journal exists, but no file descriptor is left to read it
         recorded = True
     number = error.errno if error is not None else None
     first = _FIRST.get(number or 0, "make it writable")
@@ -263,7 +266,7 @@ def what_is_kept(directory: Path, error: OSError | None = None) -> str:
 
 
 def finish(directory: Path, manifest: dict[str, Any], state: str, ended: str) -> None:
-    """From journal to finished run; the journal goes only after all else is in place. Raises OSError."""
+    """Turn a journal into a finished run; the journal is deleted last. Raises OSError."""
     journal = directory / JOURNAL
     result = compact.merge(journal, directory / OPERATIONS, directory / SAMPLES, step_s(manifest, ended))
     manifest.update(state=state, ended=ended)
@@ -274,7 +277,7 @@ def finish(directory: Path, manifest: dict[str, Any], state: str, ended: str) ->
 
 
 def is_being_written(directory: Path) -> bool:
-    """Whether a live process still writes this run (it has the lock)."""
+    """Whether a live process still writes this run, which then holds the lock."""
     try:
         lock = os.open(directory / JOURNAL / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

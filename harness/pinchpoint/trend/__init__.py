@@ -1,4 +1,4 @@
-"""Changes of level in a plan's figures over many runs, and whether a figure is worse now."""
+"""Finds changes of level in a plan's figures over many runs, and whether a figure is worse now."""
 
 from pinchpoint.trend.history import read_histories
 from pinchpoint.trend.trend import SCHEMA, FigureTrend, LevelChange, Trend, find_trend

@@ -1,4 +1,4 @@
-"""The runs of a plan in a folder, oldest first, with the figures to follow."""
+"""Reads the runs of a plan in a folder, oldest first, with the figures whose trend is shown."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ FOLLOWED: tuple[tuple[str, Better], ...] = (
     ("response_p95_s", "lower"),
     ("service_p95_s", "lower"),
 )
-"""The figures of a scenario that are followed.
+"""The figures of a scenario whose trend is shown.
 
-Response time needs an intended start, else service time counts.
+Service time is used only for scenarios without a response time.
 """
 CRAWLED: tuple[tuple[str, Better], ...] = (("rate_per_s", "higher"), ("repository_latency_s", "lower"))
-"""The figures of a crawled source that are followed."""
+"""The figures of a crawled source whose trend is shown."""
 
 DEEPEST = 3
-"""A set of runs has a folder for each farm, and a run in that: three folders down."""
+"""The depth of folders that are searched: a set of runs has a folder for each farm, with run folders in
+it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureKey:
-    """What a series is about.
+    """Identifies a series of figures.
 
     Attributes:
-        farm: the farm's name: runs on different farms are no history.
-        about: the scenario, or the crawled source.
-        metric: its name ends with its unit.
-        better: which way.
+        farm: name of the farm; runs on different farms form different series.
+        about: name of the scenario or of the crawled source.
+        metric: name of the figure, which ends with its unit.
+        better: direction of an improvement: ``higher`` or ``lower``.
     """
 
     farm: str
@@ -52,12 +53,12 @@ class FigureKey:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One run's value of one series.
+    """One run's value in a series.
 
     Attributes:
-        run: the run directory's name.
-        started: UTC, ISO.
-        value: base units.
+        run: name of the run directory.
+        started: start of the run, ISO text in UTC.
+        value: value in the base unit of the figure.
     """
 
     run: str
@@ -70,11 +71,12 @@ class Histories:
     """All series of a plan.
 
     Attributes:
-        plan: its name.
-        series: oldest run first.
-        zero_since: where the newest runs have 0, which no series holds: the first of them.
-        left_out: runs that are not counted, each with why.
-        warnings: what makes runs less similar than they should be.
+        plan: name of the plan.
+        series: values of each series, oldest run first.
+        zero_since: first of the newest runs with the value 0, for series that ended so; a series never
+            contains 0.
+        left_out: runs that are not counted, each with the reason.
+        warnings: sentences about differences that make runs less comparable.
     """
 
     plan: str
@@ -85,14 +87,14 @@ class Histories:
 
 
 def read_histories(directory: Path, plan: str) -> Histories:
-    """The finished runs of a plan in a folder, sets of runs in it included.
+    """The series of a plan's finished runs in a folder, including runs in sets.
 
     Args:
-        directory: holds run directories.
-        plan: its name.
+        directory: folder that contains run directories.
+        plan: name of the plan.
 
     Raises:
-        InputError: the folder is none, or holds no run of that plan.
+        InputError: the directory does not exist, or contains no run of that plan.
     """
     if not directory.is_dir():
         raise InputError(f"{directory}: is not a directory; `pinchpoint run` writes its runs to ./runs")
@@ -133,7 +135,7 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
             continue
         try:
             verdict = saved_verdict(place)
-        except InputError as error:  # one damaged night is no reason to be silent about all others
+        except InputError as error:  # one damaged run must not hide all others
             left_out.append(str(error))
             continue
         if verdict["outcome"] == "invalid":
@@ -153,7 +155,7 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
             if value > 0:
                 series.setdefault(key, []).append(entry)
                 zero_since.pop(key, None)
-            else:  # it has no place on a scale of ratios, and is no night to be silent about
+            else:  # 0 has no logarithm, so the value is reported but is not part of the series
                 warnings.append(
                     f"{place.name}: {key.metric} of {key.about} on {farm} was 0; it is not part of the trend"
                 )
@@ -168,12 +170,12 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
 
 
 def _figures(farm: str, verdict: Mapping[str, Any]) -> Iterator[tuple[FigureKey, float]]:
-    """Every figure that was measured."""
+    """(key, value) of each measured figure of a verdict."""
     for scenario, figures in object_at(verdict, "scenarios").items():
         timed = figures.get("response_p95_s") is not None
         for metric, better in FOLLOWED:
             if metric == "service_p95_s" and timed:
-                continue  # the response time says it as its users see it
+                continue  # response time includes service time, so it is enough
             if figures.get(metric) is not None:
                 yield FigureKey(farm, scenario, metric, better), float(figures[metric])
     for row in verdict.get("crawl") or ():

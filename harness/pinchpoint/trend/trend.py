@@ -1,6 +1,6 @@
-"""Finds changes of level in a figure's history: where, by how much with an interval, better or worse.
+"""Finds changes of level in a figure's history: the run, the ratio with its interval, better or worse.
 
-The test is the one that finds changes of level within a run (``data.changes``). Here the run is the unit.
+The test is the same as for changes of level within a run (``data.changes``); its values are runs here.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from pinchpoint_collectors.common.counts import counted
 SCHEMA = "pinchpoint.trend/1"
 
 LEAST_RUNS = 8
-"""Four before and four after: with fewer, a change is never beyond chance."""
+"""The lowest number of runs: with fewer than four before and four after, no change is significant."""
 LEAST_SIDE = 3
 MATTERS = 0.05
-"""A change of less is none worth waking anybody for; as in a comparison."""
-_MEDIAN_OF_TWO = 0.6745 * math.sqrt(2)  # of the difference of two normal values, in their deviations
+"""The smallest change that counts, as a ratio; the same as in a comparison."""
+_MEDIAN_OF_TWO = 0.6745 * math.sqrt(2)  # median difference of two normal values, in standard deviations
 FAR = 5.0
-"""A night further from those before and after it than that many times what nights differ by is an outlier."""
+"""A run further than this number of standard deviations from the run before and the run after is an
+outlier."""
 
 Call = Literal["better", "worse", "inconclusive"]
 
@@ -40,14 +41,15 @@ class LevelChange:
     """One change of level.
 
     Attributes:
-        at: which run is the first of the new level, from 0.
-        after: the last run of the old level.
-        first: the first run of the new one.
-        started: when that was, UTC.
-        before_value, after_value: medians of the runs on both sides, up to the next change.
-        ratio: the new level ÷ the old one (means of logarithms).
-        ci95: its interval (Welch's, on logarithms of run values); None with fewer than two runs on a side.
-        call: better or worse where the interval lies beyond 5 %.
+        at: index of the first run of the new level.
+        after: name of the last run of the old level.
+        first: name of the first run of the new level.
+        started: start of the first run of the new level, ISO text in UTC.
+        before_value, after_value: medians of the old and the new level.
+        ratio: new level ÷ old level (geometric means).
+        ci95: 95 % confidence interval of ``ratio`` (Welch's, on logarithms of run values); None with fewer
+            than two runs on a side.
+        call: ``better`` or ``worse`` if the interval lies beyond 5 %, else ``inconclusive``.
     """
 
     at: int
@@ -66,15 +68,15 @@ class FigureTrend:
     """The history of one figure.
 
     Attributes:
-        entries: oldest run first.
-        changes: oldest first.
-        level: the median since the last change.
-        why_not: why no change can be looked for; None if one could.
-        zero_since: the first of the newest runs of which more is better and all have none; None: the newest
-            has some. That takes no statistics.
-        drift: from the level after the last change that is called, or the first level, to the one now, where
-            several changes that are not called lie between; None: none do.
-        lone: runs far from those before and after them. One night is no level, and must hide none.
+        entries: values of the runs, oldest first.
+        changes: changes of level, oldest first.
+        level: median of the runs since the last change.
+        why_not: reason why there are too few runs to find a change; None if there are enough.
+        zero_since: first of the newest runs with the value 0, for a figure where higher is better; None if
+            the newest run is above 0.
+        drift: change from the level after the last conclusive change (or from the first level) to the last
+            level, if at least two inconclusive changes lie between; else None.
+        lone: outliers: runs far from the run before and the run after, which do not count as a level.
     """
 
     key: FigureKey
@@ -88,9 +90,9 @@ class FigureTrend:
 
     @property
     def worse(self) -> bool:
-        """Whether it is worse now than before the last change that is called, or nothing is left of it.
+        """Whether the figure is worse now than before the last conclusive change, or has fallen to 0.
 
-        Changes that are not called take none back; several of them together may be one that is.
+        An inconclusive change does not cancel an earlier one; several together may form a conclusive drift.
         """
         called = [one.call for one in (*self.changes, self.drift) if one and one.call != "inconclusive"]
         return self.zero_since is not None or called[-1:] == ["worse"]
@@ -101,10 +103,10 @@ class Trend:
     """The histories of a plan's figures.
 
     Attributes:
-        plan: its name.
-        lines: one per farm, scenario or source, and figure.
-        left_out: runs that are not counted, each with why.
-        warnings: what a reader must know.
+        plan: name of the plan.
+        lines: histories, one per farm, scenario or source, and figure.
+        left_out: runs that are not counted, each with the reason.
+        warnings: sentences about runs that are less comparable.
     """
 
     plan: str
@@ -114,18 +116,18 @@ class Trend:
 
     @property
     def worse(self) -> tuple[FigureTrend, ...]:
-        """What is worse now than it was."""
+        """The figures that are worse now than before."""
         return tuple(line for line in self.lines if line.worse)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON types only."""
+        """The trend as JSON types."""
         content = {"schema": SCHEMA, **asdict(self)}
         result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
         return result
 
 
 def find_trend(histories: Histories) -> Trend:
-    """Changes of level in each series."""
+    """The changes of level in each series."""
     lines = tuple(
         _line(key, entries, histories.zero_since.get(key)) for key, entries in histories.series.items()
     )
@@ -155,15 +157,15 @@ def _line(key: FigureKey, entries: tuple[Entry, ...], zero_since: Entry | None) 
 
 
 def _lone(values: Floats) -> tuple[npt.NDArray[np.bool_], Floats]:
-    """(which values stand alone far from both of their neighbours, the values with those as these are).
+    """(whether each value is an outlier, the values with outliers replaced by the mean of their neighbours).
 
-    Far is measured by what neighbours usually differ by, which a change of level hardly moves.
+    The threshold uses the median difference between neighbours, which a change of level hardly affects.
     """
     if len(values) < LEAST_RUNS:
         return np.zeros(len(values), dtype=bool), values
     logs = np.log(values)
     usual = float(np.median(np.abs(np.diff(logs)))) / _MEDIAN_OF_TWO
-    # The first and the last have two neighbours on one side.
+    # The first and the last value are compared with the two nearest values on their one side.
     before, after = np.append(logs[2], logs[:-1]), np.append(logs[1:], logs[-3])
     away = logs - before, logs - after
     same_way = away[0] * away[1] > 0
@@ -178,7 +180,7 @@ def _drift(
     ends: Sequence[int],
     changes: Sequence[LevelChange],
 ) -> LevelChange | None:
-    """From the last level that is known to be one to the last of all, where others lie between."""
+    """The change from the last conclusive level to the last level, if at least two changes lie between."""
     called = [place + 1 for place, one in enumerate(changes) if one.call != "inconclusive"]
     since = max(called, default=0)
     if len(changes) - since < 2:
@@ -189,7 +191,7 @@ def _drift(
 def _between(
     key: FigureKey, entries: Sequence[Entry], values: Floats, old: tuple[int, int], new: tuple[int, int]
 ) -> LevelChange:
-    """What changed from one level to another, both from a run to before a run."""
+    """The change between two levels; each level is (first run, end of runs)."""
     before, after = (values[slice(*each)].tolist() for each in (old, new))
     result = welch(before, after)
     ci95 = result.ci95 if result else None
