@@ -37,8 +37,8 @@ class Piece:
     def after(self, arrivals: float) -> float:
         """Seconds from the start of the piece until ``arrivals`` operations have arrived on average.
 
-        ``arrivals`` must be less than ``self.arrivals``. With rate r and slope s the equation is r t + s t² /
-        2 = n; the formula used here is also exact for a slope of 0.
+        ``arrivals`` (n) must be less than ``self.arrivals``. With initial rate r and slope s of the rate, the
+        time t solves r t + s t² / 2 = n; the formula used here is also exact for a slope of 0.
         """
         slope = (self.last_per_s - self.first_per_s) / self.length_s
         root = math.sqrt(max(0.0, self.first_per_s**2 + 2 * slope * arrivals))

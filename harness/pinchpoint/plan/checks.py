@@ -317,7 +317,7 @@ def _check_loads(plan: YamlFile) -> Iterator[Problem]:
 
 
 def _check_silence(plan: YamlFile, position: int, given: object, names: list[Any]) -> Iterator[Problem]:
-    """Problems of a silence rule that normal pauses between bursts, without any load, would trigger."""
+    """A problem if pauses between bursts, in which there is no load, would trigger a silence rule."""
     pauses_s = []
     for name in names:
         load = plan.mapping("scenarios", name, "load")

@@ -26,7 +26,7 @@ def explain(error: ValidationError, model: type[BaseModel], data: object, under:
 
     Args:
         error: the error that pydantic raised when ``model`` validated ``data``.
-        model: the model that validated the data; it gives the allowed names.
+        model: the model that validated the data and defines the allowed names.
         data: the data of the file at the path ``under``.
         under: the path of ``data`` in the file.
     """

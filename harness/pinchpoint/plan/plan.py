@@ -84,7 +84,7 @@ class StopRule(StrictRecord):
     @field_validator("above", "below", mode="before", json_schema_input_type=float | str)
     @classmethod
     def _in_its_unit(cls, value: object, info: ValidationInfo) -> object:
-        """The limit in base units; in a file it must have the unit of its metric, or it would never apply."""
+        """The limit in base units; a limit in a file must have the metric's unit, or would never apply."""
         if not isinstance(info.context, FileContext):
             return value
         metric = info.data.get("metric")  # missing if the metric is invalid, which is a problem of its own

@@ -1,8 +1,8 @@
 """The base class of all records of farm.yaml and plan.yaml: strict, frozen, with a file form and a JSON form.
 
 In a *file* a field has the file's name and a value with its unit (``rate: 200/s``); in a record and in the
-manifest it has the record's name and base units (``rate_per_s: 200.0``). The same model validates both:
-reading a file passes a ``FileContext``, reading JSON passes none.
+manifest the field has the record's name and base units (``rate_per_s: 200.0``). The same model validates
+both: reading a file passes a ``FileContext``, reading JSON passes none.
 """
 
 from __future__ import annotations
