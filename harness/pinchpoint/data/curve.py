@@ -1,4 +1,4 @@
-"""The latency of one workload of a disk as a function of outstanding I/Os."""
+"""Computes the latency of one workload of a disk as a function of outstanding I/Os."""
 
 from __future__ import annotations
 

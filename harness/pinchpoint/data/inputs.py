@@ -138,7 +138,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One scenario's planned load.
+    """The planned load of one scenario.
 
     Attributes:
         model: ``closed`` (also for ramps and steps of users), else the load model's name in the plan.

@@ -1,4 +1,4 @@
-"""The record of ``compare`` in plan.yaml: the figures that comparisons judge.
+"""Defines the record of ``compare`` in plan.yaml: the figures that comparisons judge.
 
 The figures are declared before a run, because a figure chosen afterwards could be chosen for its result.
 """

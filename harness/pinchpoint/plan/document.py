@@ -128,7 +128,7 @@ def _text(path: FilePath) -> str:
         raise _Unreadable("this is a folder", "name the YAML file in it") from error
     except PermissionError as error:
         raise _Unreadable("no right to read this file", "check its owner and mode") from error
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+    except (OSError, ValueError) as error:  # a zero byte in the path raises ValueError
         reason = getattr(error, "strerror", None) or error
         raise _Unreadable(f"cannot be read ({reason})") from error
     if len(raw) > MAX_BYTES:

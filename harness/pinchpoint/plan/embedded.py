@@ -1,4 +1,4 @@
-"""The records of ``embedded`` in farm.yaml: the farm that Pinchpoint starts on this machine."""
+"""Defines the records of ``embedded`` in farm.yaml: the farm that Pinchpoint starts on this machine."""
 
 from __future__ import annotations
 

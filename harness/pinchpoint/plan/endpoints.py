@@ -1,4 +1,4 @@
-"""The endpoints of farm.yaml; their ``${ENV}`` variables are replaced when an endpoint is used.
+"""Defines the endpoints of farm.yaml; their ``${ENV}`` variables are replaced when an endpoint is used.
 
 A variable is replaced only in the process that uses the endpoint; files and messages never contain its value.
 """

@@ -1,4 +1,4 @@
-"""The records of farm.yaml."""
+"""Defines the records of farm.yaml."""
 
 from __future__ import annotations
 

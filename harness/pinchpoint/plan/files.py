@@ -24,27 +24,27 @@ from pinchpoint_collectors.common.counts import counted
 from pinchpoint_scenarios.contract import Endpoint
 
 MAX_SENTENCES = 100
-"""At most this many problems of one file are shown."""
+"""The highest number of problems that are shown for one file."""
 
 R = TypeVar("R", bound=StrictRecord)
 
 
 def load_farm(path: Path | str) -> Farm:
-    """Read a farm.yaml. Raises ``InputError`` with every problem it has."""
+    """Read a farm.yaml. Raises ``InputError`` with all problems of the file."""
     document = read_document(Path(path))
     farm, problems = _read(document, FarmFile, check_farm)
     return _with_identity(_sound(farm, _sentences(document, problems)), document)
 
 
 def load_plan(path: Path | str) -> Plan:
-    """Read a plan.yaml by itself. Raises ``InputError`` with every problem it has."""
+    """Read a plan.yaml by itself. Raises ``InputError`` with all problems of the file."""
     document = read_document(Path(path))
     plan, problems = _read(document, Plan, check_plan)
     return _sound(plan, _sentences(document, problems))
 
 
 def load_as(model: type[R], path: Path | str) -> R:
-    """Read a file that is one record. Raises ``InputError`` with every problem it has."""
+    """Read a file that contains one record. Raises ``InputError`` with all problems of the file."""
     document = read_document(Path(path))
     record, problems = _read(document, model, lambda _: ())
     return _sound(record, _sentences(document, problems))
@@ -53,8 +53,8 @@ def load_as(model: type[R], path: Path | str) -> R:
 def load(farm_path: Path | str, plan_path: Path | str) -> tuple[Farm, Plan]:
     """Read both files and check that they fit each other.
 
-    Raises ``InputError`` with every problem of both, one line each:
-    ``FILE:LINE: field: what was found; what is allowed; nearest name``.
+    Raises ``InputError`` with all problems of both files, one line each: ``FILE:LINE: field: what was found;
+    what is allowed; nearest name``.
     """
     farm_document, plan_document = read_document(Path(farm_path)), read_document(Path(plan_path))
     _check_kinds(farm_document, plan_document)

@@ -1,4 +1,4 @@
-"""The load models of plan.yaml: how much load a scenario gets, and when."""
+"""Defines the load models of plan.yaml: how much load a scenario gets, and when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A locustfile as a scenario of a plan; this process does not import Locust.
+"""Makes a scenario of a locustfile; this process does not import Locust.
 
 The file's users are Locust's own and run in the load generators (``loadgen.locust_load``).
 """

@@ -1,4 +1,4 @@
-"""The metrics that stop rules and objectives in plan.yaml may name."""
+"""Lists the metrics that stop rules and objectives in plan.yaml may name."""
 
 OPERATION_METRICS = ("error_ratio", "response_p95_s")
 SAMPLE_METRICS = (

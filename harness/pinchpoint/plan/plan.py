@@ -1,4 +1,4 @@
-"""The records of plan.yaml."""
+"""Defines the records of plan.yaml."""
 
 from __future__ import annotations
 

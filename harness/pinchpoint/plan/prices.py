@@ -1,4 +1,4 @@
-"""The record of ``prices`` in farm.yaml: the user's monthly prices of disks and machines."""
+"""Defines the record of ``prices`` in farm.yaml: the user's monthly prices of disks and machines."""
 
 from __future__ import annotations
 

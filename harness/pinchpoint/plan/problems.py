@@ -1,4 +1,4 @@
-"""Problems of a file, one line each: ``FILE:LINE: field: found; allowed; nearest name``."""
+"""Describes problems of a file, one line each: ``FILE:LINE: field: found; allowed; nearest name``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures that compare production with its replay: per second and per operation, never totals.
+"""Lists the figures that compare production with its replay: per second and per operation, never totals.
 
 An operation on a database is a transaction that writes or a statement that reads. An operation on a store of
 records is a record written or read.

@@ -1,4 +1,4 @@
-"""The record of ``prove`` in farm.yaml: how ``run --prove`` may make a resource slower."""
+"""Defines the record of ``prove`` in farm.yaml: how ``run --prove`` may make a resource slower."""
 
 from __future__ import annotations
 

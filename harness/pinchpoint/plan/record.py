@@ -1,4 +1,4 @@
-"""The base class of all records of farm.yaml and plan.yaml: strict, frozen, with a file form and a JSON form.
+"""Defines the base class of all records of farm.yaml and plan.yaml: strict, frozen, in file and JSON form.
 
 In a *file* a field has the file's name and a value with its unit (``rate: 200/s``); in a record and in the
 manifest the field has the record's name and base units (``rate_per_s: 200.0``). The same model validates

@@ -1,4 +1,4 @@
-"""Judges published figures: what they prove, where they disagree, what is missing."""
+"""Judges published figures: the bottleneck that they show, contradictions, and missing measurements."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PublishedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFindings:
-    """The result of judging a report.
+    """The result of judging a report's published figures.
 
     Attributes:
         title: title of the report.

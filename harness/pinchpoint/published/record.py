@@ -1,4 +1,4 @@
-"""The form of a report's figures in a YAML file (see README.md): means of disks, CPUs and crawled sources."""
+"""Defines the YAML form of a report's figures (see README.md): means of disks, CPUs and crawled sources."""
 
 from __future__ import annotations
 

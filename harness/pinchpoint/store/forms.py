@@ -1,4 +1,4 @@
-"""The forms of manifest.json and events.jsonl that readers rely on.
+"""Defines the forms of manifest.json and events.jsonl that readers rely on.
 
 The plan in a manifest has forms of its own here, because the records in ``pinchpoint.plan`` load slowly and
 refuse fields of older versions.

@@ -1,4 +1,4 @@
-"""The columns of a run's two tables, and the names of a run's files."""
+"""Defines the columns of a run's two tables, and the names of a run's files."""
 
 from __future__ import annotations
 

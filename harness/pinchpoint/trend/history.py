@@ -68,7 +68,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Histories:
-    """All series of a plan.
+    """The series of a plan's figures over its runs.
 
     Attributes:
         plan: name of the plan.
