@@ -126,7 +126,7 @@ class Window:
         """The window of all whole steps from ``start_s`` to ``end_s`` in UTC seconds, possibly none.
 
         Steps are ten seconds long if the window is longer than an hour or if rows of operations cover ten
-        seconds (``recorded_s``). They are aligned like these rows, so that each row lies in one step.
+        seconds (``recorded_s``). Such steps are aligned like these rows, so that each row lies in one step.
         """
         step = COARSE_S if recorded_s > 1 or end_s - start_s > LONG_RUN_S else 1
         first = int(np.ceil(start_s / step)) * step

@@ -111,7 +111,7 @@ class StopRule(StrictRecord):
         return self.metric in OPERATION_METRICS
 
     def broken_by(self, value: float) -> bool:
-        """Whether a value exceeds the limit."""
+        """Whether a value is above ``above`` or below ``below``."""
         if self.above is not None:
             return value > self.above
         return self.below is not None and value < self.below
