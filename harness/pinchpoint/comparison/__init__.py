@@ -1,4 +1,4 @@
-"""Two sets of runs: what differs, what changed, whether the bottleneck moved, and what may be claimed."""
+"""Compares two sets of runs: differences, changes, a move of the bottleneck, and the supported claim."""
 
 from pinchpoint.comparison.comparison import SCHEMA, Comparison, check_factor, compare, exit_status
 from pinchpoint.comparison.judged_figures import check_metrics

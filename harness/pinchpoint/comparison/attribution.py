@@ -1,4 +1,4 @@
-"""The bottleneck of each side, which differences could be the reason, and what may be claimed."""
+"""Compares the bottlenecks of both sides and decides which differences can explain the change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANYWHERE: Mapping[str, tuple[str, ...]] = {
     "generators": ("generator",),
     "network": ("external", "network", "pool"),
 }
-"""Families of resources that a difference of an area acts upon wherever they are."""
+"""Area -> resource families that a difference in the area affects on every tier."""
 
 _NEAR: Mapping[str, tuple[str, ...]] = {
     # Sessions keep locks and connections while they wait for a disk or a core.
@@ -32,20 +32,22 @@ _NEAR: Mapping[str, tuple[str, ...]] = {
     "memory": ("memory", "disk"),
     "generators": (),
 }
-"""Families it acts upon in its own tier; an area that is not listed acts upon all of them there."""
+"""Area -> resource families that a difference in the area affects on its own tier; no entry means all
+families."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """A resource that a verdict of either side names, or suspects where it names none.
+    """A resource that a verdict names as the bottleneck, or as a candidate if the verdict is inconclusive.
 
     Attributes:
-        family: ``disk``, ``cpu``, ``memory``, ``network``, ``lock``, ``pool``, ``external``, ``generator``.
-        tier: the tier of the bottleneck; None without one.
-        tiers: with it the tiers that share it.
-        role: the disk's role.
-        place: the host.
-        kind: as in the verdict.
+        family: the resource family: ``disk``, ``cpu``, ``memory``, ``network``, ``lock``, ``pool``,
+            ``external`` or ``generator``.
+        tier: the tier of the bottleneck; None if the verdict names no tier.
+        tiers: the tier and all tiers that share the resource with it.
+        role: the role of the disk; None for other resources.
+        place: the pair of hosts that the resource belongs to; None if the verdict names no tier or no host.
+        kind: the kind of bottleneck in the verdict, such as ``disk_latency``.
     """
 
     family: str
@@ -57,7 +59,7 @@ class Blamed:
 
     @classmethod
     def of(cls, suspect: JsonObject, side: str, places: HostPairs) -> Blamed:
-        """From a verdict's bottleneck or candidate."""
+        """The resource of a verdict's bottleneck or candidate entry."""
         tier, host = suspect.get("tier"), suspect.get("host")
         shared = suspect.get("shared_with") or ()
         return cls(
@@ -75,8 +77,9 @@ class Confounder:
     """A difference that was not studied.
 
     Attributes:
-        touches: the named resources that it may affect; empty: none.
-        anything: a side names no bottleneck, so that any difference may matter.
+        touches: the named resources that the difference can affect; empty if there are none.
+        anything: True if a run's verdict names no bottleneck, so that the difference may affect the unknown
+            one.
     """
 
     difference: Difference
@@ -85,17 +88,17 @@ class Confounder:
 
     @property
     def matters(self) -> bool:
-        """Whether it weakens the claim."""
+        """Whether the difference weakens the claim."""
         return bool(self.touches) or self.anything
 
 
 def family(kind: str) -> str:
-    """A verdict's kind -> what sort of resource it is: all kinds of disk trouble are a disk's."""
+    """The resource family of a verdict's kind; all kinds of disk bottleneck are the family ``disk``."""
     return "disk" if kind.startswith("disk_") else _FAMILIES.get(kind, kind)
 
 
 def blamed_of(sides: Sides, places: HostPairs) -> tuple[Blamed, ...]:
-    """The resources both sides' verdicts name; of a verdict that names none, its candidates."""
+    """The resources that the verdicts of both sides name: the bottleneck, or the candidates without one."""
     result: dict[Blamed, None] = {}
     for name, side in sides.named:
         for verdict in side.verdicts:
@@ -106,19 +109,20 @@ def blamed_of(sides: Sides, places: HostPairs) -> tuple[Blamed, ...]:
 
 
 def all_name_bottleneck(sides: Sides) -> bool:
-    """Whether every run's verdict names the bottleneck."""
+    """Whether every run's verdict names a bottleneck."""
     return all(verdict.get("bottleneck") for side in sides for verdict in side.verdicts)
 
 
 def confounders(
     differences: Sequence[Difference], blamed: Sequence[Blamed], *, named: bool
 ) -> tuple[Confounder, ...]:
-    """Each difference, with the blamed resources it touches; those that touch any come first.
+    """The differences with the resources that each can affect; differences that weaken the claim come first.
 
     Args:
-        differences: the differences that are not what is studied.
-        blamed: the resources of both verdicts.
-        named: whether every verdict names one; where one does not, what matters there is not known.
+        differences: the differences that are not studied.
+        blamed: the resources that the verdicts of both sides name.
+        named: whether every verdict names a bottleneck; if not, every difference that can affect a farm
+            weakens the claim.
     """
     each = [
         Confounder(
@@ -132,10 +136,11 @@ def confounders(
 
 
 def touches(difference: Difference, resource: Blamed) -> bool:
-    """Whether a difference may act upon a resource (a value of our own).
+    """Whether a difference can affect a resource, by rules of the project and not by measurement.
 
-    The work that was asked for acts upon everything; hardware upon what is made of it; a database's settings
-    upon all its tier does; who watched, and a seed or a machine's identity alone, upon nothing.
+    A difference in the plan, the content or the versions affects every resource. A hardware difference
+    affects the families that depend on the hardware. A database setting affects all resources of its tier.
+    Collectors, seeds and machine ids affect nothing.
     """
     if not _acts(difference):
         return False
@@ -147,12 +152,12 @@ def touches(difference: Difference, resource: Blamed) -> bool:
     if difference.role and resource.role and difference.role != resource.role:
         return False
     if difference.area == "memory" and resource.role == "log":
-        return False  # more memory means fewer reads; a log is only written
+        return False  # more memory means fewer reads, but a log disk is only written
     return _near(difference, resource) and (reached is None or resource.family in reached)
 
 
 def _acts(difference: Difference) -> bool:
-    """Whether it is of a kind that can change what a farm does at all."""
+    """Whether a difference is of a kind that can change the farm's performance."""
     if difference.area == "plan" and difference.what.partition(".")[0] in NO_WORK:
         return False
     return difference.area != "collectors" and (difference.area, difference.what) not in {
@@ -165,7 +170,7 @@ def _acts(difference: Difference) -> bool:
 
 
 def _near(difference: Difference, resource: Blamed) -> bool:
-    """Whether it holds for the resource's tier, or for one that shares the resource."""
+    """Whether a difference applies to the tier of a resource, or to a tier that shares the resource."""
     tiers = {place.tier for place in difference.places} or ({difference.tier} if difference.tier else set())
     if not tiers or not resource.tiers:
         return True
@@ -173,7 +178,7 @@ def _near(difference: Difference, resource: Blamed) -> bool:
         return False
     own = [place for place in difference.places if place.tier == resource.tier]
     if own and resource.place and len(resource.tiers) == 1:
-        return resource.place in own  # another host of its tier is another resource
+        return resource.place in own  # another host of the same tier is another resource
     return True
 
 
@@ -187,15 +192,17 @@ _NO_BOTTLENECK = {
 
 @dataclass(frozen=True, slots=True)
 class BottleneckMove:
-    """From what to what.
+    """The bottleneck of each side, and whether the bottleneck moved.
 
     Attributes:
-        base: the bottleneck of the base, as its verdict names it; None if unknown.
-        other: likewise.
-        moved: None if either side names nothing.
-        why: why it is None, one sentence, or what else must be known of the answer.
-        foreseen: what the base's verdicts promised of taking its bottleneck away; None: nothing.
-        second_step: what the other side's promise of taking its own away.
+        base: the bottleneck that the verdicts of the base name; None if unknown.
+        other: the bottleneck that the verdicts of the other side name; None if unknown.
+        moved: whether the bottleneck moved; None if a side names no bottleneck.
+        why: why ``moved`` is None, or a note about a shared resource; one sentence or None.
+        foreseen: the gain that the base's verdicts predict from removing its bottleneck; None if they predict
+            none.
+        second_step: the gain that the other side's verdicts predict from removing its bottleneck; None if
+            they predict none.
     """
 
     base: JsonObject | None
@@ -211,14 +218,15 @@ class ForeseenGain:
     """The gain from removing a bottleneck, as the verdicts' model predicts it.
 
     Attributes:
-        gain_ratio: the gain in throughput (0.38 = 38 %); the median of the runs.
-        until: the resource that is the next bottleneck.
-        assumes: what must stay as it is for that to hold.
-        at_most: whether it is a bound. By one load level it is none: what is used at rest, and by loads that
-            do not grow, is taken to grow with the rest, so that the next resource may last longer.
-        scenario: whose throughput came with the other side; None: of no load of users, or of several.
-        came_ratio: how much more of it there was, once the load had settled on both sides: as the verdict
-            reckons.
+        gain_ratio: the gain in throughput (0.38 = 38 %), the median of the runs.
+        until: the next bottleneck, which limits the gain.
+        assumes: what must stay the same for the prediction to hold.
+        at_most: whether the gain is an upper bound. A prediction from one load level is not a bound: the
+            model scales idle use and fixed loads with the load, so the next resource may saturate later.
+        scenario: the scenario whose throughput is compared; None unless exactly one scenario has a closed
+            load.
+        came_ratio: the measured change in throughput (0.38 = 38 %), from the steady part of the runs; None if
+            not known.
     """
 
     gain_ratio: float
@@ -230,7 +238,7 @@ class ForeseenGain:
 
 
 def bottleneck_move(sides: Sides, places: HostPairs) -> BottleneckMove:
-    """Compare what both sides' verdicts name: kind of resource, tier and role; not the kind of limit."""
+    """Compare the bottlenecks of both sides by resource family, tier and role, not by the kind of limit."""
     base, no_base = _named(sides.base, "base", places)
     other, no_other = _named(sides.other, "other", places)
     gains = (
@@ -251,7 +259,7 @@ def bottleneck_move(sides: Sides, places: HostPairs) -> BottleneckMove:
 
 
 def _gain(side: Side) -> ForeseenGain | None:
-    """The gain that its runs' verdicts predict; None if one of them has none, or if they disagree."""
+    """The gain that the verdicts of a side predict; None if a run predicts none or the runs disagree."""
     result = [run.verdict.get("next") for run in side.runs]
     known = [one for one in result if one and one.get("gain_ratio") is not None]
     things = {tuple(one.get(key) for key in ("tier", "resource", "role")) for one in known}
@@ -263,7 +271,10 @@ def _gain(side: Side) -> ForeseenGain | None:
 
 
 def _with_came(gain: ForeseenGain | None, sides: Sides) -> ForeseenGain | None:
-    """The predicted gain with the measured one: throughput of closed loads only, as a schedule is fixed."""
+    """Add the measured gain to the predicted one, if exactly one scenario has a closed load.
+
+    A scheduled load has a fixed rate, so its throughput shows no gain.
+    """
     planned = planned_scenarios(sides)
     waiting = [name for name in planned if is_closed(planned[name])]
     if gain is None or len(waiting) != 1:
@@ -276,7 +287,7 @@ def _with_came(gain: ForeseenGain | None, sides: Sides) -> ForeseenGain | None:
 
 
 def same_resource(first: Blamed, second: Blamed) -> bool:
-    """Whether two verdicts name one resource. Cores that tiers share are one, whoever uses most of them."""
+    """Whether two verdicts name the same resource. Cores that tiers share are one resource."""
     if first.family != second.family:
         return False
     if first.family == "cpu":
@@ -289,15 +300,18 @@ def _who(blamed: Blamed) -> str:
 
 
 def _uses(blamed: Blamed, tiers: frozenset[str]) -> bool:
-    """Whether who uses most of some cores is one of these tiers; if that was not measured, any that may."""
+    """Whether the tier that uses most of some cores is one of ``tiers``.
+
+    If the largest user was not measured, any tier that shares the cores counts.
+    """
     return blamed.tier in tiers if blamed.tier else bool(blamed.tiers & tiers)
 
 
 def _named(side: Side, name: str, places: HostPairs) -> tuple[JsonObject | None, str | None]:
-    """The bottleneck that the runs of a side name, with the lowest confidence; else why there is none.
+    """The bottleneck that the runs of a side name, with the lowest confidence; else the reason for none.
 
-    A minority of inconclusive runs whose only candidate is that resource does not contradict the others: the
-    confidence is low then.
+    A minority of inconclusive runs may have the resource as their only candidate. Such runs do not contradict
+    the others, but the confidence is then low.
     """
     known = [blame for run in side.runs if (blame := run.verdict.get("bottleneck"))]
     silent = [run for run in side.runs if run.verdict["outcome"] != "bottleneck"]
@@ -320,7 +334,7 @@ def _named(side: Side, name: str, places: HostPairs) -> tuple[JsonObject | None,
 
 
 def _only_candidate(run: ComparedRun, name: str, places: HostPairs) -> Blamed | None:
-    """The resource that an inconclusive run suspects; None if there is not exactly one."""
+    """The only candidate of an inconclusive run; None if the run has no or several candidates."""
     candidates = list(run.verdict.get("candidates") or ())
     if run.verdict["outcome"] != "inconclusive" or len(candidates) != 1:
         return None
@@ -328,7 +342,7 @@ def _only_candidate(run: ComparedRun, name: str, places: HostPairs) -> Blamed | 
 
 
 def _in_runs(count: int, runs: int) -> str:
-    """Where only some runs of a side say so: the others may all name one resource."""
+    """``in 2 of its 5 runs``; empty if the reason applies to every run of the side."""
     return f" in {count} of its {runs} runs" if count < runs else ""
 
 
@@ -337,11 +351,11 @@ Kind = Literal["caused_by", "associated_with"]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The conclusion, and why it is not stronger.
+    """The conclusion about the cause, and its reasons.
 
     Attributes:
-        kind: None: nothing is claimed, as a run is no valid evidence.
-        because: what it rests on, or what weakens it; sentences without an end.
+        kind: the strength of the claim; None if a run is not valid evidence.
+        because: what supports the claim, or what weakens it; sentences without a full stop.
     """
 
     kind: Kind | None
@@ -355,14 +369,16 @@ def claim(
     value: Sequence[Confounder],
     work: Sequence[ComparedWork],
 ) -> Claim:
-    """The factor is the cause only where nothing else that touches a blamed resource differs.
+    """Decide whether the studied factors caused the change or are only associated with it.
+
+    The claim is ``caused_by`` only if no other difference can affect a named resource.
 
     Args:
-        sides: both sides' runs.
+        sides: the runs of both sides.
         factors: the areas that are studied.
-        studied: the differences in them.
+        studied: the differences in the studied areas.
         value: all other differences.
-        work: what was done; other work weakens the claim as well.
+        work: the completed work of both sides; unequal work weakens the claim.
     """
     invalid = tuple(_invalid(sides))
     if invalid:
@@ -389,7 +405,10 @@ def claim(
 
 
 def _invalid(sides: Sides) -> Iterator[str]:
-    """The runs that are no evidence, those with the same reason together; figures of a reason may differ."""
+    """One sentence for each reason that makes runs invalid.
+
+    Runs with the same reason are counted together.
+    """
     runs = [run for side in sides for run in side.runs]
     reasons = by_key(
         ((blame["kind"], *(str(each["metric"]) for each in blame["evidence"])), run)

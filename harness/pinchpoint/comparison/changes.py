@@ -1,4 +1,4 @@
-"""Changes between two sides: figures of sources, disks, tiers, scenarios, bursts, CPU time and costs."""
+"""Computes the changes between two sides: sources, disks, CPUs, scenarios, bursts, CPU time and costs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ class Judgement:
     """The judgement of a figure's ratio.
 
     Attributes:
-        ci95: its 95 % interval; None: not known.
-        interval: what it covers: how runs differ from one another (``between_runs``), or only chance within
-            the runs there are (``within_run``); None without one.
-        why_no_interval: why there is none, one sentence.
-        declared: whether it is one of the figures that were to be judged.
-        margin_ratio: from 1/margin to margin the sides count as the same; None: not judged.
-        floor_ratio: how many times as much the same farm differed from itself; None: not known.
-        p: of the ratio lying within the margin, corrected for the number of declared figures.
-        call: what may be said; None if the figure was not declared.
-        confidence: of a change that is called: ``high`` between runs, else ``medium``.
+        ci95: the 95 % interval of the ratio; None if not known.
+        interval: ``between_runs`` if the interval covers the differences between runs; ``within_run`` if it
+            covers only the random variation within the runs; None without an interval.
+        why_no_interval: why there is no interval, one sentence; None if there is one.
+        declared: whether the figure was selected for judgement.
+        margin_ratio: ratios from 1/margin to margin count as no change; None if the figure is not judged.
+        floor_ratio: the ratio between runs of the same farm, at least 1; None if not known.
+        p: p-value of the hypothesis that the ratio lies within the margin, corrected for the number of judged
+            figures.
+        call: the judgement in one word; None if the figure is not judged.
+        confidence: the confidence of a called change: ``high`` with enough runs on both sides, else
+            ``medium``; None without a change.
     """
 
     ci95: tuple[float, float] | None = None
@@ -47,21 +49,22 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure of one thing, on both sides.
+    """One figure of both sides.
 
     Attributes:
-        about: what kind of thing it is.
-        metric: the figure; its ending is its unit.
-        name: what ``--metric`` names it: ``scenario.crawl.throughput_per_s``.
-        pair: its values.
-        source: the crawl source, where it is one.
-        scenario: the scenario, where it is one.
-        tier: the tier, of a disk or CPU.
-        place: the host, likewise.
-        role: the disk's role.
-        per: the unit of work: ``document``, ``commit``, ``burst``; ``100 EUR a month`` for a cost.
-        better: which way is better; None: neither (more I/O is not better by itself).
-        judged: what may be said of it.
+        about: the kind of thing that the figure describes.
+        metric: the name of the figure; its suffix is its unit.
+        name: the full name, as ``--metric`` takes it: ``scenario.crawl.throughput_per_s``.
+        pair: the values of both sides.
+        source: the crawl source; None for other things.
+        scenario: the scenario; None for other things.
+        tier: the tier of a disk, a CPU or CPU time; None for other things.
+        place: the pair of hosts of a disk or CPU; None for other things.
+        role: the role of the disk; None for other things.
+        per: the unit of work: ``document``, ``commit`` or ``burst``; for a cost the amount, ``100 EUR a
+            month``.
+        better: the direction that is better; None if neither is (more I/O is not better in itself).
+        judged: the judgement of the ratio.
     """
 
     about: About
@@ -79,7 +82,7 @@ class Change:
 
     def key(self, side: str) -> Key:
         """The key of the figure in the runs of a side (``base`` or ``other``)."""
-        if self.about == "cost":  # a farm costs the same all along
+        if self.about == "cost":  # the cost of a farm is constant, so throughput gives the course over time
             return "scenario", self.scenario, None, None, "throughput_per_s"
         if self.about == "effort":
             return self.about, f"{self.scenario}.{self.tier}", None, None, self.metric
@@ -88,7 +91,7 @@ class Change:
 
 
 def changes(sides: Sides, places: HostPairs, costs: Costs | None = None) -> tuple[Change, ...]:
-    """Every figure of both sides: sources, disks, CPUs, scenarios, bursts, efforts, costs, in this order."""
+    """Every figure of both sides, in the order sources, disks, CPUs, scenarios, bursts, CPU time, costs."""
     return tuple(
         Change(
             kind.about,
@@ -108,7 +111,7 @@ def changes(sides: Sides, places: HostPairs, costs: Costs | None = None) -> tupl
 
 
 class _VerdictRows:
-    """The rows of one of the verdicts' tables, by what they are about, run by run."""
+    """The rows of one table of the verdicts, for each run, by the thing that a row describes."""
 
     def __init__(
         self, sides: Sides, read: Callable[[ComparedRun, str], Iterator[tuple[Any, JsonObject]]]
@@ -124,16 +127,16 @@ class _VerdictRows:
         return pair(base, other, self._labels, unlike)
 
     def all(self, key: Any, column: str) -> list[Any]:
-        """A column's values in every run that has the row."""
+        """The values of a column, from every run that has the row."""
         return [rows[key].get(column) for rows in (*self._base, *self._other) if key in rows]
 
     @property
     def sides(self) -> Iterator[tuple[str, list[dict[Any, JsonObject]]]]:
-        """(label, the rows of each run) of both sides."""
+        """(label, rows of each run) of both sides."""
         return zip(self._labels, (self._base, self._other), strict=True)
 
     def lacks(self, key: Any, metric: str) -> list[str]:
-        """The sides of which a run has the row, and not the figure."""
+        """The labels of the sides that have a run with the row but without the figure."""
         return [
             label
             for label, side in self.sides
@@ -141,7 +144,7 @@ class _VerdictRows:
         ]
 
     def unlike(self, key: Any, column: str, what: str) -> str | None:
-        """Why the runs' figures are not the same quantity, where a column says so."""
+        """Why the figures of the runs are different quantities, by a column; None if they are the same."""
         kinds = sorted({str(kind) for kind in self.all(key, column)})
         return f"{what} ({' and '.join(kinds)}), so there is no ratio" if len(kinds) > 1 else None
 
@@ -151,11 +154,13 @@ class _Kind:
     """One kind of thing that has figures.
 
     Attributes:
-        about: its name.
-        read: its rows of a run's verdict, by what they are about.
-        whose: (a row's part of the figures' names, whose figures they are), by its key.
-        unlike: why both sides' values of a metric are not one quantity; None if they are.
-        has: whether the thing has the metric.
+        about: the name of the kind.
+        read: reads the rows of this kind from a run's verdict: (key, row).
+        whose: returns (the key's part of the figure's name, the fields of ``Change`` that identify the
+            thing).
+        unlike: returns why the values of the sides are different quantities; None if they are the same
+            quantity.
+        has: returns whether the thing has the metric.
     """
 
     about: About
@@ -166,7 +171,7 @@ class _Kind:
 
 
 def _kinds(sides: Sides, places: HostPairs, costs: Costs | None) -> Iterator[_Kind]:
-    """All kinds, in the order in which a comparison has them."""
+    """All kinds, in the order of the comparison."""
 
     def place(row: JsonObject, side: str) -> HostPair:
         return places.of(row["tier"], row["host"], side)
@@ -221,7 +226,7 @@ def _cut_off(rows: _VerdictRows, source: str, metric: str) -> str | None:
 
 
 def _disk_rows(run: ComparedRun) -> Iterator[JsonObject]:
-    # Operations per second of a run's only scenario: with several its origin is unknown.
+    # I/O per operation needs a run with one scenario: with several, the origin of the I/O is unknown.
     every = list(object_at(run.verdict, "scenarios").values())
     done_per_s = every[0].get("throughput_per_s") if len(every) == 1 else None
     for row in run.verdict.get("disks") or ():
@@ -234,20 +239,20 @@ def _scenario_rows(run: ComparedRun, _: str) -> Iterator[tuple[str, JsonObject]]
 
 
 def _one_time_kind(rows: _VerdictRows, scenario: str, metric: str) -> bool:
-    """Whether both sides have the same kind of time (service or response)."""
+    """Whether a metric's time (service or response) is the kind that both sides have."""
     other = "service" if time_kind(rows.all(scenario, "response_p95_s")) == "response" else "response"
     return not metric.startswith(other)
 
 
 def _burst_rows(run: ComparedRun, side: str) -> Iterator[tuple[str, JsonObject]]:
-    """Per burst: the median burst of each run."""
+    """Each scenario with bursts, with the figures of the median burst of the run."""
     for name, row in _scenario_rows(run, side):
         if row.get("bursts"):
             yield name, {metric: _median_burst(row["bursts"], metric) for metric in FIGURES["burst"]}
 
 
 def _effort_rows(run: ComparedRun, _: str) -> Iterator[tuple[tuple[str, str, str], JsonObject]]:
-    """CPU time of each tier for each unit of work; if it is not known, why."""
+    """The CPU time of each tier per unit of work, or the reason why the time is not known."""
     for one in run.efforts:
         yield one.thing, {one.metric: one.value, "per": one.per, "why": one.why}
 
@@ -274,7 +279,7 @@ def _unlike_effort(rows: _VerdictRows, thing: tuple[str, str, str], metric: str)
 
 
 def _worth(row: JsonObject, costs: Costs, side: str) -> JsonObject:
-    """Work done per cost of the farm; with a fixed schedule only the prices differ."""
+    """Throughput for each ``UNIT_OF_COST`` of the farm's monthly cost; None if not known."""
     done = row.get("throughput_per_s")
     return {"worth_per_s": None if done is None else costs.worth(side, done)}
 
@@ -295,9 +300,9 @@ def _unrecovered(rows: _VerdictRows, scenario: str, metric: str) -> str | None:
 
 
 def _median_burst(bursts: Sequence[JsonObject], metric: str) -> float | None:
-    """The median burst; None if a burst lacks the figure, as one without recovery does.
+    """The median of a metric over the bursts; None if a burst lacks the metric, for example recovery.
 
-    Of one with which the measuring ended the duration is not known.
+    A burst at the end of the measurement has no watched recovery, so ``recovery_s`` ignores it.
     """
     seen = [burst for burst in bursts if metric != "recovery_s" or burst.get("watched_s") != 0]
     values = [burst.get(metric) for burst in seen]
@@ -306,10 +311,10 @@ def _median_burst(bursts: Sequence[JsonObject], metric: str) -> float | None:
 
 
 def time_kind(response: Sequence[float | None]) -> str:
-    """``response`` where every run has response times, else ``service``: one kind for both sides."""
+    """``response`` if every run has response times, else ``service``: both sides use the same kind."""
     return "response" if response and all(value is not None for value in response) else "service"
 
 
 def first_change(value: Sequence[Change], **wanted: Any) -> Change | None:
-    """The first change with these attributes."""
+    """The first change with the given attributes; None if there is none."""
     return next((one for one in value if all(getattr(one, k) == v for k, v in wanted.items())), None)

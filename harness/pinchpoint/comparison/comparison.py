@@ -1,4 +1,4 @@
-"""Compares two sets of runs in the order of docs/dev-against-prod.md, and writes the result as plain JSON."""
+"""Compares two sets of runs in the order of docs/dev-against-prod.md and writes the result as plain JSON."""
 
 from __future__ import annotations
 
@@ -43,23 +43,25 @@ SCHEMA = "pinchpoint.comparison/1"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything a comparison found; comparison.json is its plain form (docs/run-directory.md).
+    """The result of a comparison; comparison.json is its JSON form (docs/run-directory.md).
 
     Attributes:
-        sides: the runs.
-        factors: what is studied: areas in which the sides may differ.
-        studied: the differences in them.
-        confounders: all others, those that touch a blamed resource first.
-        work: what was done, by source and scenario.
-        declared: which figures are judged, and by which measure.
-        costs: what both farms cost by the prices their user gave.
-        changes: the figures, both sides beside each other.
-        capacity: what each side can do at most.
-        bottleneck: whether it moved.
-        claim: what may be said to be the cause.
-        what_if: the other side predicted from the base, beside what was measured; None: not requested.
-        again: further runs of the base's farm: an A/A pair shows how much it differs from itself. None: none.
-        notes: what else is to be said of how the runs were made.
+        sides: the runs of both sides.
+        factors: the studied areas, in which the sides may differ.
+        studied: the differences in the studied areas.
+        confounders: all other differences; those that can affect a named resource come first.
+        work: the completed work of each crawl source and scenario.
+        declared: the judged figures, with their margin and bound.
+        costs: the monthly cost of both farms, by the prices that the user gave.
+        changes: every figure of both sides.
+        capacity: the maximum throughput of each scenario on each side.
+        bottleneck: the bottleneck of each side, and whether the bottleneck moved.
+        claim: the conclusion about the cause.
+        what_if: the prediction of the other side from the base, with the measured values; None if not
+            requested.
+        again: the base with further runs of its farm (an A/A pair), which shows the farm's own variation;
+            None without such runs.
+        notes: further warnings about how the runs were made.
     """
 
     sides: Sides
@@ -79,7 +81,7 @@ class Comparison:
 
     @property
     def folder(self) -> str:
-        """``comparison-dev-prod``."""
+        """The name of the comparison's folder: ``comparison-dev-prod``."""
         return folder_name(self.sides.labels)
 
     @property
@@ -89,22 +91,22 @@ class Comparison:
 
     @property
     def main_changes(self) -> tuple[str, ...]:
-        """The figures that are judged, each with its thing, both values and the call, in words."""
+        """The judged figures in words: the thing, both values and the call."""
         return tuple(words.main_changes(self.changes, self.metrics))
 
     @property
     def lines(self) -> words.Lines:
-        """All of it in a few sentences."""
+        """The result in a few sentences."""
         return words.lines(self.sides, self.bottleneck, self.claim, self.factors, self.changes)
 
     @property
     def summary(self) -> str:
-        """The same as one text."""
+        """The result in a few sentences, as one text."""
         return str(self.lines)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the figures, each once."""
+        """Warnings about the figures, without duplicates."""
         differing = [*self.studied, *(one.difference for one in self.confounders)]
         answer = (
             *words.warnings(self.sides, differing, self.declared.bound, self.again),
@@ -119,7 +121,7 @@ class Comparison:
         """The content of comparison.json: JSON types only, null for "not measured".
 
         Raises:
-            ValueError: a number is not finite; such a value has no place in a comparison.
+            ValueError: a number is not finite.
         """
         return content(self)
 
@@ -135,22 +137,23 @@ def compare(
     prices: Prices | None = None,
     what_if: JsonObject | None = None,
 ) -> Comparison:
-    """Hold two sides against each other, from records alone: no clock, no files, no global state.
+    """Compare two sides from their records alone: no clock, no files, no global state.
 
     Args:
-        sides: the runs of both, with their verdicts.
+        sides: the runs of both sides, with their verdicts.
         factors: the areas that are studied (``AREAS``); any other difference is a confounder.
-        metrics: the figures to judge, by name, six at most; by default those that the plan declares, else
-            ``judged.default_metrics``.
-        bound: with fewer than five runs on a side, how many times as much one run may be as the next; by
-            default as the plan declares, else 1.5.
-        margin: within this much of each other two sides count as the same (0.05 = 5 %); likewise, else 5 %.
-        again: the base beside further runs of its farm (``read_again``): an A/A pair.
-        prices: of disks and machines; by default each farm's own.
-        what_if: the other side predicted from the base (``sides.predicted``).
+        metrics: names of the figures to judge, six at most; by default the figures that the plans declare,
+            else ``judged_figures.default_metrics``.
+        bound: ratio above which a change is reported if a side has fewer than five runs; by default the value
+            in the plans, else 1.5.
+        margin: relative difference within which two sides are equivalent (0.05 = 5 %); by default the value
+            in the plans, else 5 %.
+        again: the base with further runs of its farm (``read_again``), an A/A pair.
+        prices: prices of disks and machines; by default the prices in each farm's farm.yaml.
+        what_if: the prediction of the other side from the base (``sides.predicted``).
 
     Raises:
-        InputError: a factor or a metric is not known, or the plans declare what does not go together.
+        InputError: a factor or a metric is not known, or the plans declare different values.
     """
     for name in factors:
         check_factor(name)
@@ -183,7 +186,7 @@ def compare(
 def _studied_apart(
     sides: Sides, places: HostPairs, factors: Sequence[str]
 ) -> tuple[tuple[Difference, ...], tuple[Confounder, ...]]:
-    """The differences that are studied, and all others."""
+    """(the studied differences, all other differences as confounders)."""
     differing = differences(sides.base.manifests, sides.other.manifests, places)
     rest = [one for one in differing if one.area not in factors]
     confounding = confounders(rest, blamed_of(sides, places), named=all_name_bottleneck(sides))
@@ -191,7 +194,7 @@ def _studied_apart(
 
 
 def _again(again: Sides | None, prices: Prices | None) -> tuple[Change, ...]:
-    """The figures of an A/A pair, of its valid runs; none without one."""
+    """The figures of the A/A pair, from its valid runs; empty if there are none."""
     valid = tuple(run for run in again.other.runs if run.is_evidence) if again else ()
     if again is None or not valid:
         return ()
@@ -201,16 +204,16 @@ def _again(again: Sides | None, prices: Prices | None) -> tuple[Change, ...]:
 
 
 def check_factor(name: str) -> None:
-    """Raises InputError that lists every area, if there is none of that name."""
+    """Raise InputError with the allowed areas if ``name`` is not one of them."""
     if name not in AREAS:
         raise InputError(f"--factor: {name!r} is nothing runs can differ in; {allowed(name, AREAS)}")
 
 
 def exit_status(comparison: Comparison, *, fail_on_worse: bool = False) -> ExitStatus:
-    """3 where a run is no valid evidence, 1 where something got worse and that was asked for, else 0.
+    """3 if a run is not valid evidence, 1 if ``fail_on_worse`` and something got worse, else 0.
 
-    Work that failed, did not start or did not end is worse whatever the figures of the rest say: these are of
-    what succeeded.
+    Work that failed, did not start or did not end counts as worse, because the figures cover only the
+    operations that succeeded.
     """
     if comparison.claim.kind is None:
         return ExitStatus.NOT_EVIDENCE
@@ -220,10 +223,10 @@ def exit_status(comparison: Comparison, *, fail_on_worse: bool = False) -> ExitS
 
 
 def content(comparison: Comparison) -> dict[str, Any]:
-    """JSON types only, null for "not measured".
+    """A comparison as JSON types, null for "not measured".
 
     Raises:
-        ValueError: a number is not finite; such a value has no place in a comparison.
+        ValueError: a number is not finite.
     """
     sides = comparison.sides
     document = {
@@ -295,14 +298,14 @@ def _confounder(confounder: Confounder) -> dict[str, Any]:
 
 
 def plain(values: tuple[Any, ...]) -> Any:
-    """The one value of a side; None if none was recorded; a list where its runs differ."""
+    """The value of a side; None if none was recorded; a list if the side's runs differ."""
     if len(values) > 1:
         return list(values)
     return values[0] if values else None
 
 
 def _fields(record: Blamed | Change, *names: str) -> dict[str, Any]:
-    """Those of a record; ``host`` is the name of its place."""
+    """The named fields of a record; ``host`` is the name of the record's host pair."""
     host = record.place.name if record.place else None
     return {name: host if name == "host" else getattr(record, name) for name in names}
 
@@ -320,7 +323,7 @@ def _capacity(capacity: Capacity) -> dict[str, Any]:
 
 
 def _costs(costs: Costs) -> dict[str, Any]:
-    """``base`` and ``other`` are null where no prices are declared."""
+    """The costs as JSON; ``base`` and ``other`` are null if no prices are declared."""
     sides = {
         name: asdict(one.cost) if one.cost else None
         for name, one in (("base", costs.base), ("other", costs.other))

@@ -1,6 +1,6 @@
-"""Computes what both sides' farms cost a month by the user's prices, and the throughput for that money.
+"""Computes the monthly cost of both sides' farms from the user's prices, and the throughput per cost.
 
-No price is invented.
+Without a price the cost is unknown; the project has no prices of its own.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from pinchpoint.comparison.sides import Side, Sides
 from pinchpoint.plan.prices import Prices
 
 UNIT_OF_COST = 100.0
-"""Throughput is given for this many units of the currency a month."""
+"""Throughput is given for this number of currency units a month."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostItem:
-    """One thing that is paid for.
+    """One disk or machine of a farm, with its price.
 
     Attributes:
-        name: ``sql.log`` or a host, with what it is: ``sql.log (2 x azure/p30)``.
-        per_month: of all of it; None: it has no price.
+        name: the disk (``sql.log``) or the host, with its profile or machine type: ``sql.log (2 x
+            azure/p30)``.
+        per_month: the price of the whole item, currency units a month; None if it has no price.
     """
 
     name: str
@@ -32,13 +33,13 @@ class CostItem:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a farm.
+    """The monthly cost of a farm.
 
     Attributes:
-        currency: of the prices.
-        per_month: the sum of what has a price.
-        items: all disks and machines.
-        unpriced: those without a price: the sum is without them.
+        currency: the currency of the prices.
+        per_month: the sum of all items with a price, currency units a month.
+        items: all disks and machines of the farm.
+        unpriced: names of the items without a price, which the sum does not include.
     """
 
     currency: str
@@ -48,25 +49,25 @@ class Cost:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is without a price."""
+        """Whether every item has a price."""
         return not self.unpriced
 
 
 def prices_of(manifest: JsonObject) -> Prices | None:
-    """The prices that the run's farm.yaml gave; None if it gave none."""
+    """The prices in the run's farm.yaml; None if there are none."""
     given = object_at(manifest, "farm").get("prices")
     return Prices.from_json(given) if given else None
 
 
 def cost_of(manifest: JsonObject, prices: Prices) -> Cost:
-    """The cost of a run's farm: every declared disk and every host, once.
+    """The cost of a run's farm: each declared disk and each host counts once.
 
-    A host that only a collector knows is one as well, and a disk where it has a price: an embedded farm need
-    not declare any.
+    A host that only a collector reports counts as well, and so does such a disk if it has a price: an
+    embedded farm need not declare hosts or disks.
 
     Args:
-        manifest: manifest.json's content.
-        prices: per month.
+        manifest: the content of manifest.json.
+        prices: prices of disks and machines, currency units a month.
     """
     tiers = object_at(manifest, "farm", "tiers")
     items = (*_declared(tiers, prices), *_only_seen(manifest, tiers, prices))
@@ -79,7 +80,7 @@ def cost_of(manifest: JsonObject, prices: Prices) -> Cost:
 
 
 def per_cost(per_s: float, cost: Cost | None) -> float | None:
-    """Operations per second for each unit of the currency a month; None if not all has a price."""
+    """Operations per second per currency unit a month; None unless every item has a price."""
     return per_s / cost.per_month if cost and cost.whole and cost.per_month else None
 
 
@@ -87,7 +88,7 @@ def _declared(tiers: JsonObject, prices: Prices) -> Iterator[CostItem]:
     paid: set[str] = set()
     for tier, spec in tiers.items():
         for name, host in object_at(spec, "hosts").items():
-            if name not in paid:  # a host may be of several tiers
+            if name not in paid:  # a host may belong to several tiers
                 paid.add(name)
                 yield _machine(name, host or {}, prices)
             for role, disk in object_at(host, "disks").items():
@@ -119,18 +120,19 @@ def disk_cost(target: str, disk: JsonObject, prices: Prices) -> CostItem:
     profile, count = disk.get("profile"), int(disk.get("stripes") or 1)
     times = f"{count} x " if count > 1 else ""
     each = prices.disks.get(profile or "")
-    # A disk with a price of its own is priced as a whole, whatever it is made of.
+    # A price for this disk covers all its stripes; a price for a profile covers one stripe.
     price = prices.disks.get(target) if each is None else each * count
     return CostItem(f"{target} ({times}{profile})" if profile else target, price)
 
 
 @dataclass(frozen=True, slots=True)
 class SideCost:
-    """The cost of a side's farm.
+    """The cost of one side's farm.
 
     Attributes:
-        cost: None if no prices are declared, or its runs' farms do not cost the same.
-        why: why throughput cannot be held against it; None if it can.
+        cost: the cost; None if no prices are declared, or if the farms of the side's runs have different
+            costs.
+        why: why throughput per cost cannot be computed; None if it can.
     """
 
     cost: Cost | None
@@ -146,22 +148,22 @@ class Costs:
 
     @property
     def known(self) -> bool:
-        """Whether any side has prices."""
+        """Whether a side has prices."""
         return bool(self.base.cost or self.other.cost)
 
     @property
     def currencies(self) -> tuple[str, ...]:
-        """Each once."""
+        """The currencies of both sides, without duplicates."""
         return tuple(dict.fromkeys(one.cost.currency for one in (self.base, self.other) if one.cost))
 
     @property
     def per(self) -> str:
-        """``100 EUR a month``."""
+        """The unit of cost in words: ``100 EUR a month``."""
         return f"{UNIT_OF_COST:g} {' or '.join(self.currencies)} a month"
 
     @property
     def why(self) -> str | None:
-        """Why what is done for it cannot be compared, one sentence; None if it can be."""
+        """Why the throughput per cost of the sides cannot be compared, one sentence; None if it can."""
         lines = [one.why for one in (self.base, self.other) if one.why]
         if not lines and len(self.currencies) > 1:
             return f"prices are in {wording.listed(list(self.currencies))}, which no rate holds together"
@@ -169,19 +171,19 @@ class Costs:
 
     @property
     def ratio(self) -> float | None:
-        """How many times as much the other side costs; None if that is not known."""
+        """Cost of the other side ÷ cost of the base; None if not known."""
         if self.why or not (self.base.cost and self.other.cost):
             return None
         return self.other.cost.per_month / self.base.cost.per_month
 
     def worth(self, side: str, per_s: float) -> float | None:
-        """Operations per second for ``UNIT_OF_COST`` a month, of ``base`` or ``other``."""
+        """Operations per second for ``UNIT_OF_COST`` a month, for side ``base`` or ``other``."""
         each = per_cost(per_s, getattr(self, side).cost)
         return None if each is None else each * UNIT_OF_COST
 
 
 def costs_of(sides: Sides, prices: Prices | None = None) -> Costs:
-    """The costs by the given prices, else by those in each farm.yaml."""
+    """The costs by the given prices, else by the prices in each farm.yaml."""
     return Costs(*(_side(side, prices) for side in sides))
 
 

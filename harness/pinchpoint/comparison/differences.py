@@ -1,4 +1,4 @@
-"""Differences between the runs' manifests, fact by fact: a pure function of two sets of manifests."""
+"""Finds the differences between the manifests of two sets of runs, fact by fact."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Area = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of a fact.
+    """What a fact describes.
 
     Attributes:
-        area: which kind of thing; what ``--factor`` names.
-        what: the fact's name; its ending is its unit (``memory_bytes``, ``built.latency_s``).
-        place: the host it holds for, None if it holds for the tier or the whole run.
-        tier: the tier, None if it holds for the whole run.
-        role: the disk's role.
+        area: the area of the fact; ``--factor`` takes this name.
+        what: the name of the fact; its suffix is its unit (``memory_bytes``, ``built.latency_s``).
+        place: the host; None if the fact applies to the tier or the whole run.
+        tier: the tier; None if the fact applies to the whole run.
+        role: the role of the disk; None for other facts.
     """
 
     area: Area
@@ -47,12 +47,12 @@ class Subject:
 
     @property
     def given(self) -> bool:
-        """Whether a file says it; else a collector found it."""
+        """Whether farm.yaml or the embedded farm states the fact; otherwise a collector measured it."""
         return self.what == "machine" or self.what.startswith(("declared.", "built."))
 
 
 Facts = dict[Subject, Any]
-"""Subject -> value; what is not recorded is not in it."""
+"""Subject -> value. Facts that were not recorded have no entry."""
 
 _MACHINE = ("machine_id", "kernel", "os", "virtualisation", "clock_source")
 _DEVICE = ("size_bytes", "model", "rotational", "scheduler", "write_cache")
@@ -67,19 +67,18 @@ _BUILT: Mapping[str, tuple[Area, str]] = {
 }
 GENERATOR = "generator"
 NETWORK = "network"
-"""How a disk is attached where farm.yaml does not say."""
+"""How a disk is attached if farm.yaml does not say."""
 
 
 def facts_of(manifest: JsonObject, side: str, places: HostPairs) -> Facts:
-    """Everything of a manifest that can make two runs differ.
+    """All facts of a manifest in which two runs can differ.
 
-    Names that differ for no reason of their own are left out: of the farm and its file, of hosts, of loop
-    devices and folders.
+    Names without an effect are left out: names of the farm and its file, hosts, loop devices and folders.
 
     Args:
-        manifest: manifest.json's content.
-        side: ``base`` or ``other``: whose host names it uses.
-        places: the hosts of both sides, paired.
+        manifest: the content of manifest.json.
+        side: the side whose host names the manifest uses, ``base`` or ``other``.
+        places: the paired hosts of both sides.
     """
     every = (
         *_hosts(manifest, side, places),
@@ -92,7 +91,7 @@ def facts_of(manifest: JsonObject, side: str, places: HostPairs) -> Facts:
 
 
 def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested mappings as dotted names: ``{"a": {"b": 1}}`` -> ``a.b``, 1."""
+    """Flatten nested mappings to dotted names: ``{"a": {"b": 1}}`` -> ``a.b``, 1."""
     if not isinstance(value, Mapping):
         yield prefix, value
         return
@@ -104,7 +103,7 @@ _SubjectFacts = Iterator[tuple[Subject, Any]]
 
 
 def _each(area: Area, value: Any, *whose: Any, prefix: str = "") -> _SubjectFacts:
-    """Nested facts of one area, and of ``whose``: tier, host, role."""
+    """The nested facts of one area; ``whose`` is the tier, host and role."""
     yield from ((Subject(area, name, *whose), item) for name, item in flat(value, prefix))
 
 
@@ -115,13 +114,13 @@ def _hosts(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
         for host in hosts:
             place, facts = places.of(tier, host, side), object_at(inventory, host)
             machine = {
-                # A host that was not measured may differ in anything.
+                # A host that was not measured may differ in any fact.
                 "inventory": "recorded" if facts else None,
                 **_picked(facts, *_MACHINE),
                 **_where(manifest, tier, host),
                 "shares_with": _neighbours(inventory, host, tier),
             }
-            # Which cores is chance; how many is not.
+            # The numbers of the cores vary by chance; their count does not.
             cores = {"tier_cores": len(facts.get("tier_cores") or ()) or None}
             yield from _each("cpu", {**_picked(facts, "cpu_model", "cores"), **cores}, tier, place)
             yield from _each("memory", _picked(facts, "memory_bytes", "swap_bytes"), tier, place)
@@ -137,7 +136,7 @@ def _picked(facts: JsonObject, *names: str) -> dict[str, Any]:
 
 
 def _where(manifest: JsonObject, tier: str, host: str) -> dict[str, str | None]:
-    """Region, zone and machine type: as the machine says, else as farm.yaml does."""
+    """Region, zone and machine type: from the machine if recorded, else from farm.yaml."""
     farm = object_at(manifest, "farm")
     tiers = object_at(farm, "tiers")
     declared = object_at(tiers, tier, "hosts", host)
@@ -147,7 +146,7 @@ def _where(manifest: JsonObject, tier: str, host: str) -> dict[str, str | None]:
 
 
 def _neighbours(inventory: JsonObject, host: str, tier: str) -> str | None:
-    """The other tiers on the same machine; ``none`` where it has it for itself."""
+    """The other tiers on the same machine; ``none`` if the tier has the machine alone."""
     machine = object_at(inventory, host).get("machine_id")
     if not machine:
         return None
@@ -173,7 +172,7 @@ def _declared_limits(manifest: JsonObject, side: str, places: HostPairs) -> _Sub
 
 
 def _built(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
-    """The settings of an embedded farm; the verdict does not read them, but two farms differ in them."""
+    """The settings of an embedded farm, which the verdict does not use but in which two farms can differ."""
     built = object_at(manifest, "farm", "embedded")
     hosts = object_at(built, "hosts")
     for tier, count in hosts.items():
@@ -190,16 +189,16 @@ def _built(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
 
 
 def stands_alone(manifest: JsonObject, host: str, role: str) -> bool:
-    """Whether a disk role of an embedded farm has a file system of its own, as an emulated disk does.
+    """Whether a disk role of an embedded farm has its own file system, as an emulated disk does.
 
-    Where the machine lacks the means for one, the role is a plain folder, whatever farm.yaml asks for.
+    On a machine that cannot emulate disks, the role is a plain folder, whatever farm.yaml requests.
     """
     disk = object_at(manifest, "hosts", host, "roles", role)
     return disk.get("given") is not None and disk.get("given") == disk.get("mount_point")
 
 
 def _databases(manifest: JsonObject, side: str, places: HostPairs) -> _SubjectFacts:
-    """Versions and settings, as the collector on the host saw them, else as the scenarios did."""
+    """Database versions and settings: from the host's collector if recorded, else from the scenarios."""
     seen = set()
     for host, facts in object_at(manifest, "hosts").items():
         tier = facts.get("tier")
@@ -237,7 +236,7 @@ def _whole_run(manifest: JsonObject) -> _SubjectFacts:
 
 
 def _limit(value: Any) -> Any:
-    """A disk's latencies by what is outstanding compare by their text; any other limit as it is."""
+    """Latencies by queue depth as text, so that they can be compared; any other limit unchanged."""
     if not isinstance(value, (list, tuple)):
         return value
     each = ", ".join(f"{units.seconds(latency_s)} at {depth:g}" for depth, latency_s in value)
@@ -245,31 +244,32 @@ def _limit(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Lists and tables compare by their text; everything else as it is."""
+    """Lists and mappings as text, so that they can be compared; any other value unchanged."""
     if isinstance(value, (list, tuple)):
         return ", ".join(str(item) for item in value)
     return str(value) if isinstance(value, Mapping) else value
 
 
 AREAS: tuple[str, ...] = get_args(Area)
-"""The areas that ``--factor`` may name."""
+"""The areas that ``--factor`` accepts."""
 
 SAME_SIZE = 0.01
-"""Sizes of memory within 1 % are the same: a kernel keeps a little more or less of it for itself (design)."""
+"""Memory sizes within 1 % are equal, because kernels reserve slightly different amounts (design value)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing in which the sides differ.
+    """One fact in which the sides differ.
 
     Attributes:
-        area: what kind of thing; see ``AREAS``.
-        what: the fact's name; its ending is its unit.
-        tier: the tier, None if it holds for the whole run.
-        places: the hosts it holds for; empty if it holds for the tier or the whole run.
-        role: the disk's role.
-        base: the base's values, each once; empty: not recorded. More than one: its runs differ themselves.
-        other: likewise.
+        area: the area of the fact (``AREAS``).
+        what: the name of the fact; its suffix is its unit.
+        tier: the tier; None if the fact applies to the whole run.
+        places: the hosts; empty if the fact applies to the tier or the whole run.
+        role: the role of the disk; None for other facts.
+        base: the distinct values of the base's runs; empty if not recorded, several if the runs differ from
+            each other.
+        other: the distinct values of the other side's runs, in the same form as ``base``.
     """
 
     area: Area
@@ -282,21 +282,21 @@ class Difference:
 
     @property
     def mixed(self) -> bool:
-        """Whether the runs of one side differ among themselves."""
+        """Whether the runs of one side differ from each other."""
         return len(self.base) > 1 or len(self.other) > 1
 
 
 def differences(
     base: Sequence[JsonObject], other: Sequence[JsonObject], places: HostPairs
 ) -> tuple[Difference, ...]:
-    """Everything in which the manifests of the two sides differ, area by area.
+    """All differences between the manifests of the two sides, by area.
 
-    A host that no collector described is a difference of its own: what may differ there is not known.
+    A host that no collector described is one difference, because its facts are unknown.
 
     Args:
         base: the manifests of the base's runs.
-        other: of the other side's.
-        places: the hosts of both, paired.
+        other: the manifests of the other side's runs.
+        places: the paired hosts of both sides.
     """
     ours = [facts_of(manifest, "base", places) for manifest in base]
     theirs = [facts_of(manifest, "other", places) for manifest in other]
@@ -316,7 +316,7 @@ def differences(
 
 
 def _whole_host(place: HostPair, ours: Sequence[Facts], theirs: Sequence[Facts]) -> Iterator[Difference]:
-    """A host that one side lacks, or that no collector described on a side: said once, not fact by fact."""
+    """One difference for a host that a side lacks or that no collector described, instead of one per fact."""
     if place.base is None or place.other is None:
         sides = (tuple(name for name in (side,) if name) for side in (place.base, place.other))
         yield Difference("machine", "host", place.tier, (place,), None, *sides)
@@ -328,7 +328,7 @@ def _whole_host(place: HostPair, ours: Sequence[Facts], theirs: Sequence[Facts])
 
 
 def _values(side: Sequence[Facts], subject: Subject) -> tuple[Any, ...]:
-    """The distinct values of a side's runs; a run that did not record it counts as None beside others."""
+    """The distinct values of a side's runs. A run without the fact counts as None if others have it."""
     given = [facts.get(subject) for facts in side]
     values = tuple(dict.fromkeys(given))
     return () if values == (None,) else values
@@ -343,9 +343,9 @@ def _same(area: Area, base: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 
 def _merged(value: Sequence[Difference]) -> list[Difference]:
-    """The same difference on several hosts is one: hosts of one machine all describe its CPU.
+    """Merge the same difference on several hosts into one: all hosts of a machine describe the same CPU.
 
-    It then is no longer one tier's, unless all of them are of that tier.
+    The merged difference keeps its tier only if all the hosts are of that tier.
     """
     groups = by_key(
         (

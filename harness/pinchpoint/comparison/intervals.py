@@ -1,7 +1,8 @@
-"""Confidence intervals of figures within one run, from their course over time.
+"""Computes confidence intervals of figures within one run, from their values over time.
 
-Neighbouring seconds resemble each other (a checkpoint lasts, a queue drains), so that they are resampled in
-blocks: a plain bootstrap's 95 % interval covers 53 % at autocorrelation .8 (docs/dev-against-prod.md).
+Neighbouring seconds are correlated (during a checkpoint, or while a queue drains), so whole blocks are
+resampled. The 95 % interval of a plain bootstrap covers only 53 % at an autocorrelation of 0.8
+(docs/dev-against-prod.md).
 """
 
 from __future__ import annotations
@@ -27,42 +28,43 @@ from pinchpoint.store.read import StoredRun
 Starts = npt.NDArray[np.int64]
 
 MOST_STEPS = 1000
-"""Longer runs are added up to this many steps: blocks are longer than that in any case."""
+"""A longer run is reduced to at most this many steps, which is fine enough because blocks are longer than a
+step."""
 LEAST_STEPS = 20
 """Fewer steps give too few blocks to estimate how much blocks differ."""
 RESAMPLES = 500
-"""The standard error of this many is known to 3 %."""
+"""Number of resamples, which gives the standard error to 3 %."""
 _LEAST_BLOCKS = 4
 _LONGER = 2
-_STRONGEST = 0.97  # autocorrelation beyond it cannot be distinguished from a trend
-_CHUNK = 50  # resamples at a time: a percentile needs a histogram of each
+_STRONGEST = 0.97  # a higher autocorrelation cannot be distinguished from a trend
+_CHUNK = 50  # resamples per chunk, because a percentile needs the memory of one histogram per resample
 
 
 class FigureCourse(Protocol):
-    """A figure as a function of a run's steps."""
+    """A figure as a function of the steps of a run."""
 
     @property
     def value(self) -> float:
-        """Of all steps."""
+        """The figure over all steps."""
 
     @property
     def influence(self) -> Floats:
-        """The contribution of each step to the deviation, in any unit: it shows autocorrelation of steps."""
+        """The contribution of each step to the figure's deviation, in any unit; shows autocorrelation."""
 
     def resampled(self, starts: Starts, length: int) -> Floats:
-        """The figure of each resample: a line of ``starts`` holds where its blocks of that length begin.
+        """The figure of each resample: a row of ``starts`` is the first steps of its blocks of that length.
 
-        A block goes on at the run's begin where it reaches its end.
+        A block that passes the last step of the run continues at the first step.
         """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatioOfSums:
-    """A sum over a sum: operations per second, seconds per write, documents per second of a crawl.
+    """A sum divided by a sum: operations per second, seconds per write, documents per second of a crawl.
 
     Attributes:
-        above: what is counted in each step.
-        below: what it is divided by.
+        above: the numerator, one value per step.
+        below: the denominator, one value per step.
     """
 
     above: Floats
@@ -87,9 +89,9 @@ class Percentile:
     """A percentile of all operations of a run, from one histogram per step.
 
     Attributes:
-        counts: a line per step, a column per value: how many operations took so long.
-        values: what the columns stand for, from short to long.
-        percent: 0 to 100.
+        counts: operations by step (row) and duration (column).
+        values: the duration of each column in seconds, ascending.
+        percent: the percentile, 0 to 100.
     """
 
     counts: Floats
@@ -118,7 +120,7 @@ class Percentile:
 
 
 def _blocks(steps: Floats, length: int) -> Floats:
-    """The sum of the block that begins at each step, along the first axis."""
+    """The sum of the block of steps that begins at each step, along the first axis."""
     around = np.concatenate([np.zeros_like(steps[:1]), steps, steps[: length - 1]])
     reached = np.cumsum(around, axis=0)
     values: Floats = reached[length:] - reached[:-length]
@@ -126,21 +128,22 @@ def _blocks(steps: Floats, length: int) -> Floats:
 
 
 def together(count: int) -> int:
-    """This many neighbouring steps of a run of ``count`` are added up to one."""
+    """The number of neighbouring steps that are added up to one, for a run of ``count`` steps."""
     return max(1, -(-count // MOST_STEPS))
 
 
 def joined(steps: Floats) -> Floats:
-    """A run's steps, neighbours added up, at most ``MOST_STEPS`` of them."""
+    """A run's steps with neighbours added up, so that at most ``MOST_STEPS`` remain."""
     each = together(len(steps))
     return np.asarray(np.add.reduceat(steps, np.arange(0, len(steps), each)), dtype=np.float64)
 
 
 def spread_of(course: FigureCourse) -> tuple[float, float] | None:
-    """(variance of the figure's logarithm by chance within the run, its degrees of freedom).
+    """(variance of the logarithm of the figure within the run, its degrees of freedom).
 
-    By the circular block bootstrap. Its variance is that of k blocks: it misses one k-th, which is made up
-    for, and has k - 1 degrees of freedom. None if the run is too short, or did nothing for most of it.
+    The variance comes from the circular block bootstrap. With k blocks the bootstrap underestimates the
+    variance by one k-th, which is corrected, and has k - 1 degrees of freedom. None if the run is too short,
+    or if a resample contains no work.
     """
     influence = course.influence
     count = len(influence)
@@ -153,16 +156,17 @@ def spread_of(course: FigureCourse) -> tuple[float, float] | None:
     if not (np.isfinite(values) & (values > 0)).all():
         return None
     blocks = count / length
-    whole = drawn * length / count  # a resample is a little longer than the run
+    whole = drawn * length / count  # the blocks of a resample are together a little longer than the run
     return float(np.log(values).var(ddof=1)) * whole * blocks / (blocks - 1), blocks - 1
 
 
 def blocks_of(influence: Floats) -> int:
-    """Steps per block: what first-order autocorrelation asks for, at least √n, at most a quarter of all.
+    """Steps per block, from first-order autocorrelation; at least √n and at most a quarter of all steps.
 
-    With autocorrelation r from one step to the next, the variance errs least with blocks of
-    1.1447 (a n)^(1/3), a = 4 r² ÷ (1 - r²)² (Andrews 1991, of a first-order autoregression). Intervals are
-    right more often with twice that: measured at r = .8, 120 steps, 92 % of them once, 95 % twice.
+    With autocorrelation r between neighbouring steps, the error of the variance is smallest with blocks of
+    1.1447 (a n)^(1/3) steps, a = 4 r² ÷ (1 - r²)² (Andrews 1991, for a first-order autoregression). Blocks
+    twice as long give better intervals: at r = 0.8 and 120 steps, the coverage was measured as 92 % with
+    single and 95 % with double length.
     """
     count = len(influence)
     near = _memory(influence)
@@ -172,11 +176,11 @@ def blocks_of(influence: Floats) -> int:
 
 
 def _memory(influence: Floats) -> float:
-    """Autocorrelation from one step to the next, 0 to below 1, of what lasts.
+    """Autocorrelation between neighbouring steps, from 0 to below 1, without the noise within steps.
 
-    Chance within a step (how many operations happened to be slow) hides it from the first lag; but it decays
-    from the first to the second as it does, so that their ratio is analysed as well where the first is none
-    of chance.
+    Noise within a step (the number of operations that were slow by chance) lowers the first and the second
+    lag by the same factor. The ratio of the two lags is free of this noise, so it is used too if the first
+    lag is significant.
     """
     count = len(influence)
     centred = influence - influence.mean()
@@ -189,9 +193,9 @@ def _memory(influence: Floats) -> float:
 
 
 def widest(courses: Sequence[FigureCourse | None]) -> tuple[float, float] | None:
-    """The spread of a side's runs: of several the widest, so that their number does not narrow it.
+    """The largest spread of a side's runs, so that the number of runs does not narrow the interval.
 
-    None if one of them has none.
+    None if one of the runs has no spread.
     """
     spreads = [spread_of(course) if course is not None else None for course in courses]
     known = [spread for spread in spreads if spread is not None]
@@ -199,10 +203,11 @@ def widest(courses: Sequence[FigureCourse | None]) -> tuple[float, float] | None
 
 
 Key: TypeAlias = tuple[str, str | None, str | None, str | None, str]
-"""About, whose it is (source, scenario or tier), host, role, metric."""
+"""(kind of thing, name of the source, scenario or tier, host, role, metric)."""
 
 TOLERANCE = 1.05
-"""A course further from the figure of the verdict is that of another stretch of the run, and is not used."""
+"""A course whose value differs by more than 5 % from the verdict's figure covers another part of the run and
+is not used."""
 
 _PERCENTS = {"p50_s": 50.0, "p95_s": 95.0}
 _US = 1e6
@@ -211,12 +216,12 @@ _Courses: TypeAlias = Iterator[tuple[Key, FigureCourse | None]]
 
 
 def courses_of(run: StoredRun, inputs: Inputs, verdict: JsonObject) -> dict[Key, FigureCourse]:
-    """The course of every figure that has one: means and percentiles; a maximum or a count has none.
+    """The course of each mean and percentile of a run; maxima and counts have no course.
 
     Args:
-        run: the run.
-        inputs: what the analysis may see of it.
-        verdict: what the analysis found in it.
+        run: the stored run.
+        inputs: the analysis inputs of the run.
+        verdict: the verdict of the run.
     """
     if inputs.window.steps == 0:
         return {}
@@ -235,7 +240,7 @@ def _within_tolerance(value: float, figure: float | None) -> bool:
 
 
 def _figures(verdict: JsonObject) -> Iterator[tuple[Key, Any]]:
-    """Every figure of the verdict's tables."""
+    """Each figure in the tables of the verdict: (key, value)."""
     tables = ((("scenario", name, None, None), row) for name, row in (verdict.get("scenarios") or {}).items())
     others = (
         ((about, row[whose], row.get("host"), row.get("role")), row)
@@ -269,15 +274,15 @@ def _per_second(per_s: Floats, step_s: int) -> RatioOfSums:
 
 
 def _done(table: pa.Table, chosen: Any) -> pa.Table:
-    """The chosen operations that succeeded, their stages left out."""
+    """The chosen operations that succeeded, without their stages."""
     whole = pc.invert(pc.match_substring(table["operation"], "/"))
     return table.filter(pc.and_(pc.and_(chosen, whole), pc.equal(table["outcome"], "ok")))
 
 
 def _timed(table: pa.Table, kind: str, window: Window) -> tuple[Floats, Floats] | None:
-    """(a histogram per step of the window, what its columns stand for in seconds); None: nothing was timed.
+    """(histogram per step of the window, duration of each column in seconds); None if nothing was timed.
 
-    A value is the highest that its counter stands for, as everywhere.
+    A column stands for the highest duration of its histogram counter, as in the rest of the project.
     """
     step = window.step_of(table["time_s"].to_numpy())
     inside = (step >= 0) & (step < window.steps) & table[kind].is_valid().to_numpy()
@@ -296,7 +301,7 @@ def _timed(table: pa.Table, kind: str, window: Window) -> tuple[Floats, Floats] 
 
 
 def _sources(run: StoredRun, verdict: JsonObject) -> _Courses:
-    """A source's documents and fetches from its first to its last one: a crawl's work is given."""
+    """A source's documents and fetches between its first and last document: a crawl's work is fixed."""
     table = run.operations
     for row in verdict.get("crawl") or ():
         name = row["source"]
@@ -318,7 +323,10 @@ def _fetches(table: pa.Table, name: str, window: Window) -> RatioOfSums | None:
 
 
 def _disks(inputs: Inputs) -> _Courses:
-    """Where several hosts are one machine, or I/O is counted in two ways, the one the verdict took fits."""
+    """Candidate courses for each disk; the caller keeps the first that matches the verdict's figure.
+
+    Several candidates exist where hosts share a machine, or where I/O is counted in two ways.
+    """
     for disk in inputs.disks:
         if disk.device is None:
             continue
@@ -351,7 +359,7 @@ def _mean(series: Series | None) -> RatioOfSums | None:
 
 
 def _sum(series: Iterable[Series | None]) -> RatioOfSums | None:
-    """Rates that are added, over the steps in which all of them were measured."""
+    """The sum of rates, over the steps in which all of them were measured."""
     known = [one for one in series if one is not None]
     if len(known) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Decides which figures are judged, and what each is called: better, worse, equivalent."""
+"""Decides which figures are judged, and calls each one better, worse, changed, equivalent or inconclusive."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ By = Literal["command", "plan", "default"]
 
 @dataclass(frozen=True, slots=True)
 class CommandFigures:
-    """The figures, margin and bound that the command gives; the plans or the defaults give the rest."""
+    """The figures, margin and bound of the command line; plans or defaults supply what is missing."""
 
     metrics: tuple[str, ...] = ()
     margin_ratio: float | None = None
@@ -45,11 +45,11 @@ class DeclaredFigures:
     """The figures that are judged, with margin and bound.
 
     Attributes:
-        metrics: names of figures that these runs have, each once.
-        by: who says so.
-        margin_ratio: within this much of each other two sides count as the same.
-        bound: with few runs on a side, how many times as much one run may be as the next.
-        notes: what a reader must know of it, sentences without an end.
+        metrics: names of the judged figures that these runs have, without duplicates.
+        by: the origin of the names: the command line, the plans or the defaults.
+        margin_ratio: relative difference within which two sides are equivalent (0.05 = 5 %).
+        bound: ratio above which a change is reported if a side has few runs.
+        notes: notes for the reader about the choice of figures; sentences without a full stop.
     """
 
     metrics: tuple[str, ...]
@@ -62,11 +62,11 @@ class DeclaredFigures:
 def declared_figures(
     changes: Sequence[Change], asked: CommandFigures, sides: Sides, studied: Sequence[Difference]
 ) -> DeclaredFigures:
-    """The declared figures among all changes.
+    """Select the figures to judge, with their margin and bound, from all changes.
 
     Raises:
-        InputError: too many are asked for, a name is none of the figures', or the runs' plans do not declare
-            the same and the command does not say.
+        InputError: the command names too many or unknown figures, or the plans of the runs declare different
+            values and the command line gives none.
     """
     margin = asked.margin_ratio if asked.margin_ratio is not None else _planned(sides, "margin_ratio")
     bound = asked.bound if asked.bound is not None else _planned(sides, "bound")
@@ -107,7 +107,7 @@ def _metrics(
 
 
 def check_metrics(names: Sequence[str]) -> None:
-    """Raises InputError where there are too many."""
+    """Raise InputError if there are more than ``MOST_METRICS`` distinct names."""
     if len(set(names)) > MOST_METRICS:
         raise InputError(
             f"--metric: found {len(set(names))}; allowed: {MOST_METRICS} at most, as each further question "
@@ -158,16 +158,16 @@ def _near(name: str, names: Sequence[str]) -> str:
 
 
 _SPLIT = 4
-"""This many runs of a side make two halves of two."""
+"""Runs of a side that are needed for two halves of two runs."""
 
 
 def default_metrics(changes: Sequence[Change], sides: Sides, studied: Sequence[Difference]) -> list[str]:
-    """The six that are judged where none are named: by plan and factor, never by what was measured.
+    """The six figures that are judged by default, from plan and factor only, never from measurements.
 
-    What each scenario is judged by (users who wait for each other do more or less; a schedule is kept, and
-    takes longer or shorter), then the studied disks' writes, the CPU time for each unit of work where what
-    computes is studied, then the p95 of the others; without a scenario that is on both sides the crawl
-    sources' rates, the disks' writes and the CPUs.
+    Order: the main figure of each scenario (throughput of a closed load, p95 of a scheduled load); the write
+    latency of the studied disks; the CPU time per unit of work if a studied area affects CPU time; the p95 of
+    the remaining scenarios. Without a scenario on both sides: the rates of the crawl sources, the write
+    latency of the disks, and CPU and IOPS.
     """
     every = [*_of_scenarios(changes, sides), *_of_disks(changes, studied), *_of_efforts(changes, studied)]
     every += _p95s(changes)
@@ -191,7 +191,7 @@ def _of_scenarios(changes: Sequence[Change], sides: Sides) -> Iterator[Change]:
 
 def _of_disks(changes: Sequence[Change], studied: Sequence[Difference]) -> Iterator[Change]:
     disks = dict.fromkeys((one.tier, one.role) for one in studied if one.area == "disks" and one.role)
-    # Commits wait for a log; what is written to data files is rarely waited for.
+    # Commits wait for the log disk; writes to data files are rarely waited for.
     for tier, role in sorted(disks, key=lambda disk: disk[1] != "log"):
         one = first_change(changes, about="disk", tier=tier, role=role, metric="write_latency_mean_s")
         if one:
@@ -199,7 +199,7 @@ def _of_disks(changes: Sequence[Change], studied: Sequence[Difference]) -> Itera
 
 
 COMPUTES = ("cpu", "machine", "memory", "database", "versions")
-"""Areas whose differences show in the CPU time that work takes."""
+"""Areas whose differences change the CPU time per unit of work."""
 
 
 def _of_efforts(changes: Sequence[Change], studied: Sequence[Difference]) -> Iterator[Change]:
@@ -213,13 +213,13 @@ def _p95s(changes: Sequence[Change]) -> Iterator[Change]:
 
 @dataclass(frozen=True, slots=True)
 class EstimatedChange:
-    """A figure of both sides before anything is said of it.
+    """A figure of both sides with its estimate, before the judgement.
 
     Attributes:
-        change: with its interval.
-        estimate: of its ratio; None without an interval.
-        margin_ratio: from 1/margin to margin the sides count as the same.
-        floor_ratio: how many times as much the same farm differed from itself; None: not known.
+        change: the figure, with its interval.
+        estimate: the estimate of the figure's ratio; None without an interval.
+        margin_ratio: ratios from 1/margin to margin count as no change.
+        floor_ratio: the ratio between runs of the same farm, at least 1; None if not known.
     """
 
     change: Change
@@ -229,11 +229,11 @@ class EstimatedChange:
 
     @property
     def p(self) -> float:
-        """The probability that the ratio lies within the margin, not corrected."""
+        """p-value of the hypothesis that the ratio lies within the margin, not corrected."""
         return self.estimate.p_within(self.margin_ratio) if self.estimate else 1.0
 
     def called(self, p: float) -> Change:
-        """The figure with what may be said of it, by its corrected p."""
+        """The figure with its call, from the corrected p-value."""
         return _called(
             self.change, self.estimate, p, (self.margin_ratio, self.floor_ratio), enough=_enough(self.change)
         )
@@ -246,7 +246,7 @@ def estimate_changes(
     again: Sequence[Change] = (),
     same: float = SAME,
 ) -> tuple[EstimatedChange, ...]:
-    """Every change with its interval and margin (the arguments: see ``judge_changes``)."""
+    """Every change with its interval and margin (for the arguments see ``judge_changes``)."""
     same_farm = {_in_base(one): one for one in again}
     made = []
     for one in changes:
@@ -264,25 +264,26 @@ def judge_changes(
     again: Sequence[Change] = (),
     same: float = SAME,
 ) -> tuple[Change, ...]:
-    """Every change with its interval; those that were declared with what may be said of them.
+    """All changes with their intervals; the declared ones also with their calls.
 
     Args:
         changes: the figures of both sides.
-        names: those that were declared.
-        sides: their runs, with the courses of their figures where a side has too few.
-        bound: where fewer than ``ENOUGH`` runs of a side measured it, how many times as much one run may be
-            as the next.
-        again: the same figures of the base (as base) and of its A/A runs (as other); empty: none were made.
-        same: within this much of each other two sides count as the same.
+        names: names of the declared figures.
+        sides: the runs of both sides, with the courses of their figures if a side has fewer than two runs.
+        bound: the margin (a ratio) for a figure that fewer than ``ENOUGH`` runs of a side measured.
+        again: the same figures of the A/A pair, with the base as base and the A/A runs as other; empty
+            without A/A runs.
+        same: relative difference within which two sides are equivalent (0.05 = 5 %).
     """
     each = {one.change.name: one for one in estimate_changes(changes, sides, bound, again, same)}
-    asked = list(dict.fromkeys(names))  # also what has no interval: what is declared is a question
+    # figures without an interval included, because every declared figure counts for Holm's correction
+    asked = list(dict.fromkeys(names))
     p = dict(zip(asked, holm([each[name].p for name in asked]), strict=True))
     return tuple(one.called(p[name]) if name in p else one.change for name, one in each.items())
 
 
 def without_calls(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """The same figures where a run is no valid evidence: shown with their intervals, and nothing is said."""
+    """The figures with the call ``inconclusive`` for each judged one, because a run is not valid evidence."""
     return tuple(
         replace(one, judged=replace(one.judged, call="inconclusive", confidence=None))
         if one.judged.declared
@@ -292,12 +293,12 @@ def without_calls(changes: Sequence[Change]) -> tuple[Change, ...]:
 
 
 def _enough(change: Change) -> bool:
-    """Whether this many runs of both sides measured it as make a comparison."""
+    """Whether at least ``ENOUGH`` runs of both sides measured the figure."""
     return min(map(len, change.pair.measured)) >= ENOUGH
 
 
 def _estimate(change: Change, sides: Sides) -> Estimate | None:
-    """The ratio from the values of several runs a side; with fewer, from resamples within the runs."""
+    """Estimate the ratio from the runs' values, or from resamples within the runs if a side has one run."""
     if change.pair.ratio is None or change.pair.ratio <= 0:
         return None
     base, other = change.pair.measured
@@ -324,20 +325,20 @@ def _why_none(change: Change) -> str:
         return change.pair.why or "there is no ratio"
     if min(*(value for side in change.pair.measured for value in side)) <= 0:
         return "it is 0 in one of the runs"
-    # Means and percentiles have a course; maxima, counts, bursts, and what is of a part of the run have none.
+    # Means and percentiles have values over time; maxima, counts and bursts do not.
     return "one run on a side, and it has one value of this figure: repeat the runs for an interval"
 
 
 def _in_base(change: Change) -> tuple[str, str, Key]:
-    """The identity of a figure in the base, as its name may hold the other side's host."""
+    """The identity of a figure in the base, as its name may contain the host of the other side."""
     return change.about, change.metric, change.key("base")
 
 
 def _floor(change: Change, again: Change | None) -> float | None:
-    """How many times as much the same farm differed from itself.
+    """The ratio between runs of the same farm, at least 1; None if unknown.
 
-    Of A/A runs the two means; without them each side's own runs, every second one against the others, and
-    the larger of both sides. None if unknown.
+    With A/A runs, the ratio of the two geometric means. Without A/A runs, each side's own runs are split into
+    every second run and the others, and the larger ratio of the two sides counts.
     """
     if again is not None:
         base, other = again.pair.measured
@@ -365,7 +366,7 @@ def _called(
         change.judged, declared=True, margin_ratio=margin[0], floor_ratio=margin[1], call="inconclusive"
     )
     if estimate is not None:
-        # Of fewer runs than make a comparison nothing is known to be the same: the next may differ.
+        # With fewer than ``ENOUGH`` runs a figure is never called equivalent: the next run may differ.
         call = call_of(estimate, p, same=margin[0] if enough else None, better=change.better)
         reported = replace(reported, p=p, call=call)
         if call not in ("equivalent", "inconclusive"):

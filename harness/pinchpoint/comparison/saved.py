@@ -1,4 +1,4 @@
-"""Reads and writes a comparison's folder."""
+"""Reads and writes the folder of a comparison."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Ratio = Annotated[float, Field(gt=0)]
 
 
 class RunForm(Form):
-    """A run, in short."""
+    """The summary of a run."""
 
     directory: str
     plan: Text
@@ -47,14 +47,14 @@ class RunForm(Form):
 
 
 class SideForm(Form):
-    """The runs of a side."""
+    """The runs of one side."""
 
     label: str
     runs: Annotated[list[RunForm], Field(min_length=1)]
 
 
 class BlamedForm(Form):
-    """A resource that a verdict blames."""
+    """A resource that a verdict names."""
 
     kind: str
     tier: Text
@@ -63,7 +63,7 @@ class BlamedForm(Form):
 
 
 class DifferenceForm(Form):
-    """A difference between both sides' manifests."""
+    """A difference between the manifests of both sides."""
 
     area: str
     what: str
@@ -82,7 +82,7 @@ class ConfounderForm(DifferenceForm):
 
 
 class PairForm(Form):
-    """See ``statistics.Pair``."""
+    """The values of a figure on both sides (``statistics.Pair``)."""
 
     base: float | None
     other: float | None
@@ -93,7 +93,7 @@ class PairForm(Form):
 
 
 class ChangeForm(PairForm):
-    """A figure of both sides, and what may be said of it (``changes.Judgement``)."""
+    """A figure of both sides, with its judgement (``changes.Judgement``)."""
 
     name: str
     about: About
@@ -117,7 +117,7 @@ class ChangeForm(PairForm):
 
 
 class CapacityForm(PairForm):
-    """The capacity of each side."""
+    """The capacity of each side for one scenario."""
 
     scenario: str
     base_how: How
@@ -126,7 +126,7 @@ class CapacityForm(PairForm):
 
 
 class CostsForm(Form):
-    """The cost of both farms."""
+    """The monthly costs of both farms."""
 
     base: Cost | None
     other: Cost | None
@@ -137,7 +137,7 @@ class CostsForm(Form):
 
 
 class MovementForm(Form):
-    """Whether the bottleneck moved."""
+    """The bottleneck of each side, and whether the bottleneck moved."""
 
     base: BottleneckForm | None
     other: BottleneckForm | None
@@ -148,7 +148,7 @@ class MovementForm(Form):
 
 
 class PredictedForm(Form):
-    """A scenario as the base's model has it."""
+    """The prediction of one scenario from the model of the base."""
 
     scenario: str
     base_per_s: NotBelow0
@@ -159,7 +159,7 @@ class PredictedForm(Form):
 
 
 class WhatIfForm(Form):
-    """The other side predicted from the base."""
+    """The prediction of the other side from the base."""
 
     rows: list[PredictedForm]
     notes: list[str]
@@ -168,7 +168,7 @@ class WhatIfForm(Form):
 
 
 class SavedComparison(Form):
-    """comparison.json."""
+    """The content of comparison.json."""
 
     base: SideForm
     other: SideForm
@@ -213,18 +213,21 @@ COMPARISON = "comparison.json"
 
 
 class AnyComparison(Protocol):
-    """A comparison of two sides, of several, or of two probes."""
+    """A comparison of two sides, of several sides, or of two probes."""
 
     @property
     def folder(self) -> str:
-        """The name of its folder, without the time."""
+        """The name of the comparison's folder, without the time."""
 
     def to_json(self) -> dict[str, Any]:
         """The content of comparison.json."""
 
 
 def save(comparison: AnyComparison, parent: Path) -> Path:
-    """Make ``comparison-dev-prod-20260101T000000Z`` with comparison.json; its path. Raises InputError."""
+    """Write comparison.json to a new folder and return its path. Raises InputError.
+
+    The folder's name is like ``comparison-dev-prod-20260101T000000Z``.
+    """
     directory = free_path(parent, comparison.folder)
     with writable(directory):
         directory.mkdir(parents=True)
@@ -233,17 +236,20 @@ def save(comparison: AnyComparison, parent: Path) -> Path:
 
 
 def beside(base: Sequence[Path]) -> Path:
-    """The folder that holds the first run of the base."""
+    """The folder that contains the first run of the base."""
     return base[0].absolute().parent
 
 
 def is_comparison(directory: Path) -> bool:
-    """Whether a directory holds a comparison rather than a run."""
+    """Whether a directory contains a comparison, not a run."""
     return (directory / COMPARISON).exists()
 
 
 def schema_of(directory: Path) -> object:
-    """The schema of its comparison.json; None without one, or if it is no JSON: its reader reports that."""
+    """The schema of a directory's comparison.json; None if the file is missing or no JSON.
+
+    The reader of the file reports such an error.
+    """
     try:
         result = from_json((directory / COMPARISON).read_bytes())
     except (OSError, ValueError):
@@ -252,7 +258,7 @@ def schema_of(directory: Path) -> object:
 
 
 def load(directory: Path) -> dict[str, Any]:
-    """comparison.json's content. Raises InputError."""
+    """Read the content of a directory's comparison.json. Raises InputError."""
     path, again = directory / COMPARISON, "`pinchpoint compare` writes it anew from the runs"
     try:
         content: dict[str, Any] = document.read(path, SavedComparison, SCHEMA, again)

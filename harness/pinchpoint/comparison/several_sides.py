@@ -1,7 +1,7 @@
-"""Compares several sides at once: each judged figure pair by pair, and which side is best at it.
+"""Compares three or more sides: each judged figure pair by pair, and the best side for each figure.
 
-Two sides have a comparison of their own (``comparison.comparison``), which says more of them. Here Holm's
-correction is over all pairs of sides and all judged figures together.
+A comparison of two sides (``comparison.comparison``) contains more detail. Here Holm's correction covers all
+pairs of sides and all judged figures together.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from pinchpoint.store import document
 
 SCHEMA = "pinchpoint.sides/1"
 FEWEST, MOST = 3, 12
-"""Sides on one page."""
+"""The allowed number of sides, so that all fit on one page."""
 
 Standing = Literal["best", "tied", "equivalent", "worse"]
-"""How a side stands in one figure: best, tied with the best, equivalent to it, or worse."""
+"""The rank of a side in one figure: best, tied with the best, equivalent to the best, or worse."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairCall:
-    """One figure of two sides.
+    """One figure for one pair of sides.
 
     Attributes:
-        sides: their places, the first is the base.
-        ratio: second ÷ first; None without one.
-        ci95: its 95 % interval; None likewise.
-        p: of a ratio within the margin, Holm-corrected over all pairs and judged figures; None without an
-            interval.
-        call: what may be said of the second; None if the figure is not judged.
+        sides: positions of the two sides; the first one is the base.
+        ratio: second side ÷ first side; None if there is no ratio.
+        ci95: the 95 % interval of the ratio; None if there is no interval.
+        p: p-value of the hypothesis that the ratio lies within the margin, Holm-corrected over all pairs and
+            judged figures; None without an interval.
+        call: the judgement of the second side in one word; None if the figure is not judged.
     """
 
     sides: tuple[int, int]
@@ -62,22 +62,22 @@ class SidesFigure:
     """One figure of every side.
 
     Attributes:
-        name: ``scenario.crawl.throughput_per_s``; of a probe its cell.
-        about: what kind of thing it is of; ``cell`` of a probe.
-        metric: the figure; its ending is its unit.
-        better: which way is better; None: neither.
-        judged: whether it is one of the figures that pairs are called by.
-        values: of each side each run's, None if it was not measured.
-        pairs: every pair of sides that has a ratio.
-        standing: of each side; None if it was not measured, the figure is not judged, or neither way is
-            better.
-        source: whose figure it is; the next four likewise.
-        scenario: likewise.
-        tier: likewise.
-        role: likewise.
-        per: likewise.
-        workload: of a probe's cell.
-        outstanding: likewise.
+        name: the full name, ``scenario.crawl.throughput_per_s``; for a probe the name of the cell.
+        about: the kind of thing that the figure describes; ``cell`` for a probe.
+        metric: the name of the figure; its suffix is its unit.
+        better: the direction that is better; None if neither is.
+        judged: whether the figure is judged.
+        values: the values of each side's runs; None for a run that did not measure the figure.
+        pairs: every pair of sides that measured the figure.
+        standing: the rank of each side; None if the side did not measure the figure, the figure is not
+            judged, or neither direction is better.
+        source: the crawl source of the figure, or None.
+        scenario: the scenario of the figure, or None.
+        tier: the tier of the figure, or None.
+        role: the role of the figure's disk, or None.
+        per: the unit of work, such as ``document``, or None.
+        workload: the workload of a probe's cell; None for runs.
+        outstanding: the queue depth of a probe's cell; None for runs.
     """
 
     name: str
@@ -98,7 +98,7 @@ class SidesFigure:
 
     @property
     def medians(self) -> tuple[float | None, ...]:
-        """Of each side."""
+        """The median of each side; None for a side that did not measure the figure."""
         return tuple(middle(values) for values in self.values)
 
     @property
@@ -111,12 +111,12 @@ class SidesFigure:
 
     @property
     def fewest(self) -> int:
-        """The number of values of the side that measured it least often, of those that did."""
+        """The smallest number of values on a side, among the sides that have any; 0 if none has."""
         counts = [sum(value is not None for value in values) for values in self.values]
         return min((count for count in counts if count), default=0)
 
     def between(self, first: int, second: int) -> PairCall | None:
-        """A pair, as second ÷ first whichever of them is the base."""
+        """The pair of two sides as second ÷ first, in either order; None if there is no such pair."""
         for one in self.pairs:
             if one.sides == (first, second):
                 return one
@@ -132,17 +132,18 @@ _TURNED: Mapping[Call | None, Call | None] = {"better": "worse", "worse": "bette
 
 @dataclass(frozen=True, slots=True)
 class OneSide:
-    """One side.
+    """One side of the comparison.
 
     Attributes:
-        label: what it is called.
-        runs: the directories of its runs, or of its probe.
-        found: what limits it, in words, with the number of runs that say so.
-        confidence: of that; "" if there is none.
-        following: the next bottleneck in words; "" if it is not known.
-        declared: what its disk is declared to be able to do; "" of runs.
-        per_month: what its disk costs, by its farm's ``prices``; None if no price is given, and of runs.
-        currency: of that; "" likewise.
+        label: the name of the side.
+        runs: the directories of the side's runs, or of its probe.
+        found: the bottleneck or limit in words, with the number of runs that name it.
+        confidence: the confidence in the bottleneck; "" if there is none.
+        following: the next bottleneck in words; "" if not known.
+        declared: the declared limits of a probe's disk; "" for runs.
+        per_month: the monthly cost of a probe's disk, by the ``prices`` of its farm; None without a price,
+            and for runs.
+        currency: the currency of ``per_month``; "" without a price, and for runs.
     """
 
     label: str
@@ -157,18 +158,18 @@ class OneSide:
 
 @dataclass(frozen=True, slots=True)
 class SideDifference:
-    """A difference between a side and the first one.
+    """A difference between a side and the first side.
 
     Attributes:
-        side: its place.
-        area: as in a comparison of two sides; the next four likewise.
-        what: likewise.
-        tier: likewise.
-        role: likewise.
-        hosts: likewise.
-        first: what the first side has.
-        other: what this side has.
-        studied: whether it is what was studied.
+        side: position of the side.
+        area: the area of the fact, as in ``differences.Difference``.
+        what: the name of the fact; its suffix is its unit.
+        tier: the tier; None if the fact applies to the whole run.
+        role: the role of the disk; None for other facts.
+        hosts: names of the hosts; empty if the fact applies to the tier or the whole run.
+        first: the value on the first side.
+        other: the value on this side.
+        studied: whether the difference belongs to a studied area.
     """
 
     side: int
@@ -187,16 +188,18 @@ class WorkloadLimit:
     """The limit of a probe's workload on one side, and its rate within the latency line.
 
     Attributes:
-        side: its place.
-        workload: its name.
-        kind: how the disk limits it; None: not known.
-        holds_to: the highest queue depth with a mean latency below the line; None: none, or no latency.
-        crossed_at: the lowest one above it; None: none.
-        within_iops: the most I/Os per second below the line; None likewise.
-        most_iops: the most at any queue depth.
-        within_bytes_per_s: likewise in bytes.
-        most_bytes_per_s: likewise.
-        load_class: what ``holds_to`` outstanding I/Os are called, such as ``very light``.
+        side: position of the side.
+        workload: the name of the workload.
+        kind: how the disk limits the workload; None if not known.
+        holds_to: the highest queue depth with a mean latency below the line; None if there is none, or no
+            latency.
+        crossed_at: the lowest queue depth with a mean latency above the line; None if there is none.
+        within_iops: the most I/Os per second with a mean latency below the line; None if there are none.
+        most_iops: the most I/Os per second at any queue depth.
+        within_bytes_per_s: the most bytes per second with a mean latency below the line; None if there are
+            none.
+        most_bytes_per_s: the most bytes per second at any queue depth.
+        load_class: the name of the load class with ``holds_to`` outstanding I/Os, such as ``very light``.
     """
 
     side: int
@@ -213,17 +216,17 @@ class WorkloadLimit:
 
 @dataclass(frozen=True, slots=True)
 class SidesComparison:
-    """Several sides beside each other.
+    """The comparison of several sides.
 
     Attributes:
-        of: runs or probes.
-        sides: three to twelve, the first is the base of ``differences``.
-        figures: those that are judged first.
-        differences: what differs from the first side, what is studied first.
-        limits: of probes: each workload on each side.
-        line_s: the latency that ``limits`` are held against; None of runs.
-        margin_ratio: within it two sides count as the same.
-        warnings: what a reader must know.
+        of: the kind of the sides: runs or probes.
+        sides: three to twelve sides; ``differences`` are relative to the first one.
+        figures: the figures; judged ones come first.
+        differences: the differences from the first side.
+        limits: for probes, the limit of each workload on each side; empty for runs.
+        line_s: the latency line of ``limits``, in seconds; None for runs.
+        margin_ratio: relative difference within which two sides are equivalent.
+        warnings: warnings for the reader.
         valid: whether every run is valid evidence.
     """
 
@@ -239,12 +242,12 @@ class SidesComparison:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the sides are called."""
+        """The names of the sides."""
         return tuple(side.label for side in self.sides)
 
     @property
     def folder(self) -> str:
-        """``comparison-dev-test-prod``."""
+        """The name of the comparison's folder: ``comparison-dev-test-prod``."""
         return folder_name(self.labels)
 
     @property
@@ -253,18 +256,18 @@ class SidesComparison:
         return wording.Summary.of(list(_sentences(self)))
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON types."""
+        """The content of comparison.json."""
         return {"schema": SCHEMA, "summary": str(self.answer), **asdict(self)}
 
 
 def check_number(sides: Sequence[object]) -> None:
-    """Raises InputError where there are too many for a page."""
+    """Raise InputError if there are more sides than fit on a page."""
     if len(sides) > MOST:
         raise InputError(f"compare: found {len(sides)} sides; allowed: 2 to {MOST} on one page")
 
 
 def ranked(figure: SidesFigure) -> SidesFigure:
-    """The figure with the standing of each side, by its pairs' calls."""
+    """The figure with the rank of each side, from the calls of its pairs."""
     leader = figure.leader
     if leader is None or not figure.judged:
         return replace(figure, standing=(None,) * len(figure.values))
@@ -290,10 +293,11 @@ def compare_sides(
     margin: float | None = None,
     prices: Prices | None = None,
 ) -> SidesComparison:
-    """Hold several sides of runs against each other (the arguments: see ``comparison.compare``).
+    """Compare several sides of runs (for the arguments see ``comparison.compare``).
 
     Raises:
-        InputError: there are too many sides; a factor or a metric is not known; the plans do not go together.
+        InputError: there are too many sides, a factor or a metric is not known, or the plans declare
+            different values.
     """
     check_number(sides)
     with_first = {
@@ -333,14 +337,14 @@ _Estimates = Mapping[tuple[int, int], Mapping[str, EstimatedChange]]
 def _estimates(
     sides: Sides, bound: float, margin_ratio: float, prices: Prices | None
 ) -> dict[str, EstimatedChange]:
-    """The figures of a pair by their names in it."""
+    """The figures of a pair of sides, by name."""
     places = pair_hosts(sides.base.manifests[0], sides.other.manifests[0])
     result = changes(sides, places, costs_of(sides, prices))
     return {one.change.name: one for one in estimate_changes(result, sides, bound, same=margin_ratio)}
 
 
 def _names(pairs: _Estimates, count: int) -> list[dict[Any, str]]:
-    """For each side, what identifies a figure -> the figure's name on the first side."""
+    """For each side: identity of a figure -> the figure's name on the first side."""
     made: list[dict[Any, str]] = [{} for _ in range(count)]
     for (first, second), result in pairs.items():
         if first == 0:
@@ -357,7 +361,7 @@ def _key(change: Change, side: str) -> Any:
 def _called(
     pairs: _Estimates, names: Sequence[str], valid: Sequence[bool]
 ) -> dict[tuple[int, int], dict[str, Change]]:
-    """Each pair's figures by their names beside the first side, called where they are judged."""
+    """The figures of each pair, named as on the first side; judged figures have their call."""
     known = _names(pairs, len(valid))
     by_name = {
         pair: {known[pair[0]].get(_key(one.change, "base"), name): one for name, one in result.items()}
@@ -474,7 +478,7 @@ def _sentences(comparison: SidesComparison) -> Iterator[str]:
             *_best_words(comparison.sides, comparison.figures, "measurements", "repetition"),
             *_widest(comparison),
         ]
-        # What limits each side comes first where that is known of all.
+        # The limits come first if they are known for every side.
         known = {one.side for one in comparison.limits if one.kind}
         yield from [limited, *compared] if len(known) == len(comparison.sides) else [*compared, limited]
         return
@@ -483,7 +487,7 @@ def _sentences(comparison: SidesComparison) -> Iterator[str]:
 
 
 def _widest(comparison: SidesComparison) -> Iterator[str]:
-    """The measurement in which the medians lie furthest apart, where some differ by more than the margin."""
+    """The figure whose medians differ most between sides, if they differ by more than the margin."""
     ratios = []
     for one in comparison.figures:
         known = [(value, at) for at, value in enumerate(one.medians) if value]
@@ -499,7 +503,7 @@ def _widest(comparison: SidesComparison) -> Iterator[str]:
 
 
 def too_few(figures: Sequence[SidesFigure], each_is: str) -> str:
-    """Why none of these has a best side: ``1 run a side; 5 are needed``; "" where there are enough."""
+    """Why no figure has a best side: ``1 run a side; 5 are needed``; "" if there are enough runs."""
     fewest = min((one.fewest for one in figures), default=ENOUGH)
     few = f"{fewest} {each_is}{'s' * (fewest != 1)} a side; {ENOUGH} are needed"
     return few if fewest < ENOUGH else ""
@@ -508,8 +512,8 @@ def too_few(figures: Sequence[SidesFigure], each_is: str) -> str:
 def _best_words(
     sides: Sequence[OneSide], figures: Sequence[SidesFigure], what: str, each_is: str
 ) -> list[str]:
-    """Which side is best at how many figures, and of how many none is clearly; empty without any figure."""
-    # Of what only some sides measured, none is the best of all.
+    """Sentences: how many figures each side is best at, and how many have no clear best side."""
+    # A figure that some sides did not measure has no best side.
     asked = [one for one in figures if one.judged and one.leader is not None and None not in one.medians]
     wins = Counter(sides[one.standing.index("best")].label for one in asked if "best" in one.standing)
     leads = Counter(
@@ -530,7 +534,7 @@ def _best_words(
 
 
 def exit_status(comparison: SidesComparison, *, fail_on_worse: bool = False) -> ExitStatus:
-    """3 where a run is no valid evidence, 1 where a side is worse than the first and that was asked for."""
+    """3 if a run is not valid evidence, 1 if ``fail_on_worse`` and a side is worse than the first, else 0."""
     if not comparison.valid:
         return ExitStatus.NOT_EVIDENCE
     worse = any(
@@ -540,7 +544,7 @@ def exit_status(comparison: SidesComparison, *, fail_on_worse: bool = False) -> 
 
 
 def load(directory: Path) -> SidesComparison:
-    """A comparison's directory, read back. Raises InputError."""
+    """Read the comparison in a directory. Raises InputError."""
     remedy = "`pinchpoint compare A B C` makes it again"
     comparison: SidesComparison = document.read_record(
         directory / COMPARISON, SidesComparison, SCHEMA, remedy

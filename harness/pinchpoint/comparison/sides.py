@@ -1,4 +1,4 @@
-"""The two sides of a comparison: their runs, the pairs of hosts, their verdicts."""
+"""Reads the two sides of a comparison: runs, verdicts, CPU time per unit of work and host pairs."""
 
 from __future__ import annotations
 
@@ -31,18 +31,16 @@ from pinchpoint.forecast import predict_beside
 from pinchpoint.store.read import open_run, read_manifest
 from pinchpoint.store.schema import MANIFEST
 
-# CPU time that each tier takes for each unit of work: a document, a commit, a burst.
-#
-# Of a plan with several scenarios it is computed for tiers at which one of them alone works: of several it is
-# not
-# knows whose CPU time it is.
+# CPU time of each tier per unit of work: a document, a commit or a burst. If a plan has several scenarios,
+# the CPU time is computed only for tiers that one scenario alone uses, because the CPU time of a shared tier
+# cannot be attributed to a scenario.
 
 _SQL_ONLY = ("sql-script", "sql-replay")
-"""Scenarios whose operations all go to the SQL tier, beside those of which ``stations`` knows it."""
+"""Scenarios whose operations all go to the SQL tier and which ``stations`` does not know."""
 _REPORTED = frozenset({*ENDPOINT.values(), *SOURCE_TIER.values(), *CRAWL_TIERS})
-"""Tiers of which it is known who works there; at one of another name everybody may."""
+"""Tiers whose users are known; any scenario may use a tier with another name."""
 LEAST_SEEN = 0.5
-"""At least this share of the measured time must have been sampled."""
+"""The minimum share of the measured time with CPU samples."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,13 +48,13 @@ class Effort:
     """CPU time of one tier per unit of a scenario's work, in one run.
 
     Attributes:
-        scenario: whose work it is.
-        tier: whose processes take it, all hosts of it together.
-        metric: ``cpu_s``; ``burst_cpu_s`` where the unit is a burst.
-        per: the unit: ``document``, ``commit``, ``operation``, ``burst``.
-        value: CPU seconds; None: not known.
-        why: why it is not, one clause.
-        course: step by step; None if it has none.
+        scenario: the scenario that does the work.
+        tier: the tier whose processes use the CPU time, summed over all its hosts.
+        metric: ``cpu_s``, or ``burst_cpu_s`` if the unit is a burst.
+        per: the unit of work: ``document``, ``commit``, ``operation`` or ``burst``.
+        value: CPU seconds per unit of work; None if not known.
+        why: why ``value`` is not known, one clause; None if it is known.
+        course: the CPU time per step; None if there is none.
     """
 
     scenario: str
@@ -69,12 +67,12 @@ class Effort:
 
     @property
     def thing(self) -> tuple[str, str, str]:
-        """The scenario, tier and unit, the same on both sides."""
+        """The scenario, tier and metric, which are the same on both sides."""
         return self.scenario, self.tier, self.metric
 
 
 def efforts_of(inputs: Inputs) -> tuple[Effort, ...]:
-    """The effort of every scenario at every tier it uses; empty without operations."""
+    """The CPU time per unit of work, for each scenario at each tier it uses; empty without operations."""
     if inputs.window.steps == 0:
         return ()
     return tuple(_efforts(inputs))
@@ -94,7 +92,7 @@ def _efforts(inputs: Inputs) -> Iterator[Effort]:
 
 
 def _tiers(inputs: Inputs, load: Load, tiers: Sequence[str]) -> tuple[str, ...]:
-    """The tiers at which a scenario works; all if that is not known."""
+    """The tiers that a scenario uses; all tiers if its use is not known."""
     known = {"sql"} if load.use in _SQL_ONLY else {one.tier for one in find_stations(inputs, load)}
     return tuple(tier for tier in tiers if not known or tier in known or tier not in _REPORTED)
 
@@ -128,14 +126,14 @@ def _of_tier(
 
 
 def _of_a_burst(inputs: Inputs, load: Load, spent: Floats, seen: npt.NDArray[np.bool_]) -> float | str:
-    """CPU seconds from a burst's beginning to its end: the mean of those that were seen whole."""
+    """Mean CPU seconds per burst, from bursts with complete samples; else why they are not known."""
     result = burst_steps(inputs, load)
     whole = [float(spent[start:end].sum()) for start, end in result if seen[start:end].all()]
     return float(np.mean(whole)) if whole else "no burst was seen whole"
 
 
 def _unit(load: Load, work: Traffic) -> str:
-    """A crawl's documents; commits where every operation ends with one; else operations."""
+    """The unit of work: documents of a crawl, commits if every operation commits, else operations."""
     if load.use == "full-crawl":
         return "document"
     commits = load.use == "sql-mix" and not set(work.operation_names) & set(READS_ONLY)
@@ -143,7 +141,7 @@ def _unit(load: Load, work: Traffic) -> str:
 
 
 def _cores(inputs: Inputs, tier: str) -> Floats | str:
-    """Cores' worth of CPU that a tier used in each step, NaN where not seen; or why that is not known."""
+    """CPU cores that a tier used in each step, NaN if not measured; or why they are not known."""
     total = np.zeros(inputs.window.steps)
     for host in (one for one in inputs.hosts if one.tier == tier):
         result = _of_host(inputs, host)
@@ -156,7 +154,7 @@ def _cores(inputs: Inputs, tier: str) -> Floats | str:
 
 
 def _of_host(inputs: Inputs, host: Host) -> Floats | str:
-    """CPU of the tier's own processes, or of the whole machine if the tier has it alone."""
+    """CPU of the tier's own processes, or of the whole machine if no other tier or generator shares it."""
     own = cores_used(inputs, host)
     if np.isfinite(own).any():
         return own
@@ -170,7 +168,10 @@ def _of_host(inputs: Inputs, host: Host) -> Floats | str:
 
 
 def _generates(inputs: Inputs, host: Host) -> bool:
-    """Whether load generators run on a host's machine; one that does not say where may."""
+    """Whether load generators run on a host's machine.
+
+    A generator of unknown machine counts if all hosts are on one machine.
+    """
     single = len({one.machine for one in inputs.hosts}) == 1
     return any(
         worker.machine == host.machine or (worker.machine is None and single) for worker in inputs.generators
@@ -188,12 +189,12 @@ def courses(efforts: Sequence[Effort]) -> dict[Key, FigureCourse]:
 
 @dataclass(frozen=True, slots=True)
 class HostPair:
-    """A host's place in the farm, on both sides.
+    """A host of the base and the corresponding host of the other side.
 
     Attributes:
-        tier: its tier.
-        base: the host's name in the base, None if the base has no such host.
-        other: likewise.
+        tier: the tier of the hosts.
+        base: the host's name in the base; None if the base has no such host.
+        other: the host's name in the other side; None if the other side has no such host.
     """
 
     tier: str
@@ -202,25 +203,25 @@ class HostPair:
 
     @property
     def name(self) -> str:
-        """``sql1``, or ``devsql1 / prodsql1`` where the names differ."""
+        """``sql1``, or ``devsql1 / prodsql1`` if the names differ."""
         return " / ".join(dict.fromkeys(name for name in (self.base, self.other) if name))
 
 
 @dataclass(frozen=True, slots=True)
 class HostPairs:
-    """The hosts of both sides, paired: those of one name first, the others by their order in their tier."""
+    """The paired hosts of both sides: equal names first, the others by their order in the tier."""
 
     all: tuple[HostPair, ...]
 
     def of(self, tier: str, host: str, side: str) -> HostPair:
-        """The place of a host of one side (``base`` or ``other``); an unknown host has one of its own."""
+        """The pair of a host of one side (``base`` or ``other``); an unknown host forms a pair alone."""
         for place in self.all:
             if place.tier == tier and getattr(place, side) == host:
                 return place
         return HostPair(tier, host, None) if side == "base" else HostPair(tier, None, host)
 
     def short(self, place: HostPair) -> str:
-        """``sql``, or ``sql.sql1`` where its tier has several hosts."""
+        """The name of a pair: ``sql``, or ``sql.sql1`` if the tier has several hosts."""
         alone = sum(one.tier == place.tier for one in self.all) <= 1
         return place.tier if alone else f"{place.tier}.{place.name.replace(' / ', '/')}"
 
@@ -239,7 +240,7 @@ def pair_hosts(base: JsonObject, other: JsonObject) -> HostPairs:
 
 
 def tiers_of(manifest: JsonObject) -> dict[str, list[str]]:
-    """Tier -> its hosts: those declared, then those only a collector knows."""
+    """Tier -> its hosts: the declared hosts, then the hosts that only a collector reports."""
     tiers: dict[str, list[str]] = {}
     for tier, spec in object_at(manifest, "farm", "tiers").items():
         tiers.setdefault(tier, []).extend(object_at(spec, "hosts"))
@@ -252,17 +253,17 @@ def tiers_of(manifest: JsonObject) -> dict[str, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One finished run, without its tables: what is compared is what was concluded from them.
+    """One finished run without its tables: a comparison uses the results of the analysis.
 
     Attributes:
-        directory: where it lies, as it was given.
-        manifest: manifest.json's content.
-        verdict: verdict.json's content, as the analysis reaches it now (the saved one may be older than it).
-        courses: of its figures, step by step; empty if there are other runs to compare it with.
-        timeline: what happened when; None if it was not asked for.
-        efforts: CPU time for each unit of work; none where no operations were recorded.
-        settled_per_s: by scenario, what was done per second in that part of the run which its verdict is
-            drawn from: what it promises is reckoned from there.
+        directory: the directory of the run, as the user gave it.
+        manifest: the content of manifest.json.
+        verdict: the verdict of the current analysis, which may be newer than the saved verdict.json.
+        courses: the courses of the run's figures; empty if both sides have several runs.
+        timeline: the run over time; None if not requested.
+        efforts: CPU time per unit of work; empty if no operations were recorded.
+        settled_per_s: scenario -> operations per second in the part of the run that the verdict uses, which
+            is the basis of predicted gains.
     """
 
     directory: str
@@ -275,17 +276,17 @@ class ComparedRun:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether it says anything of its farm: neither generator nor recorder failed."""
+        """Whether the run is valid evidence: neither a generator nor the recorder failed."""
         return bool(self.verdict["outcome"] != "invalid")
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side: repeats of one plan on one farm.
+    """One side: runs of one plan on one farm.
 
     Attributes:
-        label: what people read: the farm's name, with the run's where both farms have the same one.
-        runs: at least one.
+        label: the name of the side: the farm's name, with the run's name if both farms have the same name.
+        runs: at least one run.
     """
 
     label: str
@@ -293,21 +294,21 @@ class Side:
 
     @property
     def manifests(self) -> tuple[JsonObject, ...]:
-        """The runs' manifests."""
+        """The manifests of the side's runs."""
         return tuple(run.manifest for run in self.runs)
 
     @property
     def verdicts(self) -> tuple[JsonObject, ...]:
-        """The runs' verdicts."""
+        """The verdicts of the side's runs."""
         return tuple(run.verdict for run in self.runs)
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Base and other.
+    """The base and the other side.
 
     Attributes:
-        same_runs: directories that stand on both sides.
+        same_runs: directories of runs that are on both sides.
     """
 
     base: Side
@@ -319,19 +320,19 @@ class Sides:
 
     @property
     def named(self) -> Iterator[tuple[str, Side]]:
-        """``base`` and ``other``, each with its side."""
+        """(``base``, its side) and (``other``, its side)."""
         return zip(("base", "other"), self, strict=True)
 
     @property
     def labels(self) -> tuple[str, str]:
-        """What people read of both."""
+        """The labels of both sides."""
         return self.base.label, self.other.label
 
 
 def sides_of(
     base: Sequence[ComparedRun], other: Sequence[ComparedRun], same_runs: Sequence[str] = ()
 ) -> Sides:
-    """Two sides, labelled by their farms."""
+    """Two sides, labelled by the names of their farms."""
     names = _name(base), _name(other)
     if names[0] == names[1]:
         runs = _run_words(base), _run_words(other)
@@ -342,14 +343,15 @@ def sides_of(
 
 
 def read_sides(base: Sequence[Path], other: Sequence[Path]) -> Sides:
-    """Read and analyse the runs of both sides; nothing is written into them.
+    """Read and analyse the runs of both sides; nothing is written into the runs' directories.
 
     Args:
-        base: run directories, or directories that hold runs (repeats).
-        other: likewise.
+        base: run directories of the base, or directories that contain runs (repeats).
+        other: run directories of the other side, or directories that contain runs.
 
     Raises:
-        InputError: what is given is no run, not finished, damaged or of another version; all at once.
+        InputError: a directory contains no run, or its run is unfinished, damaged or of another version; the
+            error lists all problems.
     """
     runs = _runs_of((base, other))
     there = {path.resolve() for path in runs[1]}
@@ -359,10 +361,10 @@ def read_sides(base: Sequence[Path], other: Sequence[Path]) -> Sides:
 
 
 def read_several(groups: Sequence[Sequence[Path]]) -> tuple[Side, ...]:
-    """Likewise of any number of sides, each labelled by its farm; no timelines.
+    """Read and analyse the runs of any number of sides, without timelines; labels are the farms' names.
 
     Raises:
-        InputError: as ``read_sides``; or a run stands on two sides.
+        InputError: as ``read_sides``, or a run is on two sides.
     """
     runs = _runs_of(groups)
     places = [path.resolve() for side in runs for path in side]
@@ -383,7 +385,7 @@ def read_several(groups: Sequence[Sequence[Path]]) -> tuple[Side, ...]:
 
 
 def _runs_of(groups: Sequence[Sequence[Path]]) -> list[list[Path]]:
-    """The finished runs of each side, each once. Raises InputError with all problems."""
+    """The finished runs of each side, without duplicates. Raises InputError with all problems."""
     result: list[list[Path]] = [[] for _ in groups]
     problems: list[str] = []
     for place, given in enumerate(groups):
@@ -394,12 +396,12 @@ def _runs_of(groups: Sequence[Sequence[Path]]) -> list[list[Path]]:
                 problems += error.problems
     if problems:
         raise InputError(*dict.fromkeys(problems))
-    # Named twice on one side, it would count as a repeat of itself.
+    # A run that is named twice on one side would count as a repeat of itself.
     return [list({path.resolve(): path for path in paths}.values()) for paths in result]
 
 
 def _read_all(runs: Sequence[Sequence[Path]], *, timelines: bool) -> list[tuple[ComparedRun, ...]]:
-    # Only where runs cannot be held against each other does chance within them stand in.
+    # Courses are needed only if a side has one run, so that the variation between runs is unknown.
     within_runs = min(map(len, runs)) < 2
     shown = {paths[0].resolve() for paths in runs} if timelines else set()
     read = {
@@ -411,10 +413,10 @@ def _read_all(runs: Sequence[Sequence[Path]], *, timelines: bool) -> list[tuple[
 
 
 def read_again(base: Side, again: Sequence[Path]) -> Sides:
-    """The base beside further runs of the same farm: an A/A pair, which shows what differs by chance.
+    """The base with further runs of the same farm: an A/A pair, which shows the variation by chance.
 
     Raises:
-        InputError: as ``read_sides``; or the runs are of another farm, or are the base's own.
+        InputError: as ``read_sides``, or the runs are of another farm or are the base's own.
     """
     result = sorted({path.resolve(): path for given in again for path in _finished_runs(given)}.values())
     runs = [_read(path, courses_too=False, timeline_too=False) for path in result]
@@ -431,7 +433,7 @@ def read_again(base: Side, again: Sequence[Path]) -> Sides:
 
 
 def _label(farm: str, run: str) -> str:
-    """``prod (run-1)``; a run that bears its farm's name is enough."""
+    """``prod (run-1)``; only the run's name if it starts with the farm's name."""
     return run if run.startswith(farm) else f"{farm} ({run})"
 
 
@@ -442,13 +444,13 @@ def _run_words(runs: Sequence[ComparedRun]) -> str:
 
 
 def _name(runs: Sequence[ComparedRun]) -> str:
-    """The farms of a side, in one word where they are one."""
+    """The name of a side's farm; different names are joined by ``+``."""
     names = dict.fromkeys(str(object_at(run.manifest, "farm").get("name") or "unnamed") for run in runs)
     return "+".join(names)
 
 
 def _finished_runs(directory: Path) -> list[Path]:
-    """The run, or the runs in the directory, oldest first; every one of them finished."""
+    """The run of a directory, or all runs in the directory, oldest first. Raises InputError if unfinished."""
     held = sorted(path.parent for path in directory.glob(f"*/{MANIFEST}"))
     runs = held if held and not (directory / MANIFEST).exists() else [directory]
     started = {}
@@ -495,7 +497,10 @@ def _read(directory: Path, *, courses_too: bool, timeline_too: bool) -> Compared
 
 
 def _settled(inputs: Inputs, verdict: JsonObject) -> Iterator[tuple[str, float]]:
-    """Throughput in the part that shows the bottleneck, else at the first load level without its start."""
+    """Throughput per scenario in the part that shows the bottleneck, else at the first load level.
+
+    The start of the load level is left out.
+    """
     stages = [(one["from"], one["to"]) for one in verdict.get("stages") or ()]
     span = object_at(verdict, "bottleneck").get("window") or next(iter(stages), None)
     if span is None:
@@ -507,13 +512,13 @@ def _settled(inputs: Inputs, verdict: JsonObject) -> Iterator[tuple[str, float]]
 
 
 def folder_name(labels: Sequence[str]) -> str:
-    """``comparison-dev-prod``, by what the sides are called: their farms, or the ends of their paths."""
+    """The name of the comparison's folder, ``comparison-dev-prod``, from the labels of the sides."""
     names = (Path(label.partition(" (")[0]).name for label in labels)
     joined = "-".join(re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.") or "side" for name in names)
     return f"comparison-{joined[:80].strip('-.')}"
 
 
 def predicted(sides: Sides) -> dict[str, Any]:
-    """A comparison's ``what_if``, from the first run of each side (``forecast.predict_beside``)."""
+    """The prediction of the other side from the base, from the first run of each (see ``predict_beside``)."""
     base, other = (open_run(Path(side.runs[0].directory)) for side in sides)
     return predict_beside(base, other)

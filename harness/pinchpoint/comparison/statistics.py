@@ -1,7 +1,7 @@
-"""Ratio, confidence interval, Holm's correction and the resulting call for one figure of two sides.
+"""Computes ratio, confidence interval, Holm's correction and the call for one figure of two sides.
 
-One module for runs, probes and what else is compared. Intervals are of logarithms: twice as much and half as
-much are equally far from no change, and swapping the sides swaps the answer and nothing else.
+Comparisons of runs and of probes use this module. Intervals are computed on logarithms, so that double and
+half are equally far from no change, and swapping the sides only inverts the ratio.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ from pinchpoint.base.figures import Better
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A figure of both sides.
+    """The values of a figure on both sides.
 
     Attributes:
-        base: the median of the base's runs that measured it, None if none did.
-        other: likewise.
-        base_values: each run's, in their order; None if that run did not measure it.
-        other_values: likewise.
-        ratio: other ÷ base; None if either is missing, the base is 0, or both are not the same quantity.
+        base: the median of the base's runs that measured the figure; None if no run did.
+        other: the median of the other side's runs that measured the figure; None if no run did.
+        base_values: the value of each run of the base, in order; None for a run that did not measure the
+            figure.
+        other_values: the value of each run of the other side, in order; None for a run that did not measure
+            the figure.
+        ratio: other ÷ base; None if a value is missing, the base is 0, or the values are different
+            quantities.
         why: why there is no ratio, one sentence; None if there is one.
     """
 
@@ -40,7 +43,7 @@ class Pair:
 
     @property
     def measured(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The values of both sides' runs that measured it."""
+        """The measured values of both sides' runs."""
         base, other = (
             tuple(value for value in values if value is not None)
             for values in (self.base_values, self.other_values)
@@ -54,13 +57,14 @@ def pair(
     labels: tuple[str, str],
     unlike: str | None = None,
 ) -> Pair:
-    """Put the run values of both sides beside each other.
+    """Combine the values of both sides' runs into a ``Pair``.
 
     Args:
-        base: one value per run, None if it was not measured.
-        other: likewise.
-        labels: what the sides are called.
-        unlike: why the two are not the same quantity, where they are not: then they have no ratio.
+        base: one value per run of the base; None if not measured.
+        other: one value per run of the other side; None if not measured.
+        labels: the names of both sides.
+        unlike: why the values are different quantities, so that there is no ratio; None if they are the same
+            quantity.
     """
     ours, theirs = middle(base), middle(other)
     why = unlike or _missing(ours, theirs, labels)
@@ -69,7 +73,7 @@ def pair(
 
 
 def middle(values: Sequence[float | None]) -> float | None:
-    """The median of what was measured: one odd run does not move it."""
+    """The median of the measured values, which one extreme run does not change; None without values."""
     measured = [value for value in values if value is not None]
     return median(measured) if measured else None
 
@@ -82,28 +86,28 @@ def _missing(base: float | None, other: float | None, labels: tuple[str, str]) -
 
 
 Call = Literal["better", "worse", "changed", "equivalent", "inconclusive"]
-"""``changed``: of a figure of which neither more nor less is better by itself."""
+"""The judgement of a figure; ``changed`` is for a figure of which neither direction is better."""
 
 ENOUGH = 5
-"""Runs, or repetitions, on each side that make a comparison (docs/dev-against-prod.md)."""
+"""Runs or repetitions that each side of a comparison needs (docs/dev-against-prod.md)."""
 SAME = 0.05
-"""Within 5 % of each other two sides are equivalent (docs/dev-against-prod.md)."""
+"""Relative difference within which two sides are equivalent (docs/dev-against-prod.md)."""
 RUN_TO_RUN = 1.5
-"""With fewer runs: a run may differ by this many times from the next one of the same farm."""
+"""Ratio above which a change is reported if a side has too few runs."""
 SIGNIFICANT = 0.05
 
 _HALF_OUTSIDE = 0.975
-_FARTHEST = 100.0  # an interval to e^100 says nothing, and is still a number
+_FARTHEST = 100.0  # limits an interval to e^100, so that it stays finite
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The logarithm of a ratio, other ÷ base, as it was estimated.
+    """The estimate of the logarithm of a ratio, other ÷ base.
 
     Attributes:
-        shift: itself.
-        error: its standard error.
-        freedom: degrees of freedom of that, above 0.
+        shift: the logarithm of the ratio.
+        error: the standard error of ``shift``.
+        freedom: the degrees of freedom of ``error``, above 0.
     """
 
     shift: float
@@ -112,7 +116,7 @@ class Estimate:
 
     @property
     def ci95(self) -> tuple[float, float]:
-        """The ratio's 95 % interval, by Student's t."""
+        """The 95 % interval of the ratio, by Student's t."""
         half = float(scipy.stats.t.ppf(_HALF_OUTSIDE, self.freedom)) * self.error if self.error else 0.0
         low, high = (
             math.exp(min(max(end, -_FARTHEST), _FARTHEST)) for end in (self.shift - half, self.shift + half)
@@ -120,9 +124,9 @@ class Estimate:
         return low, high
 
     def p_within(self, margin: float) -> float:
-        """How probable a shift as far out is where the true ratio lies within 1/margin to margin.
+        """The p-value of the hypothesis that the true ratio lies within 1/margin to margin.
 
-        Two-sided: below .05 where, and only where, the 95 % interval lies outside the margin.
+        Two-sided: below 0.05 only if the 95 % interval lies outside the margin.
 
         Args:
             margin: a ratio of at least 1.
@@ -136,7 +140,7 @@ class Estimate:
 def welch(base: Sequence[float], other: Sequence[float]) -> Estimate | None:
     """The ratio of two sides' geometric means, from one value per run (Welch 1947, on logarithms).
 
-    None with fewer than two values on a side, or one that is not above 0.
+    None if a side has fewer than two values, or if a value is not above 0.
     """
     if min(len(base), len(other)) < 2 or min(*base, *other) <= 0:
         return None
@@ -147,7 +151,7 @@ def welch(base: Sequence[float], other: Sequence[float]) -> Estimate | None:
 
 
 def combined(shift: float, squares: Sequence[float], freedoms: Sequence[float]) -> Estimate:
-    """A shift whose error has independent parts (Welch and Satterthwaite's degrees of freedom).
+    """The estimate of a shift whose error has independent parts (Welch-Satterthwaite degrees of freedom).
 
     Args:
         shift: the logarithm of the ratio.
@@ -162,7 +166,7 @@ def combined(shift: float, squares: Sequence[float], freedoms: Sequence[float]) 
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Corrected for their number (Holm 1979): the smallest of k counts k times, the next k - 1 times."""
+    """The p-values with Holm's correction (1979): the smallest of k is multiplied by k, the next by k - 1."""
     corrected, worst = [0.0] * len(p), 0.0
     for place, index in enumerate(sorted(range(len(p)), key=p.__getitem__)):
         worst = max(worst, min(1.0, p[index] * (len(p) - place)))
@@ -171,13 +175,13 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def call_of(estimate: Estimate, p: float, *, same: float | None, better: Better | None) -> Call:
-    """The judgement of an estimate.
+    """The judgement of an estimate in one word.
 
     Args:
-        estimate: the estimate.
-        p: of the ratio lying within its margin, corrected.
-        same: within 1/same to same the sides are equivalent; None: nothing is known to be.
-        better: which way is better.
+        estimate: the estimate of the ratio's logarithm.
+        p: corrected p-value of the hypothesis that the ratio lies within the margin.
+        same: the sides are equivalent if the interval lies within 1/same to same; None: never equivalent.
+        better: the direction that is better; None if neither is.
     """
     if p < SIGNIFICANT:
         if better is None:

@@ -1,4 +1,4 @@
-"""A run over time, reduced for comparison.json; 0 s is the start of the measurement."""
+"""Reduces a run over time to a few points for comparison.json; 0 s is the start of the measurement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pinchpoint.data.timeline import Axis
 from pinchpoint.store.read import StoredRun
 
 MOST_POINTS = 120
-"""Two runs beside each other have half a page each."""
+"""Most points of a timeline, as the timelines of two runs stand side by side, each half a page wide."""
 SHOWN = ("throughput", "latency", "cpu", "disk_write_latency", "disk_iops")
 
 _DEVICE = re.compile(r" \([^()]*\)")
@@ -22,12 +22,12 @@ _DEVICE = re.compile(r" \([^()]*\)")
 
 @dataclass(frozen=True, slots=True)
 class TimelineLine:
-    """One line.
+    """One line of a panel.
 
     Attributes:
-        name: what the legend says; the same on both sides for the same thing.
-        style: ``solid`` or ``dashed``.
-        values: one for each point of time; None: not measured.
+        name: the name in the legend, the same on both sides for the same thing.
+        style: the line style, ``solid`` or ``dashed``.
+        values: the value at each point in time; None if not measured.
     """
 
     name: str
@@ -37,7 +37,7 @@ class TimelineLine:
 
 @dataclass(frozen=True, slots=True)
 class TimelinePanel:
-    """Lines of one quantity; see ``data.timeline.Panel``."""
+    """The lines of one quantity (``data.timeline.Panel``)."""
 
     name: str
     title: str
@@ -51,12 +51,13 @@ class RunTimeline:
     """One run over time.
 
     Attributes:
-        directory: the run.
-        first_s: the middle of the first point, seconds since measuring began; below 0: before.
-        step_s: seconds from one point to the next.
-        points: how many.
-        phases: (name, from, to), seconds likewise.
-        panels: those of which anything was measured.
+        directory: the directory of the run.
+        first_s: the middle of the first point, seconds after the start of the measurement; negative before
+            it.
+        step_s: seconds between points.
+        points: number of points.
+        phases: (name, start, end) of each phase, seconds after the start of the measurement.
+        panels: the panels with measured values.
     """
 
     directory: str
@@ -68,7 +69,7 @@ class RunTimeline:
 
 
 def timeline_of(run: StoredRun) -> RunTimeline:
-    """A run's timeline, on a clock whose zero is the begin of the measure phase."""
+    """A run over time, with 0 s at the start of the measure phase."""
     clock = _coarser(clock_of(run))
     zero_s = next((phase.from_s for phase in clock.phases if phase.name == "measure"), 0.0)
     points = max(1, math.ceil(clock.length_s / clock.bucket_s))
@@ -102,6 +103,6 @@ def _line(series: recorded.TimelineSeries, clock: TimeAxis, points: int, *, disk
         at = int(point.t_s // clock.bucket_s)
         if 0 <= at < points:
             values[at] = float(f"{point.mean:.4g}")
-    # Devices have other names on the other side; roles are the same.
+    # Device names differ between the sides, but roles do not.
     name = _DEVICE.sub("", series.name, count=1) if disk else series.name
     return TimelineLine(name, series.style, tuple(values))

@@ -1,4 +1,4 @@
-"""Words a comparison: whether the bottleneck moved, what changed, how sure that is."""
+"""Words the result of a comparison: whether the bottleneck moved, what changed, and the confidence."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Lines:
 
     Attributes:
         headline: whether the bottleneck moved.
-        cause: what the change may be attributed to.
-        next_step: what to do next, and what it would gain; None if that is not known.
-        gain: what the base's verdict predicted of the first step, and what came of it; None likewise.
+        cause: the cause of the change, as far as the comparison shows it.
+        next_step: the next step and its predicted gain; None if not known.
+        gain: the predicted gain of the first step, and the measured gain; None if not known.
     """
 
     headline: str
@@ -41,7 +41,7 @@ def lines(
     factors: Sequence[str],
     changes: Sequence[Change],
 ) -> Lines:
-    """The answer in lines: whether the bottleneck moved, what may be claimed, what is next."""
+    """The result of a comparison in lines: move of the bottleneck, claim, next step and gain."""
     return Lines(
         headline=movement_words(sides, movement),
         cause=claim_words(claimed, factors, shown=shows_change(movement, changes)),
@@ -51,7 +51,7 @@ def lines(
 
 
 def shows_change(movement: BottleneckMove, changes: Sequence[Change]) -> bool:
-    """Whether there is anything to claim: another bottleneck, or a figure that is called changed."""
+    """Whether the bottleneck moved, or a figure is called changed."""
     return bool(movement.moved) or any(one.judged.call in CHANGED for one in changes)
 
 
@@ -67,7 +67,7 @@ def movement_words(sides: Sides, movement: BottleneckMove) -> str:
 
 
 def next_words(movement: BottleneckMove) -> str | None:
-    """The predicted gain of a second step."""
+    """The predicted gain of the next step, in one sentence; None if not known."""
     step = movement.second_step
     if not step or not movement.other:
         return None
@@ -78,9 +78,9 @@ def next_words(movement: BottleneckMove) -> str | None:
 
 
 def gain_words(sides: Sides, movement: BottleneckMove, changes: Sequence[Change]) -> str | None:
-    """The predicted and the measured gain of the first step."""
+    """The predicted and the measured gain of the first step; None if nothing was predicted."""
     before = movement.foreseen
-    # Where the same gives way still, nothing was done about it.
+    # If the bottleneck is the same, it was not removed, so the prediction does not apply.
     if not before or not movement.base or movement.moved is False:
         return None
     came = came_words(before, changes)
@@ -92,16 +92,16 @@ def gain_words(sides: Sides, movement: BottleneckMove, changes: Sequence[Change]
 
 
 def amount(gain: ForeseenGain) -> str:
-    """``at most 38 %``; by one load level ``about 38 %``."""
+    """The predicted gain in words: ``at most 38 %``, or ``about 38 %`` if the gain is not a bound."""
     return wording.at_most(gain.gain_ratio, bound=gain.at_most)
 
 
 MORE = 1.1
-"""A measured gain counts as more than predicted if it exceeds it by a tenth of the throughput."""
+"""Measured ÷ predicted throughput above which the measured gain counts as more than predicted."""
 
 
 def came_words(gain: ForeseenGain, changes: Sequence[Change]) -> str:
-    """The measured gain; if it is above the prediction, the work that needed less of the next resource."""
+    """The measured gain in words, with an explanation if the measured gain exceeds the predicted one."""
     if gain.came_ratio is None:
         return ""
     sign = "+" if gain.came_ratio >= 0 else ""
@@ -120,7 +120,7 @@ def came_words(gain: ForeseenGain, changes: Sequence[Change]) -> str:
 
 
 def main_changes(changes: Sequence[Change], names: Sequence[str]) -> Iterator[str]:
-    """The figures that are judged, in the order in which they were declared."""
+    """The judged figures in words, in the order of ``names``."""
     by_name = {one.name: one for one in changes}
     for name in names:
         one = by_name[name]
@@ -129,7 +129,7 @@ def main_changes(changes: Sequence[Change], names: Sequence[str]) -> Iterator[st
 
 
 def figure_words(change: Change) -> str:
-    """The name of a figure: ``crawl``, ``crawl p95``, ``a write to the log disk of sql``."""
+    """The name of a figure in words: ``crawl``, ``crawl p95``, ``a write to the log disk of sql``."""
     figure, _ = figure_names(change.metric)
     if change.about == "disk":
         joint = "to" if "write" in change.metric else "from" if "read" in change.metric else "of"
@@ -145,7 +145,7 @@ def figure_words(change: Change) -> str:
 
 
 def shift(change: Change) -> str:
-    """Both medians, how many times as much the other one is, and what may be said of that."""
+    """Both medians, the ratio with its interval, and the call, in words."""
     values = (units.of_metric(change.metric, value) for value in (change.pair.base, change.pair.other))
     ratio = units.times(change.pair.ratio)
     if change.judged.ci95:
@@ -159,8 +159,8 @@ def claim_words(claimed: Claim, factors: Sequence[str], *, shown: bool) -> str:
 
     Args:
         claimed: the claim.
-        factors: what is studied.
-        shown: whether anything changed that it could be about.
+        factors: the studied areas.
+        shown: whether the bottleneck moved or a figure changed.
     """
     because = "; ".join(claimed.because)
     named = wording.listed(list(factors)) if factors else ""
@@ -182,7 +182,7 @@ def warnings(
     bound: float,
     again: Sides | None,
 ) -> Iterator[str]:
-    """Warnings that a reader must know beside the figures."""
+    """The warnings that a reader needs with the figures."""
     useless = [run for run in again.other.runs if not run.is_evidence] if again else []
     yield from (
         f"{run.directory} is invalid and was left out of the A/A pair: {run.verdict['summary']}"

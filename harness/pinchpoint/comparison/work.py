@@ -1,6 +1,6 @@
-"""The requested and completed work of each side, and the most it can do.
+"""Computes the requested and completed work of each side, and the maximum throughput of each scenario.
 
-Said before any rate: rates of unlike work mislead.
+The report shows work before rates, because rates of different work cannot be compared.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from pinchpoint.comparison.statistics import Pair, middle, pair
 from pinchpoint.data.operations import NO_ERRORS
 
 KEPT_UP = 0.95
-"""Doing less of what was offered is not keeping up: all that can be done is done."""
+"""A run that does less than this share of the offered load does not keep up, so its rate is its maximum."""
 
 
 def planned_scenarios(sides: Sides) -> JsonObject:
-    """The scenarios of the first run's plan, and those that only the other side's has."""
+    """The scenarios of the first run's plan, and the scenarios that only the other side's plan has."""
     base, other = (object_at(side.manifests[0], "plan", "scenarios") for side in sides)
     return {**base, **{name: given for name, given in other.items() if name not in base}}
 
 
 def is_closed(planned: JsonObject | None) -> bool:
-    """Whether a scenario's load is one of users: what it gets done is a result, not a task."""
+    """Whether a scenario has a closed load of users, so that its throughput is a result, not an input."""
     load = object_at(planned, "load")
     top = load.get("to") or load.get("start") or {}
     return load.get("model", "closed") == "closed" or "users" in {key for key, v in top.items() if v}
 
 
 def side_kept_up(side: Side, name: str) -> bool | None:
-    """Whether all runs of a side did what they were offered; None without a schedule of one rate."""
+    """Whether all runs of a side kept up with the offered load; None without a schedule of one rate."""
     kept = [kept_up(run, name) for run in side.runs]
     return None if None in kept else all(kept)
 
 
 def kept_up(run: ComparedRun, name: str) -> bool | None:
-    """Whether a run did what a schedule of one rate offered it; None without such a schedule."""
+    """Whether a run kept up with its offered load; None without a schedule of one rate."""
     load = object_at(run.manifest, "plan", "scenarios", name, "load")
     row = object_at(run.verdict, "scenarios", name)
     rate, done = load.get("rate_per_s"), row.get("throughput_per_s")
@@ -51,21 +51,21 @@ def kept_up(run: ComparedRun, name: str) -> bool | None:
 
 
 SAME_COUNT = 0.01
-"""Counts within 1 % of each other are the same work (design)."""
+"""Counts within 1 % of each other are the same work (design value)."""
 SAME_SHARE = 0.01
-"""Shares of failures within one percentage point count as the same (design)."""
+"""Failure shares within one percentage point count as the same (design value)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkDone:
-    """The work of one side; medians over its runs. None: not in its runs, or not measured.
+    """The work of one side, as medians over its runs; None if a run lacks the work or did not measure it.
 
     Attributes:
-        count: documents or operations that succeeded.
-        failures: that failed.
-        skipped: documents left out as of a kind that is not read.
+        count: successful documents or operations.
+        failures: failed documents or operations.
+        skipped: documents of a kind that the crawl does not read.
         dropped: operations that could not start in time.
-        failed_ratio: of all that ended, the share that failed.
+        failed_ratio: failed ÷ ended operations.
         complete: whether every crawl ended; None for scenarios.
     """
 
@@ -79,10 +79,10 @@ class WorkDone:
 
 @dataclass(frozen=True, slots=True)
 class ComparedWork:
-    """One crawl source or scenario, on both sides.
+    """The work of one crawl source or scenario on both sides.
 
     Attributes:
-        unlike: in what the work differs, one sentence; None: it is the same work.
+        unlike: how the work differs, one sentence; None if it is the same work.
     """
 
     about: Literal["source", "scenario"]
@@ -93,9 +93,9 @@ class ComparedWork:
 
     @property
     def worse(self) -> bool:
-        """Whether more of it failed or was put off in the other side, or it did not begin or end there."""
+        """Whether more of the work failed or was dropped on the other side, or did not start or end there."""
         if WorkDone() in (self.base, self.other):
-            return False  # another plan's
+            return False  # the work belongs to the plan of one side only
         if (self.base.complete and self.other.complete is False) or (
             self.base.count and not self.other.count
         ):
@@ -110,7 +110,7 @@ class ComparedWork:
 
 
 def work_done(sides: Sides) -> tuple[ComparedWork, ...]:
-    """Every crawl source and every scenario of either side."""
+    """The work of every crawl source and every scenario of either side."""
     return (*_each("source", sides), *_each("scenario", sides))
 
 
@@ -133,7 +133,7 @@ def _each(about: Literal["source", "scenario"], sides: Sides) -> Iterator[Compar
 
 
 def work_differences(value: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
-    """In what work differs -> the names of that work, each reason once."""
+    """How work differs -> the names of the sources and scenarios with that difference."""
     return by_key((unlike, name) for name, unlike in value if unlike)
 
 
@@ -163,14 +163,14 @@ def _failed(outcomes: Mapping[str, int]) -> int:
 
 
 def _share(failures: float | None, count: float | None) -> float | None:
-    """Failures of all that was tried; None if nothing was, or it is not known."""
+    """Failures ÷ attempts; None if there were no attempts, or if a count is not known."""
     if failures is None or count is None or failures + count == 0:
         return None
     return failures / (failures + count)
 
 
 def _unlike_source(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> str | None:
-    """A crawl's work is given: counts and failures must be the same, and both crawls must have ended."""
+    """How the work of a crawl differs: in counts, in failures, or because a crawl did not end."""
     absent = _absent(base, other, labels)
     if absent:
         return absent
@@ -188,7 +188,10 @@ def _unlike_source(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> 
 
 
 def _unlike_scenario(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> str | None:
-    """How many operations were done is a result; that they succeed, and begin in time, is the task."""
+    """How the work of a scenario differs: in failures or dropped operations.
+
+    The number of operations is a result of the run, so a difference in it is not different work.
+    """
     absent = _absent(base, other, labels)
     if absent:
         return absent
@@ -217,7 +220,7 @@ def _failures(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> Itera
 
 
 def _idle(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> Iterator[str]:
-    """A side in which nothing even failed, while the other did something."""
+    """A side without a single success or failure, while the other side did something."""
     for label, done, beside in zip(labels, (base, other), (other, base), strict=True):
         if beside.count and not done.count and not done.failures:
             yield f"no operation succeeded in {label}"
@@ -243,19 +246,22 @@ def _percent(value: float | None) -> str:
 
 How = Literal["reached", "at_least", "unknown"]
 _AT_ITS_END = ("cpu", "cpu_thread", "disk_cap", "disk_device", "network", "pool", "disk_burst_exhausted")
-"""Such a bottleneck is saturated: more load brings nothing more."""
+"""Kinds of bottleneck that are saturated, so that more load brings no more throughput."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many operations per second of one scenario a side can do.
+    """The maximum throughput of one scenario on each side.
 
     Attributes:
-        scenario: its name.
-        base, other: of each run the most it did, in the pair; ``ratio`` only where both reached their end.
-        base_how: ``reached``: more load would bring no more; ``at_least``: it may do more.
-        other_how: likewise.
-        kept_up: (base, other): whether all that was offered was done; None of users, who offer no rate.
+        scenario: name of the scenario.
+        pair: operations per second; the highest throughput of each run, with a ratio only if both sides
+            reached their maximum.
+        base_how: ``reached`` if more load would bring no more; ``at_least`` if more is possible; ``unknown``
+            if not measured.
+        other_how: the same for the other side.
+        kept_up: for (base, other), whether the offered load was done; None for users, who have no offered
+            rate.
     """
 
     scenario: str
@@ -266,7 +272,7 @@ class Capacity:
 
 
 def capacities(sides: Sides) -> Iterator[Capacity]:
-    """The capacity of every scenario that both sides have."""
+    """The capacity of each scenario that is planned on a side."""
     planned = planned_scenarios(sides)
     for name in planned:
         result = [[_most_of(run, name, planned[name]) for run in side.runs] for side in sides]
@@ -284,7 +290,7 @@ def capacities(sides: Sides) -> Iterator[Capacity]:
 
 
 def _most_of(run: ComparedRun, name: str, planned: JsonObject) -> tuple[float | None, How]:
-    """The most that a run did of a scenario, and whether that was all it could."""
+    """(the highest throughput of a run in a scenario, whether that was its maximum)."""
     row = object_at(run.verdict, "scenarios", name)
     done = row.get("throughput_per_s")
     levels = [one["throughput_per_s"] for one in run.verdict.get("levels") or () if one["scenario"] == name]
@@ -303,7 +309,7 @@ def _worst(hows: Sequence[How]) -> How:
 
 
 def not_kept_up(value: Sequence[Capacity], sides: Sides) -> Iterator[str]:
-    """A sentence for every scenario whose offered load was not the load that was done."""
+    """A sentence for each scenario in which a side did not keep up with the offered load."""
     for one in value:
         behind = [side.label for side, kept in zip(sides, one.kept_up, strict=True) if kept is False]
         if behind:
