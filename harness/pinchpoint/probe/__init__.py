@@ -1,6 +1,6 @@
-"""Storage probes: a suite of I/O against one disk, kept as ``probe.json``, and the kind of limit it shows.
+"""Runs storage probes: a suite of I/O on one disk, saved as ``probe.json``, and the kind of limit.
 
-``target.py`` (the disk; a folder of our own on it: ``storage_probe/place.py`` of scenarios) →
-``suite_run.py`` (jobs, one after the other, kept as they end) → ``record.py`` (the probe) → ``judge.py``
-(pure: figures in, findings out) → pages and texts of ``report/``.
+Flow: ``target.py`` finds the disk (``storage_probe/place.py`` of the scenarios makes a folder on it);
+``suite_run.py`` runs the jobs in sequence and saves each result; ``record.py`` holds the probe; ``judge.py``
+computes the findings from the figures; ``report/`` makes pages and texts.
 """

@@ -21,10 +21,10 @@ _READS = 0.7
 
 
 def calibration(probe: Probe, verdict: ProbeVerdict) -> str:
-    """``limits`` of the disk as one line of a farm.yaml, below a comment that says which disk's they are.
+    """``limits`` of the probed disk as one line for farm.yaml, below a comment that names the disk.
 
-    Caps, where there are any, and the latency over outstanding I/Os. Of a log, which is written, a cap of
-    writes alone counts; of other disks ``limits`` have no place for it.
+    The line contains the caps that were found, and the latency by queue depth. For a log disk only a cap on
+    writes counts; for other disks ``limits`` cannot express such a cap.
     """
     disk, caps, curve = str(probe.where.disk), verdict.caps, latency_curve(probe)
     if probe.state != "finished":
@@ -44,10 +44,10 @@ def calibration(probe: Probe, verdict: ProbeVerdict) -> str:
 
 
 def latency_curve(probe: Probe) -> tuple[tuple[int, float], ...]:
-    """(outstanding, mean latency) of the workload most like the disk's role; empty if none was measured.
+    """(queue depth, mean latency in s) of the workload most like the disk's use; empty if not measured.
 
-    Of a log small writes, each on the disk before the next; of any other role 8 KiB, at random, 70 % of them
-    reads, or what is nearest to that.
+    A log disk is used for small synchronous writes, any other disk for random I/O of 8 KiB with 70 % reads;
+    the nearest measured workload is taken.
     """
     log = _is_log(str(probe.where.disk))
     by_workload: dict[str, list[Cell]] = {}
@@ -67,7 +67,7 @@ def _is_log(disk: str) -> bool:
 
 
 def _apart(cell: Cell, *, log: bool) -> tuple[float, float]:
-    """How far a workload is from what such a disk is asked for: by kind, then by size."""
+    """The distance of a workload from the disk's use: kind of I/O first, then block size."""
     kind = abs((cell.read_ratio or 0.0) - (0.0 if log else _READS)) + abs(
         (cell.random_ratio or 0.0) - (not log)
     )
@@ -75,7 +75,7 @@ def _apart(cell: Cell, *, log: bool) -> tuple[float, float]:
 
 
 def _figures(limits: Limits | None, curve: Sequence[tuple[int, float]]) -> dict[str, Any]:
-    """Three digits: what a measurement carries."""
+    """The fields of ``limits``, rounded to three digits, which is the precision of a measurement."""
     result: dict[str, Any] = {}
     if limits and limits.iops:
         result["iops"] = int(float(_digits(limits.iops))) if limits.iops >= 1 else limits.iops
@@ -89,5 +89,5 @@ def _figures(limits: Limits | None, curve: Sequence[tuple[int, float]]) -> dict[
 
 
 def _digits(value: float) -> str:
-    """Three digits, without an exponent, which no unit can follow: ``2050``, ``0.0823``."""
+    """A value with three digits and without an exponent, because a unit follows it: ``2050``, ``0.0823``."""
     return format(Decimal(f"{value:.3g}"), "f")

@@ -20,28 +20,29 @@ from pinchpoint_scenarios.storage_probe import Cell
 
 FiguresByCell = Mapping[Cell, Figures]
 QUEUED = 1.5
-"""I/O waits for I/O where it takes half as long again as with the least outstanding (our value)."""
+"""I/Os are queued if their latency is at least this many times the latency at the lowest queue depth (design
+value)."""
 PARTS = (2**17, 2**18, 2**19, 2**20)
-"""On their way to the device large I/Os are split into parts of such a size."""
+"""Sizes in bytes of the parts into which large I/Os are split on their way to the device."""
 PART_MATCH = 0.015
-"""Bytes are that many parts a second where they are within 1.5 % of it (our value). Hardly any type on sale
-has such a pair of caps; where one has, both say the same."""
+"""Bytes per second ÷ I/Os per second equals a part size if it is within 1.5 % of it (design value). Hardly
+any type on sale has caps in this ratio; for such a type both interpretations agree."""
 WORKLOADS = 2
-"""A rate that two workloads share is none of a device's (our value)."""
+"""Workloads that must share a rate before it counts as a cap (design value)."""
 REGULAR = 0.005
-"""Repetitions under a regulator differ by half a per cent at most (our value)."""
+"""Largest difference between repetitions under a regulator, as a ratio (design value)."""
 WAYS = ("read", "write")
 
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """One limit.
+    """One cap of a disk.
 
     Attributes:
-        value: I/Os or bytes per second, the median of the cells that stand at it.
-        cells: which.
-        why: the arithmetic.
-        unit_bytes: an I/O counts as one for every this many bytes begun; None: any I/O is one.
+        value: I/Os or bytes per second, the median of the cells at the cap.
+        cells: the cells at the cap.
+        why: the evidence for the cap, in words.
+        unit_bytes: each started block of this many bytes counts as one I/O; None if every I/O counts once.
     """
 
     value: float
@@ -52,13 +53,13 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCaps:
-    """Measured caps; None: no such cap showed.
+    """The measured caps of a disk; None for a kind of cap that was not found.
 
     Attributes:
-        iops: I/Os per second.
-        bytes_per_s: bytes per second.
-        read_iops, read_bytes_per_s, write_iops, write_bytes_per_s: of one of them alone, where what holds
-            all I/O does not explain it.
+        iops: cap on the I/Os per second of all I/O.
+        bytes_per_s: cap on the bytes per second of all I/O.
+        read_iops, read_bytes_per_s, write_iops, write_bytes_per_s: caps on reads or writes alone, where
+            the caps on all I/O do not explain them.
     """
 
     iops: Cap | None = None
@@ -70,7 +71,7 @@ class MeasuredCaps:
 
     @property
     def limits(self) -> Limits | None:
-        """Those of all I/O, as the rules of a run take them; None without one."""
+        """The caps on all I/O as ``Limits``; None if there are none."""
         if self.iops is None and self.bytes_per_s is None:
             return None
         return Limits(
@@ -80,12 +81,12 @@ class MeasuredCaps:
         )
 
     def __iter__(self) -> Iterator[tuple[str, Cap]]:
-        """Those that were found, each with its name."""
+        """(name, cap) of each cap that was found."""
         result = ((each.name, getattr(self, each.name)) for each in fields(self))
         return ((name, cap) for name, cap in result if cap is not None)
 
     def lowered(self, limits: Limits | None, read_ratio: float | None) -> Limits | None:
-        """The limits of I/O with this share of reads, which reads or writes may lower."""
+        """The limits of I/O with this share of reads, lowered where a cap on reads or writes is stricter."""
         if read_ratio is None:
             return limits
         result = limits or Limits(None, None, None)
@@ -103,13 +104,15 @@ def _below(one: float, other: float | None) -> bool:
 
 
 def find_caps(figures: FiguresByCell) -> MeasuredCaps:
-    """Look for all kinds; where one of them explains all that another would, there is only that one.
+    """Find the caps of all kinds. A cap that another one fully explains is left out.
 
-    Also where bytes per second are the I/Os per second times a part into which large I/Os are split. Of one
-    size of I/O alone the two cannot be distinguished: it is then called a cap of I/Os.
+    A cap in bytes per second is also left out if it equals the cap in I/Os times a part size into which large
+    I/Os are split. With a single block size the two caps cannot be distinguished, and the result is a cap in
+    I/Os.
     """
     raw = {each.name: cap for each in fields(MeasuredCaps) if (cap := _cap(figures, each.name))}
-    # Mixes that reads, or writes, hold stand at one rate as well: it is that of their own kind of mix.
+    # A mixed workload limited by a read or write cap also has a constant total rate, which is not a cap on
+    # all I/O.
     common = {name: cap for name, cap in raw.items() if not name.startswith(WAYS)}
     common = {name: cap for name, cap in common.items() if not _of_a_way(figures, name, cap, raw)}
     apart = {
@@ -125,7 +128,7 @@ def find_caps(figures: FiguresByCell) -> MeasuredCaps:
 
 
 def _of_a_way(figures: FiguresByCell, name: str, cap: Cap, raw: Mapping[str, Cap]) -> bool:
-    """Whether reads or writes alone explain a rate that all I/O of some cells has, and others', too."""
+    """Whether a cap on reads or writes alone explains the cap on all I/O and further cells too."""
     ways = [(of, other) for of, other in raw.items() if of.startswith(WAYS)]
     return any(
         _stands(figures, cap.cells, other, of) and not _stands(figures, other.cells, cap, name)
@@ -134,7 +137,7 @@ def _of_a_way(figures: FiguresByCell, name: str, cap: Cap, raw: Mapping[str, Cap
 
 
 def _one_or_both(figures: FiguresByCell, raw: Mapping[str, Cap], way: str) -> Iterator[tuple[str, Cap]]:
-    """The caps in I/Os and in bytes, or the one of them that explains both."""
+    """The caps in I/Os and in bytes, or only the one that explains both."""
     of_io, of_size = f"{way}iops", f"{way}bytes_per_s"
     iops, size = raw.get(of_io), raw.get(of_size)
     if iops and size:
@@ -150,7 +153,7 @@ def _one_or_both(figures: FiguresByCell, raw: Mapping[str, Cap], way: str) -> It
 
 
 def _stands(figures: FiguresByCell, cells: Sequence[Cell], cap: Cap, name: str) -> bool:
-    """Whether all of these stand at that cap, one of the rate of that name."""
+    """Whether all ``cells`` are at the cap, measured by the rate ``name``."""
     means = [_rate(figures[cell], name) for cell in cells]
     return all(mean is not None and abs(mean.middle / cap.value - 1) <= CAP_MATCH.value for mean in means)
 
@@ -161,12 +164,12 @@ def _rate(figures: Figures, name: str) -> TrialMean | None:
 
 
 def _cap(figures: FiguresByCell, name: str) -> Cap | None:
-    """The cap of the rate of that name (``Figures``)."""
+    """The cap on the rate ``name`` (a field of ``Figures``); None if there is none."""
     rates = {cell: mean for cell, one in figures.items() if (mean := _rate(one, name)) and mean.middle}
     if not rates:
         return None
     highest = max(mean.middle for mean in rates.values())
-    # Two cells at a cap differ by their own spread: twice what a match allows, around their middle.
+    # Two cells at the same cap each vary around its middle, so the tolerance is twice that of one match.
     near = [cell for cell, mean in rates.items() if mean.middle >= highest * (1 - 2 * CAP_MATCH.value)]
     waiting = [cell for cell in near if queued(figures, cell)]
     if not waiting:
@@ -180,8 +183,7 @@ def _cap(figures: FiguresByCell, name: str) -> Cap | None:
     way = next((each for each in WAYS if name.startswith(each)), None)
     even = [cell for cell in waiting if _even(figures[cell], rates[cell], steps=not (way and _mixed(cell)))]
     held = [cell for cell in even if cell in at and _stays(figures, cell, at)]
-    # Who waits for his I/O before he issues the next may stay below a cap, and so may who was disturbed;
-    # no workload exceeds it.
+    # A cell that waits for each I/O, or that was disturbed, may stay below a cap, but no cell may exceed it.
     against = [cell for cell in near if cell not in at and (cell in even or rates[cell].middle > level)]
     if against or not held:
         return None
@@ -192,7 +194,7 @@ def _cap(figures: FiguresByCell, name: str) -> Cap | None:
 
 
 def _shared(held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str) -> str | None:
-    """Why that rate is a cap, where workloads of different kinds share it."""
+    """Why a rate is a cap, if workloads of different kinds share it; else None."""
     workloads = dict.fromkeys(cell.workload for cell in held)
     if min(len(workloads), len({_kind(cell, name) for cell in held})) < WORKLOADS:
         return None
@@ -204,10 +206,10 @@ def _shared(held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str) ->
 
 
 def _kind(cell: Cell, name: str) -> tuple[float | None, ...]:
-    """In what workloads must differ to identify a regulator by the rate they share.
+    """The properties in which workloads must differ before a shared rate shows a regulator.
 
-    A device may well write the same I/Os, or bytes, per second in any order, and the same bytes in any size:
-    its writes beside reads are fewer.
+    A device may write the same I/Os or bytes per second in any order, and the same bytes in any block size,
+    but fewer of them when it also reads.
     """
     if not name.startswith(WAYS):
         return (cell.block_bytes, cell.read_ratio, cell.random_ratio)
@@ -217,7 +219,7 @@ def _kind(cell: Cell, name: str) -> tuple[float | None, ...]:
 def _alone(
     figures: FiguresByCell, held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str
 ) -> str | None:
-    """Why it is a cap though one workload alone reaches it; None if its seconds say nothing."""
+    """Why a rate is a cap, if only one workload reaches it; None without figures per second."""
     if all(_mixed(cell) or figures[cell].irregular_ratio is None for cell in held):
         return None
     listed = ", ".join(f"{cell.name} {rate(name, rates[cell].middle)}" for cell in held[:4])
@@ -225,9 +227,9 @@ def _alone(
 
 
 def _regular(figures: FiguresByCell, at: Sequence[Cell], rates: Mapping[Cell, TrialMean]) -> bool:
-    """Whether reads or writes come as evenly as no device serves them: by their seconds, else repetitions.
+    """Whether reads or writes are more regular than a device alone, by seconds or by repetitions.
 
-    Rates of reads alone, and of writes alone, are many, and some agree by chance.
+    There are many rates of reads alone and writes alone, and some agree by chance.
     """
     pure = [cell for cell in at if not _mixed(cell)]
     reported = [cell for cell in pure if figures[cell].irregular_ratio is not None]
@@ -240,17 +242,17 @@ def _regular(figures: FiguresByCell, at: Sequence[Cell], rates: Mapping[Cell, Tr
 
 
 def _mixed(cell: Cell) -> bool:
-    """Reads and writes by chance: how many of one there are in a second is no regulator's doing."""
+    """Whether a cell mixes reads and writes; their ratio varies by chance, not by a regulator."""
     return cell.read_ratio not in (0, 1)
 
 
 def rate(name: str, value: float) -> str:
-    """A figure of that name, in words."""
+    """A rate in words; ``name`` decides between I/Os and bytes per second."""
     return units.iops(value) if name.endswith("iops") else units.of_metric("_bytes_per_s", value)
 
 
 def _stays(figures: FiguresByCell, cell: Cell, at: Sequence[Cell]) -> bool:
-    """Whether most cells of the workload with as much outstanding, or more, stand there: a peak is no cap."""
+    """Whether most cells of the workload at this or a higher queue depth are at the cap: a peak is no cap."""
     deeper = [
         one
         for one in figures
@@ -260,19 +262,19 @@ def _stays(figures: FiguresByCell, cell: Cell, at: Sequence[Cell]) -> bool:
 
 
 def _even(figures: Figures, rate: TrialMean, *, steps: bool) -> bool:
-    """Whether most repetitions and, where asked for and known, steps differ as little as a regulator's do."""
+    """Whether most repetitions, and with ``steps`` also the steps, vary as little as under a regulator."""
     flat = not steps or figures.uneven_ratio is None or figures.uneven_ratio <= FLAT.value
     return flat and rate.usual_spread_ratio <= max(FLAT.value, counted_ratio(figures))
 
 
 def counted_ratio(figures: Figures) -> float:
-    """How exactly a rate is known that was found by counting: by one I/O of a repetition's."""
+    """The relative error of a rate from counting: one I/O of the I/Os per repetition."""
     each = figures.iops.middle * figures.seconds / figures.trials if figures.iops and figures.seconds else 0.0
     return 1 / each if each else 0.0
 
 
 def queued(figures: FiguresByCell, cell: Cell) -> bool:
-    """Whether latency there is clearly more than that of the same workload with the least outstanding."""
+    """Whether the latency of a cell is clearly above that of the same workload at the lowest queue depth."""
     one = figures[cell]
     shallow = shallowest(figures, cell)
     if one.mean_s is None or shallow is None or shallow == cell:
@@ -282,7 +284,7 @@ def queued(figures: FiguresByCell, cell: Cell) -> bool:
 
 
 def shallowest(figures: FiguresByCell, cell: Cell) -> Cell | None:
-    """The cell of the same workload with the least outstanding."""
+    """The cell of the same workload with the lowest queue depth."""
     same: Sequence[Cell] = [
         one for one in figures if one.workload == cell.workload and one.outstanding is not None
     ]
@@ -290,19 +292,19 @@ def shallowest(figures: FiguresByCell, cell: Cell) -> Cell | None:
 
 
 CLOSE = 0.05
-"""A cap is that of a type where it is within 5 % of its figure (our value)."""
+"""Relative difference within which a cap counts as the cap of a catalogue type (design value)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingType:
-    """One type that fits.
+    """A catalogue type with the same caps.
 
     Attributes:
-        name: its name in the catalogue.
-        stripes: this many of them, striped.
-        at: ``caps`` or ``burst``: which of its figures the disk stands at.
-        words: those figures.
-        source: where they come from.
+        name: the name of the type in the catalogue.
+        stripes: number of striped disks of the type.
+        at: ``caps`` or ``burst``: which figures of the type the measured caps match.
+        words: the matching figures in words.
+        source: the source of the figures.
     """
 
     name: str
@@ -313,11 +315,11 @@ class MatchingType:
 
     @property
     def type(self) -> str:
-        """``azure/p30``, ``2 x azure/p30``."""
+        """The type with the number of stripes: ``azure/p30``, ``2 x azure/p30``."""
         return f"{self.stripes} x {self.name}" if self.stripes > 1 else self.name
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON types."""
+        """The fields as plain JSON types."""
         return asdict(self)
 
 
@@ -327,13 +329,13 @@ def types_with(
     most_bytes_per_s: float | None,
     stripes: Iterable[int] = (1,),
 ) -> tuple[MatchingType, ...]:
-    """The types whose caps are those that were found, and that could do all that was done.
+    """The types whose caps match the measured ones and that allow the highest measured rates.
 
     Args:
-        caps: what was found; None: nothing, and so nothing can be said.
-        most_iops: the highest rate of any cell.
-        most_bytes_per_s: likewise.
-        stripes: this many of a type that are asked about: any number of them fits something.
+        caps: the measured caps; None if none were found, which gives an empty result.
+        most_iops: the highest I/Os per second of any cell.
+        most_bytes_per_s: the highest bytes per second of any cell.
+        stripes: the numbers of stripes to consider; with an arbitrary number, some type always matches.
     """
     if caps is None:
         return ()

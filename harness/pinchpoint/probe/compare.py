@@ -1,8 +1,8 @@
-"""Compares two probes, cell by cell: those of one suite, and of others the cells with the same I/O.
+"""Compares two probes cell by cell; probes of different suites by the cells with the same I/O.
 
-The repetitions of each probe are compared by Welch's test on their logarithms, with Holm's correction over
-all cells. They were made within minutes of each other: what differs between days is not in the interval, and
-the comparison says so.
+The repetitions of each probe are compared by Welch's test on logarithms, with Holm's correction over all
+cells. The repetitions of a probe are minutes apart, so the interval does not cover differences between days,
+and the comparison says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pinchpoint_scenarios.storage_probe import Cell
 _Key = TypeVar("_Key")
 SCHEMA = "pinchpoint.probe-comparison/1"
 MARGIN = 1 + SAME
-"""Two disks within it are equivalent."""
+"""Ratio within which two disks are equivalent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,16 @@ class CellChange:
     """One cell on both sides.
 
     Attributes:
-        cell: its name.
-        metric: ``iops``, or ``bytes_per_s`` where the tool reports no I/Os.
-        base: the median repetition; None if nothing was measured.
-        other: likewise.
+        cell: the name of the cell.
+        metric: ``iops``, or ``bytes_per_s`` if the tool reports no I/Os.
+        base: the median of the base's repetitions; None if nothing was measured.
+        other: the median of the other probe's repetitions; None if nothing was measured.
         ratio: other ÷ base.
         ci95: the 95 % interval of the ratio of geometric means; None with too few repetitions.
-        p: of a ratio within ``MARGIN``, corrected for the number of cells; None likewise.
-        call: what may be said.
-        latency_ratio: of mean latencies; None if the tool reports none.
+        p: p-value of the hypothesis that the ratio lies within ``MARGIN``, corrected for the number of cells;
+            None with too few repetitions.
+        call: the judgement of the other probe in one word.
+        latency_ratio: the ratio of the mean latencies, other ÷ base; None if the tool reports none.
     """
 
     cell: str
@@ -65,11 +66,11 @@ class ProbeComparison:
     """The differences between two probes.
 
     Attributes:
-        labels: what the sides are called.
-        changes: every cell of both.
-        moved: workload -> what limits it on each side, where that differs.
-        confounders: what else differs: with it nothing is said of the disks alone.
-        warnings: what a reader must know.
+        labels: the names of both sides.
+        changes: the cells that both probes have.
+        moved: workload -> kind of limit on each side, for workloads whose kinds differ.
+        confounders: other differences between the probes, which may explain the differences in the figures.
+        warnings: warnings for the reader.
     """
 
     labels: tuple[str, str]
@@ -80,7 +81,7 @@ class ProbeComparison:
 
     @property
     def folder(self) -> str:
-        """As of any two."""
+        """The name of the comparison's folder, the same for any two probes."""
         return "probe-comparison"
 
     @property
@@ -89,12 +90,12 @@ class ProbeComparison:
         return Summary.of(list(_sentences(self)))
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON types."""
+        """The content of comparison.json."""
         return {"schema": SCHEMA, "summary": str(self.answer), **asdict(self)}
 
 
 def compare(base: Probe, other: Probe) -> ProbeComparison:
-    """Put two probes beside each other. Raises InputError where they have no cell in common."""
+    """Compare two probes. Raises InputError if they have no cell in common."""
     sides = figures(base), figures(other)
     both = matching(base, other)
     if not both:
@@ -133,7 +134,7 @@ def compare(base: Probe, other: Probe) -> ProbeComparison:
 
 
 def matching(base: Probe, other: Probe) -> dict[Cell, Cell]:
-    """A cell of the base -> the other's: the same one, else one with the same I/O under another name."""
+    """Base cell -> cell of the other probe: the same cell, else one with the same I/O."""
     result = {cell: cell for cell in base.cells if cell in other.cells}
     by_shape = {_shape(cell): cell for cell in other.cells if None not in _shape(cell)}
     for cell in base.cells:
@@ -184,12 +185,12 @@ def values_of(trials: Sequence[Trial]) -> list[float]:
 
 
 def estimate(base: Sequence[float], other: Sequence[float]) -> Estimate | None:
-    """Of their ratio; None with too few repetitions."""
+    """The estimate of the ratio of two sides; None with too few repetitions."""
     return welch(base, other) if min(len(base), len(other)) >= ENOUGH else None
 
 
 def corrected(estimates: Mapping[_Key, Estimate | None]) -> dict[_Key, float]:
-    """The p of a ratio within ``MARGIN`` of each, by Holm over all of them."""
+    """Holm-corrected p-values of the hypothesis that each ratio lies within ``MARGIN``."""
     known = {key: one.p_within(MARGIN) for key, one in estimates.items() if one is not None}
     return dict(zip(known, holm(list(known.values())), strict=True))
 
@@ -207,12 +208,12 @@ def _moved(
 
 
 def bytes_words(value: int | None) -> str | None:
-    """``128 KiB``-like words; None if it is not known."""
+    """A size in words, such as ``128 KiB``; None if it is not known."""
     return units.bytes_(value) if value is not None else None
 
 
 def _confounders(base: Probe, other: Probe) -> list[str]:
-    """Differences other than the disks themselves."""
+    """Differences between the probes other than the disks."""
     pairs: list[tuple[str, object, object]] = [
         ("suite", base.suite, other.suite),
         ("machine", base.where.host, other.where.host),
@@ -222,7 +223,7 @@ def _confounders(base: Probe, other: Probe) -> list[str]:
         ("threads", base.options.threads, other.options.threads),
     ]
     ahead = base.where.read_ahead_bytes, other.where.read_ahead_bytes
-    if None not in ahead:  # of an imported probe, or one over ssh, it is not known
+    if None not in ahead:  # an imported probe, or a probe over ssh, does not report the read-ahead
         pairs.append(("read-ahead", bytes_words(ahead[0]), bytes_words(ahead[1])))
     pairs += [
         (name, base.versions.get(name), other.versions.get(name))
@@ -236,7 +237,7 @@ def _confounders(base: Probe, other: Probe) -> list[str]:
 
 
 def unsettled(side: str, verdict: ProbeVerdict) -> list[str]:
-    """A disk that is warming up, or lives on credits, is compared as it was then, not as it will be."""
+    """Warnings about a disk that was warming up or using burst credits, so its figures will change."""
     return [
         f"{side}: {named(workloads)} {OVER_TIME[kind]}; its figures will still change"
         for kind, workloads in verdict.over_time.items()
@@ -282,7 +283,7 @@ def _sentences(comparison: ProbeComparison) -> Iterator[str]:
 
 
 def are_probes(directories: Sequence[Path]) -> bool:
-    """Whether all of these are probes. Raises InputError where only some are."""
+    """Whether all directories are probes. Raises InputError if only some are."""
     probes = [directory for directory in directories if (directory / PROBE).exists()]
     if probes and len(probes) < len(directories):
         rest = next(directory for directory in directories if directory not in probes)
@@ -293,7 +294,7 @@ def are_probes(directories: Sequence[Path]) -> bool:
 
 
 def compared(base: Sequence[Path], other: Sequence[Path]) -> ProbeComparison:
-    """One probe with another. Raises InputError."""
+    """Compare one probe with another. Raises InputError if a side has several probes."""
     if len(base) != 1 or len(other) != 1:
         raise InputError(
             f"compare: found {len(base)} and {len(other)} probes; a comparison of probes takes one on each "
@@ -303,7 +304,7 @@ def compared(base: Sequence[Path], other: Sequence[Path]) -> ProbeComparison:
 
 
 def load(directory: Path) -> ProbeComparison:
-    """A comparison's directory, read back. Raises InputError."""
+    """Read the comparison in a directory. Raises InputError."""
     remedy = "`pinchpoint compare PROBE --with PROBE` makes it again"
     comparison: ProbeComparison = document.read_record(
         directory / COMPARISON, ProbeComparison, SCHEMA, remedy

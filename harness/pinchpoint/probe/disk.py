@@ -1,4 +1,4 @@
-"""The times of a probed disk for an application's I/O: log writes, page reads, and its caps."""
+"""Computes the times of an application's I/O on a probed disk: log writes, page reads, and the caps."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ from pinchpoint.probe.record import PROBE, Probe, load
 from pinchpoint_scenarios.storage_probe import Cell
 
 LEAST_SPREAD = 0.02
-"""This share of a latency is not known where it was measured once, or the same each time (our value)."""
+"""Least relative uncertainty of a latency, even if all repetitions agree (design value)."""
 _AT_CAP = 0.05
-"""A cap holds cells from 5 % below it on (our value)."""
+"""A cell is limited by a cap if its rate is at most 5 % below the cap (design value)."""
 _BURSTS = 0.5
-"""Where half of the I/Os take less than half of the mean, a cap lets them through in bursts (our value)."""
+"""A cap lets I/Os through in bursts if half of them take less than this share of the mean (design value)."""
 _KINDS_APART = 4.0
-"""A read is as far from a write as an I/O is from one of sixteen times its size (our value)."""
+"""Distance between a read and a write, equal to that between two block sizes with a ratio of 16 (design
+value)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredDisk:
-    """A probe, as far as an application meets it: a ``ProbedDisk`` of ``forecast``.
+    """A probed disk as seen by an application; it implements ``ProbedDisk`` of ``forecast``.
 
     Attributes:
-        label: which disk, in words.
-        suite: of the probe.
-        limits: its caps as found, or as declared where the probe does not contradict; None: none are known.
-        limits_are: which of both.
-        caps: as found, those of reads or writes alone among them.
+        label: the disk in words.
+        suite: the suite of the probe.
+        limits: the declared caps if the probe does not contradict them, else the measured ones; None if no
+            caps are known.
+        limits_are: the origin of the limits: ``declared``, ``found`` or ``both``; None without limits.
+        caps: the measured caps, including caps on reads or writes alone.
     """
 
     label: str
@@ -47,10 +49,10 @@ class MeasuredDisk:
     _figures: Mapping[Cell, Figures]
 
     def written(self, size_bytes: float | None) -> Written:
-        """Of this many bytes: between the smallest and the largest that was probed, evenly by size.
+        """The time of a write of this size, interpolated between the smallest and the largest probed write.
 
         Raises:
-            InputError: no cell shows it.
+            InputError: the probe has no cell of single writes.
         """
         ones = [cell for cell in self._cells() if cell.read_ratio == 0 and cell.outstanding == 1]
         logs = [cell for cell in ones if cell.role == "log"]
@@ -68,7 +70,10 @@ class MeasuredDisk:
         return self._written(weights, flushed=bool(logs))
 
     def answered(self, size_bytes: float | None, reads_ratio: float) -> Answered:
-        """Of the workload most like that. Raises InputError if none shows it."""
+        """The latency by queue depth, from the workload most like the given I/O.
+
+        Raises InputError if none.
+        """
         by_workload: dict[str, list[Cell]] = {}
         for cell in self._cells():
             if cell.role != "log" and cell.block_bytes and cell.outstanding:
@@ -92,7 +97,7 @@ class MeasuredDisk:
         )
 
     def limits_of(self, reads_ratio: float | None) -> Limits | None:
-        """The limits for I/O with this share of reads; None: unknown."""
+        """The limits for I/O with this share of reads; None if unknown."""
         return self.caps.lowered(self.limits, reads_ratio)
 
     def _cells(self) -> Sequence[Cell]:
@@ -116,7 +121,7 @@ class MeasuredDisk:
         )
 
     def _held(self, cell: Cell) -> bool:
-        """Whether a cell stands at one of the caps."""
+        """Whether a cap limits the cell."""
         one, limits = self._figures[cell], self.limits_of(cell.read_ratio)
         if limits is None:
             return False
@@ -134,14 +139,14 @@ class MeasuredDisk:
 
 
 def _apart(cell: Cell, size_bytes: float | None, reads_ratio: float, depths: int) -> tuple[float, ...]:
-    """How far a workload is from what is requested: size and kind, then order, then how little it shows."""
+    """The distance of a workload from the given I/O: size and kind, then order, then few queue depths."""
     size = abs(math.log2((cell.block_bytes or 1) / size_bytes)) if size_bytes else 0.0
     kind = _KINDS_APART * abs((cell.read_ratio or 0.0) - reads_ratio)
     return size + kind, 1 - (cell.random_ratio or 0.0), -depths
 
 
 def probed_disk(kept: Path) -> MeasuredDisk:
-    """The disk of a kept probe: its directory, or the file there. Raises InputError."""
+    """The disk of a saved probe, from its directory or its probe.json. Raises InputError."""
     if kept.is_file() and kept.name != PROBE:
         raise InputError(
             f"{kept}: is neither the directory of a probe nor a {PROBE}; `pinchpoint probe` makes one"
@@ -150,7 +155,7 @@ def probed_disk(kept: Path) -> MeasuredDisk:
 
 
 def measured_disk(probe: Probe) -> MeasuredDisk:
-    """A probe's disk. Raises InputError where nothing was measured."""
+    """The disk of a probe. Raises InputError if no IOPS were measured."""
     verdict, result = judge(probe), figures(probe)
     if not any(one.iops for one in result.values()):
         raise InputError(

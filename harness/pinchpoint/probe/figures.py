@@ -1,4 +1,4 @@
-"""Figures of a cell over its repetitions: means with spread, percentiles of all I/Os."""
+"""Computes the figures of a cell over its repetitions: means with spread, and percentiles of all I/Os."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from pinchpoint_scenarios.storage_probe import Cell
 
 _SHARES = (0.5, 0.95, 0.99, 0.999)
 CLOCK_ERROR = 0.0005
-"""fio ends a step of a second at a whole millisecond."""
+"""Relative error of a step of one second, because fio ends a step at a whole millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialMean:
-    """A figure over repetitions.
+    """A figure over the repetitions of a cell.
 
     Attributes:
-        mean: of all.
-        low: of the repetition with the least.
-        high: of the one with the most.
-        middle: the median, which one that was disturbed does not move: what is judged.
-        usual_spread_ratio: as ``spread_ratio``, of the middle, without the third that is furthest from it.
+        mean: the mean of all repetitions.
+        low: the lowest repetition.
+        high: the highest repetition.
+        middle: the median, which one disturbed repetition does not change and which is therefore judged.
+        usual_spread_ratio: (highest - lowest) ÷ 2 ÷ median, without the third of the repetitions furthest
+            from the median.
     """
 
     mean: float
@@ -42,7 +43,7 @@ class TrialMean:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> TrialMean:
-        """Of one repetition at least."""
+        """Compute the figure from at least one repetition."""
         middle = median(values)
         usual = sorted(values, key=lambda value: abs(value - middle))[: len(values) - len(values) // 3]
         spread = (max(usual) - min(usual)) / 2 / middle if middle else 0.0
@@ -50,27 +51,28 @@ class TrialMean:
 
     @property
     def spread_ratio(self) -> float:
-        """(high - low) ÷ 2 ÷ mean; 0 if nothing was done."""
+        """(high - low) ÷ 2 ÷ mean; 0 if the mean is 0."""
         return (self.high - self.low) / 2 / self.mean if self.mean else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one cell. None: the tool does not report it, or no repetition succeeded.
+    """The figures of one cell; None if the tool does not report a figure, or no repetition succeeded.
 
     Attributes:
-        trials: repetitions that were measured.
-        failed: why others were not, each reason once.
-        iops: I/Os per second, reads and writes.
-        bytes_per_s: likewise.
-        read_iops, write_iops, read_bytes_per_s, write_bytes_per_s: of one of them alone.
-        mean_s: mean latency of all I/Os of all repetitions.
-        p50_s: half of all I/Os ended within it; p95_s, p99_s and p999_s likewise.
-        max_s: the longest.
-        seconds: how long all of it was measured.
-        uneven_ratio: spread of the rate from step to step, beyond what counting whole I/Os makes.
-        irregular_ratio: how far the times between I/Os would spread that make such a spread, from five
-            steps on; None also of too few I/Os to know a device's.
+        trials: number of measured repetitions.
+        failed: why the other repetitions failed, without duplicates.
+        iops: I/Os per second, reads and writes together.
+        bytes_per_s: bytes per second, reads and writes together.
+        read_iops, write_iops, read_bytes_per_s, write_bytes_per_s: the rates of reads or writes alone.
+        mean_s: mean latency of all I/Os of all repetitions, in seconds.
+        p50_s: the median latency in seconds; p95_s, p99_s and p999_s are the other percentiles.
+        max_s: the longest latency in seconds.
+        seconds: seconds of measurement, all repetitions together.
+        uneven_ratio: spread of the rate between steps, less the spread from counting whole I/Os; None with
+            fewer than five steps.
+        irregular_ratio: spread of the times between I/Os that explains the spread of the rate; None with
+            fewer than five steps, or too few I/Os to recognise a device.
     """
 
     trials: int
@@ -93,25 +95,25 @@ class Figures:
 
     @property
     def reads_ratio(self) -> float | None:
-        """Reads ÷ all I/O, as it came out: a mix is drawn by chance. None if the tool does not report."""
+        """Reads ÷ all I/Os as measured, because a mix is drawn at random; None if not reported."""
         if not (self.read_iops and self.iops and self.iops.middle):
             return None
         return self.read_iops.middle / self.iops.middle
 
 
 def figures(probe: Probe) -> Mapping[Cell, Figures]:
-    """Every cell's."""
+    """Cell -> its figures over all repetitions."""
     return {cell: trial_figures(trials) for cell, trials in probe.cells.items()}
 
 
 def highest(figures: Iterable[Figures], name: str, of: Literal["mean", "middle"] = "mean") -> float | None:
-    """The highest rate of that name (``iops``, ``write_bytes_per_s``) of several cells; None without one."""
+    """The highest rate ``name`` (``iops``, ``write_bytes_per_s``) of several cells; None without one."""
     means = [getattr(one, name) for one in figures]
     return max((getattr(mean, of) for mean in means if mean is not None), default=None)
 
 
 def trial_figures(trials: Sequence[Trial]) -> Figures:
-    """The figures of one cell."""
+    """The figures of one cell, from its repetitions."""
     done = [trial for trial in trials if trial.failed is None]
     p50_s, p95_s, p99_s, p999_s = tool_histogram.quantiles(
         [one.latency for one in done if one.latency], _SHARES
@@ -148,10 +150,10 @@ def _mean(values: Sequence[float | None]) -> TrialMean | None:
 
 
 def _steps(done: Sequence[Trial]) -> tuple[float | None, float, int]:
-    """(spread of the middle two thirds of the steps; I/Os a step; how many steps).
+    """(spread of the middle two thirds of the steps; I/Os per step; number of steps).
 
-    Each step is a share of its repetition's mean. The spread is None of fewer than five, and where nothing
-    was done in most.
+    Each step is divided by the mean of its repetition. The spread is None with fewer than five steps, or if
+    most steps had no I/O.
     """
     shares = []
     for one in done:
@@ -163,9 +165,11 @@ def _steps(done: Sequence[Trial]) -> tuple[float | None, float, int]:
 
 
 def _irregular(spread_ratio: float, count: float) -> float | None:
-    """Of ``count`` I/Os a step, each with a time of its own, the number spreads by that of the times ÷ √.
+    """The spread of the times between I/Os, computed from the spread of ``count`` I/Os per step.
 
-    None if a device's spread would not be three times what counting leaves open.
+    The spread of a count is the spread of the times ÷ √count.
+
+    None if the spread of a device would be less than three times the counting error.
     """
     if COUNT_ERROR / math.sqrt(count) > IRREGULAR.value / 3:
         return None
@@ -174,7 +178,7 @@ def _irregular(spread_ratio: float, count: float) -> float | None:
 
 
 def _latency(done: Sequence[Trial]) -> float | None:
-    """Weighted by how many I/Os each repetition had."""
+    """Mean latency of the repetitions, weighted by their number of I/Os."""
     known = [
         (one.mean_s, one.iops * one.seconds)
         for one in done

@@ -1,4 +1,4 @@
-"""Makes a probe of results that other storage tools wrote to files."""
+"""Makes a probe from result files of other storage tools."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pinchpoint_scenarios.storage_probe.results import CellResult, ResultFile, R
 
 _DRIVE = re.compile(r"[A-Za-z]:|#\d+|\d+:(?=[A-Za-z])")
 Text = tuple[Path, str, str]
-"""A file, its text, and the SHA-256 of its bytes."""
+"""(file, its text, SHA-256 of its bytes)."""
 
 
 def imported(files: Sequence[Text], kind: ResultKind, places: HostPlaces, zone: tzinfo | None) -> Probe:
-    """A probe of files of one kind and one disk; cells that stand in several are repetitions.
+    """A probe from files of one kind and one disk; a cell in several files has several repetitions.
 
-    Raises InputError: a file is damaged or of another kind, or they are of several machines or disks.
+    Raises InputError: a file is damaged or of another kind, or the files are of several machines or disks.
     """
     value = [_read(path, text, kind) for path, text, _ in files]
     host = _host([one for _, one in value], places)
@@ -75,7 +75,7 @@ def _read(path: Path, text: str, kind: ResultKind) -> tuple[Path, ResultFile]:
 
 
 def _host(files: Sequence[ResultFile], places: HostPlaces) -> str:
-    """The machine of all files; one that none names is not reported."""
+    """The machine of all files; ``not reported`` if neither the files nor the options name it."""
     named = dict.fromkeys(places.host_of(one.host) for one in files if one.host)
     if len(named) > 1:
         raise InputError(
@@ -87,7 +87,7 @@ def _host(files: Sequence[ResultFile], places: HostPlaces) -> str:
 def _place(
     value: Sequence[tuple[Path, ResultFile]], host: str, places: HostPlaces
 ) -> tuple[ProbeLocation, DeclaredDisk]:
-    """The disk, and what the farm's file declares of it. Raises InputError where files are of several."""
+    """The disk and its declared limits in farm.yaml. Raises InputError if the files are of several disks."""
     drives: dict[str, Path] = {}
     for path, file in value:
         for name in file.paths[:1]:
@@ -112,7 +112,7 @@ def _place(
 
 
 def _drive(name: str) -> str:
-    r"""``E:`` of ``E:\probe.dat``, ``/srv`` of ``/srv/probe.dat``; of a device its name."""
+    r"""``E:`` of ``E:\probe.dat``, ``/srv`` of ``/srv/probe.dat``; for a device its name."""
     if match := _DRIVE.match(name):
         return match[0]
     path = PurePosixPath(name)
@@ -131,6 +131,6 @@ _Value = TypeVar("_Value")
 
 
 def _same(values: Iterable[_Value]) -> _Value | None:
-    """The value that all have; None if they differ."""
+    """The common value; None if the values differ."""
     result = set(values)
     return result.pop() if len(result) == 1 else None

@@ -1,4 +1,4 @@
-"""Storage probes that ran as scenarios of a plan, each kept in a folder of the run."""
+"""Reads the storage probes that ran as scenarios of a plan and left their events in the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIGURES = (
 
 
 def probes_of(run: StoredRun) -> Iterator[tuple[str, Probe]]:
-    """(the scenario's name, its probe) of each that tried to measure anything."""
+    """(scenario name, probe) of each storage-probe scenario that attempted a measurement."""
     scenarios = object_at(run.manifest, "plan", "scenarios")
     for name, planned in scenarios.items():
         events = [
@@ -73,7 +73,7 @@ def _probe(run: StoredRun, params: JsonObject, events: Sequence[JsonObject]) -> 
 
 
 def declared_of(farm: JsonObject, disk: str | None) -> DeclaredDisk:
-    """The limits that a farm, as in a manifest, declares for ``tier.role`` or ``tier.host.role``."""
+    """The limits that a manifest's farm declares for ``tier.role`` or ``tier.host.role``."""
     tier, *host, role = disk.split(".") if disk else ("", "")
     hosts = object_at(farm, "tiers", tier, "hosts")
     result = [

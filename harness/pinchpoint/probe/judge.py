@@ -1,8 +1,8 @@
 """Finds what limits a probed disk, by the rules of a run (``analysis.disk_points``). Pure.
 
-Cells are held against what is declared, or what was found. Reads that are faster than the disk's type allows,
-or faster once they were read before, may not come from the disk: the guest's page cache takes no part (direct
-I/O, or dropped before), so what remembers is below it, on the host.
+Cells are compared with the declared limits, or with the measured caps. Reads above the declared limit, or
+reads that become faster when repeated, may come from a cache on the host below the guest. The guest's own
+page cache is not involved, because the probe uses direct I/O or drops the cache.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class ComparedLimits:
     """The limits with which cells are compared.
 
     Attributes:
-        limits: None: nothing is known.
-        burst: those on credits.
-        which: whether they were ``declared``, ``found``, or ``both``; None without one.
+        limits: the limits; None if nothing is known.
+        burst: the limits with burst credits; None if there are none.
+        which: the origin of the limits: ``declared``, ``found`` or ``both``; None without limits.
     """
 
     limits: Limits | None
@@ -40,7 +40,7 @@ class ComparedLimits:
     which: str | None
 
     def lowered(self, caps: MeasuredCaps, reads_ratio: float | None) -> ComparedLimits:
-        """The limits for I/O with this share of reads: reads or writes may have lower limits of their own."""
+        """The limits for I/O with this share of reads, as reads or writes may have lower limits."""
         limits = caps.lowered(self.limits, reads_ratio)
         return self if limits == self.limits else ComparedLimits(limits, None, "found")
 
@@ -48,7 +48,7 @@ class ComparedLimits:
 def held_against(
     declared: DeclaredDisk, caps: MeasuredCaps, contradicted: str | None, fall: Fall | None
 ) -> ComparedLimits:
-    """The declared limits, unless the disk contradicts them; else the measured ones."""
+    """The declared limits, unless the measurements contradict them; else the measured caps."""
     answer, result = declared.limits, caps.limits
     before = fall.limits if fall else None
     if answer is None or contradicted is not None:
@@ -59,7 +59,7 @@ def held_against(
 
 
 def contradicted(declared: DeclaredDisk, caps: MeasuredCaps, trusted: Mapping[Cell, Figures]) -> str | None:
-    """Why the declared figures are not this disk's: it stands at others, or does more than they allow."""
+    """Why the declared limits are wrong: the disk has other caps or exceeds the limits; else None."""
     limits = declared.limits
     if limits is None:
         return None
@@ -84,18 +84,18 @@ def contradicted(declared: DeclaredDisk, caps: MeasuredCaps, trusted: Mapping[Ce
 
 
 def _exceeds(rate: TrialMean, limit: float) -> bool:
-    """Whether a rate lies above a limit by more than its own repetitions differ.
+    """Whether a rate is above a limit by more than the spread of its repetitions.
 
-    A regulator lets through later what it held back while the machine stood still: a repetition may be above
-    its limit by that, and the next one is not.
+    After a pause of the machine, a regulator lets the delayed I/Os through, so a single repetition may exceed
+    the limit.
     """
     return rate.middle > limit * (1 + max(CAP_MATCH.value, rate.spread_ratio))
 
 
 def reads_above(value: Mapping[Cell, Figures], declared: DeclaredDisk) -> dict[Cell, str]:
-    """Cells that read more than the declared type allows -> by which figure, where no write does.
+    """Cell -> the exceeded limit, for reads above the declared limits while no write is above them.
 
-    Where writes do too, it is the declaration that does not fit.
+    If writes exceed the limits too, the declaration is wrong, and the result is empty.
     """
     above = {cell: name for cell, one in value.items() if (name := _above(one, declared))}
     if any(cell.read_ratio == 0 for cell in above):
@@ -104,7 +104,7 @@ def reads_above(value: Mapping[Cell, Figures], declared: DeclaredDisk) -> dict[C
 
 
 def _allowed(name: str, declared: DeclaredDisk) -> float | None:
-    """The highest declared limit of ``iops`` or ``bytes_per_s``; None where there is none."""
+    """The highest declared limit of ``iops`` or ``bytes_per_s``; None if there is none."""
     given = [getattr(each, name) for each in (declared.limits, declared.burst) if each]
     return max((value for value in given if value), default=None)
 
@@ -120,7 +120,7 @@ def _above(one: Figures, declared: DeclaredDisk) -> str | None:
 def _above_words(
     above: Mapping[Cell, str], value: Mapping[Cell, Figures], declared: DeclaredDisk
 ) -> tuple[str, ...]:
-    """A sentence for each figure: the measurement with most of it, and how many more exceed its limit."""
+    """A sentence per limit: the measurement that exceeds it most, and the number of other measurements."""
     made = []
     for name in dict.fromkeys(above.values()):
         rates = {cell: getattr(value[cell], name).middle for cell, by in above.items() if by == name}
@@ -132,9 +132,9 @@ def _above_words(
 def caps_but_of_reads(
     value: Mapping[Cell, Figures], caps: MeasuredCaps
 ) -> tuple[MeasuredCaps, tuple[str, ...]]:
-    """The caps of all that writes, pure or mixed with reads, where reads alone do more; and that, in words.
+    """Caps that hold for all cells with writes while reads alone are faster, with a sentence about the reads.
 
-    Those caps as they are, and nothing said, where there are no such ones.
+    If there are no such caps, the result is ``caps`` without a sentence.
     """
     written = find_caps({cell: one for cell, one in value.items() if cell.read_ratio != 1})
     for name, cap in written:
@@ -152,18 +152,18 @@ def caps_but_of_reads(
 
 
 STEADY_TRIALS = 3
-"""Repetitions of writes that show, where they are the same, that a disk does not warm up (our value)."""
+"""Repetitions of writes at the same rate that exclude a warm-up of the disk (design value)."""
 
 
 def reads_of_memory(
     reads: RateChange | None, writes: RateChange | None, written: Sequence[Figures]
 ) -> tuple[str, ...]:
-    """Why what is read gets faster from repetition to repetition, and is no warming up: writes do not.
+    """Sentences about reads that get faster with each repetition because of a cache, not a warm-up.
 
     Args:
-        reads: how all reads went.
-        writes: likewise; None where too little was measured for a change of level.
-        written: the figures of what writes alone.
+        reads: the change of all reads over time.
+        writes: the change of all writes over time; None if too little was measured.
+        written: the figures of the cells that only write.
     """
     if reads is None or reads.move != "rose" or (writes is not None and writes.move == "rose"):
         return ()
@@ -175,27 +175,28 @@ def reads_of_memory(
 
 
 LITTLE = 0.10
-"""The measured queue depth is shown if it differs from the requested one by more than this (our value)."""
+"""Relative difference above which the measured queue depth is shown beside the requested one (design
+value)."""
 
 FAR_MORE = 2.0
-"""A cap is not near where twice as much gets done for others (our value)."""
+"""A cell is not near a cap if other cells reach this many times its rate (design value)."""
 
 CLASSES = ((8, "very light"), (64, "light"), (128, "relatively heavy"), (512, "heavy"))
-"""Outstanding I/Os up to which a load is called so; beyond, very heavy. 8, 128, 256 and 1,024 are those of a
-published series of storage tests; what lies between is ours."""
+"""(highest number of outstanding I/Os, name of the load); above the last, very heavy. 8, 128, 256 and 1,024
+come from a published series of storage tests; the other values are design values."""
 
 
 TELLING_S = 5
-"""The shortest repetition that shows what limits a disk: as the suites have it (our value)."""
+"""Shortest repetition in seconds that shows what limits a disk, as in the suites (design value)."""
 
 
 def reports(one: Figures) -> bool:
-    """Whether a cell was measured for long enough to say what limits it: twice, or once for five seconds."""
+    """Whether a cell was measured long enough for a verdict: twice, or once for five seconds."""
     return one.trials > 1 or one.seconds is None or round(one.seconds) >= TELLING_S
 
 
 def judge(probe: Probe) -> ProbeVerdict:
-    """The verdict on a probe, finished or not."""
+    """The verdict on a finished or unfinished probe."""
     result = {cell: one for cell, one in figures(probe).items() if one.iops or one.bytes_per_s}
     by_workload: dict[str, list[Cell]] = {}
     for cell in result:
@@ -260,7 +261,7 @@ def judge(probe: Probe) -> ProbeVerdict:
 
 
 def _reads(cell: Cell, above: Mapping[Cell, str]) -> bool:
-    """Whether a cell reads alone, or is of a workload that read more than it could."""
+    """Whether a cell only reads, or belongs to a workload whose reads exceed the declared limits."""
     return cell.read_ratio == 1 or cell.workload in {one.workload for one in above}
 
 
@@ -294,7 +295,7 @@ def _workload(
         else replace(one, kind=None, limit=None, used_ratio=None, exact=False, why=words.TOO_SHORT)
         for cell, one in zip(cells, verdicts, strict=True)
     )
-    # What a cache answers shows no limit of the disk.
+    # Reads from a cache show no limit of the disk.
     verdicts = tuple(
         replace(one, kind=None, exact=False, why=words.OF_A_CACHE) if cell in above else one
         for cell, one in zip(cells, verdicts, strict=True)
@@ -314,7 +315,10 @@ def _workload(
 
 
 def _doubted(verdict: CellVerdict, value: Figures) -> CellVerdict:
-    """A device is known by its spread: repetitions without it, where no seconds show it, leave a cap open."""
+    """Withdraw ``disk_device`` from a cell whose repetitions vary less than those of a device.
+
+    Without figures per second such a cell may be at a cap.
+    """
     if verdict.kind != "disk_device" or value.irregular_ratio is not None or value.trials < 2:
         return verdict
     spread = value.iops.usual_spread_ratio if value.iops else 1.0
@@ -324,8 +328,8 @@ def _doubted(verdict: CellVerdict, value: Figures) -> CellVerdict:
 
 
 UNEVEN = 2 * IRREGULAR.value
-"""The times between I/Os spread clearly as a device's do (our value; measured on a busy machine:
-regulators 0.03 to 0.26, devices 0.35 to 1.6)."""
+"""Spread of the times between I/Os above which a device limits the rate (design value; measured on a busy
+machine: regulators 0.03 to 0.26, devices 0.35 to 1.6)."""
 
 
 def _at_no_limit(cell: Cell, verdicts: Sequence[CellVerdict]) -> bool:
@@ -333,13 +337,13 @@ def _at_no_limit(cell: Cell, verdicts: Sequence[CellVerdict]) -> bool:
 
 
 def _by_chance(value: Sequence[Figures]) -> bool:
-    """Whether cells that agree in their rate, and stand at no known limit, are as uneven as a device."""
+    """Whether cells with the same rate but without a known limit vary like a device."""
     known = [one.irregular_ratio for one in value if one.irregular_ratio is not None]
     return bool(known) and median(known) >= UNEVEN
 
 
 def _course(probe: Probe, cells: Sequence[Cell], fall: Fall | None) -> RateChange | None:
-    """How a workload went: as the deepest of its cells that did not stay as it was."""
+    """The change of a workload over time, from its deepest cell that changed, else from the deepest one."""
     changes = [over_time.of_cell(probe.cells[cell]) for cell in reversed(cells)]
     moved = next((change for change in changes if change and change.move != "steady"), None)
     if moved is None and fall is not None and cells[0].workload in fall.workloads:
@@ -348,7 +352,7 @@ def _course(probe: Probe, cells: Sequence[Cell], fall: Fall | None) -> RateChang
 
 
 def _did_more(cell: Cell, of_all: Mapping[Cell, Figures]) -> bool:
-    """Whether the disk did far more of the same, reads or writes, for others: then no cap holds this cell."""
+    """Whether other cells had at least twice the reads or writes of this cell, so that no cap limits it."""
     least, others = _ways(cell, of_all[cell]), [_ways(*one) for one in of_all.items() if one[0] != cell]
     return any(least) and all(
         any((way[place] or 0.0) >= FAR_MORE * amount for way in others)
@@ -381,7 +385,7 @@ def _judged(cells: Sequence[Cell], value: Mapping[Cell, Figures], held: Compared
     judged = {by_point[id(one.point)]: one for one in done}
     for cell, one in judged.items():
         if one.kind == "disk_latency" and one is not done[0] and queued(value, cell):
-            # Its neighbour alone left open whether I/O waits for I/O; the fewest outstanding show it.
+            # The previous cell alone does not show whether I/Os are queued; the lowest queue depth does.
             judged[cell] = by_rules([done[0].point, one.point])[1]
     return judged
 
@@ -402,7 +406,7 @@ def _point(cell: Cell, one: Figures) -> Point | None:
 
 
 def _really(cell: Cell, one: Figures) -> float | None:
-    """The outstanding I/Os by Little's law, if they clearly differ from the requested ones."""
+    """The outstanding I/Os by Little's law, if they clearly differ from the requested ones; else None."""
     if one.mean_s is None or one.iops is None or not cell.outstanding:
         return None
     really = one.iops.mean * one.mean_s
@@ -444,7 +448,7 @@ def _cell(cell: Cell, one: Figures, judged: Judged | None, held: ComparedLimits)
 def _line(
     cells: Sequence[Cell], value: Mapping[Cell, Figures], line_s: float
 ) -> tuple[int | None, int | None]:
-    """(the most outstanding up to which the line holds, the fewest at which it does not)."""
+    """(highest queue depth below the latency line, lowest queue depth above it)."""
     holds = None
     for cell in cells:
         latency = value[cell].mean_s
@@ -478,7 +482,7 @@ def _over_time(
         if change and change.move in over_time.OVER_TIME and change.at_s is None:
             names = {cell.workload: None for cell in deepest if cell.read_ratio == ratio}
             result.setdefault(over_time.OVER_TIME[change.move], {}).update(names)
-    if remembered:  # what gets faster because it is cached is no disk that warms up
+    if remembered:  # reads that become faster because of a cache do not show a warm-up
         rose = result.get("disk_warm_up", {})
         result["disk_warm_up"] = {
             name: None

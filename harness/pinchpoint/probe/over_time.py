@@ -1,12 +1,12 @@
 """Finds changes over the time of a probe: spent burst credits, warm-up, a cache on the host.
 
-What is outstanding is held by the probe, so a rate that changes is the disk's. The course of one cell is that
-of its seconds, repetition after repetition; that of the probe the figures of all repetitions in the order in
-which they were made, each as a share of its cell's mean.
+The probe keeps the queue depth constant, so a change of the rate is caused by the disk. The course of a cell
+is the rate of its seconds, repetition after repetition. The course of the probe is the figures of all
+repetitions in order of time, each divided by the mean of its cell.
 
-A fall to a lower level that holds is one within a repetition, where credits have come back before the next;
-or one between two measurements of one workload, where every measurement that follows, of whatever workload,
-stands at the lower level or below it. Caps are found by what was measured after the level had changed.
+A lasting fall happens within a repetition, if credits return before the next one; or between two measurements
+of a workload, if every later measurement of any workload is at the lower level or below it. Caps are computed
+from the measurements after the fall.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ from pinchpoint.probe.record import Probe, Trial
 from pinchpoint_scenarios.storage_probe import Cell
 
 LEAST_STEPS = 5
-"""Fewer steps of a repetition show no level (our value)."""
+"""Fewest steps of a repetition that show a level (design value)."""
 LEAST_AT = 5
-"""A level that nothing exceeds is one where this many measurements stand at it (our value)."""
+"""Measurements that must be at a level that no measurement exceeds (design value)."""
 WORKLOADS = 2
-"""This many workloads must share it: what one alone falls to may be the device's (our value)."""
+"""Workloads that must share the lower level, because a device can slow down a single workload (design
+value)."""
 Trials = Mapping[Cell, Sequence[Trial]]
 
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """The level fell between two measurements of one workload, and nothing exceeded it from then on.
+    """A fall between two measurements of one workload, after which no measurement exceeded the lower level.
 
     Attributes:
-        started: UTC begin of the first measurement at the lower level.
+        started: UTC start of the first measurement at the lower level.
         name: ``iops`` or ``bytes_per_s``.
-        before: the highest rate of those workloads until then.
-        after: the lower level.
-        workloads: which did more before, with as much or less outstanding.
+        before: the highest rate of ``workloads`` before the fall.
+        after: the rate after the fall.
+        workloads: the workloads with a higher rate before the fall, at the same or a lower queue depth.
         how: the test, in words.
     """
 
@@ -57,18 +58,18 @@ class Fall:
 
     @property
     def limits(self) -> Limits:
-        """The limits before the change, as far as they were reached."""
+        """The rate before the fall as ``Limits``."""
         iops, size = (self.before if self.name == name else None for name in ("iops", "bytes_per_s"))
         return Limits(iops, size, None)
 
 
 def held_from(trial: Trial) -> int | None:
-    """The step from which on a repetition holds a lower level than at first; None if it did not fall."""
+    """The first step of the lower, constant level of a repetition; None if the rate did not fall."""
     values = _rates(trial)
     if len(values) < LEAST_STEPS or trial.series is None:
         return None
     step_s = trial.series.step_s
-    # How far a step may be from its level: as a regulator's, or as counting whole I/Os makes it.
+    # The tolerance of a step: that of a regulator, or the error from counting whole I/Os.
     return changes.held_from(
         values,
         smallest=DISK_SHIFT.value,
@@ -77,12 +78,12 @@ def held_from(trial: Trial) -> int | None:
 
 
 def level_of(trial: Trial, first: int) -> float:
-    """I/Os per second from that step on."""
+    """The median I/Os per second from step ``first`` on."""
     return float(np.median(_rates(trial)[first:]))
 
 
 def cut(trial: Trial, first: int) -> Trial:
-    """The part of a repetition from that step on, without its histogram, which is of all steps."""
+    """The part of a repetition from step ``first`` on, without the histogram, which covers all steps."""
     series = trial.series
     if series is None or not trial.iops:
         return trial
@@ -104,13 +105,13 @@ def cut(trial: Trial, first: int) -> Trial:
 
 
 def fallen(trial: Trial) -> Trial:
-    """The part after its fall; all of it where it did not fall."""
+    """The part of a repetition after its fall; the whole repetition if its rate did not fall."""
     first = held_from(trial)
     return trial if first is None else cut(trial, first)
 
 
 def between(cells: Trials) -> Fall | None:
-    """The first fall that everything measured afterwards confirms; None if there was none."""
+    """The first fall that all later measurements confirm; None if there is none."""
     return next(filter(None, (_between(cells, name) for name in ("iops", "bytes_per_s"))), None)
 
 
@@ -145,7 +146,7 @@ def _rows(cells: Trials, name: str) -> Iterator[tuple[Trial, Cell, float]]:
 def _did_more(
     before: Sequence[tuple[Trial, Cell, float]], after: Sequence[tuple[Trial, Cell, float]], level: float
 ) -> dict[str, float]:
-    """Workload -> its highest rate before, of those that did more then, with no more outstanding."""
+    """Workload -> its highest rate before the fall, if above the level at no higher queue depth."""
     deepest: dict[str, int] = {}
     for _, cell, rate in after:
         if cell.outstanding and rate >= level * (1 - FLAT.value):
@@ -167,30 +168,32 @@ def _times(value: float | None, factor: float) -> float | None:
 
 
 LEAST_TRIALS = 8
-"""Fewer repetitions have no trend that could be distinguished from chance (Kendall's tau, p < .01)."""
+"""Fewest repetitions whose trend can be distinguished from chance (Kendall's tau, p < 0.01)."""
 LEAST_FALLS = 3
-"""This many repetitions that fall to one level and hold it are no chance (our value)."""
+"""Repetitions with a fall to the same level that are not chance (design value)."""
 LEAST_APART = 5
-"""Of this many the first may stand apart: further from all others than they from each other (our value)."""
+"""Fewest repetitions of which the first can be an outlier, further from all others than they from each other
+(design value)."""
 SLOWEST_RATIO = 10.0
-"""An outlier is a step with ten times the usual latency (our value)."""
+"""A step is an outlier if its latency is this many times the median (design value)."""
 
 Move = Literal["fell", "rose", "steady", "unsteady"]
 OVER_TIME: Mapping[str, str] = {"fell": "disk_burst_exhausted", "rose": "disk_warm_up"}
-"""What a disk is called that went so."""
+"""Move of a rate -> kind of finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateChange:
-    """How a figure went.
+    """The change of a figure over time.
 
     Attributes:
-        move: ``fell`` and held there, ``rose``, ``steady``; ``unsteady``: it fell and did not hold.
-        before: figure before the change, or at first.
-        after: after it, or at last.
-        at_s: seconds of measuring until then, of each repetition that fell where several did; None where
+        move: ``fell`` (to a constant level), ``rose``, ``steady``, or ``unsteady`` (fell without a constant
+            level).
+        before: the figure before the change, or at the start.
+        after: the figure after the change, or at the end.
+        at_s: seconds of measurement before the change, of each repetition if several fell; None if
             repetitions were compared.
-        at_trial: the repetition in or after which it changed; None where seconds were compared.
+        at_trial: the repetition in or after which the figure changed; None if seconds were compared.
         how: the test, in words.
     """
 
@@ -204,13 +207,13 @@ class RateChange:
 
 @dataclass(frozen=True, slots=True)
 class Outliers:
-    """Steps that took far longer than usual.
+    """Steps with a latency far above the median.
 
     Attributes:
-        count: how many.
-        of: of this many.
-        usual_s: the median latency.
-        longest_s: the highest of the steps' means.
+        count: number of outlier steps.
+        of: number of all steps.
+        usual_s: the median latency of a step, in seconds.
+        longest_s: the highest latency of a step, in seconds; a step's latency is the mean of its I/Os.
     """
 
     count: int
@@ -220,7 +223,7 @@ class Outliers:
 
 
 def of_cell(trials: Sequence[Trial]) -> RateChange | None:
-    """How one cell went; None if too little was measured."""
+    """The change of one cell over time; None if too little was measured."""
     done = [trial for trial in trials if trial.failed is None]
     anew = _anew(done)
     if anew is not None:
@@ -232,7 +235,7 @@ def of_cell(trials: Sequence[Trial]) -> RateChange | None:
     step_s = next(one.series.step_s for one in done if one.series)
     change = _of_steps(np.array([value for _, value in steps]), step_s)
     if change.move == "steady":
-        # A first repetition that stands apart is too short a level for a test of levels.
+        # A single first repetition is too short a level for the test of levels.
         return by_trials if by_trials and by_trials.move != "steady" else change
     if len(done) == 1 or change.at_s is None:
         return change
@@ -240,16 +243,16 @@ def of_cell(trials: Sequence[Trial]) -> RateChange | None:
 
 
 def of_group(probe: Probe, cells: Sequence[Cell]) -> RateChange | None:
-    """How several cells went: as the first that moved did, else as all of them together."""
+    """The change of several cells: the first cell that fell or rose, else all cells together."""
     each = [of_cell(probe.cells[cell]) for cell in cells]
     moved = [one for one in each if one is not None and one.move in ("fell", "rose")]
     return moved[0] if moved else of_probe(probe, cells)
 
 
 def of_probe(probe: Probe, cells: Sequence[Cell]) -> RateChange | None:
-    """How several cells together went from repetition to repetition, each a share of its own mean.
+    """The change of several cells together over the repetitions, each figure divided by its cell's mean.
 
-    A cell that was measured once says nothing of time. None if too little was measured.
+    A cell with one repetition is left out. None if too little was measured.
     """
     rows: list[tuple[int, float]] = []
     by_trial: dict[int, list[float]] = {}
@@ -275,13 +278,13 @@ def of_probe(probe: Probe, cells: Sequence[Cell]) -> RateChange | None:
 
 
 def _held(trials: Sequence[Trial], after: int) -> bool:
-    """Whether the repetitions after that one stand at one level."""
+    """Whether the repetitions after number ``after`` are at one level."""
     values = [one.figure for one in trials if one.failed is None and one.figure and one.number > after]
     return bool(values) and (max(values) - min(values)) / 2 <= FLAT.value * float(np.median(values))
 
 
 def outliers(trials: Sequence[Trial]) -> Outliers | None:
-    """Steps with ten times the usual latency; None if no course was kept."""
+    """Steps with at least ten times the median latency; None if there are too few steps."""
     steps = [value for one in trials if one.series for value in one.series.latency_s if value is not None]
     if len(steps) < MIN_SAMPLES.value:
         return None
@@ -291,9 +294,9 @@ def outliers(trials: Sequence[Trial]) -> Outliers | None:
 
 
 def _anew(done: Sequence[Trial]) -> RateChange | None:
-    """Repetitions that begin higher and fall to one level, which holds half of them; None if they do not.
+    """Repetitions that start higher and fall to one level; None if fewer than half of them do.
 
-    What was allowed on credits is saturated in each, and some of it is back when the next begins.
+    Each repetition spends its burst credits, and some credits return before the next one starts.
     """
     result = [(one, held_from(one)) for one in done]
     falls = [(one, at) for one, at in result if at and one.series and at <= len(one.series.iops) // 2]
@@ -325,9 +328,9 @@ def _of_steps(values: Floats, step_s: float) -> RateChange:
 
 
 def _of_trials(values: Floats) -> RateChange | None:
-    """Of a few figures: the first that stands apart, or a trend.
+    """The change of a few figures: a first figure that differs from all others, or a trend.
 
-    Apart: by a larger factor from its nearest than the others differ among themselves.
+    The first figure differs if its ratio to the nearest other one is larger than the ratios among the others.
     """
     if len(values) < LEAST_APART:
         return None
@@ -345,7 +348,7 @@ def _of_trials(values: Floats) -> RateChange | None:
 
 
 def _trend(values: Floats, over: str) -> RateChange:
-    """Whether values stand in order beyond chance, and the last third differs by a fifth from the first."""
+    """A trend, if values are in order beyond chance and the last third differs from the first by a fifth."""
     tau, p = changes.kendall(values)
     third = max(1, len(values) // 3)
     begin, end = float(values[:third].mean()), float(values[-third:].mean())
@@ -356,7 +359,7 @@ def _trend(values: Floats, over: str) -> RateChange:
 
 
 def _move(after: Floats, before_level: float, after_level: float) -> Move:
-    """A lower level that holds is one that was set; what goes on falling, or swings, is not."""
+    """The direction of a change; ``fell`` only to a constant level, because a regulator sets such a level."""
     if after_level > before_level:
         return "rose"
     low, high = np.quantile(after, [1 / 6, 5 / 6])
@@ -364,15 +367,15 @@ def _move(after: Floats, before_level: float, after_level: float) -> Move:
 
 
 def settled(trials: Sequence[Trial], writes: RateChange | None, fall: Fall | None) -> Sequence[Trial]:
-    """Of one cell; of repetitions that fell the part after the fall.
+    """The repetitions of one cell after the change of level, each cut to the part after its own fall.
 
     Args:
-        trials: the cell's.
-        writes: how all that writes went over the repetitions.
-        fall: of the whole probe.
+        trials: the repetitions of the cell.
+        writes: the change of all writes over the repetitions.
+        fall: the fall of the whole probe; None if there was none.
 
     Returns:
-        All where no level changed; none where it fell after this cell was measured.
+        All repetitions if no level changed; none if the cell was measured before the fall of the probe.
     """
     own = of_cell(trials)
     if fall is not None:
@@ -386,7 +389,7 @@ def settled(trials: Sequence[Trial], writes: RateChange | None, fall: Fall | Non
 
 
 def _part(trial: Trial, change: RateChange) -> Trial:
-    """A repetition after its fall: as it shows, else, of one that is long, at the second that was found."""
+    """A repetition after its fall: from its own steps, else cut at the time of ``change``."""
     after = fallen(trial)
     if after is trial and trial.series and change.at_s and trial.seconds and change.at_s < trial.seconds:
         return cut(trial, round(change.at_s / trial.series.step_s))

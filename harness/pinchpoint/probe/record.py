@@ -1,4 +1,4 @@
-"""The record of a probe: options, place and measurements; ``probe.json`` is its codec."""
+"""Holds the record of a probe: options, disk and measurements; ``probe.json`` is its file format."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from pinchpoint_scenarios.storage_probe.cell import Role
 SCHEMA = "pinchpoint.probe/1"
 PROBE = "probe.json"
 LINE_S = 0.020
-"""The latency that is looked for where no other is asked for: a data disk's (docs/rules.md)."""
+"""Latency line in seconds if none is given: the line for a data disk (docs/rules.md)."""
 State = Literal["running", "finished", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One measurement of one cell. None: not reported by the tool; ``failed`` has the reason if nothing is.
+    """One measurement of one cell. None: not reported by the tool; ``failed`` says why all are None.
 
     Attributes:
-        number: which repetition, from 1.
-        started: UTC.
-        seconds: how long it was measured.
-        reads_per_s: I/Os per second; of making files, operations.
-        writes_per_s: likewise.
-        read_bytes_per_s: bytes per second.
-        write_bytes_per_s: likewise.
-        latency: histogram, as ``operations.parquet`` has them (HdrHistogram V2, base64, µs).
-        mean_s: mean latency.
-        max_s: the longest.
-        series: how it went over time.
-        failed: why it was not measured.
+        number: number of the repetition, from 1.
+        started: UTC start of the measurement.
+        seconds: duration of the measurement in seconds.
+        reads_per_s: read I/Os per second; for a tool that creates files, operations per second.
+        writes_per_s: write I/Os per second.
+        read_bytes_per_s: bytes read per second.
+        write_bytes_per_s: bytes written per second.
+        latency: latency histogram in the format of ``operations.parquet`` (HdrHistogram V2, base64, µs).
+        mean_s: mean latency in seconds.
+        max_s: longest latency in seconds.
+        series: rate and latency over time.
+        failed: why the measurement failed; None if it succeeded.
     """
 
     number: int
@@ -59,7 +59,7 @@ class Trial:
 
     @classmethod
     def of(cls, number: int, started: str, figures: CellFigures) -> Trial:
-        """The figures that a tool measured."""
+        """Make a trial from the figures that a tool measured."""
         return cls(
             number=number,
             started=started,
@@ -76,17 +76,17 @@ class Trial:
 
     @property
     def iops(self) -> float | None:
-        """Reads and writes; None if the tool reports neither."""
+        """Reads and writes per second; None if the tool reports neither."""
         return _sum(self.reads_per_s, self.writes_per_s)
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Likewise."""
+        """Bytes read and written per second; None if the tool reports neither."""
         return _sum(self.read_bytes_per_s, self.write_bytes_per_s)
 
     @property
     def figure(self) -> float | None:
-        """The figure that repetitions are compared by: I/Os per second; bytes if the tool reports no I/Os."""
+        """The figure for comparing repetitions: I/Os per second, else bytes per second."""
         return self.bytes_per_s if self.iops is None else self.iops
 
 
@@ -95,17 +95,16 @@ class ProbeLocation:
     """The disk that was probed.
 
     Attributes:
-        folder: as the user gave it, resolved.
-        host: the machine's name.
-        device: the whole disk by its kernel name; None if no block device is behind the folder.
-        file_system: its type.
-        model: the disk's model, where the kernel knows one.
-        farm: the farm's name, where the probe was of a farm's disk.
-        disk: ``tier.role``, likewise.
-        machine: the machine's type in the catalogue, where the farm names one.
-        emulated: how an emulated disk is made; None of any other.
-        read_ahead_bytes: how far the kernel reads ahead of sequential reads through the page cache; None: not
-            known.
+        folder: the folder on the disk, resolved.
+        host: the name of the machine.
+        device: the kernel name of the whole disk; None if the folder is not on a block device.
+        file_system: the type of the file system.
+        model: the model of the disk; None if the kernel reports none.
+        farm: the name of the farm; None if a folder was probed.
+        disk: ``tier.role`` or ``tier.host.role`` in the farm; None if a folder was probed.
+        machine: the machine type in the catalogue; None if the farm names none.
+        emulated: the method that emulates the disk; None for a real disk.
+        read_ahead_bytes: bytes that the kernel reads ahead through the page cache; None if not known.
     """
 
     folder: str
@@ -121,17 +120,17 @@ class ProbeLocation:
 
     @property
     def label(self) -> str:
-        """``sql.log of dev``, or the folder."""
+        """The disk in words: ``sql.log of dev``, or the folder."""
         return f"{self.disk} of {self.farm or self.host}" if self.disk else self.folder
 
 
 @dataclass(frozen=True, slots=True)
 class DiskPrice:
-    """The price of a disk, by its farm's ``prices``.
+    """The price of a disk, from the ``prices`` of its farm.
 
     Attributes:
-        currency: its name.
-        per_month: of the whole disk.
+        currency: the currency.
+        per_month: the price of the whole disk, currency units a month.
     """
 
     currency: str
@@ -139,20 +138,20 @@ class DiskPrice:
 
     @property
     def words(self) -> str:
-        """``19.50 EUR a month``."""
+        """The price in words: ``19.50 EUR a month``."""
         return f"{self.per_month:,.2f} {self.currency} a month"
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredDisk:
-    """The declared limits of the disk.
+    """The declared limits of a disk.
 
     Attributes:
-        profile: the catalogue's entry, where one was named.
-        stripes: this many of them.
-        limits: its caps; None if none are known.
-        burst: those on credits; None without one.
-        price: what it costs; None if no price is given.
+        profile: the name of the catalogue entry; None if none was given.
+        stripes: number of striped disks.
+        limits: the caps; None if none are known.
+        burst: the caps with burst credits; None if there are none.
+        price: the price of the disk; None if not given.
     """
 
     profile: str | None = None
@@ -163,7 +162,7 @@ class DeclaredDisk:
 
     @property
     def words(self) -> str:
-        """``2 x azure/p30``, ``500 IOPS``; empty if nothing is declared."""
+        """The declaration in words: ``2 x azure/p30``, ``500 IOPS``; empty if nothing is declared."""
         if self.profile:
             return f"{self.stripes} x {self.profile}" if self.stripes > 1 else self.profile
         return limits_words(self.limits.iops, self.limits.bytes_per_s) if self.limits else ""
@@ -171,14 +170,15 @@ class DeclaredDisk:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the suite was run.
+    """The options of a probe.
 
     Attributes:
-        repeat: repetitions.
-        time_per_cell_s: how long each cell was measured; None: until its work was done, or not reported.
-        size_bytes: size of the file; None: not reported by the file that was imported.
-        line_s: the latency that is looked for.
-        threads: of the tool, each with the suite's queue depth.
+        repeat: number of repetitions.
+        time_per_cell_s: seconds of measurement per cell; None if a cell ends when its work is done, or if not
+            reported.
+        size_bytes: size of the file in bytes; None if an imported file does not report it.
+        line_s: the latency line in seconds.
+        threads: threads of the tool, each with the queue depth of the suite.
     """
 
     repeat: int
@@ -189,7 +189,7 @@ class Options:
 
     @property
     def file_bytes(self) -> int:
-        """Size of the file of a probe that is measured here. Raises ValueError of one that was imported."""
+        """Size of the file in bytes. Raises ValueError for an imported probe."""
         if self.size_bytes is None:
             raise ValueError("an imported probe is not measured here")
         return self.size_bytes
@@ -197,21 +197,21 @@ class Options:
 
 @dataclass(slots=True)
 class Probe:
-    """A probe, while it is made and after.
+    """A running or ended probe.
 
     Attributes:
-        suite: its suite's name.
+        suite: the name of the suite.
         where: the disk.
-        options: how.
-        declared: what the disk is said to be able to do.
-        started: UTC.
-        ended: UTC; None while it is running.
-        state: ``running`` also of one that was killed.
+        options: the options of the probe.
+        declared: the declared limits of the disk.
+        started: UTC start of the probe.
+        ended: UTC end of the probe; None while it is running.
+        state: the state; a probe that was killed stays ``running``.
         versions: program -> version.
-        prepared: bytes and seconds of writing the file, as a user meets them; None if nothing was written.
-        cells: cell -> its trials, in the suite's order.
-        warnings: what a reader must know.
-        imports: file, kind and SHA-256 of each file it was read from; empty of one that was measured here.
+        prepared: bytes and seconds of writing the file before the measurements; None if no file was written.
+        cells: cell -> its trials, in the order of the suite.
+        warnings: warnings for the reader.
+        imports: name, kind and SHA-256 of each imported file; empty for a probe that was measured here.
     """
 
     suite: str
@@ -228,7 +228,7 @@ class Probe:
     imports: list[dict[str, str]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON types."""
+        """The probe as plain JSON types."""
         content = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "cells"}
         if not self.imports:
             del content["imports"]
@@ -241,7 +241,7 @@ class Probe:
 
 
 class _Cell(Form):
-    """A cell and what was measured of it, as in probe.json."""
+    """A cell with its trials in probe.json."""
 
     workload: str
     block_bytes: Count | None
@@ -253,7 +253,7 @@ class _Cell(Form):
 
 
 class _SavedProbe(Form):
-    """probe.json, without what was added for readers (figures, verdict)."""
+    """The content of probe.json without the derived parts (figures, verdict)."""
 
     suite: str
     where: ProbeLocation
@@ -270,7 +270,7 @@ class _SavedProbe(Form):
 
 
 def load(directory: Path) -> Probe:
-    """A probe's directory, read back. Raises InputError."""
+    """Read the probe in a directory. Raises InputError."""
     if not (directory / PROBE).exists():
         raise InputError(
             f"{directory}: contains no {PROBE}, so it is not a probe; `pinchpoint probe` makes one"
@@ -284,7 +284,7 @@ def load(directory: Path) -> Probe:
 
 
 def save(directory: Path, content: Mapping[str, Any]) -> None:
-    """Write ``probe.json`` whole or not at all. Raises InputError."""
+    """Write ``probe.json`` completely or not at all. Raises InputError."""
     with writable(directory / PROBE):
         write_json(directory / PROBE, content)
 

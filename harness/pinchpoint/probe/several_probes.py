@@ -1,4 +1,4 @@
-"""Compares several probes, measurement by measurement; what each workload does below the latency line."""
+"""Compares several probes cell by cell, and each workload's rate below the latency line."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _LARGE_BYTES = 256 * 2**10
 
 
 def read_probes(directories: Sequence[Path]) -> list[Probe]:
-    """The probes of these directories. Raises InputError."""
+    """Read the probes in directories. Raises InputError."""
     return [load(directory) for directory in directories]
 
 
 def compare_probes(probes: Sequence[Probe], directories: Sequence[Path]) -> SidesComparison:
-    """Put several probes beside each other. Raises InputError where they share no measurement."""
+    """Compare several probes. Raises InputError if no two of them share a cell."""
     check_number(probes)
     cells = _cells(probes)
     if not any(sum(one is not None for one in side) > 1 for side in cells.values()):
@@ -84,7 +84,7 @@ def _side(label: str, directory: Path, verdict: ProbeVerdict, probe: Probe) -> O
 
 
 def _cells(probes: Sequence[Probe]) -> dict[Cell, list[Cell | None]]:
-    """A measurement of the first probe that has it -> each probe's own, None if it has none."""
+    """A cell of the first probe that has it -> the corresponding cell of each probe, or None."""
     cells: dict[Cell, list[Cell | None]] = {}
     for place, probe in enumerate(probes):
         for other in range(place + 1, len(probes)):
@@ -94,7 +94,7 @@ def _cells(probes: Sequence[Probe]) -> dict[Cell, list[Cell | None]]:
                     row = cells.setdefault(ours, [None] * len(probes))
                     row[place] = ours
                 row[other] = theirs
-    # Of bisected suites each probe has other queue depths: in order within their workload.
+    # Probes of a bisected suite have different queue depths, so sort them within their workload.
     workloads = list(dict.fromkeys(cell.workload for cell in cells))
     return dict(
         sorted(cells.items(), key=lambda one: (workloads.index(one[0].workload), one[0].outstanding or 0))
@@ -102,7 +102,7 @@ def _cells(probes: Sequence[Probe]) -> dict[Cell, list[Cell | None]]:
 
 
 def _judged(probes: Sequence[Probe], cells: Mapping[Cell, Sequence[Cell | None]]) -> list[SidesFigure]:
-    """Throughput of each measurement on each side, every pair called; Holm over all of them."""
+    """The throughput of each cell on each side, with the call of each pair, Holm-corrected."""
     trials = {
         cell: [probe.cells[own] if own else [] for probe, own in zip(probes, sides, strict=True)]
         for cell, sides in cells.items()
@@ -145,7 +145,7 @@ def _judged(probes: Sequence[Probe], cells: Mapping[Cell, Sequence[Cell | None]]
 
 
 def _metric(cell: Cell, trials: Sequence[Sequence[Trial]]) -> Literal["iops", "bytes_per_s"]:
-    """Bytes per second of large I/O, as people quote it, and where a tool reports no I/Os; else IOPS."""
+    """``bytes_per_s`` for large I/O, which is usually quoted in bytes, or if the tool reports no I/Os."""
     done = [one for side in trials for one in side if one.failed is None]
     large = (cell.block_bytes or 0) >= _LARGE_BYTES and all(one.bytes_per_s is not None for one in done)
     return "bytes_per_s" if large or not any(one.iops is not None for one in done) else "iops"
@@ -195,7 +195,7 @@ def _limits(
 
 
 def _limit(verdict: ProbeVerdict) -> str:
-    """The limit of most workloads of a probe, and its caps."""
+    """The limits of a probe in words, with the number of workloads at each, and its caps."""
     counted = {kind: len(workloads) for kind, workloads in verdict.kinds.items()}
     if not counted:
         return "no limit found"
@@ -210,7 +210,7 @@ def _limit(verdict: ProbeVerdict) -> str:
 
 
 def _labels(probes: Sequence[Probe], directories: Sequence[Path]) -> list[str]:
-    """The farms, where they differ in nothing else; the disks; of one disk probed again the directories."""
+    """The names of the sides: farms if only the farm differs, else disks, else directories."""
     farms = [probe.where.farm for probe in probes]
     if (
         len({probe.where.disk for probe in probes}) == 1

@@ -44,17 +44,17 @@ from pinchpoint_scenarios.storage_probe.process import ProbeStopped, ToolOutput
 from pinchpoint_scenarios.storage_probe.tool import answer, too_fast
 from pinchpoint_scenarios.storage_probe.tools.fio import settles
 
-# Progress of a probe on stderr: a live table on a terminal, else a line per figure.
+# Progress of a probe on stderr: a live table on a terminal, else one line per measurement.
 
 _ROWS = 24
 
 
 class ProbeDisplay:
-    """Draws a probe while it is filled.
+    """Shows the progress of a probe.
 
     Args:
-        probe: the one that the driver fills.
-        jobs: how many measurements there will be.
+        probe: the probe that the driver fills.
+        jobs: number of planned measurements.
     """
 
     def __init__(self, probe: Probe, jobs: int) -> None:
@@ -76,15 +76,15 @@ class ProbeDisplay:
         self._live.stop()
 
     def say(self, sentence: str) -> None:
-        """A sentence that stays."""
+        """Print a sentence that stays on the screen."""
         self._console.print(Text(masked(sentence)), highlight=False, soft_wrap=True)
 
     def begins(self, job: Job, trial: int) -> None:
-        """A job begins."""
+        """Note the start of a job."""
         self._now = f"{job.name}, {trial} of {self._probe.options.repeat}"
 
     def ended(self, job: Job) -> None:
-        """A job has ended; its cells have one trial more."""
+        """Note the end of a job, when each of its cells has one more trial."""
         self._done += 1
         if not self._console.is_terminal:
             for cell in job.cells:
@@ -107,14 +107,14 @@ class ProbeDisplay:
         return Group(made, Text(f"{self._done} of {self._jobs} measured; now {self._now}"))
 
     def _latest(self) -> list[tuple[Cell, Trial]]:
-        """The newest figure of the cells that were measured last."""
+        """The newest trial of each of the cells that were measured last."""
         rows = [(cell, trials[-1]) for cell, trials in list(self._probe.cells.items()) if trials]
         rows.sort(key=lambda row: row[1].started)
         return rows[-_ROWS:]
 
 
 def reported(trial: Trial) -> str:
-    """One figure as a line says it."""
+    """One trial in words."""
     if trial.failed:
         return f"not measured: {trial.failed}"
     words = [units.per_second(trial.iops)] if trial.iops is not None else []
@@ -123,24 +123,24 @@ def reported(trial: Trial) -> str:
     return ", ".join(words)
 
 
-# Runs the jobs of a suite, the whole list repeatedly, and saves each figure at once.
+# Runs the jobs of a suite, repeats the whole list, and saves each result at once.
 
 _SAVE_EVERY_S = 5.0
 _PAUSE_STEP_S = 0.2
 _START_S = 0.5
-"""The time of starting and ending a tool, roughly."""
+"""Approximate seconds to start and end a tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeProgress:
-    """Reports and questions of the driver while it works.
+    """Callbacks between the driver and its caller.
 
     Attributes:
-        stop: whether the user wants to stop.
-        say: takes a sentence.
-        begins: takes the job that begins now and its trial.
-        ended: takes the job that has ended.
-        save: keeps the probe as it is.
+        stop: returns whether the user wants to stop.
+        say: receives a sentence for the user.
+        begins: receives a job that begins, and the number of its trial.
+        ended: receives a job that ended.
+        save: saves the probe in its present state.
     """
 
     stop: Callable[[], bool]
@@ -152,13 +152,13 @@ class ProbeProgress:
 
 @dataclass(slots=True)
 class SuiteDriver:
-    """One suite on one disk.
+    """Runs one suite on one disk.
 
     Args:
-        suite: what is run.
-        probe: what was measured until now; filled further.
-        machine: where its tools run.
-        watch: who gets the reports.
+        suite: the suite to run.
+        probe: the probe with the measurements so far; the driver adds further ones.
+        machine: the machine that runs the tools.
+        watch: the callbacks for progress.
     """
 
     suite: Suite
@@ -168,7 +168,7 @@ class SuiteDriver:
     _saved: float = field(default=0.0, init=False)
 
     def run(self) -> None:
-        """All that is not measured yet; ``probe.state`` then says how it ended. Raises FarmUnavailable."""
+        """Measure what is missing and set ``probe.state``. Raises FarmUnavailable."""
         probe = self.probe
         jobs = self.suite.jobs(probe.options.time_per_cell_s or 0.0)
         for job in jobs:
@@ -196,9 +196,9 @@ class SuiteDriver:
             self._nothing()
 
     def _chosen(self, left: Sequence[Job], trial: int) -> Iterator[Job]:
-        """Of each workload the lowest and highest queue depth, then those of a bisection towards the line.
+        """The jobs to run: all, or with a bisected suite the lowest, the highest and the bisecting ones.
 
-        Each job is measured before the next one is chosen; what a resumed probe has is used as it is.
+        Each job is measured before the next one is chosen. A resumed probe uses its existing measurements.
         """
         if not self.suite.bisected or trial > 1:
             yield from left
@@ -212,7 +212,7 @@ class SuiteDriver:
             low, high = 0, len(ordered) - 1
             for at in (low, high):
                 yield from [by_cell[ordered[at]]] if ordered[at] in by_cell else []
-            # The lowest may be above the line already, the highest below it: then nothing lies between.
+            # If the lowest depth is above the line or the highest below it, there is no crossing between.
             if self._above(ordered[low]) is not False or self._above(ordered[high]) is not True:
                 continue
             while high - low > 1:
@@ -224,12 +224,12 @@ class SuiteDriver:
                 low, high = (low, middle) if above else (middle, high)
 
     def _above(self, cell: Cell) -> bool | None:
-        """Whether its mean latency is over the line; None if none was measured."""
+        """Whether the mean latency of a cell is at or above the line; None if no latency was measured."""
         known = [one.mean_s for one in self.probe.cells[cell] if one.mean_s is not None]
         return known[-1] >= self.probe.options.line_s if known else None
 
     def _kept(self, jobs: Sequence[Job]) -> Sequence[Job]:
-        """The jobs of the next repetition; what a bisection did not need is said and taken out."""
+        """The jobs of the next repetition, without the cells that a bisection did not need."""
         if not self.suite.bisected:
             return jobs
         left = [cell for cell, trials in self.probe.cells.items() if not trials]
@@ -253,7 +253,7 @@ class SuiteDriver:
         self.watch.save(self.probe)
 
     def _missing(self, jobs: Sequence[Job]) -> dict[str, str]:
-        """Tool -> why it cannot be used; keeps versions. Raises FarmUnavailable where none can."""
+        """Tool -> why it is missing; saves the versions. Raises FarmUnavailable if all are missing."""
         result: dict[str, str] = {}
         for name in dict.fromkeys(job.tool for job in jobs):
             try:
@@ -317,7 +317,7 @@ class SuiteDriver:
             return self.machine.run(tool, command, stop)
 
     def _called(self, tool: Tool, commands: Sequence[Sequence[str]]) -> tuple[str, str]:
-        """Run the commands one by one: what the last one said. Raises ToolFailed, FarmUnavailable."""
+        """Run commands in sequence and return the last output. Raises ToolFailed, FarmUnavailable."""
         stdout = stderr = ""
         for command in commands:
             result = self._ran(tool, command, self.watch.stop)
@@ -357,13 +357,13 @@ class SuiteDriver:
 
 
 def version_of(text: str) -> str:
-    """The first line with a version's number in it; all of the first line where none has."""
+    """The first line that contains a version number, else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["not reported"]
     return next((line for line in lines if re.search(r"\d+\.\d+", line)), lines[0])
 
 
 def sized(suite: Suite, size_bytes: int | None, memory_bytes: int) -> int:
-    """The size of the file: as given, else the suite's own, else more than twice the memory (whole MiB)."""
+    """The size of the file in bytes: the given one, else the suite's, else 2.1 times the memory."""
     if size_bytes is not None:
         return size_bytes
     if suite.size_bytes is not None:
@@ -372,7 +372,7 @@ def sized(suite: Suite, size_bytes: int | None, memory_bytes: int) -> int:
 
 
 def unmeasured(probe: Probe, jobs: Sequence[Job], trial: int) -> list[Job]:
-    """The jobs of that repetition that are left."""
+    """The jobs that repetition number ``trial`` still has to run."""
     return [
         job
         for job in jobs
@@ -381,11 +381,12 @@ def unmeasured(probe: Probe, jobs: Sequence[Job], trial: int) -> list[Job]:
 
 
 def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
-    """The estimated time; for a resumed probe of the rest.
+    """The estimated time of a probe, or of the rest of a resumed probe.
 
-    ``jobs``, and whether it is ``at_most`` that many; ``seconds`` of timed ones; ``pauses_s``; ``untimed``
-    jobs; ``bytes`` of the file that is written before; ``size_bytes``: the most that lies on the disk at
-    once. How long untimed work takes, and the writing of the file, depends on the disk: not known before.
+    Keys: ``jobs`` (number), ``at_most`` (whether that is an upper bound), ``seconds`` of timed jobs,
+    ``pauses_s``, ``untimed`` (number of jobs without a fixed time), ``bytes`` of the file written first,
+    ``size_bytes`` (the most bytes on the disk at one time). The time of untimed jobs and of writing the file
+    depends on the disk and is not estimated.
     """
     options = probe.options
     jobs = suite.jobs(options.time_per_cell_s or 0.0)
@@ -404,13 +405,13 @@ def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
 
 
 def resumed(probe: Probe) -> Probe:
-    """The same probe, to be gone on with: what failed is tried again."""
+    """The probe prepared for continuation; failed trials are repeated."""
     cells = {cell: [one for one in trials if one.failed is None] for cell, trials in probe.cells.items()}
     return replace(probe, state="running", ended=None, cells=cells)
 
 
 def named(name: str) -> Suite:
-    """The suite of that name. Raises InputError that lists all."""
+    """The suite of a name. Raises InputError that lists all names."""
     try:
         return suite(name)
     except ScenarioError as error:
@@ -426,7 +427,7 @@ def begun(
     line_s: float,
     threads: int = 1,
 ) -> Probe:
-    """A probe of which nothing is measured yet; None: as in the suite. Raises InputError."""
+    """A probe without measurements; None takes the value of the suite. Raises InputError."""
     if time_per_cell_s is not None and chosen.seconds is None:
         raise InputError(f"--time-per-cell: {UNTIMED.format(suite=chosen.name)} --size")
     size = sized(chosen, size_bytes, target.memory_bytes)
@@ -453,12 +454,12 @@ def begun(
 
 
 def new_directory(parent: Path, probe: Probe) -> Path:
-    """A directory for it, made: ``probe-database-20260101T000000Z``. Raises InputError."""
+    """Make the probe's directory, such as ``probe-database-20260101T000000Z``. Raises InputError."""
     while True:
         wanted = free_path(parent, f"probe-{probe.suite}")
         try:
             parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError):  # another one of this instant: the next number
+            with suppress(FileExistsError):  # another process made the same name: try the next number
                 wanted.mkdir()
                 return wanted
         except OSError as error:
@@ -474,11 +475,11 @@ RenewVerdict = Callable[[Probe, Path], ProbeVerdict]
 def run(
     target: ProbeTarget, probe: Probe, directory: Path, interrupts: Interrupts, renew_verdict: RenewVerdict
 ) -> ProbeVerdict:
-    """Measure what is not measured yet, and conclude.
+    """Measure what is not measured yet, and return the verdict.
 
     Raises:
-        FarmUnavailable: a tool is missing or failed, or the file does not fit.
-        GuardError: what would be written to is not ours.
+        FarmUnavailable: a tool is missing or failed, or the file does not fit on the disk.
+        GuardError: the folder on the disk was not created by Pinchpoint.
     """
     chosen = suite(probe.suite).threaded(probe.options.threads)
     try:
@@ -492,7 +493,7 @@ def run(
         raise FarmUnavailable(f"{error}\nthe measurements so far are in {directory}{left}") from error
     finally:
         interrupts.graceful = False
-        with suppress(OSError):  # it holds figures; without any it goes
+        with suppress(OSError):  # removes the directory only if it is empty, which means without measurements
             directory.rmdir()
     return renew_verdict(probe, directory)
 
@@ -503,7 +504,7 @@ def _measure(
     expected = estimate(chosen, probe)
     with ProbeDisplay(probe, expected["jobs"]) as shown:
         shown.say(words.estimate(expected))
-        interrupts.graceful = True  # from before the folder is there until it is gone
+        interrupts.graceful = True  # from before the folder is created until after it is removed
         with explained(), target.opened(expected["size_bytes"]) as machine:
             watch = ProbeProgress(
                 stop=lambda: interrupts.requested,
@@ -516,12 +517,12 @@ def _measure(
 
 
 def status(probe: Probe) -> ExitStatus:
-    """How the command ends."""
+    """The exit status of the command."""
     return ExitStatus.INTERRUPTED if probe.state == "interrupted" else ExitStatus.FINE
 
 
 def to_resume(directory: Path, target: ProbeTarget) -> Probe:
-    """A probe that was interrupted, on its disk. Raises InputError where it is none to go on with."""
+    """Read an interrupted probe for its disk. Raises InputError if it cannot be continued."""
     probe = record.load(directory)
     if probe.state == "finished":
         raise InputError(f"--resume: {directory} is finished: nothing is left to measure")

@@ -1,4 +1,4 @@
-"""The disk to probe: a folder or a disk of a farm, and its declared limits."""
+"""Finds the disk to probe, a folder or a disk of a farm, and its declared limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pinchpoint_scenarios.storage_probe.place import LocalFacts, ProbedMachine, 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Raises failures on a probed machine as errors of a command."""
+    """Turn failures on the probed machine into the errors of a command."""
     try:
         yield
     except remote.DiskNotThere as error:
@@ -44,7 +44,10 @@ def explained() -> Iterator[None]:
 
 
 def check(folder: Path) -> Path:
-    """The folder, resolved. Raises GuardError for a device or a file, InputError for what is no folder."""
+    """The folder, resolved.
+
+    Raises GuardError for a device or file, InputError if it is no writable folder.
+    """
     if folder.is_block_device() or folder.is_char_device():
         raise GuardError(
             f"{folder}: is a raw device; a probe writes, so its content would be lost. Create a file "
@@ -63,7 +66,7 @@ def check(folder: Path) -> Path:
 
 
 def described(folder: Path, farm: str | None = None, disk: str | None = None) -> ProbeLocation:
-    """The disk a folder lies on, as the kernel knows it."""
+    """The disk that contains a folder, with its facts from the kernel."""
     disks = Disks(mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8")))
     try:
         result = disks.place(str(folder))
@@ -82,7 +85,7 @@ def described(folder: Path, farm: str | None = None, disk: str | None = None) ->
 
 
 def _read_ahead(device: str) -> int | None:
-    """The kernel's setting of a disk of this machine; None if it has none."""
+    """The read-ahead of a local disk in bytes; None if the kernel reports none."""
     try:
         text = Path(f"/sys/class/block/{device}/queue/read_ahead_kb").read_text(encoding="ascii")
         return int(text) * 1024
@@ -91,7 +94,7 @@ def _read_ahead(device: str) -> int | None:
 
 
 def mount_of_device(device: str) -> Path | None:
-    """Where a device is mounted on this machine; None if it is not."""
+    """The local mount point of a device; None if it is not mounted."""
     disks = Disks(mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8")))
     try:
         mount = disks.place(device).mount
@@ -101,7 +104,7 @@ def mount_of_device(device: str) -> Path | None:
 
 
 def of_profile(entry: Profile, stripes: int) -> DeclaredDisk:
-    """An entry of the catalogue, this many of it striped."""
+    """The declared limits of ``stripes`` striped disks of a catalogue entry."""
 
     def times(value: float | None) -> float | None:
         return value and value * stripes
@@ -116,7 +119,7 @@ def of_profile(entry: Profile, stripes: int) -> DeclaredDisk:
 
 
 def of_disk(disk: FarmDisk | None) -> DeclaredDisk:
-    """A disk of a farm, as its file says; None: the file does not mention it."""
+    """The declared limits of a disk in farm.yaml; empty limits for None."""
     if disk is None:
         return DeclaredDisk()
     if disk.profile:
@@ -128,7 +131,7 @@ def of_disk(disk: FarmDisk | None) -> DeclaredDisk:
 
 
 def priced(farm: Farm, target: str, disk: FarmDisk | None) -> DeclaredDisk:
-    """A disk of a farm, with its price where the farm's ``prices`` have one."""
+    """The declared limits of a disk in farm.yaml, with its price if the farm's ``prices`` contain one."""
     answer, prices = of_disk(disk), farm.prices
     if prices is None:
         return answer
@@ -140,18 +143,18 @@ def priced(farm: Farm, target: str, disk: FarmDisk | None) -> DeclaredDisk:
 
 
 _HERE, _THERE, _WINDOWS = "local", "ssh", "windows"
-"""The collectors of a host whose disks can be probed; their options say how it is reached."""
+"""Kinds of collectors whose hosts' disks can be probed; their options contain the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeTarget:
-    """One disk.
+    """One disk to probe.
 
     Attributes:
-        where: the disk, described.
-        declared: what it is said to be able to do.
-        memory_bytes: of the machine it belongs to.
-        opened: given the bytes that are needed, makes the probe's own folder on it for a while.
+        where: the disk and its machine.
+        declared: the declared limits of the disk.
+        memory_bytes: memory of the disk's machine in bytes.
+        opened: given the needed bytes, returns a context manager for the probe's folder on the disk.
     """
 
     where: ProbeLocation
@@ -161,7 +164,7 @@ class ProbeTarget:
 
 
 def of_folder(folder: Path, profile_name: str | None) -> ProbeTarget:
-    """A folder, with the type that is named for it. Raises InputError, GuardError."""
+    """A folder on a disk, with an optional catalogue type. Raises InputError, GuardError."""
     result = check(folder)
     try:
         answer = of_profile(profile(profile_name), 1) if profile_name else DeclaredDisk()
@@ -176,18 +179,19 @@ def of_folder(folder: Path, profile_name: str | None) -> ProbeTarget:
 def of_farm(
     farm: Farm, name: str | None, say: Callable[[str], None], copied: Path | None = None
 ) -> Iterator[ProbeTarget]:
-    """The disk of a farm; an embedded farm is up meanwhile, with its limits in force.
+    """Find a disk of a farm; an embedded farm runs in the meantime, with its limits in force.
 
     Args:
-        farm: any but a production one.
-        name: ``tier.role``; ``tier.host.role`` where the tier has several hosts; None: the only disk.
-        say: takes a sentence.
-        copied: a diskspd.exe of this machine for a Windows machine; None: the one that is there.
+        farm: a farm that is not in production.
+        name: ``tier.role``, or ``tier.host.role`` if the tier has several hosts; None if there is only one
+            disk.
+        say: receives a sentence for the user.
+        copied: path of a local diskspd.exe for a Windows machine; None to use the one on that machine.
 
     Raises:
-        InputError: there is no such disk, or it is not on this machine.
-        GuardError: the farm is production.
-        FarmUnavailable: another process drives it.
+        InputError: there is no such disk, or it cannot be reached.
+        GuardError: the farm is in production.
+        FarmUnavailable: another process uses the farm.
     """
     if farm.environment == "production":
         raise GuardError(
@@ -254,7 +258,7 @@ def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> ProbeTa
 
 
 def _on(host: FarmHost, target: ProbeTarget) -> ProbeTarget:
-    """The disk, with its machine's type."""
+    """The target with the machine type of its host."""
     return replace(target, where=replace(target.where, machine=host.machine))
 
 
@@ -263,7 +267,7 @@ def _here(folder: Path, where: ProbeLocation, disk: DeclaredDisk) -> ProbeTarget
 
 
 def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: JsonObject) -> ProbeTarget:
-    """A disk that is reached over ssh, as the host's collector is."""
+    """A disk on a machine that is reached over ssh with the options of the host's collector."""
     if not (disk.path or disk.device):
         raise InputError(
             f"{farm.identity}: {chosen} has neither path nor device; give one of them under tiers"
@@ -290,7 +294,7 @@ def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: JsonObject) -> Pro
 def _windows(
     farm: Farm, chosen: str, disk: FarmDisk, options: JsonObject, copied: Path | None
 ) -> ProbeTarget:
-    """A disk of a Windows machine, reached as the host's collector is."""
+    """A disk on a Windows machine that is reached with the options of the host's collector."""
     if not (disk.path or disk.device):
         raise InputError(
             f"{farm.identity}: {chosen} has neither path nor device; give one of them under tiers"
@@ -303,7 +307,7 @@ def _windows(
 
 
 def _chosen(farm: Farm, name: str | None, disks: Iterable[str]) -> str:
-    """The disk of that name; without a name the only one. Raises InputError that lists all."""
+    """The disk of a name, or the only disk. Raises InputError that lists all disks."""
     names = sorted(disks)
     if name is None and len(names) == 1:
         return names[0]

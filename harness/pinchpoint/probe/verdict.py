@@ -1,4 +1,4 @@
-"""The records of a probe's verdict."""
+"""Holds the records of a probe's verdict."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from pinchpoint.probe.record import Probe
 
 @dataclass(frozen=True, slots=True)
 class CellVerdict:
-    """One cell, judged.
+    """The verdict on one cell.
 
     Attributes:
-        cell: its name.
-        outstanding: what was requested; None if the tool does not say.
-        kind: how the disk limits there; None if the cell does not show it.
-        limit: which limit it was held against, and of that how much was used.
-        used_ratio: likewise.
-        exact: it stands at that limit.
-        really_outstanding: by Little's law, where it differs from what was requested.
-        why: the arithmetic, in words.
+        cell: the name of the cell.
+        outstanding: the requested outstanding I/Os; None if the tool does not report them.
+        kind: how the disk limits the cell; None if the cell does not show it.
+        limit: the limit that the cell was compared with: ``declared``, ``found``, ``both`` or ``burst``; None
+            without one.
+        used_ratio: the rate of the cell ÷ the limit; None without a limit.
+        exact: whether the rate matches the limit.
+        really_outstanding: the outstanding I/Os by Little's law; None if they match the requested ones.
+        why: the calculation, in words.
     """
 
     cell: str
@@ -41,18 +42,18 @@ class CellVerdict:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
-    """Cells that differ in what is outstanding alone.
+    """The verdict on a workload: cells that differ only in the queue depth.
 
     Attributes:
-        workload: its name.
-        kind: how the disk limits it at the most outstanding.
-        varied: what was varied.
-        line_holds_to: the most outstanding I/Os up to which the mean latency stays below the line; None: not
-            even the fewest, or no latency was measured.
-        line_crossed_at: the fewest at which it does not; None: at none.
-        load_class: what this many outstanding I/Os are called.
-        course: how it went over time.
-        outliers: steps far slower than usual.
+        workload: the name of the workload.
+        kind: how the disk limits the workload at its highest queue depth.
+        varied: the varied quantity, in words.
+        line_holds_to: the highest queue depth with a mean latency below the line; None if there is none, or
+            no latency was measured.
+        line_crossed_at: the lowest queue depth with a mean latency above the line; None if there is none.
+        load_class: the name of a load of ``line_holds_to`` outstanding I/Os.
+        course: the change of the rate over time.
+        outliers: steps with a latency far above the median.
     """
 
     workload: str
@@ -71,16 +72,17 @@ class ProbeVerdict:
     """The verdict on a probe.
 
     Attributes:
-        kinds: kind of limit -> the workloads it limits.
-        caps: the caps that were found.
-        limits: the limits that cells were compared with; None: none.
-        limits_are: whether they were ``declared``, ``found``, or ``both``, each one of the two figures.
-        contradicted: why the declared figures are not those of this disk; None if they may be.
+        kinds: kind of limit -> the workloads that it limits.
+        caps: the measured caps.
+        limits: the limits that cells were compared with; None if there are none.
+        limits_are: ``declared``, ``found``, or ``both`` if one of the two figures comes from each; None
+            without limits.
+        contradicted: why the declared limits are wrong; None if they may be right.
         over_time: kind (``disk_burst_exhausted``, ``disk_warm_up``) -> the workloads that showed it.
-        host_cache: why reads may have come from a host's memory; empty if nothing says so.
-        declared_used: figure -> highest measured ÷ declared.
-        behaves_like: types of the catalogue.
-        answer: what it shows, in a few sentences.
+        host_cache: why reads may have come from a cache on the host; empty without a sign of a cache.
+        declared_used: name of the limit -> highest measured rate ÷ declared limit.
+        behaves_like: the catalogue types with the same caps.
+        answer: the result in a few sentences.
     """
 
     kinds: Mapping[str, tuple[str, ...]]
@@ -97,11 +99,11 @@ class ProbeVerdict:
 
     @property
     def summary(self) -> str:
-        """The answer as text."""
+        """The result as one text."""
         return str(self.answer)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON types; cells by their names."""
+        """The verdict as plain JSON types, with cells by name."""
         content = {"summary": self.summary, **asdict(self)}
         for name, cap in self.caps:
             content["caps"][name]["cells"] = [cell.name for cell in cap.cells]
@@ -109,7 +111,7 @@ class ProbeVerdict:
 
 
 def probe_content(probe: Probe, verdict: ProbeVerdict) -> dict[str, Any]:
-    """probe.json: the probe, with each cell's figures over its repetitions, and the verdict."""
+    """The content of probe.json: the probe, each cell's figures over its repetitions, and the verdict."""
     made = probe.to_json()
     for row, one in zip(made["cells"], figures(probe).values(), strict=True):
         row["figures"] = asdict(one)

@@ -1,8 +1,8 @@
-"""Runs a probe on a Windows machine with DiskSpd, over WinRM or ssh; nothing stays there.
+"""Runs a probe on a Windows machine with DiskSpd, over WinRM or ssh, and leaves nothing there.
 
-One session of PowerShell runs ``diskspd.ps1``, which makes the probe's folder and removes it at the end.
-Where the link is lost, DiskSpd ends with its measurement; the script removes the folder when it learns of the
-loss, and the next probe removes what a killed one left.
+One PowerShell session runs ``diskspd.ps1``, which makes the probe's folder and removes it at the end. If the
+connection is lost, DiskSpd ends with its measurement, and the script then removes the folder. If the script
+was killed, the next probe removes the folder.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _OPEN_S, _ANSWER_S, _LONGEST_S = 60.0, 60.0, 24 * 3600.0
 _WAIT_S = 1
 _PIECE = 48 * 1024
 _IDLE_S = 60
-"""Windows ends a session that is not asked for so long; the shortest that WinRM takes."""
+"""Seconds without a request after which Windows ends a session; the shortest time that WinRM allows."""
 _TOOLS: Mapping[str, Tool] = {"fio": DiskSpd()}
-"""Tool of a job -> the program that does the same on Windows."""
+"""Tool of a job -> the equivalent program on Windows."""
 
 
 @cache
 def script() -> str:
-    """The script that is sent."""
+    """The text of the PowerShell script."""
     return (files(__package__) / "diskspd.ps1").read_text("utf-8")
 
 
 class ScriptRefused(Exception):  # noqa: N818 -- the machine's answer, which its reader words
-    """The script cannot do this; ``what`` says which of its reasons it is."""
+    """The script refused a request; ``what`` is the code of the reason."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(why)
@@ -64,23 +64,24 @@ class ScriptRefused(Exception):  # noqa: N818 -- the machine's answer, which its
 
 
 class WindowsScriptSession(Protocol):
-    """A session with the script."""
+    """A session with the PowerShell script."""
 
     def ask(
         self, request: JsonObject, within_s: float, stop: Callable[[], bool] = lambda: False
     ) -> list[Line]:
-        """The lines of the answer to one request.
+        """Send one request and return the lines of its answer.
 
-        Raises LinkLost, Refused, CollectorError (the login is refused), Stopped as soon as ``stop`` says so.
+        Raises LinkLost, ScriptRefused, CollectorError (login refused), and ProbeStopped as soon as ``stop``
+        is true.
         """
         ...
 
     def interrupt(self, folder: str) -> None:
-        """Have DiskSpd ended that runs in the probe's folder below this one, after Stopped."""
+        """End the DiskSpd process in the probe's folder below ``folder``, after ProbeStopped."""
         ...
 
     def close(self) -> None:
-        """End it. Safe to call twice."""
+        """End the session. Safe to call twice."""
         ...
 
 
@@ -92,7 +93,7 @@ def _answer(lines: Sequence[Line]) -> list[Line]:
 
 
 class ScriptOverSsh:
-    """Over OpenSSH: the system's own ssh, its configuration, keys and known hosts."""
+    """A session over OpenSSH, with the system's ssh configuration, keys and known hosts."""
 
     def __init__(self, address: ssh.Address) -> None:
         self._address = address
@@ -126,7 +127,7 @@ class ScriptOverSsh:
         raise LinkLost(f"{self._address}: no answer within {within_s:.0f} s")
 
     def interrupt(self, folder: str) -> None:
-        """By another session: this one takes no request while DiskSpd runs."""
+        """End DiskSpd through a second session, because this one takes no request while DiskSpd runs."""
         with contextlib.suppress(LinkLost, ScriptRefused, CollectorError):
             other = ScriptOverSsh(self._address)
             try:
@@ -139,7 +140,7 @@ class ScriptOverSsh:
 
 
 class WinRmSession:
-    """Over WinRM: one runspace holds the script, each request is a pipeline in it."""
+    """A session over WinRM: one runspace holds the script, and each request is a pipeline in it."""
 
     def __init__(self, address: WinRm) -> None:
         self._address = address
@@ -153,7 +154,7 @@ class WinRmSession:
         )
         try:
             self._safely(self._pool.open)
-            # Not in a scope of its own: what it defines is there for the requests to come.
+            # Without a local scope, the functions of the script stay defined for later requests.
             self._run(PowerShell(self._pool).add_script(script(), use_local_scope=False), _OPEN_S)
         except BaseException:
             self.close()
@@ -172,11 +173,11 @@ class WinRmSession:
         return _answer(lines)
 
     def interrupt(self, folder: str) -> None:
-        """The pipeline was stopped, and with it DiskSpd."""
+        """Do nothing: stopping the pipeline has already ended DiskSpd."""
 
     def close(self) -> None:
         try:
-            with contextlib.suppress(*winrm.CLOSING):  # where the link is lost, Windows ends the session
+            with contextlib.suppress(*winrm.CLOSING):  # if the connection is lost, Windows ends the session
                 self._pool.close()
         finally:
             self._connection.close()
@@ -186,7 +187,7 @@ class WinRmSession:
         self._safely(call.begin_invoke)
         while call.state == PSInvocationState.RUNNING:
             if stop():
-                self._safely(call.stop)  # the script ends DiskSpd then
+                self._safely(call.stop)  # the script then ends DiskSpd
                 raise ProbeStopped
             if time.monotonic() > until:
                 raise LinkLost(f"{self._address}: no answer within {within_s:.0f} s")
@@ -214,7 +215,7 @@ class WinRmSession:
 
 
 def session(options: JsonObject) -> WindowsScriptSession:
-    """A session by the options of a host's collector. Raises LinkLost, CollectorError."""
+    """Open a session with the options of a host's collector. Raises LinkLost, CollectorError."""
     way = transport({key: value for key, value in options.items() if key != "diskspd"})
     return WinRmSession(way) if isinstance(way, WinRm) else ScriptOverSsh(way)
 
@@ -224,11 +225,11 @@ class WindowsDisk:
     """A disk of a Windows machine.
 
     Attributes:
-        where: as in probe.json.
-        memory_bytes: the machine's.
-        free_bytes: of the volume.
-        total_bytes: likewise.
-        root: whether we are an administrator there.
+        where: the disk, as in probe.json.
+        memory_bytes: memory of the machine in bytes.
+        free_bytes: free bytes of the volume.
+        total_bytes: size of the volume in bytes.
+        root: whether the login has administrator rights.
     """
 
     where: ProbeLocation
@@ -240,7 +241,7 @@ class WindowsDisk:
 
 @contextmanager
 def _worded(disk: str) -> Iterator[None]:
-    """Raises failures of the connection to the machine as errors of a command."""
+    """Turn failures of the connection into the errors of a command."""
     try:
         yield
     except (LinkLost, CollectorError) as error:
@@ -252,7 +253,7 @@ def _worded(disk: str) -> Iterator[None]:
 
 
 def look(options: JsonObject, path: str | None, device: str | None, farm: str, disk: str) -> WindowsDisk:
-    """The facts about the disk. Raises InputError, FarmUnavailable."""
+    """Read the facts about a disk. Raises InputError, FarmUnavailable."""
     with _worded(disk):
         opened = session(options)
         try:
@@ -280,7 +281,7 @@ def look(options: JsonObject, path: str | None, device: str | None, farm: str, d
 
 @dataclass(slots=True)
 class Windows:
-    """A Windows machine, with a folder of ours on the disk; see ``ProbedMachine``."""
+    """A Windows machine with the probe's folder on its disk; implements ``ProbedMachine``."""
 
     looked: WindowsDisk
     opened: WindowsScriptSession
@@ -290,7 +291,7 @@ class Windows:
         self.folder = Path(f"{self.looked.where.folder.rstrip(chr(92))}{chr(92)}{FOLDER}")
 
     def tool(self, name: str) -> Tool:
-        """DiskSpd in place of fio; other programs are none of Windows."""
+        """DiskSpd for fio. Raises ToolMissing for any other tool, which does not run on Windows."""
         if name not in _TOOLS:
             raise ToolMissing(
                 f"{name} is no program of Windows; use a suite that DiskSpd can run: crystaldiskmark, "
@@ -299,7 +300,7 @@ class Windows:
         return _TOOLS[name]
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
-        """One call of DiskSpd."""
+        """Run DiskSpd once."""
         asked = {"do": "run", "arguments": subprocess.list2cmdline(command[1:])}
         try:
             [answer] = self.opened.ask(asked, _LONGEST_S, stop)
@@ -316,7 +317,7 @@ class Windows:
 
     @contextmanager
     def results(self) -> Iterator[Path]:
-        """DiskSpd leaves nothing beside its output."""
+        """An empty folder, because DiskSpd writes no result files."""
         with tempfile.TemporaryDirectory(prefix="pinchpoint-probe-") as copies:
             yield Path(copies)
 
@@ -325,15 +326,15 @@ class Windows:
 def there(
     options: JsonObject, looked: WindowsDisk, copied: Path | None, needed_bytes: int
 ) -> Iterator[Windows]:
-    """The machine, with a folder of ours that has room; it is gone afterwards.
+    """Make the probe's folder on a Windows machine, after a check for room; remove it afterwards.
 
     Args:
-        options: of the host's collector; ``diskspd``: the program's path there.
+        options: options of the host's collector; ``diskspd`` is the program's path on that machine.
         looked: the disk.
-        copied: a diskspd.exe of this machine to use there; None: the one that is there.
-        needed_bytes: what will lie in the folder.
+        copied: path of a local diskspd.exe to copy there; None to use the one on that machine.
+        needed_bytes: the most bytes that the folder will contain.
 
-    Raises GuardError where the folder there is not ours, FarmUnavailable.
+    Raises GuardError if the folder exists but was not created by Pinchpoint, and FarmUnavailable.
     """
     where = looked.where
     check_room(f"{where.host}:{where.folder}", needed_bytes, looked.free_bytes, looked.total_bytes)

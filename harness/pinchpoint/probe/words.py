@@ -1,4 +1,4 @@
-"""The sentences of a probe's verdict."""
+"""Words the verdict of a probe in sentences."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ OF_A_CACHE = (
     "more than the disk's limit: a cache on the host is suspected, so this shows no limit of the disk"
 )
 OUT_OF_REACH = 0.5
-"""One I/O at a time leaves a limit out of reach where it reaches less than half of it (our value)."""
+"""Share of the limit below which single I/Os cannot reach the limit (design value)."""
 LIMITS_ARE: Mapping[str, str] = {
     "declared": "declared",
     "found": "measured",
     "both": "declared; measured where nothing is declared",
 }
 NAMED = 2
-"""Workloads are named up to this number; more are counted."""
+"""Up to this number, workloads are named; more are counted."""
 
 
 def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> wording.Summary:
-    """The result of the probe in a few sentences; if every measurement was too short, that comes first."""
+    """The result of a probe in a few sentences; a warning about too short measurements comes first."""
     answer = [f"{wording.capitalised(TOO_SHORT)}."] if too_short else []
     for kind, workloads in verdict.over_time.items():
         written = kind == "disk_burst_exhausted" and all(
@@ -86,7 +86,7 @@ def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> wording.
 
 
 def _one_at_a_time(verdict: ProbeVerdict, probe: Probe) -> list[str]:
-    """That parallel I/O alone reaches a limit, for the workload that is furthest below it with the fewest."""
+    """A sentence that only parallel I/O reaches the limit, for the workload furthest below it."""
     shallow = [
         (one.cells[0].used_ratio, one.cells[0], one.workload)
         for one in verdict.workloads
@@ -106,7 +106,7 @@ def _one_at_a_time(verdict: ProbeVerdict, probe: Probe) -> list[str]:
 
 
 def _of_limits(verdict: ProbeVerdict, probe: Probe) -> Iterator[str]:
-    """A sentence for each kind of limit, with the limits of the disk in it if they are known."""
+    """A sentence for each kind of limit, with the limits of the disk if they are known."""
     limits, burst = verdict.limits, probe.declared.burst
     caps = limits and limits_words(limits.iops, limits.bytes_per_s)
     if caps:
@@ -124,7 +124,7 @@ def _of_limits(verdict: ProbeVerdict, probe: Probe) -> Iterator[str]:
 
 
 def who(workloads: Sequence[str], verdict: ProbeVerdict) -> str:
-    """``RND4K read``, ``3 of 6 workloads``, ``All 6 workloads``: the table has the names."""
+    """Workloads in words, for a sentence: ``RND4K read``, ``3 of 6 workloads``, ``All 6 workloads``."""
     total = len(verdict.workloads)
     if len(workloads) == total > 1:
         return f"All {total} workloads"
@@ -132,12 +132,12 @@ def who(workloads: Sequence[str], verdict: ProbeVerdict) -> str:
 
 
 def named(workloads: Sequence[str]) -> str:
-    """``RND4K read and RND4K write``, ``3 workloads``."""
+    """Workloads in words: ``RND4K read and RND4K write``, ``3 workloads``."""
     return wording.listed(workloads) if len(workloads) <= NAMED else f"{len(workloads)} workloads"
 
 
 def what_to_do(verdict: ProbeVerdict, probe: Probe) -> list[str]:
-    """Next steps: first those that make the figures reliable, then how to use them."""
+    """Next steps: first those that make the figures reliable, then how to use the figures."""
     steps = []
     if probe.state != "finished":
         steps.append("Continue the probe with --resume.")
@@ -153,20 +153,20 @@ def what_to_do(verdict: ProbeVerdict, probe: Probe) -> list[str]:
 
 
 def notes(probe: Probe, verdict: ProbeVerdict) -> list[str]:
-    """Notes beside the summary of a probe: warnings, an emulated disk."""
+    """Notes beside the summary of a probe: warnings, and whether the disk is emulated."""
     built = emulated(probe.where)
     return [*dict.fromkeys([*verdict.host_cache[1:], *probe.warnings, *([built] if built else [])])]
 
 
 def emulated(where: ProbeLocation) -> str | None:
-    """Says that a disk is emulated; None of any other."""
+    """A sentence for an emulated disk; None for a real disk."""
     if where.emulated is None:
         return None
     return f"{where.label} is emulated ({where.emulated}): its limits are those that its farm.yaml gives it"
 
 
 def contradiction(name: str, declared: float, value: float) -> str:
-    """The disk stands at another cap than the declared one."""
+    """A sentence for a disk whose measured cap differs from its declared limit."""
     return f"The declared limit is {rate(name, declared)}, but {rate(name, value)} was measured."
 
 
@@ -177,7 +177,7 @@ def exceeded(name: str, declared: float, most: float) -> str:
 
 
 def above(cell: Cell, name: str, value: float, allowed: float, profile: str | None, *, more: int) -> str:
-    """Reads beyond the type's figures, while no write is; ``more`` further measurements exceed it, too."""
+    """Words for reads above the declared limit; ``more`` is the number of further such measurements."""
     of = f"{profile} allows" if profile else "are declared"
     others = f" ({more} more measurement{'s' * (more != 1)} with reads exceeded it)" if more else ""
     return (
@@ -187,7 +187,7 @@ def above(cell: Cell, name: str, value: float, allowed: float, profile: str | No
 
 
 def reads_apart(cell: Cell, name: str, value: float, cap: float) -> str:
-    """Reads alone do more than all that writes."""
+    """Words for reads that are faster than the cap on writes and mixed I/O."""
     return (
         f"{cell.name} read {rate(name, value)}, but writes and mixed I/O are limited to "
         f"{rate(name, cap)}. Burst credits that were spent before the writes are another explanation: "
@@ -196,7 +196,7 @@ def reads_apart(cell: Cell, name: str, value: float, cap: float) -> str:
 
 
 def remembered(reads: RateChange, *, known: bool) -> str:
-    """The reason to suspect a cache: reads got faster with each repetition. ``known``: writes did not."""
+    """Why a cache is suspected: reads got faster with each repetition. ``known``: writes did not."""
     went = f"reads became {units.times(reads.after / reads.before)} as fast: {reads.how}"
     if not known:
         return f"{went}; too few writes to decide whether the disk is warming up"
@@ -204,7 +204,7 @@ def remembered(reads: RateChange, *, known: bool) -> str:
 
 
 def distance(verdict: ProbeVerdict, declared: DeclaredDisk) -> str | None:
-    """How much of the declared figures was reached at most; None if nothing is declared."""
+    """The highest measured share of the declared limits; None if nothing is declared."""
     if not verdict.declared_used:
         return None
     used = " and ".join(
@@ -215,7 +215,7 @@ def distance(verdict: ProbeVerdict, declared: DeclaredDisk) -> str | None:
 
 
 def varied(cells: Sequence[Cell], repetitions: int) -> str:
-    """The quantity that was varied within a workload."""
+    """The varied quantity of a workload, in words."""
     depths = [cell.outstanding for cell in cells if cell.outstanding is not None]
     times = f"{repetitions} repetition{'s' * (repetitions != 1)}"
     if len(depths) > 1:
@@ -224,14 +224,14 @@ def varied(cells: Sequence[Cell], repetitions: int) -> str:
 
 
 def no_latency(used: float | None) -> str:
-    """Of a cell whose tool reports no I/Os."""
+    """Words for a cell whose tool reports no I/Os; ``used`` is its share of the limit in bytes per second."""
     if used is None:
         return "no latency was measured and no limit is known, so the kind of limit is unknown"
     return f"{units.percent(used)} of the limit in bytes per second"
 
 
 def moved(change: RateChange | None) -> str | None:
-    """How a workload went over time; None if too little was measured."""
+    """The change of a workload over time, in words; None if too little was measured."""
     if change is None:
         return None
     if change.move == "steady":
@@ -243,7 +243,7 @@ def moved(change: RateChange | None) -> str | None:
 
 
 def estimate(value: dict[str, Any]) -> str:
-    """The estimated time, before the probe begins."""
+    """The estimated time, in words."""
     most = "at most " if value["at_most"] else ""
     parts = [f"{most}{value['jobs']} measurement{'s' * (value['jobs'] != 1)}"]
     if value["seconds"]:
@@ -261,7 +261,7 @@ def estimate(value: dict[str, Any]) -> str:
 
 
 def in_memory(chosen: Suite, size_bytes: int, memory_bytes: int) -> list[str]:
-    """A warning about a file that fits into memory, where a suite goes through the page cache."""
+    """A warning that the file fits in memory, for suites that use the page cache; else empty."""
     if chosen.size_bytes is not None or size_bytes >= 2 * memory_bytes:
         return []
     most, memory = units.bytes_(size_bytes), units.bytes_(memory_bytes)
@@ -273,7 +273,7 @@ def in_memory(chosen: Suite, size_bytes: int, memory_bytes: int) -> list[str]:
 
 
 def machine_limits(machine: Profile, declared: DeclaredDisk) -> list[str]:
-    """The machine's limit for all its uncached disks, and whether it is below this disk's."""
+    """The machine's limit for all uncached disks, and whether it is below this disk's limit."""
     allowed = limits_words(machine.iops, machine.bytes_per_s)
     if not allowed:
         return []
