@@ -1,4 +1,4 @@
-"""The figures of production by source, and where sources differ."""
+"""Holds the figures of production by source, and notes where sources differ."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class ProductionFigure:
     """One figure of production.
 
     Attributes:
-        value: in base units.
-        origin: where it comes from, in words.
+        value: the figure in base units.
+        origin: the source of the figure, in words.
     """
 
     value: float
@@ -23,21 +23,21 @@ class ProductionFigure:
 
 
 Figures = dict[str, ProductionFigure]
-"""Name (of ``production.FIGURES``) -> figure; what a source does not report is missing."""
+"""Name (a key of ``production.FIGURES``) -> figure. Figures that no source reports have no entry."""
 
 COUNTED = ("reads", "read_bytes", "read_s", "writes", "write_bytes", "write_s")
-"""Counters of the log's files and of the data files: ``log.reads``, ``data.reads``, ..."""
+"""Counters of the log files and of the data files; their full names are ``log.reads``, ``data.reads``, ..."""
 WAITED = {"log": "Log:WRITELOG", "data": "Data:PAGEIOLATCH"}
-"""How the waits for a commit's write and for a page begin, as collector ``sqlserver`` names them."""
+"""Prefixes of the waits for a log write and for a page, as collector ``sqlserver`` names the waits."""
 
 
 class FigureRatio(NamedTuple):
-    """A figure that is one amount ÷ another, of both production and its replay.
+    """A figure that is the ratio of two amounts, for production and for its replay.
 
     Attributes:
-        figure: of ``production.FIGURES``.
-        amount, per: what whoever asks has counted, by name.
-        words: how production's is made, in words.
+        figure: name of the figure, a key of ``production.FIGURES``.
+        amount, per: names of the dividend and the divisor.
+        words: the calculation of production's figure, in words.
     """
 
     figure: str
@@ -64,11 +64,11 @@ RATIOS = (
     FigureRatio(production.DISK_WRITE_BYTES, "disk.write_bytes", "disk.writes"),
     FigureRatio(production.DISK_IO_BYTES, "disk.bytes", "disk.ios"),
 )
-"""Ratios of a database server's counters, its sessions' waits, and its disks."""
+"""Ratios of a database server's counters, of its sessions' waits and of its disks' counters."""
 
 
 def ratios(amounts: Mapping[str, float | None]) -> Iterator[tuple[FigureRatio, float]]:
-    """The ratios of which both amounts are known; what did not happen has no size and no time."""
+    """(ratio, value) of each ratio with both amounts; a divisor of 0 gives no ratio."""
     for one in RATIOS:
         amount, per = amounts.get(one.amount), amounts.get(one.per)
         if amount is not None and per:
@@ -76,29 +76,29 @@ def ratios(amounts: Mapping[str, float | None]) -> Iterator[tuple[FigureRatio, f
 
 
 APART = 0.1
-"""Two sources that differ by more than this share differ."""
+"""Relative difference above which two sources disagree."""
 
 
 @dataclass(slots=True)
 class Collected:
-    """The figures of all sources together; where several report the same figure, one is taken.
+    """The figures of all sources; if several sources report a figure, the first one is used.
 
     Attributes:
-        figures: those that were taken.
-        disagreements: sentences on sources that differ: both figures, which was taken, and why.
+        figures: the figures in use.
+        disagreements: sentences about sources that differ: both figures, the used one, and the reason.
     """
 
     figures: Figures = field(default_factory=dict)
     disagreements: list[str] = field(default_factory=list)
 
     def take(self, name: str, figure: ProductionFigure, why: str, apart: float = APART) -> None:
-        """Take a figure, unless a better source gave it already.
+        """Use a figure unless an earlier source reported it; note a disagreement.
 
         Args:
-            name: of ``production.FIGURES``.
-            figure: sources come in the order of preference.
-            why: why an earlier one is better.
-            apart: by how much they may differ without a word.
+            name: name of the figure, a key of ``production.FIGURES``.
+            figure: the figure; callers give the best source first.
+            why: why the earlier source is better.
+            apart: relative difference above which the sources disagree.
         """
         taken = self.figures.setdefault(name, figure)
         if taken is not figure:
@@ -107,7 +107,7 @@ class Collected:
     def compare(
         self, what: str, taken: ProductionFigure, other: ProductionFigure, why: str, apart: float = APART
     ) -> None:
-        """Note where two sources differ."""
+        """Note a disagreement if two sources differ by more than ``apart``."""
         if abs(taken.value - other.value) > apart * max(abs(taken.value), abs(other.value)):
             self.disagreements.append(
                 f"{what}: {plain(taken.value)} ({taken.origin}), {plain(other.value)} ({other.origin}); "
@@ -116,5 +116,5 @@ class Collected:
 
 
 def plain(value: float, digits: int = 4) -> str:
-    """A number with this many digits, without an exponent."""
+    """A number with ``digits`` significant digits, without an exponent."""
     return f"{float(f'{value:.{digits}g}'):.12f}".rstrip("0").rstrip(".") or "0"

@@ -48,7 +48,7 @@ from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint_collectors.imports.record import Settings
 from pinchpoint_collectors.record import Sample
 
-# The work of a production store from the samples of a run or an import.
+# The work of a production store, from the samples of a run or an import.
 
 Series = Mapping[tuple[str, str], Mapping[int, float]]
 """(metric, instance) -> number of the step -> mean of the step, all hosts together."""
@@ -58,7 +58,7 @@ _MARKS = {
     "cassandra": "db.requests_per_s",
     "mongodb": "db.operations_per_s",
 }
-"""The metric by which a collector's samples are known."""
+"""Family of stores -> the metric that identifies samples of its collector."""
 _PRODUCTS = {"valkey": "Valkey or Redis", "cassandra": "Cassandra", "mongodb": "MongoDB"}
 _SERIES = """WITH marked AS (SELECT DISTINCT host FROM samples WHERE metric = $1),
     reported AS (SELECT metric, instance, host, value, time_ns / 1e9 - interval_s / 2 AS middle_s FROM samples
@@ -69,13 +69,13 @@ _SERIES = """WITH marked AS (SELECT DISTINCT host FROM samples WHERE metric = $1
 
 
 def store(directory: Path) -> ProductionStore:
-    """The store that a run's collectors watched.
+    """The store that the collectors of a run measured.
 
     Args:
-        directory: a run directory; of one with load of ours its measure phase is taken, of samples alone all.
+        directory: a run directory; only the measure phase counts if the run had a load, else all samples.
 
     Raises:
-        InputError: it is no run, or has no samples of a store.
+        InputError: the directory is not a run, or has no samples of a store.
     """
     import duckdb  # noqa: PLC0415 -- a fifth of a second
 
@@ -180,7 +180,7 @@ def _store(family: str, name: str, stretches: list[StoreActivity]) -> Production
     )
 
 
-# The daily course of a database host's load from recordings of perfmon, sar and other tools.
+# The daily course of a database host's load, from recordings of perfmon, sar and other tools.
 
 _NS = 1e9
 _READS, _WRITES, _IOS = "disk.reads_per_s", "disk.writes_per_s", "disk.transfers_per_s"
@@ -194,16 +194,16 @@ _ACTIVITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("I/Os", (_READS, _WRITES)),
     ("I/Os", (_IOS,)),
 )
-"""Metrics that show how busy the server was, the best first: requests of clients, else I/O of the disks."""
+"""Metrics that show the activity of the server, best first: requests of clients, then disk I/O."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskReading:
-    """A machine in one interval.
+    """The values of a machine in one interval.
 
     Attributes:
-        ended_s: its end, UTC seconds.
-        interval_s: its length.
+        ended_s: end of the interval, UTC seconds.
+        interval_s: length of the interval in seconds.
         values: metric -> value, all disks together.
     """
 
@@ -215,16 +215,16 @@ class DiskReading:
 def recorded(
     paths: Sequence[Path], zone: tzinfo | None, host: str | None, counted: tuple[float, float] | None
 ) -> LoadCourse:
-    """The figures of one machine's day, from recordings.
+    """The daily course of one machine's load, from recordings.
 
     Args:
-        paths: the files.
-        zone: of times that name none, and the zone of the hours shown; None: UTC.
-        host: the machine whose readings are taken; None: the only one there is.
-        counted: when the statements were counted, UTC seconds.
+        paths: the recordings.
+        zone: the time zone of times without one, and of the hours in the result; None for UTC.
+        host: name of the machine to use; None if the recordings contain only one.
+        counted: start and end of the time in which statements were counted, UTC seconds; None if not known.
 
     Raises:
-        InputError: a file is of no known kind, is damaged, is of several machines, or has no disks in it.
+        InputError: a file is of an unknown kind, is damaged, contains several machines, or contains no disks.
     """
     sources = [open_source(path, None) for path in paths]
     seen: dict[str, Path] = {}
@@ -269,7 +269,7 @@ def _readings(
 
 
 def _read(source: RecordingFile, zone: tzinfo | None) -> tuple[list[Sample], Read]:
-    """The samples of disks and of the server in a file; ``zone`` overrides the file's time zone."""
+    """The samples of the disks and the database server in a file; ``zone`` overrides the file's time zone."""
     gathered = Gathered()
     samples = [
         sample
@@ -280,7 +280,7 @@ def _read(source: RecordingFile, zone: tzinfo | None) -> tuple[list[Sample], Rea
 
 
 class _Places(HostPlaces):
-    """A file that names no machine is of the one that is asked about."""
+    """Names the machine ``production`` in files that name no machine."""
 
     def host_of(self, machine: str, hosts: Iterable[str] = ()) -> str:
         del hosts
@@ -300,7 +300,7 @@ def _one_machine(machines: Sequence[str], host: str | None, names: str) -> None:
 
 
 def _rates(readings: Sequence[DiskReading], metrics: tuple[str, ...]) -> Iterable[Rate]:
-    """Their sum, where all of them were recorded."""
+    """The sum of several metrics, for readings that contain all of them."""
     for reading in readings:
         if all(metric in reading.values for metric in metrics):
             per_s = sum(reading.values[metric] for metric in metrics)
@@ -308,7 +308,7 @@ def _rates(readings: Sequence[DiskReading], metrics: tuple[str, ...]) -> Iterabl
 
 
 def _sizes(readings: Sequence[DiskReading], names: str) -> Figures:
-    """Sizes of I/Os; reads and writes together where the recording has them together, as sar's have."""
+    """Mean sizes of I/Os; of reads and writes together if the recording does not separate them (sar)."""
     figures: Figures = {}
     for figure, counts, sizes, origin in (
         (DISK_READ_BYTES, (_READS,), (_READ_BYTES,), "bytes read ÷ reads, all disks"),
@@ -321,7 +321,7 @@ def _sizes(readings: Sequence[DiskReading], names: str) -> Figures:
         if count and total:
             figures[figure] = ProductionFigure(total / count, f"{names}: {origin}")
     if DISK_READ_BYTES in figures or DISK_WRITE_BYTES in figures:
-        figures.pop(DISK_IO_BYTES, None)  # each for itself says more
+        figures.pop(DISK_IO_BYTES, None)  # separate sizes of reads and writes are more precise
     return figures
 
 
@@ -341,26 +341,26 @@ _EXTENSION = (
 )
 _PLACE = """SELECT pg_catalog.quote_ident(nspname) FROM pg_extension
     JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'pg_stat_statements'"""
-"""The extension's schema: a view of that name elsewhere is another's."""
+"""Finds the schema of the extension, because another schema may contain a view of the same name."""
 _EMPTY = "pg_stat_statements is empty; set pg_stat_statements.track = top (or all)"
 
 
 def is_server(source: str) -> bool:
-    """Whether a source is a server's URL, and not a file."""
+    """Whether a source is the URL of a PostgreSQL server, not a file."""
     return source.startswith(SCHEMES)
 
 
 def watched(url: str, over_s: float, say: Callable[[str], None]) -> list[CounterSnapshot]:
-    """The tables of a server, before and after ``over_s`` seconds of whatever load it has; reads only.
+    """Snapshots of a server's tables before and after ``over_s`` seconds; only reads.
 
     Raises:
         FarmUnavailable: the server cannot be reached, or refuses the user.
-        InputError: it has no statistics of statements, or keeps none.
+        InputError: the server has no statistics of statements, or the statistics are empty.
     """
     shown = redacted_text(url)
     try:
         conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:  # it quotes parts of the url
+    except psycopg.ProgrammingError as error:  # the error's text quotes parts of the url
         raise InputError(
             f"--from: {shown}: the url cannot be read; in a password write %25 for '%', %2F for '/', "
             "%40 for '@'"
@@ -384,9 +384,9 @@ def watched(url: str, over_s: float, say: Callable[[str], None]) -> list[Counter
 
 @contextmanager
 def _read_only(connection: psycopg.Connection[tuple[object, ...]]) -> Iterator[None]:
-    """A transaction in which names are the server's own, and which can write nothing.
+    """A read-only transaction in which names without a schema are the server's own.
 
-    It leaves no setting behind: a pooler may hand the server's session to others.
+    The settings end with the transaction, because a pooler may give the session to other clients.
     """
     with connection.transaction():
         connection.execute("SET TRANSACTION READ ONLY")
@@ -407,7 +407,8 @@ def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) 
         export = kind.export.replace("FROM pg_stat_statements", f"FROM {place[0]}.pg_stat_statements")
         with _read_only(connection), connection.cursor(row_factory=dict_row) as cursor:
             rows = cursor.execute(export.encode()).fetchall()
-        if kind is STATEMENTS and not rows:  # our own would be in it
+        # checked at the first table, before our own statements are counted
+        if kind is STATEMENTS and not rows:
             raise InputError(f"{source}: {_EMPTY}")
         texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
         snapshots.append(CounterSnapshot(kind, source, texts))
@@ -423,7 +424,7 @@ _STATISTICS = (
     "pg_stat_io, dm_io_virtual_file_stats, dm_os_wait_stats, the Query Store; what INFO all prints"
 )
 _FEWEST_INTERVALS = 3
-"""This many intervals of the Query Store make a course."""
+"""Fewest intervals of the Query Store that show a daily course."""
 _SNIFFED = 2**20
 
 
@@ -433,9 +434,9 @@ class Sources:
 
     Attributes:
         snapshots: tables of a database server.
-        infos: answers of a Valkey or Redis.
+        infos: INFO outputs of a Valkey or Redis server.
         stores: stores that were watched or recorded.
-        recordings: files of perfmon, sar and others.
+        recordings: recordings of perfmon, sar and other tools.
     """
 
     snapshots: list[CounterSnapshot] = field(default_factory=list)
@@ -444,7 +445,7 @@ class Sources:
     recordings: list[Path] = field(default_factory=list)
 
     def all_stores(self) -> list[ProductionStore]:
-        """Every store, each kind of source for itself. Raises ``InputError``."""
+        """All stores; the INFO outputs together form one. Raises InputError."""
         stores = list(self.stores)
         if self.infos:
             stores.append(valkey.store(self.infos))
@@ -459,18 +460,18 @@ def fit(
     host: str | None = None,
     day_s: float | None = None,
 ) -> str:
-    """The text of a plan.yaml that loads a farm as production is loaded.
+    """The text of a plan.yaml that loads a farm like production.
 
     Args:
-        sources: exports of statistics, a server's URL, run directories, recordings of sar or perfmon.
-        over_s: how long a server is watched.
-        say: called with what is waited for.
-        zone: of times that name none, and the zone of the hours shown; None: UTC.
-        host: the machine whose recordings are taken; None: the only one there is.
-        day_s: how long the whole day's course is to take; None: its busiest hour is the load.
+        sources: exports of statistics, URLs of servers, run directories, and recordings of sar or perfmon.
+        over_s: seconds for which a server is watched.
+        say: receives sentences about progress.
+        zone: the time zone of times without one, and of the hours in the result; None for UTC.
+        host: name of the machine whose recordings are used; None if there is only one.
+        day_s: seconds into which the whole day is compressed; None to use the busiest hour.
 
     Raises:
-        InputError: a source cannot be used; the message names it and says what is needed.
+        InputError: a source cannot be used; the message names the source and the remedy.
         FarmUnavailable: a server cannot be reached.
     """
     for source in sources:
@@ -507,7 +508,7 @@ def _whole(day: LoadCourse | None, sources: str, day_s: float) -> LoadCourse:
 
 
 def _of_the_query_store(value: Production, zone: tzinfo | None) -> LoadCourse | None:
-    """The course by the Query Store's own intervals: their mean is what was counted."""
+    """The daily course from the Query Store's intervals, relative to the mean of all of them."""
     if len(value.course) < _FEWEST_INTERVALS:
         return None
     return course(value.course, "statements executed", value.sources, zone, (value.began_s, value.ended_s))
@@ -526,7 +527,7 @@ def _sorted(sources: Sequence[str], over_s: float, say: Callable[[str], None]) -
                 f"--from: {redacted_text(source)}: no server of that kind can be watched; allowed: "
                 f"postgresql, {', '.join(watched_store.SCHEMES)}; of others give exports"
             )
-        elif "@" in source and not path.exists():  # a mistyped URL is masked like a right one
+        elif "@" in source and not path.exists():  # a mistyped URL may contain a password, so it is masked
             raise InputError(
                 f"--from: {redacted_word(source)}: there is no such file, and it is no URL; {_NEEDED}"
             )
@@ -538,7 +539,7 @@ def _sorted(sources: Sequence[str], over_s: float, say: Callable[[str], None]) -
 
 
 def _file(path: Path, given: Sources) -> None:
-    """Add a file to what it is."""
+    """Read a file and add it to the sources of its kind."""
     head = _text(path, _SNIFFED)
     if is_info(head):
         given.infos += read_infos(_text(path), path)

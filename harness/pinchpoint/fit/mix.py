@@ -1,6 +1,6 @@
-"""Computes the weights of sql-mix operations that do the work of production's statements.
+"""Computes the operations of sql-mix that reproduce the work of production's statements.
 
-What one operation writes to the log is that of PostgreSQL 18; ``tests/harness/fit`` measures it again.
+The log bytes of each operation are those of PostgreSQL 18; ``tests/harness/fit`` measures them again.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from pinchpoint_scenarios.sql_mix.operation_sizes import (
 )
 
 APPEND_LOG_BYTES = 196.0
-"""A row of ``log_append``, its index entries and its commit, without its payload."""
+"""Log bytes of a ``log_append`` without payload: row, index entries and commit."""
 BATCH_LOG_BYTES = COMMIT_LOG_BYTES
-"""A statement of ``log_batch``: its commit."""
+"""Log bytes of a ``log_batch`` besides its rows: the commit."""
 BATCH_ROW_LOG_BYTES = 158.0
-"""A row of it, without its payload."""
+"""Log bytes of a row of ``log_batch`` without payload."""
 UPDATE_LOG_BYTES = 205.0
-"""``data_update``, between checkpoints' page images: 190 to 226, as pages are tidied up."""
+"""Log bytes of a ``data_update`` without page images, 190 to 226 depending on page cleanup."""
 LOAD_ROW_LOG_BYTES = 22.0
-"""A row of ``bulk_load``, without its payload."""
+"""Log bytes of a row of ``bulk_load`` without payload."""
 
 PAGE_ROWS = 4
-"""Rows of a page of sql-mix's data table (docs/scenario-parameters.md)."""
+"""Rows in a page of sql-mix's data table (docs/scenario-parameters.md)."""
 _MOST_SCALE = 50.0
 _FITS, _HOT = 0.5, 0.01
-"""A data table half as large as the cache stays in it; one smaller by this is soon written to everywhere."""
+"""Size of the data table ÷ cache: a table of ``_FITS`` stays in the cache; of ``_HOT``, updates soon reach
+each page."""
 _FEW_IMAGES = 0.1
-"""Page images for an update: so few are there only where the same pages are written again and again."""
+"""Page images per update below which production writes the same pages again and again."""
 _FOUND = 0.02
-"""A share of missed pages this low shows that the data fit into the cache."""
+"""Share of missed pages up to which the data fit into the cache."""
 _BATCH_ROWS = 1.5
 _MIB = 2**20
 
@@ -48,10 +49,10 @@ class Mix:
     """The operations of sql-mix and their weights.
 
     Attributes:
-        rates: operation -> how many a second.
-        params: its other parameters.
-        why: operation or parameter -> why, in words.
-        lacking: what production does and sql-mix cannot do, as sentences.
+        rates: operation -> operations per second.
+        params: the other parameters of sql-mix.
+        why: operation or parameter -> the reason for its value, in words.
+        lacking: work of production that sql-mix cannot reproduce, as sentences.
     """
 
     rates: dict[str, float] = field(default_factory=dict)
@@ -61,7 +62,7 @@ class Mix:
 
 
 def fitted(production: Production) -> Mix:
-    """The mix for what production did."""
+    """The mix of operations that reproduces production's work."""
     mix = Mix()
     _writes(production, mix)
     _reads(production, mix)
@@ -71,12 +72,12 @@ def fitted(production: Production) -> Mix:
 
 
 def _writes(production: Production, mix: Mix) -> None:
-    """Each kind's share of the writing transactions; how many rows one of them writes."""
+    """Set the rates of the writing operations and the rows that each of them writes."""
     sums, length_s = production.sums, production.length_s
     calls = sum(_sum(sums, kind).calls for kind in WRITING)
     share = (
         production.writes / calls if calls else 0.0
-    )  # of the transactions, where they have several statements
+    )  # transactions per statement, below 1 if transactions have several statements
     batches = Sum()
     for kind in (StatementKind.APPEND, StatementKind.BATCH):
         each = _sum(sums, kind)
@@ -126,7 +127,7 @@ def _reads(production: Production, mix: Mix) -> None:
 
 
 def _rows(mix: Mix, name: str, wanted: int, most: int) -> None:
-    """This many rows, as far as sql-mix goes."""
+    """Set a number of rows, limited to the most that sql-mix allows."""
     mix.params[name] = min(wanted, most)
     if wanted > most:
         mix.lacking.append(f"{name} would be {wanted:,}, and sql-mix has {most:,} at most")
@@ -166,17 +167,17 @@ def _row_bytes(production: Production, mix: Mix) -> None:
 
 
 def _scale(production: Production, mix: Mix) -> None:
-    """A data table so large that the same share of pages is not found in the server's buffers."""
+    """Set the size of the data table so that the same share of pages misses the server's buffers."""
     wanted = production.figures.get(PAGE_READS_PER_OPERATION)
     touching = sum(mix.rates.get(name, 0.0) for name in ("data_update", "point_read"))
     touching += mix.rates.get("range_scan", 0.0) * float(str(mix.params.get("scan_rows", 0))) / PAGE_ROWS
     if not touching or wanted is None:
         return
     missed = wanted.value * sum(mix.rates.values()) / touching
-    # Of a table larger than the buffers, buffers ÷ table is found in them.
+    # If the table is larger than the buffers, the share of hits is buffers ÷ table.
     larger = min(_MOST_SCALE, 1 / max(1 - missed, 1 / _MOST_SCALE))
     changes = _sum(production.sums, StatementKind.CHANGE)
-    # In so small a table no scan would find its rows.
+    # A range scan does not find enough rows in a table of this small size.
     hot = changes.page_images < _FEW_IMAGES * changes.calls and "range_scan" not in mix.rates
     scale = larger if missed > _FOUND else _HOT if hot else _FITS
     mix.params["scale"] = round(scale, 2)

@@ -34,13 +34,13 @@ _WIDTH = 108
 
 @dataclass(frozen=True, slots=True)
 class PlanSection:
-    """One server's part of the plan.
+    """The part of the plan for one server.
 
     Attributes:
-        scenarios: name -> its lines, comments among them.
-        figures: the server's own, at the time the load is of.
-        remedies: a figure that its sources may not have -> what would.
-        day: the course of its load; None: not known.
+        scenarios: scenario name -> its lines, including comments.
+        figures: the figures of the production server, at the time that the load reproduces.
+        remedies: figure that may be missing -> the source that would report it.
+        day: the course of the server's load; None if not known.
     """
 
     scenarios: Mapping[str, Sequence[str]]
@@ -50,12 +50,12 @@ class PlanSection:
 
 
 def indented(lines: Iterable[str]) -> list[str]:
-    """The lines, moved to the right."""
+    """The lines, indented by two spaces."""
     return [f"  {line}" for line in lines]
 
 
 def said(word: str, sentences: Iterable[str]) -> Iterator[str]:
-    """Sentences as comments, broken where they are long."""
+    """Sentences as comments, wrapped; ``word`` stands before each sentence."""
     for sentence in sentences:
         yield from textwrap.wrap(
             f"{word}{sentence}.",
@@ -68,7 +68,7 @@ def said(word: str, sentences: Iterable[str]) -> Iterator[str]:
 
 
 def shortcomings(collected: Collected, lacking: Iterable[str]) -> Iterator[str]:
-    """Where sources differ, and what the scenario cannot do as production does."""
+    """Comments about sources that differ and about work that the scenario cannot reproduce."""
     yield from said("Two sources differ: ", collected.disagreements)
     yield from said("Not reproduced: ", lacking)
 
@@ -76,11 +76,11 @@ def shortcomings(collected: Collected, lacking: Iterable[str]) -> Iterator[str]:
 MEASURE_S = 120
 _LONG_S = 600.0
 _SHORTEST_S = 1.0
-"""Latency is seen by the second: a burst lasts at least one."""
+"""Shortest burst in seconds, because latency is recorded per second."""
 
 
 def measure_s(days: Iterable[LoadCourse | None]) -> int:
-    """How long to measure: whole periods, so that the run has the load's mean and shows two of them."""
+    """Seconds to measure: at least two whole periods, so that the run has the mean load, or one whole day."""
     known = [(day.bursts.every_s, day.whole_day) for day in days if day and day.bursts]
     if not known:
         return MEASURE_S
@@ -90,11 +90,11 @@ def measure_s(days: Iterable[LoadCourse | None]) -> int:
 
 
 def load_lines(rate_per_s: float, day: LoadCourse | None) -> Iterator[str]:
-    """The load, and why it is so.
+    """The lines of the load, with comments that explain its values.
 
     Args:
-        rate_per_s: the mean at the busy time.
-        day: the course; None: not known.
+        rate_per_s: mean operations per second in the busy time.
+        day: the course of the load; None if not known.
     """
     if day is None:
         yield "# The load over the day is not known; a recording of sar or perfmon shows it."
@@ -102,7 +102,7 @@ def load_lines(rate_per_s: float, day: LoadCourse | None) -> Iterator[str]:
         return
     if day.hours and len(day.hours) > 1:
         yield f"# Hours of the day beside the time that was counted ({day.source}: {day.what}):"
-        # Six to a line.
+        # Six hours to a line.
         shown = [f"{hour:02}h x {plain(ratio, 3)}" for hour, ratio in day.hours.items()]
         for start in range(0, len(shown), 6):
             yield f"#   {', '.join(shown[start : start + 6])}"
@@ -116,7 +116,7 @@ def load_lines(rate_per_s: float, day: LoadCourse | None) -> Iterator[str]:
 def _burst(rate_per_s: float, bursts: FittedBursts) -> Iterator[str]:
     base, peak = rate_per_s * bursts.base_ratio, rate_per_s * bursts.peak_ratio
     for_s = max(_SHORTEST_S, bursts.for_s)
-    # What is too short to be seen is as much in a longer, lower burst.
+    # A shorter burst becomes a longer, lower one with the same number of operations.
     peak = base + (peak - base) * (bursts.for_s - bursts.ramp_s) / (for_s - bursts.ramp_s)
     seen = f"seen every {plain(bursts.readings_s, 3)} s"
     rises = f"rising in {plain(bursts.ramp_s, 3)} s" if bursts.ramp_s else "at once"
@@ -145,19 +145,19 @@ _DATABASE_REMEDIES = {
 
 
 def database_section(production: Production, mix: Mix, day: LoadCourse | None) -> PlanSection:
-    """The part of the plan that loads a database as production's is loaded.
+    """The part of the plan that loads a database like production's.
 
     Args:
-        production: what is known of it.
-        mix: what sql-mix is to do.
-        day: the course of its load; None: not known.
+        production: the figures of the production database.
+        mix: the operations of sql-mix.
+        day: the course of the load; None if not known.
     """
     lines = tuple(_database_scenario(production, mix, day))
     return PlanSection({_NAME: lines}, _at_peak(production, day), _DATABASE_REMEDIES, day)
 
 
 def _at_peak(production: Production, day: LoadCourse | None) -> Figures:
-    """The rates of the busiest hour, which is what the load is."""
+    """The figures with the rates of the busiest hour, which the load reproduces."""
     if day is None:
         return production.figures
     where = f", x {plain(day.peak_ratio)}: {day.busiest} ({day.source})"
@@ -198,13 +198,13 @@ _STORE_REMEDIES = {
 
 
 def store_section(records: FittedRecords) -> PlanSection:
-    """The part of the plan that loads a store as production's is loaded."""
+    """The part of the plan that loads a key-value store like production's."""
     scenarios = {part.name: tuple(_store_scenario(records, part)) for part in records.parts}
     return PlanSection(scenarios, records.collected.figures, _STORE_REMEDIES, records.day)
 
 
 def _store_scenario(records: FittedRecords, part: Part) -> Iterator[str]:
-    """One part; what is true of all of them stands in the first."""
+    """The lines of one scenario; comments that apply to all scenarios are in the first one."""
     first = part is records.parts[0]
     yield "use: nosql-burst"
     if first:
@@ -247,7 +247,7 @@ def _durability(records: FittedRecords) -> Iterator[str]:
 
 
 def plan_text(sections: Sequence[PlanSection]) -> str:
-    """The plan, commented: one section for each production server it was fitted to."""
+    """The text of the plan with comments; each production server has its own section."""
     lines: list[str] = []
     figures: Figures = {}
     for section in sections:
@@ -283,7 +283,7 @@ def _figures(figures: Figures) -> Iterator[str]:
 
 
 def _missing(section: PlanSection) -> Iterator[str]:
-    """Figures that a server's sources do not report, with the source that would."""
+    """Comments about figures that are missing, with the source that would report each."""
     by_need: dict[str, list[str]] = {}
     for name, need in section.remedies.items():
         if name not in section.figures:

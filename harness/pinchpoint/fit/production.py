@@ -1,4 +1,4 @@
-"""The work of a production database: statements, file writes, waits, log."""
+"""Computes the work of a production database: statements, file I/O, waits and log."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ _COUNTS_ALL = "the server counts every write to its files there"
 
 @dataclass(frozen=True, slots=True)
 class FileActivity:
-    """The I/O of the server's log, or of its data files, in a time; None is not reported.
+    """The I/O of the log or the data files in a period; None if not reported.
 
     Attributes:
-        origin: where it comes from.
-        length_s: the time.
-        reads, writes: how many.
-        read_bytes, write_bytes: how much.
-        read_s, write_s: how long the server waited for them in all.
+        origin: the source of the figures, in words.
+        length_s: length of the period in seconds.
+        reads, writes: number of reads and writes.
+        read_bytes, write_bytes: bytes read and written.
+        read_s, write_s: seconds that the server waited for reads and writes in total.
     """
 
     origin: str
@@ -71,12 +71,12 @@ class FileActivity:
 
 
 def of_files(changes: Mapping[TableKind, CounterChange], writes_per_s: float, collected: Collected) -> None:
-    """Take the statistics of the log and of the data files.
+    """Collect the figures of the log files and the data files.
 
     Args:
-        changes: by table.
-        writes_per_s: transactions that write.
-        collected: takes the figures.
+        changes: table -> its changes.
+        writes_per_s: writing transactions per second.
+        collected: receives the figures.
     """
     for what, several in (("log", _log(changes)), ("data", _data(changes))):
         for each in several:
@@ -91,17 +91,18 @@ def _take(collected: Collected, origin: str, amounts: Mapping[str, float | None]
 
 def _log(changes: Mapping[TableKind, CounterChange]) -> Iterator[FileActivity]:
     if change := changes.get(IO):
-        # Of the log only context 'normal': the zeros of a new segment ('init') belong to no commit.
+        # Only context 'normal' of the log: 'init' writes the zeros of new segments, which no commit causes.
         rows = [row for row in change.rows if row["object"] == "wal" and row["context"] == "normal"]
         if rows:
             yield _files_of_postgresql(change, rows, "the log in pg_stat_io")
     if change := changes.get(FILES):
         yield _files_of_sql_server(change, "LOG")
     change = changes.get(WAL)
-    if change and "wal_write" in change.columns:  # until 17; its bytes are those of records, not of writes
+    # the columns exist until PostgreSQL 17; wal_bytes counts records, not writes
+    if change and "wal_write" in change.columns:
         writes, spent_ms = (_sum_of(change.rows, name) for name in ("wal_write", "wal_write_time"))
         origin = f"{change.sources}, pg_stat_wal"
-        spent_s = spent_ms / 1000 if spent_ms else None  # 0 where track_wal_io_timing is off
+        spent_s = spent_ms / 1000 if spent_ms else None  # 0 if track_wal_io_timing is off
         yield FileActivity(origin, change.length_s, 0.0, writes, None, None, None, spent_s)
 
 
@@ -114,7 +115,10 @@ def _data(changes: Mapping[TableKind, CounterChange]) -> Iterator[FileActivity]:
 
 
 def _files_of_postgresql(change: CounterChange, rows: Sequence[Row], what: str) -> FileActivity:
-    """18 counts bytes; before, each operation has ``op_bytes``. Times are 0 if they are not measured."""
+    """The I/O of rows of pg_stat_io; times of 0 were not measured.
+
+    PostgreSQL 18 reports bytes; earlier versions report ``op_bytes``, the bytes per operation.
+    """
 
     def size(name: str, count: str) -> float | None:
         if name in change.columns:
@@ -158,9 +162,9 @@ def _sum_of(rows: Sequence[Row], name: str) -> float:
 
 
 def of_waits(changes: Mapping[TableKind, CounterChange], collected: Collected) -> list[str]:
-    """Take how long sessions waited for the log and for pages; which waits there were, as sentences.
+    """Collect the waits for the log and for pages, and return the most important waits as sentences.
 
-    Of what a server's own threads wait for, with nothing to do, nothing is reported (``sqlserver.WAITS``).
+    Waits of idle server threads are ignored (``sqlserver.WAITS``).
     """
     change = changes.get(WAITS)
     if change is None:
@@ -193,12 +197,12 @@ def _beginning(amounts: Mapping[str, float], begins: str) -> float:
 
 
 _HIDDEN = ("", "NULL", "<insufficient privilege>")
-"""Texts that servers give in place of a statement that they do not show."""
+"""Placeholders of servers for a statement's text that the user may not see."""
 _NO = ("f", "false")
 _SHOWN = 60
-"""Letters of a statement that is shown."""
+"""Characters of a statement's text in a message."""
 COMMIT_LOG_BYTES = 40.0
-"""A commit's record, as PostgreSQL 18 was measured to write it."""
+"""Log bytes of a commit record, as measured on PostgreSQL 18."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +210,13 @@ class Production:
     """The figures of a production server.
 
     Attributes:
-        collected: its figures, and where sources differ.
-        sums: what statements of each kind came to, in ``length_s``.
-        writes: transactions that wrote in that time.
-        began_s, ended_s: that time, UTC seconds.
-        sources: where it comes from.
-        course: statements by the interval, where the source has intervals.
-        notes: what a reader must know, as sentences: waits, counters that were reset.
+        collected: the figures, and notes where sources differ.
+        sums: kind of statement -> totals over ``length_s``.
+        writes: number of writing transactions in ``length_s``.
+        began_s, ended_s: start and end of the period, UTC seconds.
+        sources: the sources, in words.
+        course: statements per second by interval; empty if the source has no intervals.
+        notes: notes for the reader about waits and resets, as sentences.
     """
 
     collected: Collected
@@ -231,12 +235,12 @@ class Production:
 
     @property
     def length_s(self) -> float:
-        """How long the time was."""
+        """Seconds between ``began_s`` and ``ended_s``."""
         return self.ended_s - self.began_s
 
 
 def production(changes: Mapping[TableKind, CounterChange]) -> Production:
-    """The figures of all tables together. Raises ``InputError`` if none has statements."""
+    """Combine the figures of all tables. Raises InputError if no table contains statements."""
     change = changes.get(STATEMENTS) or changes.get(QUERY_STORE)
     if change is None:
         names = ", ".join(each.sources for each in changes.values())
@@ -275,9 +279,9 @@ def production(changes: Mapping[TableKind, CounterChange]) -> Production:
 
 
 def _hidden(statements: Sequence[StatementActivity], change: CounterChange) -> list[str]:
-    """Statements of other users that PostgreSQL hides, as a sentence.
+    """A sentence about statements of other users whose text PostgreSQL hides; empty if none are hidden.
 
-    Raises ``InputError`` if it hides all.
+    Raises InputError if all texts are hidden.
     """
     calls = sum(each.calls for each in statements)
     hidden = sum(each.calls for each in statements if each.text.strip() in _HIDDEN)
@@ -296,14 +300,14 @@ def _hidden(statements: Sequence[StatementActivity], change: CounterChange) -> l
 
 
 def _counted(statements: Sequence[StatementActivity]) -> Sequence[StatementActivity]:
-    """The statements that do work themselves; those that only call counted statements are left out."""
+    """The statements to count: without statements that only call other counted statements."""
     if not any(each.nested for each in statements):
         return statements
     return [each for each in statements if not each.calls_what_writes]
 
 
 def _within(statements: Sequence[StatementActivity], change: CounterChange) -> list[str]:
-    """Writes inside functions and procedures that were not separated, as a sentence."""
+    """A sentence about writes inside functions and procedures that the server did not count separately."""
     if change.kind is not STATEMENTS or any(each.nested for each in statements):
         return []
     calling = sorted(
@@ -322,7 +326,7 @@ def _within(statements: Sequence[StatementActivity], change: CounterChange) -> l
 
 
 def _course(change: CounterChange) -> tuple[Rate, ...]:
-    """Executions by the Query Store's intervals."""
+    """Executed statements per second, by the intervals of the Query Store."""
     executions: dict[tuple[float, float], float] = {}
     for row in change.rows:
         span = tuple(seconds(row[name], f"{change.sources}: {name}") for name in ("start_time", "end_time"))
@@ -370,7 +374,7 @@ def _writes(
     database: CounterChange | None,
     collected: Collected,
 ) -> tuple[float, str]:
-    """Transactions that wrote, and how that is known."""
+    """(number of writing transactions, how the number was found)."""
     outer = [each for each in statements if not each.nested]
     calls = _calls(each for each in outer if each.kind in WRITING)
     within = min(
@@ -387,7 +391,7 @@ def _writes(
         return min(
             calls + within, commits
         ), "no more than there were COMMITs; a pair of pg_stat_database would show it better"
-    # Both tables are taken around the same busy time, one right after the other.
+    # Both tables were read around the same busy time, one directly after the other.
     transactions = sum(number(row, "xact_commit") for row in database.rows)
     if calls > transactions:
         collected.compare(
@@ -396,7 +400,7 @@ def _writes(
             ProductionFigure(calls / change.length_s, f"{change.sources}: calls of statements that write"),
             "several statements form one transaction",
         )
-    # A statement without COMMIT is a transaction by itself; all others share the counted transactions.
+    # Statements without a COMMIT are single transactions; the others share the counted transactions.
     alone = max(0.0, transactions - commits)
     shared = max(0.0, _calls(each for each in outer if each.word not in TRANSACTIONAL) - alone)
     several = min(calls, shared)
@@ -447,7 +451,7 @@ def _of_statements(
 def _log_bytes(
     total: float, writes: float, change: CounterChange, log: CounterChange | None, collected: Collected
 ) -> None:
-    """Bytes of log per write, its commit included; ``total`` is the log of all statements."""
+    """Collect the log bytes per write including its commit; ``total`` is the log of all statements."""
     if log is not None:
         per_s = sum(number(row, "wal_bytes") for row in log.rows) / log.length_s
         figure = ProductionFigure(
@@ -458,10 +462,10 @@ def _log_bytes(
     place = f"{change.sources}, {change.length_s:.0f} s"
     if change.kind is QUERY_STORE:
         if "avg_log_bytes_used" not in change.columns:
-            return  # SQL Server 2016
+            return  # SQL Server 2016 does not report log bytes
         figure = ProductionFigure(total / writes, f"{place}: bytes of the log ÷ writes")
     else:
-        # pg_stat_statements has ended when a transaction commits.
+        # pg_stat_statements does not count the log bytes of the commit itself.
         figure = ProductionFigure(
             total / writes + COMMIT_LOG_BYTES,
             f"{place}: bytes of the log ÷ writes, and {COMMIT_LOG_BYTES:.0f} for a commit",
@@ -472,6 +476,6 @@ def _log_bytes(
 
 
 def _total(sums: Mapping[StatementKind, Sum], kinds: tuple[StatementKind, ...]) -> Sum:
-    """Several kinds together."""
+    """The totals of several kinds together."""
     several = [sums.get(kind, Sum()) for kind in kinds]
     return Sum(*(sum(getattr(each, name.name) for each in several) for name in fields(Sum)))

@@ -13,31 +13,31 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.fit.figures import Figures
 
 BURST = 1.5
-"""A level this many times the other one is a burst's."""
+"""Ratio of two levels from which the higher one counts as a burst."""
 _APART = 3.0
-"""Two levels are two where they are this many of their own spreads apart: one that chance alone moves splits
-into halves 2.7 apart (a normal distribution's)."""
+"""Two levels are separate if their distance is at least this many times their spread. Halves of a single
+normal distribution are 2.7 spreads apart."""
 _EDGE = 0.1
-"""A reading that is further than that from both levels, of the way between, is on the way."""
+"""A reading further from both levels than this share of their distance is part of a ramp."""
 _SHORT = 3
-"""Something this many times shorter than a burst is no burst, and no time between two."""
+"""A run this many times shorter than a burst is neither a burst nor a pause between bursts."""
 _SEEN = 0.25
-"""Where less than that of the way stands out from what both levels vary, its length cannot be known."""
+"""Least share of the distance between levels, outside their variation, that shows the length of a ramp."""
 _SEVERAL = 1.5
-"""A burst that begins at once has one such reading or none, by when it began within it."""
+"""Readings on an edge up to which a burst starts at once; a start within a reading gives one such reading."""
 _JITTERS_FROM = 5
-"""This many bursts report whether they come regularly."""
+"""Fewest bursts that show whether bursts come at regular times."""
 _REGULAR = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How much was done in one interval.
+    """The rate in one interval.
 
     Attributes:
-        ended_s: its end, UTC seconds.
-        interval_s: its length.
-        per_s: the rate.
+        ended_s: end of the interval, UTC seconds.
+        interval_s: length of the interval in seconds.
+        per_s: operations per second.
     """
 
     ended_s: float
@@ -46,7 +46,7 @@ class Rate:
 
     @property
     def middle_s(self) -> float:
-        """The interval's middle, UTC seconds."""
+        """The middle of the interval, UTC seconds."""
         return self.ended_s - self.interval_s / 2
 
 
@@ -55,13 +55,14 @@ class FittedBursts:
     """A base rate with bursts, as in the load model ``burst``.
 
     Attributes:
-        base_ratio: the rate between bursts ÷ the mean.
-        peak_ratio: the rate in a burst ÷ the mean.
-        every_s: from one burst's beginning to the next one's.
-        for_s: how long one lasts, its rise and its fall included.
-        ramp_s: how long it rises, and falls again; 0: at once, as far as the readings show.
-        jitter_ratio: by how much of the time between they come earlier than regular ones.
-        readings_s: how long a reading is: what is shorter is not seen.
+        base_ratio: rate between bursts ÷ mean rate.
+        peak_ratio: rate in a burst ÷ mean rate.
+        every_s: seconds from the start of a burst to the start of the next one.
+        for_s: duration of a burst in seconds, including its ramps.
+        ramp_s: duration of each ramp in seconds; 0 if the readings show none.
+        jitter_ratio: largest shift of a burst's start to an earlier time, as a share of the time between
+            bursts.
+        readings_s: length of a reading in seconds, which is the resolution of the figures.
     """
 
     base_ratio: float
@@ -74,16 +75,16 @@ class FittedBursts:
 
 
 def mean(rates: Sequence[Rate]) -> float:
-    """The mean, weighted by the lengths of the readings; 0 without any."""
+    """Mean rate, weighted by the length of the intervals; 0 without intervals."""
     length_s = sum(rate.interval_s for rate in rates)
     return sum(rate.per_s * rate.interval_s for rate in rates) / length_s if length_s else 0.0
 
 
 def bursts(rates: Sequence[Rate]) -> FittedBursts | None:
-    """The bursts of a time, where there are at least two; None if it is even, or wanders.
+    """Find bursts; None if there are fewer than two, or if the rate has no two levels.
 
     Args:
-        rates: in the order of time.
+        rates: the rates in order of time.
     """
     limit = _limit(rates)
     runs = [] if limit is None else _runs(rates, limit)
@@ -95,7 +96,7 @@ def bursts(rates: Sequence[Rate]) -> FittedBursts | None:
     calm, busy = _levels(rates, runs)
     base, peak = fmean(calm), fmean(busy)
     ramp_s = _ramp_s([rates[at] for cell in cells for at in cell], len(cells), calm, busy)
-    # What lies above the base is the burst, however its edges fall on the readings.
+    # The sum of the rates above the base does not depend on how the burst's edges fall on the readings.
     above = fmean(sum((rates[at].per_s - base) * rates[at].interval_s for at in cell) for cell in cells)
     for_s = max(above / (peak - base) + ramp_s, 2 * ramp_s)
     if for_s >= every_s:
@@ -114,9 +115,9 @@ def bursts(rates: Sequence[Rate]) -> FittedBursts | None:
 
 
 def _limit(rates: Sequence[Rate]) -> float | None:
-    """The rate that divides the readings into two levels best (Otsu 1979: the most variance between the two).
+    """The rate that best separates two levels (Otsu 1979: largest variance between the levels).
 
-    None if the two are no levels: not far enough apart for what each of them varies.
+    None if the levels are too close in relation to their variation.
     """
     values = sorted(rate.per_s for rate in rates)
     count, total = len(values), sum(values)
@@ -131,13 +132,14 @@ def _limit(rates: Sequence[Rate]) -> float | None:
     low, high = _sides(rates, limit)
     spread = math.sqrt((pvariance(low) * len(low) + pvariance(high) * len(high)) / (len(low) + len(high)))
     apart = fmean(high) - fmean(low)
-    # What arrives by chance varies by the root of its count: small counts look like two levels.
+    # The standard deviation of random arrivals is the root of their count, so small counts resemble two
+    # levels.
     chance = math.sqrt(mean(rates) / fmean(rate.interval_s for rate in rates))
     return limit if fmean(high) >= BURST * fmean(low) and apart > _APART * max(spread, chance) else None
 
 
 def _sides(rates: Sequence[Rate], limit: float) -> tuple[list[float], list[float]]:
-    """The readings on both sides, but those where one goes over into the other, if others are left."""
+    """The readings below and above the limit, without readings next to a change if others are left."""
     sides = []
     for above in (False, True):
         side = {at for at, rate in enumerate(rates) if (rate.per_s > limit) == above}
@@ -147,9 +149,9 @@ def _sides(rates: Sequence[Rate], limit: float) -> tuple[list[float], list[float
 
 
 def _runs(rates: Sequence[Rate], limit: float) -> list[range]:
-    """The places of readings above the limit that follow one another.
+    """The bursts as ranges of positions of readings above the limit.
 
-    A short halt within a burst ends it not, and what is made up for after a halt is none.
+    A short drop does not end a burst. A short rise, such as work delayed by a pause, is not a burst.
     """
     ranges: list[range] = []
     place = 0
@@ -166,25 +168,25 @@ def _runs(rates: Sequence[Rate], limit: float) -> list[range]:
 
 
 def _period_s(starts: Sequence[float]) -> float:
-    """From one beginning to the next, though one in between be missing."""
+    """Seconds between the starts of bursts; a missing burst is counted in."""
     apart = [later - earlier for earlier, later in itertools.pairwise(starts)]
     usual = median(apart)
     return (starts[-1] - starts[0]) / sum(max(1, round(each / usual)) for each in apart)
 
 
 def _whole(run: range, rates: Sequence[Rate]) -> bool:
-    """Whether a burst's beginning and its end were both seen."""
+    """Whether the readings contain the start and the end of a burst."""
     return run.start > 0 and run.stop < len(rates)
 
 
 def _cells(runs: Sequence[range], count: int) -> list[range]:
-    """Each burst with half of the time to its neighbours, and all before the first and after the last."""
+    """The readings of each burst and of half of the time to its neighbours; the outer ones reach the ends."""
     middles = [(one.stop + other.start) // 2 for one, other in itertools.pairwise(runs)]
     return [range(*each) for each in itertools.pairwise([0, *middles, count])] if runs else []
 
 
 def _levels(rates: Sequence[Rate], runs: Sequence[range]) -> tuple[list[float], list[float]]:
-    """The rates between bursts and in them, by readings away from where one goes over into the other."""
+    """(rates between bursts, rates in bursts), without readings close to a ramp."""
     near = {at for run in runs for at in range(run.start - _beside(run, 2), run.stop + _beside(run, 2))}
     calm = [rate.per_s for at, rate in enumerate(rates) if at not in near]
     busy = [
@@ -194,28 +196,28 @@ def _levels(rates: Sequence[Rate], runs: Sequence[range]) -> tuple[list[float], 
     ]
     high = {at for run in runs for at in run}
     lowest = min(rate.per_s for at, rate in enumerate(rates) if at not in high)
-    # None of a short burst's readings may lie whole within it: those that do most show its height.
+    # If no reading lies completely within a burst, the highest readings show the height of the bursts.
     highest = sorted(max(rates[at].per_s for at in run) for run in runs)
     return calm or [lowest], busy or highest[len(highest) // 2 :]
 
 
 def _beside(run: range, part: int) -> int:
-    """How many readings at a burst's edge may belong to its rise or fall."""
+    """Number of readings at each edge of a burst that may belong to a ramp: its length ÷ ``part``."""
     return max(1, len(run) // part)
 
 
 def _ramp_s(rates: Sequence[Rate], count: int, calm: Sequence[float], busy: Sequence[float]) -> float:
-    """How long a burst takes to rise, by how many readings lie between the two levels at each edge.
+    """Duration of a ramp in seconds, from the number of readings between the two levels; 0 if none.
 
     Args:
-        rates: of whole bursts and what is around them.
-        count: how many bursts these are.
-        calm: rates between bursts.
-        busy: rates in them.
+        rates: the rates of whole bursts and of the time around them.
+        count: number of bursts.
+        calm: rates between bursts, operations per second.
+        busy: rates in bursts, operations per second.
     """
     base, peak = fmean(calm), fmean(busy)
     least = _EDGE * (peak - base)
-    # What each level varies by itself is no way from one to the other.
+    # A reading within the variation of a level is not part of a ramp.
     above, below = (max(least, _APART * math.sqrt(pvariance(each))) for each in (calm, busy))
     between = [rate.interval_s for rate in rates if base + above < rate.per_s < peak - below]
     seen = 1 - (above + below) / (peak - base)
@@ -225,17 +227,17 @@ def _ramp_s(rates: Sequence[Rate], count: int, calm: Sequence[float], busy: Sequ
 
 
 def _jitter(starts: Sequence[float], readings_s: float, calm_s: float) -> float:
-    """The part of the calm time by which bursts come earlier, for a load model that draws it evenly.
+    """Largest shift of a burst's start as a share of the calm time; 0 if the bursts are regular.
 
-    Of two beginnings, each ``jitter x calm`` early at most, the distance varies by ``(jitter x calm)² / 6``;
-    that they are seen to a reading adds ``readings² / 6``.
+    The load model draws each shift uniformly. The distance of two starts, each shifted by at most ``jitter x
+    calm``, has the variance ``(jitter x calm)² / 6``. The length of the readings adds ``readings² / 6``.
     """
     if len(starts) < _JITTERS_FROM or calm_s <= 0:
         return 0.0
     apart = [later - earlier for earlier, later in itertools.pairwise(starts)]
     apart = [
         each for each in apart if each < _SEVERAL * median(apart)
-    ]  # without those that one is missing in
+    ]  # without distances that contain a missing burst
     varies = pvariance(apart) - readings_s**2 / 6
     result = math.sqrt(6 * varies) / calm_s if varies > 0 else 0.0
     return min(1.0, result) if result > _REGULAR else 0.0
@@ -243,9 +245,9 @@ def _jitter(starts: Sequence[float], readings_s: float, calm_s: float) -> float:
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 _HALF = 0.5
-"""An hour of which less than that was recorded says little of itself."""
+"""Least recorded share of an hour that counts."""
 _WHOLE_DAY_H = 23.0
-"""The day on which clocks go forward has no more."""
+"""Hours of a whole day; the day on which clocks go forward has 23."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,15 +256,15 @@ class LoadCourse:
 
     Attributes:
         what: what was counted, in words: ``I/Os``, ``operations``.
-        source: where it comes from.
+        source: the source, in words.
         busiest: the busiest hour, in words.
-        peak_ratio: the activity of that hour ÷ that of the time in which the statements were counted.
-        bursts: None if that hour is even.
-        hours: hour of the day -> its activity ÷ likewise, the mean of all days; hours that were not recorded
-            are not there.
-        notes: what a reader must know, as sentences.
+        peak_ratio: rate of the busiest hour ÷ mean rate in the time in which statements were counted.
+        bursts: the bursts in the busiest hour; None if the rate is even.
+        hours: hour of the day -> rate, mean of all days, ÷ the same mean as in ``peak_ratio``; hours without
+            a recording have no entry.
+        notes: notes for the reader, as sentences.
         figures: further figures of the recording.
-        whole_day: whether ``bursts`` is the day itself, squeezed, and ``peak_ratio`` its mean.
+        whole_day: True if ``bursts`` is the compressed whole day and ``peak_ratio`` its mean.
     """
 
     what: str
@@ -276,16 +278,16 @@ class LoadCourse:
     whole_day: bool = False
 
     def as_burst_day(self, into_s: float) -> LoadCourse:
-        """The whole day in this many seconds, in place of its busiest hour.
+        """Compress the whole day into ``into_s`` seconds, to replace the busiest hour.
 
-        Its hours' means become what the load model ``burst`` can be: a quiet level, a busy one, and the
-        way up and down.
+        The means of the hours are approximated by the load model ``burst``: a quiet level, a busy level and
+        ramps.
 
         Args:
-            into_s: how long the day is to take.
+            into_s: seconds into which the day is compressed.
 
         Raises:
-            InputError: an hour of the day was not recorded, or the day is even.
+            InputError: an hour of the day was not recorded, or the day has no two levels.
         """
         missing = [hour for hour in range(24) if hour not in self.hours]
         if missing:
@@ -321,7 +323,7 @@ class LoadCourse:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Hour:
-    """One hour by the clock on the wall; of the one that comes twice when clocks go back, each for itself."""
+    """One hour of local time; the two equal hours when clocks go back are separate."""
 
     day: date
     hour: int
@@ -342,11 +344,12 @@ def course(
     """The course of a load.
 
     Args:
-        rates: readings, in the order of time; at least one is above 0.
-        what: what they count, in words.
-        source: where they come from.
-        zone: the zone of the hours shown; None: UTC.
-        counted: when the statements were counted, UTC seconds; None: all the time.
+        rates: the rates in order of time; at least one is above 0.
+        what: what the rates count, in words.
+        source: the source, in words.
+        zone: the time zone of the hours in the result; None for UTC.
+        counted: start and end of the time in which statements were counted, UTC seconds; None for the whole
+            time.
     """
     hours = _by_hour(rates, zone or UTC)
     fit = {hour: its for hour, its in hours.items() if _covered_s(its) >= _HALF * HOUR_S}
@@ -360,7 +363,7 @@ def course(
             f"{source} has nothing of the time in which the statements were counted: their rates are taken "
             "for the mean of the whole recording"
         )
-    if len(fit) < 2:  # less than two hours: all of it is the busy time
+    if len(fit) < 2:  # less than two hours: the whole recording is the busy time
         busy, busiest = list(rates), f"all {_covered_s(rates) / 60:.0f} min of it"
     else:
         at = max(fit, key=lambda hour: mean(fit[hour]))
@@ -388,7 +391,7 @@ def _by_hour(rates: Iterable[Rate], zone: tzinfo) -> dict[_Hour, list[Rate]]:
 
 
 def _of_the_day(hours: Mapping[_Hour, Sequence[Rate]]) -> dict[int, float]:
-    """The mean of each hour of the day, over all days."""
+    """The mean rate of each hour of the day, over all days."""
     together: dict[int, list[Rate]] = {}
     for hour, rates in sorted(hours.items()):
         together.setdefault(hour.hour, []).extend(rates)
@@ -396,7 +399,7 @@ def _of_the_day(hours: Mapping[_Hour, Sequence[Rate]]) -> dict[int, float]:
 
 
 def _days(hours: Mapping[_Hour, Sequence[Rate]], source: str) -> list[str]:
-    """Parts of its days that the recording lacks."""
+    """A sentence about days that the recording covers only partly; empty if it covers whole days."""
     covered_h: dict[date, float] = {}
     for hour, rates in hours.items():
         covered_h[hour.day] = covered_h.get(hour.day, 0.0) + _covered_s(rates) / HOUR_S

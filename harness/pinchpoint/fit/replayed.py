@@ -1,4 +1,4 @@
-"""The figures of a run that replayed a fitted plan, to compare with production."""
+"""Computes the figures of a run that replayed a fitted plan, to compare them with production."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ _ROWS_OF: Mapping[str, int | str] = {
     "bulk_load": "copy_rows",
     "lock_contend": "lock_rows",
 }
-"""Operation that writes -> rows of one, or the parameter that says how many."""
+"""Writing operation -> rows per operation, or the parameter with the number of rows."""
 _LOGS = ("wal", "log")
-"""Names of the log: PostgreSQL's, and that of all other servers."""
+"""Instance names of the log: of PostgreSQL, and of all other servers."""
 
 Means = Mapping[tuple[str, str], float]
-"""(metric, instance) -> its mean over the measure phase, hosts added up."""
+"""(metric, instance) -> mean over the measure phase, summed over hosts."""
 
 
 def replayed(
     counts: Mapping[str, int], params: JsonObject, length_s: float, means: Means
 ) -> dict[str, float]:
-    """The figures of a run, as production's are calculated.
+    """The figures of a run, computed like production's figures.
 
     Args:
-        counts: operation -> how many were ok in the measure phase.
-        params: of the scenario.
-        length_s: how long the measure phase was.
-        means: what collectors measured of the database's hosts.
+        counts: operation -> number of successes in the measure phase.
+        params: parameters of the scenario.
+        length_s: length of the measure phase in seconds.
+        means: means of the metrics of the database's hosts.
     """
     writes = sum(count for name, count in counts.items() if name in _ROWS_OF)
     reads = sum(counts.values()) - writes
@@ -69,13 +69,13 @@ def replayed(
 
 
 def _rows_of(operation: str, params: JsonObject) -> int | None:
-    """The rows that one operation writes; None if the plan leaves them to a default."""
+    """Rows that one operation writes; None if the plan uses a default."""
     rows = _ROWS_OF[operation]
     return params.get(rows) if isinstance(rows, str) else rows
 
 
 def _of_server(means: Means, writes_per_s: float, reads_per_s: float) -> dict[str, float]:
-    """Counters of the database server, and the sum over the hosts' disks."""
+    """The figures from the database server's counters and from the sum over its hosts' disks."""
     amounts = {
         "writes": writes_per_s,
         "operations": writes_per_s + reads_per_s,
@@ -118,9 +118,9 @@ class ScenarioDone:
     """The work of one scenario in the measure phase.
 
     Attributes:
-        counts: operation -> how many were ok.
-        params: of the scenario.
-        said: what its store said of itself when the run began (manifest.json, ``endpoints``).
+        counts: operation -> number of successes.
+        params: parameters of the scenario.
+        said: the settings that the store reported at the start of the run (``endpoints`` of manifest.json).
     """
 
     counts: Mapping[str, int]
@@ -129,26 +129,26 @@ class ScenarioDone:
 
     @property
     def writes(self) -> int:
-        """Records written."""
+        """Number of records written."""
         batch = int(self.params.get("batch") or 1)
         return batch * sum(self.counts.get(name, 0) for name in _WRITING)
 
     @property
     def reads(self) -> int:
-        """Records read."""
+        """Number of records read."""
         return sum(self.counts.get(name, 0) for name in _READING)
 
 
 def replayed_records(
     done: Sequence[ScenarioDone], length_s: float, means: Means, seconds: Iterable[Rate]
 ) -> dict[str, float]:
-    """The figures of a run, as production's are calculated.
+    """The figures of a run, computed like production's figures.
 
     Args:
-        done: each scenario of nosql-burst.
-        length_s: how long the measure phase was.
-        means: what collectors measured of the store's hosts.
-        seconds: operations of all of them by the second.
+        done: the work of each scenario of nosql-burst.
+        length_s: length of the measure phase in seconds.
+        means: means of the metrics of the store's hosts.
+        seconds: operations per second of all scenarios together, for each second.
     """
     writes, reads = sum(each.writes for each in done), sum(each.reads for each in done)
     if not writes + reads or length_s <= 0:
@@ -175,7 +175,7 @@ def replayed_records(
 
 
 def _shape(seconds: Iterable[Rate]) -> dict[str, float]:
-    """The bursts of a run, detected as production's are."""
+    """The bursts of a run, detected like production's bursts."""
     rates = list(seconds)
     length_s = sum(rate.interval_s for rate in rates)
     shape = bursts(rates)
@@ -190,7 +190,7 @@ def _shape(seconds: Iterable[Rate]) -> dict[str, float]:
 
 
 def _durability(done: Sequence[ScenarioDone]) -> dict[str, float]:
-    """1 where no store had anything to warn of; nothing if one does not report it."""
+    """1 if no store has a durability warning, else 0; empty if a store does not report its settings."""
     known = [each.said for each in done if each.said]
     if not known or any(_NOT_KNOWN in (said.get("settings") or {}).values() for said in known):
         return {}

@@ -1,4 +1,4 @@
-"""Snapshots of a server's counters, and the difference of two."""
+"""Reads snapshots of a server's counters, and computes the difference of two snapshots."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.fit.counters import CounterStep
 
 CAPTURED = "captured_at"
-"""The column that says when a snapshot was taken."""
+"""The column with the time of a snapshot."""
 _NOW = "CONVERT(varchar(33), SYSUTCDATETIME(), 126)"
-"""SQL Server's time as text: what exports it would write a date by its own language."""
+"""SQL Server's time as text, because export tools write dates in a local format."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableKind:
-    """A table of statistics that can be fitted.
+    """A table of statistics that a plan can be fitted to.
 
     Attributes:
-        name: its name on the server.
-        columns: the columns by which it is known, and without which it is no use.
-        key: the columns that name a row.
-        counters: the columns that only grow; without those a version does not have.
-        export: the statement that exports it.
-        means: the columns that hold numbers besides.
+        name: the name of the table on the server.
+        columns: required columns, which also identify the table.
+        key: columns that identify a row.
+        counters: columns that only grow; some versions lack some of them.
+        export: the SQL statement that exports the table.
+        means: other columns with numbers.
     """
 
     name: str
@@ -126,25 +126,25 @@ KINDS = (STATEMENTS, DATABASE, IO, WAL, FILES, WAITS, QUERY_STORE)
 
 Row = Mapping[str, str]
 Key = tuple[str, ...]
-"""The identity of a row."""
+"""The values of a row's key columns."""
 _HEAD_BYTES = 65_536
 _LONGEST_FIELD = 2**28
-"""Letters of a cell: a statement may be long."""
+"""Longest field of a CSV file in characters, because statements may be long."""
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 _TIMES = (CAPTURED, "start_time", "end_time")
 _SINCE = ("stats_since", "stats_reset")
-"""Columns that say when a row's counters began; of pg_stat_statements from PostgreSQL 17 on."""
+"""Columns with the start time of a row's counters; in pg_stat_statements since PostgreSQL 17."""
 
 
 @dataclass(frozen=True, slots=True)
 class CounterSnapshot:
-    """One table at one time; of the Query Store, over one.
+    """One table at one time; the Query Store covers a period.
 
     Attributes:
-        kind: which table.
-        source: where it came from, for people.
-        rows: its rows, as text.
-        whole: whether its last line has an end; else its last figure may lack digits.
+        kind: the table.
+        source: the source, in words.
+        rows: the rows, as text.
+        whole: whether the last line is terminated; if not, its last figure may lack digits.
     """
 
     kind: TableKind
@@ -154,7 +154,7 @@ class CounterSnapshot:
 
     @property
     def at_s(self) -> float:
-        """When it was taken, UTC seconds. Raises ``InputError``."""
+        """The time of the snapshot, UTC seconds. Raises InputError."""
         return seconds(self.rows[0].get(CAPTURED, ""), f"{self.source}: {CAPTURED}")
 
 
@@ -163,12 +163,12 @@ class CounterChange:
     """The changes between two snapshots of a table.
 
     Attributes:
-        kind: which table.
-        began_s, ended_s: when they were taken, UTC seconds.
-        rows: rows that grew: their text columns as in the later one, their counters as what was added.
-        sources: where both came from.
-        columns: what the table has, of this version.
-        notes: what a reader must know of it, as sentences.
+        kind: the table.
+        began_s, ended_s: times of the two snapshots, UTC seconds.
+        rows: the rows that grew, with the later text columns and the increases of the counters.
+        sources: the sources of both snapshots, in words.
+        columns: the columns that the table has in this version of the server.
+        notes: notes for the reader, as sentences.
     """
 
     kind: TableKind
@@ -181,15 +181,16 @@ class CounterChange:
 
     @property
     def length_s(self) -> float:
-        """The time between them."""
+        """Seconds between ``began_s`` and ``ended_s``."""
         return self.ended_s - self.began_s
 
 
 def read_csv(path: Path) -> CounterSnapshot | None:
-    """The table a CSV file holds; None if it is none of ``KINDS``.
+    """Read the table in a CSV file; None if it is none of ``KINDS``.
 
     Raises:
-        InputError: it cannot be read, is empty, or a cell is none of its column's: ``FILE:LINE: ...``.
+        InputError: the file cannot be read or is empty, or a cell does not fit its column (``FILE:LINE:
+            ...``).
     """
     try:
         with path.open("rb") as file:
@@ -198,7 +199,7 @@ def read_csv(path: Path) -> CounterSnapshot | None:
             names = [name.strip().strip('"').lower() for name in head.split(delimiter)]
             kind = next((each for each in KINDS if each.columns <= set(names)), None)
             if kind is None:
-                return None  # another format, and maybe a large file: who asked will try them
+                return None  # another format, and the file may be large: the caller tries other formats
             file.seek(0)
             text = decoded(file.read())
     except OSError as error:
@@ -219,19 +220,19 @@ def read_csv(path: Path) -> CounterSnapshot | None:
 
 
 def decoded(content: bytes) -> str:
-    """Text in the encodings of Management Studio and psql; unknown letters are replaced."""
+    """Decode text in the encodings of Management Studio and psql; invalid bytes are replaced."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", errors="replace")
     return content.decode("utf-8-sig", errors="replace")
 
 
 def _is_rule(cells: Sequence[str]) -> bool:
-    """Whether a line is empty, or the one that sqlcmd draws under the names."""
+    """Whether a line is empty, or is the rule that sqlcmd prints below the column names."""
     return not any(cells) or all(cell and not cell.strip("- ") for cell in cells)
 
 
 def _plain(cells: list[str], delimiter: str) -> list[str]:
-    """Where cells are divided by semicolons, as where commas are decimal ones, such numbers with a point."""
+    """Replace decimal commas by points, in files whose delimiter is a semicolon."""
     if delimiter != ";":
         return cells
     return [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
@@ -240,7 +241,7 @@ def _plain(cells: list[str], delimiter: str) -> list[str]:
 def _rows(
     path: Path, kind: TableKind, names: Sequence[str], lines: Iterable[tuple[int, list[str]]]
 ) -> Iterator[Row]:
-    """The rows, each looked at: a cell that is none of its column's is found where it stands."""
+    """The rows with all cells checked; an error names the line of the wrong cell."""
     if kind is not QUERY_STORE and CAPTURED not in names:
         raise InputError(f"{path}: no column {CAPTURED}: its time is not known; {kind.export}")
     for line, cells in lines:
@@ -268,7 +269,7 @@ def _check_number(row: Row, name: str, place: str) -> None:
 
 
 def changes(snapshots: Iterable[CounterSnapshot]) -> dict[TableKind, CounterChange]:
-    """The changes of each table from the first to the last snapshot. Raises ``InputError``."""
+    """The changes of each table from the first to the last snapshot. Raises InputError."""
     result: dict[TableKind, CounterChange] = {}
     by_kind: dict[str, list[CounterSnapshot]] = {}
     for each in snapshots:
@@ -289,7 +290,7 @@ def changes(snapshots: Iterable[CounterSnapshot]) -> dict[TableKind, CounterChan
 
 
 def _added(snapshots: Sequence[CounterSnapshot], names: str) -> CounterChange:
-    """The increase over all snapshots, step by step: a reset counter loses one step at most."""
+    """The increase over all snapshots, step by step, so that a reset loses one step at most."""
     kind, first, last = snapshots[0].kind, snapshots[0], snapshots[-1]
     if last.at_s <= first.at_s:
         raise InputError(f"{names}: all are of the same time; needed: one before and one after a busy time")
@@ -307,7 +308,8 @@ def _added(snapshots: Sequence[CounterSnapshot], names: str) -> CounterChange:
             step = CounterStep(known.get(key, Counters({}, before.at_s)), row)
             grown = step.all_grown(kind.counters)
             if grown is None:
-                grown = {name: row.number(name) for name in kind.counters}  # what is there was added since
+                # after a reset, the value is the increase since
+                grown = {name: row.number(name) for name in kind.counters}
                 reset.add(key)
             total = totals.setdefault(key, dict.fromkeys(kind.counters, 0.0))
             for name, value in grown.items():
@@ -354,9 +356,9 @@ def _query_store(several: Sequence[CounterSnapshot], names: str) -> CounterChang
 
 
 def _once(several: Sequence[CounterSnapshot]) -> list[Row]:
-    """All rows; of the intervals that two exports of one database have, those of the later export.
+    """All rows; if two exports of one database share intervals, those of the later export.
 
-    Exports have no name of their database: two that have a row in common, all of it, are of the same.
+    Exports do not name their database. Two exports with an identical row are of the same database.
     """
     result: list[Row] = []
     taken: list[tuple[set[frozenset[tuple[str, str]]], set[tuple[float, float]]]] = []
@@ -369,18 +371,18 @@ def _once(several: Sequence[CounterSnapshot]) -> list[Row]:
 
 
 def _how_late(export: CounterSnapshot) -> tuple[float, float]:
-    """The end of an export's last interval, and the executions counted by then: it may be incomplete."""
+    """(end of the last interval, executions), to sort exports, as the last interval may be incomplete."""
     ended_s = max(_span(row, export.source)[1] for row in export.rows)
     return ended_s, sum(number(row, "count_executions") for row in export.rows)
 
 
 def _span(row: Row, source: str) -> tuple[float, float]:
-    """An interval's begin and end, UTC seconds."""
+    """Start and end of an interval, UTC seconds."""
     return seconds(row["start_time"], source), seconds(row["end_time"], source)
 
 
 def _by_key(snapshot: CounterSnapshot) -> dict[Key, Counters]:
-    """The rows of a snapshot by their names; rows that nothing distinguishes are added up."""
+    """The counters of a snapshot by row key; rows with the same key are added up."""
     rows: dict[Key, Row] = {}
     for row in snapshot.rows:
         key = tuple(row.get(name, "") for name in snapshot.kind.key)
@@ -390,24 +392,24 @@ def _by_key(snapshot: CounterSnapshot) -> dict[Key, Counters]:
 
 
 def _together(row: Row, other: Row, kind: TableKind) -> Row:
-    """Two rows as one, whose counters began at no one time."""
+    """Add two rows with the same key; their start times are dropped, because they differ."""
     counters = {name: repr(number(row, name) + number(other, name)) for name in kind.counters}
     return {name: text for name, text in other.items() if name not in _SINCE} | counters
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """A row's counters when the snapshot was taken; see ``Reading``."""
+    """The counters of a row at the time of its snapshot; implements ``Reading``."""
 
     row: Row
     at_s: float
 
     def number(self, name: str) -> float:
-        """A counter; see ``number``."""
+        """The value of a counter; 0 if the column is empty."""
         return number(self.row, name)
 
     def goes_on_from(self, earlier: Counters) -> bool:
-        """Whether the server reports no reset: reset counters may have grown beyond their old values."""
+        """Whether the server reports no reset, as a reset counter may have passed its old value."""
         times = (
             [_time(each.row.get(name, ""), name) for each in (earlier, self)]
             for name in _SINCE
@@ -417,13 +419,13 @@ class Counters:
 
 
 def _time(text: str, name: str) -> float | None:
-    """A time of the server's; None if it reports none."""
+    """A time that the server reports; None if the cell is empty."""
     shown = text.strip()
     return seconds(shown, name) if shown and shown.upper() != "NULL" else None
 
 
 def number(row: Row, name: str) -> float:
-    """A column as a number; 0 if it is empty: a counter that has not counted. Raises ``ValueError``."""
+    """A column as a number; 0 if empty, because the counter has not counted. Raises ValueError."""
     text = row.get(name, "").strip()
     result = float(text) if text and text.upper() != "NULL" else 0.0
     if not 0 <= result < math.inf:
@@ -432,9 +434,9 @@ def number(row: Row, name: str) -> float:
 
 
 def seconds(text: str, place: str) -> float:
-    """A time as UTC seconds. Raises ``InputError``."""
+    """A time as UTC seconds. Raises InputError."""
     shown = text.strip().replace(" +", "+").replace(" -", "-")
-    if "." in shown:  # SQL Server writes seven digits
+    if "." in shown:  # SQL Server writes seven decimals, Python reads six
         head, _, tail = shown.partition(".")
         digits = len(tail) - len(tail.lstrip("0123456789"))
         shown = f"{head}.{tail[:digits][:6].ljust(6, '0')}{tail[digits:]}"

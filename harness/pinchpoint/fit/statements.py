@@ -1,4 +1,4 @@
-"""Statistics of each statement of a server, and its kind of work."""
+"""Holds the statistics of each statement of a server, and classifies its kind of work."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from enum import StrEnum
 
 PAGE_BYTES = 8192
 _SCAN_PAGES = 64
-"""A query that goes through more pages than that (half a megabyte) is a scan, no look-up."""
+"""Pages per call (half a megabyte) from which a query counts as a scan, not as a look-up."""
 _SORT_BYTES = 2**20
-"""A query whose temporary files are smaller hardly leaves memory; it is also sql-mix's smallest spill."""
+"""Bytes of temporary files per call from which a query counts as a sort; sql-mix's smallest spill."""
 _BATCH_ROWS = 2
 
 _NOISE = re.compile(r"\s+|--[^\n]*\n|/\*.*?\*/|\((?=@)(?:[^()]|\([^()]*\))*\)", re.DOTALL)
-"""Before a statement's first word: comments, and SQL Server's list of parameters."""
+"""Matches text before a statement's first word: comments, and SQL Server's list of parameters."""
 _WORD = re.compile(r"\(*\s*([A-Za-z]+)")
 _CHANGES = frozenset({"update", "delete", "merge"})
 _QUERIES = frozenset({"select", "with", "values", "table", "execute", "fetch"})
 COMMITS = frozenset({"commit", "end"})
 TRANSACTIONAL = COMMITS | {"begin", "start", "rollback", "abort", "savepoint", "release"}
-"""First words of what begins, ends and divides transactions."""
+"""First words of statements that begin, end or divide transactions."""
 _COPIED_OUT = re.compile(r"\bto\s+(?:stdout\b|program\b|')", re.IGNORECASE)
 _CALLS = frozenset({"select", "with", "values", "call", "do", "exec", "execute"})
 _LOCK_LOG_BYTES = 80.0
-"""More than the record of a row that is locked (54 on PostgreSQL 18), less than of one that is written."""
+"""Log bytes per row above which a query wrote rows: a row lock takes 54 on PostgreSQL 18, a write takes
+more."""
 _TARGET = r"""(?:top\s*\([^)]*\)\s*)?(?:only\s+)?[\w."\[\]#@]+"""
 _CHANGED = re.compile(
     rf"\b(?:update\s+{_TARGET}(?:\s+(?:as\s+)?\w+)?\s+set|delete\s+(?:from\s+)?{_TARGET}"
     r"|merge\s+(?!join\b|union\b)[\w\[\"])",
     re.IGNORECASE,
 )
-"""Words that change rows, after a WITH or in it."""
+"""Matches words that change rows, after a WITH or within it."""
 
 
 class StatementKind(StrEnum):
-    """The kind of a statement."""
+    """The kind of work of a statement."""
 
     APPEND = "append"
     BATCH = "batch"
@@ -55,17 +56,18 @@ READING = (StatementKind.LOOK, StatementKind.SCAN, StatementKind.SORT)
 
 @dataclass(frozen=True, slots=True)
 class StatementActivity:
-    """One statement in the time between two snapshots.
+    """The activity of one statement between two snapshots.
 
     Attributes:
-        text: the statement, constants left out.
-        calls: how often it was executed.
-        rows: rows it gave or changed.
-        log_bytes: what it wrote to the log.
-        pages: pages it touched; ``pages_read`` of them came from the data files.
-        temp_bytes: what it wrote to temporary files.
-        page_images: whole pages it wrote to the log, the first after a checkpoint; None: not reported.
-        nested: whether it ran within another one, which counts what it cost, too.
+        text: the statement without constants.
+        calls: number of executions.
+        rows: rows returned or changed.
+        log_bytes: bytes written to the log.
+        pages: pages accessed, of which ``pages_read`` came from the data files.
+        temp_bytes: bytes written to temporary files.
+        page_images: whole pages written to the log, which happens at the first change after a checkpoint;
+            None if not reported.
+        nested: whether the statement ran within another one, whose counters include its cost.
     """
 
     text: str
@@ -89,7 +91,7 @@ class StatementActivity:
 
     @property
     def kind(self) -> StatementKind:
-        """Its kind, by its first word and by the cost of one call."""
+        """The kind of the statement, from its first word and the cost of one call."""
         word = self.word
         if word == "insert" or (word in _QUERIES and self.log_bytes and _inserts(self.text)):
             return StatementKind.APPEND if self.rows < _BATCH_ROWS * self.calls else StatementKind.BATCH
@@ -117,7 +119,7 @@ def _inserts(text: str) -> bool:
 
 @dataclass(slots=True)
 class Sum:
-    """Statements of a kind, added up."""
+    """Totals of the statements of one kind."""
 
     calls: float = 0.0
     rows: float = 0.0

@@ -1,1 +1,1 @@
-"""Fits nosql-burst to the statistics of a key-value store; one file for each store."""
+"""Fits nosql-burst to the statistics of a key-value store; each store has one file."""

@@ -26,19 +26,21 @@ from pinchpoint.plan.production import (
 )
 
 EXPIRING = "expiring"
-"""The scenario of those records that expire, where only a part of them does."""
+"""Name of the scenario for expiring records, if only some of the records expire."""
 MOST_KEYS = 200_000
-"""Records that are read are loaded before: more take minutes on a store that flushes each write."""
+"""Most records that are loaded before a run with reads: more take minutes on a store that flushes each
+write."""
 _MOST_BYTES = 2**20
 _STAMP_BYTES = 8
-"""Smaller records cannot be distinguished afterwards (``nosql_burst/params.py``)."""
+"""Smallest record in bytes that a run can verify (``nosql_burst/params.py``)."""
 _NONE, _ALL = 0.05, 0.95
-"""Fewer than that are none, more are all: a scenario of its own has to be worth it."""
+"""A smaller share of expiring records counts as none, and a larger one as all, to avoid an extra scenario."""
 _SELDOM = 0.005
 _SIZES_APART = _TIMES_APART = 0.25
-"""Ways to measure a record's size differ by what frames it, those to measure its life by when it was met."""
+"""Relative difference above which sources disagree: estimates of size differ by their framing, those of
+lifetime by the time of the reading."""
 _READINGS = 5
-"""Fewer readings say nothing of how a load goes over time."""
+"""Fewest readings that show the course of a load over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,11 @@ class Part:
     """One scenario of the plan.
 
     Attributes:
-        name: its name there.
-        share: of all operations.
-        operations: operation -> how many a second, at the busy time.
-        keys: how many records it has at first, and why; None: not reported.
-        ttl_s: after how long its records expire; None: never.
+        name: name of the scenario.
+        share: share of all operations, 0 to 1.
+        operations: operation -> operations per second in the busy time.
+        keys: (number of records at the start, origin of the number); None if not reported.
+        ttl_s: seconds after which the records expire; None if they do not expire.
     """
 
     name: str
@@ -65,15 +67,15 @@ class FittedRecords:
     """The operations of nosql-burst and their weights.
 
     Attributes:
-        store: the store it was fitted to.
-        collected: the figures.
-        day: how the load goes over time.
-        rate_per_s: operations a second at the busy time, the mean.
-        parts: its scenarios.
-        params: parameters that all of them have.
-        why: parameter -> why, in words.
-        lacking: what production does and nosql-burst cannot do, as sentences.
-        notes: what a reader must know.
+        store: the production store.
+        collected: the figures of production.
+        day: the course of the load.
+        rate_per_s: mean operations per second in the busy time.
+        parts: the scenarios of the plan.
+        params: parameters of all scenarios.
+        why: parameter -> the reason for its value, in words.
+        lacking: work of production that nosql-burst cannot reproduce, as sentences.
+        notes: notes for the reader, as sentences.
     """
 
     store: ProductionStore
@@ -93,21 +95,21 @@ def records(
     recorded: LoadCourse | None = None,
     day_s: float | None = None,
 ) -> FittedRecords:
-    """The fit to one store, whatever sources describe it.
+    """Fit nosql-burst to one store, from all sources that describe it.
 
     Args:
-        stores: the figures of each source; all of one product.
-        zone: the zone of the hours shown; None: UTC.
-        recorded: the course of its host, beside the time that ``span_s`` says; None: not recorded.
-        day_s: how long the whole day is to take; None: its busiest hour is the load.
+        stores: the figures of each source; all must be of one product.
+        zone: the time zone of the hours in the result; None for UTC.
+        recorded: the course of the host's load from a recording; None if not recorded.
+        day_s: seconds into which the whole day is compressed; None to use the busiest hour.
 
     Raises:
-        InputError: they are of different stores.
+        InputError: the sources are of different stores.
     """
     best, finest = _chosen(stores)
     rates = [Rate(each.ended_s, each.length_s, each.operations / each.length_s) for each in finest.stretches]
     day = course(rates, "operations on records", finest.source, zone, best.span_s)
-    if recorded is not None:  # a day and more beside the minutes in which the store was asked
+    if recorded is not None:  # a recording covers a day or more, while the store was watched for minutes
         day = replace(recorded, bursts=day.bursts or recorded.bursts)
     if day_s is not None:
         day = day.as_burst_day(day_s)
@@ -129,12 +131,12 @@ def records(
 
 
 def span_s(stores: Sequence[ProductionStore]) -> tuple[float, float]:
-    """When operations were counted, UTC seconds. Raises ``InputError`` where they are of different stores."""
+    """Time in which operations were counted, UTC seconds. Raises InputError for different stores."""
     return _chosen(stores)[0].span_s
 
 
 def _chosen(stores: Sequence[ProductionStore]) -> tuple[ProductionStore, ProductionStore]:
-    """The source that knows what operations do, and the one with the most readings."""
+    """(the source that separates reads from writes, the source with the most readings)."""
     families = {store.family for store in stores}
     if len(families) > 1:
         listed = " and ".join(f"{store.product} ({store.source})" for store in stores)
@@ -144,7 +146,7 @@ def _chosen(stores: Sequence[ProductionStore]) -> tuple[ProductionStore, Product
 
 
 def _compare_rates(stores: Sequence[ProductionStore], best: ProductionStore, collected: Collected) -> None:
-    """Where a second source has another rate, that is said."""
+    """Note other sources whose rate of operations disagrees with the best source."""
 
     def figure(store: ProductionStore) -> ProductionFigure:
         length_s = sum(stretch.length_s for stretch in store.stretches)
@@ -160,7 +162,7 @@ def _compare_rates(stores: Sequence[ProductionStore], best: ProductionStore, col
 
 
 def _operations(made: FittedRecords, counted: float) -> None:
-    """Weights, and a scenario of their own for records that expire, where only some do."""
+    """Set the rates of the operations, and the scenarios."""
     store, at = made.store, made.rate_per_s / counted
     where = f", x {plain(made.day.peak_ratio)}: {made.day.busiest}" if made.day.peak_ratio != 1 else ""
     length_s = sum(each.length_s for each in store.stretches)
@@ -194,7 +196,7 @@ def _operations(made: FittedRecords, counted: float) -> None:
 
 
 def _parts(made: FittedRecords, rates: Mapping[str, float]) -> Iterator[Part]:
-    """One scenario, or two where only some of the records expire."""
+    """One scenario, or two if only some of the records expire."""
     expiring, lifetimes = made.store.expiring, made.store.lifetimes
     keys = _keys(made, reads="read" in rates)
     if expiring is None:
@@ -246,9 +248,10 @@ def _bursts(made: FittedRecords) -> None:
 
 
 def _details(made: FittedRecords) -> None:
-    """Bytes and times for an operation, and what a write is worth."""
+    """Set the bytes and times per operation, and the durability of writes."""
     store, result = made.store, made.collected.figures
-    writes = "writes" if store.knows_operations else "operations"  # all are taken for writes
+    # without separate counts, all operations are taken as writes
+    writes = "writes" if store.knows_operations else "operations"
     for name, amount, per, what in (
         (RECORD_LOG_BYTES_PER_WRITE, "log_bytes", writes, f"what its log grew ÷ {writes}"),
         (RECORD_RECEIVED_BYTES, "received_bytes", "operations", "bytes received ÷ operations"),
@@ -267,7 +270,7 @@ def _details(made: FittedRecords) -> None:
 
 
 def _size(made: FittedRecords) -> None:
-    """One field: no source reports how a record is divided."""
+    """Set the size of a record, as one field because no source reports the number of fields."""
     made.params["fields"] = 1
     made.why["fields"] = "the fields of a record are not known"
     sizes = [figure for figure in made.store.sizes if figure.value >= 1]
@@ -288,7 +291,7 @@ def _size(made: FittedRecords) -> None:
 
 
 def _keys(made: FittedRecords, *, reads: bool) -> tuple[int, str] | None:
-    """How many records there are at first; not more than can be loaded where they are read."""
+    """(number of records at the start, origin), limited to ``MOST_KEYS`` if records are read."""
     keys = made.store.keys
     if keys is None:
         return None

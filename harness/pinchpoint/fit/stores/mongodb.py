@@ -1,4 +1,4 @@
-"""The work of a production MongoDB, from two or more answers to ``serverStatus``."""
+"""Computes the work of a production MongoDB from two or more answers to ``serverStatus``."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _JOURNAL = "wiredTiger.log.log bytes written"
 _RECEIVED, _SENT = "network.bytesIn", "network.bytesOut"
 _MUCH = 0.05
 _CLOCKS_S = 5.0
-"""Uptime and time of day may part by this much between two answers."""
+"""Largest difference in seconds between the growth of the uptime and of the clock without a restart."""
 _ALWAYS = (
     "how many documents there are, how long they live and how durable a write is, serverStatus does not "
     "report: keys, ttl and mongodb.write_concern are the defaults"
 )
 _FRAME = 16 + 4 + 1
-"""Bytes of a message's header, its flags and the kind of its one section (OP_MSG)."""
+"""Bytes of a message's header, its flags and the kind of its section (OP_MSG)."""
 _DOCUMENTS = 1 + 4
 """Bytes of a section of documents besides its name: its kind and its length."""
 
@@ -39,24 +39,25 @@ Status = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StatusReading:
-    """One answer to ``serverStatus``; see ``Reading``."""
+    """One answer to ``serverStatus``; implements ``Reading``."""
 
     status: Status
 
     @property
     def at_s(self) -> float:
-        """When it was given, UTC seconds."""
+        """The time of the answer, UTC seconds."""
         at: datetime = self.status["localTime"]
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
     def number(self, place: str) -> float | None:
-        """The counter at that place."""
+        """The counter at a dotted path; None if not reported."""
         return figure(self.status, place)
 
     def goes_on_from(self, earlier: StatusReading) -> bool:
-        """Whether one server lived through the time between.
+        """Whether the server was not restarted since ``earlier``.
 
-        In a container each life has the same process id: uptime must have grown as time did.
+        In a container the process id stays the same after a restart, so the uptime must have grown with the
+        clock.
         """
         passed_s = self.at_s - earlier.at_s
         lived_s = (self.status["uptimeMillis"] - earlier.status["uptimeMillis"]) / 1000
@@ -67,11 +68,11 @@ def store(answers: Sequence[Status], names: str) -> ProductionStore:
     """The figures of several answers of one server.
 
     Args:
-        answers: as ``serverStatus`` gives them.
-        names: where they come from, for people.
+        answers: answers of ``serverStatus``.
+        names: the sources, in words.
 
     Raises:
-        InputError: there is one only, or none follows another of the same server.
+        InputError: there is only one answer, the server was restarted between all of them, or was idle.
     """
     if len(answers) < 2:
         raise InputError(f"{names}: 1 answer of serverStatus; needed: two")
@@ -109,7 +110,7 @@ def _stretch(step: CounterStep[StatusReading]) -> StoreActivity:
 
 
 def _sizes(steps: Sequence[CounterStep[StatusReading]], names: str) -> Iterator[ProductionFigure]:
-    """The bytes of a document by what was received for a write, and sent for a read."""
+    """Bytes of a document, from bytes received per write and bytes sent per read."""
     reads, returned = counters.total(steps, _READS), counters.total(steps, _RETURNED)
     writes = counters.total(steps, _INSERTS) + counters.total(steps, _UPDATES)
     asked, written, answered = _overheads()
@@ -125,7 +126,7 @@ def _sizes(steps: Sequence[CounterStep[StatusReading]], names: str) -> Iterator[
 
 
 def _overheads() -> tuple[int, int, int]:
-    """Bytes of nosql-burst's own messages without a record's: a read, a write, an answer."""
+    """Bytes of nosql-burst's own messages without a document: (a read, a write, an answer)."""
     import bson  # noqa: PLC0415 -- a database's library, where one is read
 
     session = {"id": bson.Binary.from_uuid(uuid.UUID(int=0))}
@@ -141,7 +142,7 @@ def _overheads() -> tuple[int, int, int]:
 
 
 def _lacking(steps: Sequence[CounterStep[StatusReading]]) -> Iterator[str]:
-    """Activity that nosql-burst cannot reproduce."""
+    """Sentences about activity that nosql-burst cannot reproduce."""
     reads, returned = counters.total(steps, _READS), counters.total(steps, _RETURNED)
     deletes, expired = counters.total(steps, _DELETES), counters.total(steps, _EXPIRED)
     total = reads + deletes + counters.total(steps, _INSERTS) + counters.total(steps, _UPDATES)

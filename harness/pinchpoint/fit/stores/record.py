@@ -1,4 +1,4 @@
-"""The work of a key-value store, and the sizes of its requests and answers."""
+"""Holds the work of a key-value store, and computes the sizes of its requests and answers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pinchpoint.fit.figures import ProductionFigure
 
 @dataclass(frozen=True, slots=True)
 class StoreActivity:
-    """The activity of a store between two readings; None is not reported.
+    """The activity of a store between two readings; None if not reported.
 
     Attributes:
-        began_s, ended_s: when they were taken, UTC seconds.
-        operations: records that were written or read.
-        reads, writes: of these.
-        inserts: of the writes, those of new records.
-        log_bytes: what came to its log (append-only file, journal).
-        received_bytes: what clients sent.
-        server_s: the server's time in commands.
+        began_s, ended_s: times of the two readings, UTC seconds.
+        operations: number of records written or read.
+        reads, writes: number of records read, and number of records written.
+        inserts: writes of new records.
+        log_bytes: bytes added to the log (append-only file, journal).
+        received_bytes: bytes received from clients.
+        server_s: seconds that the server spent in commands.
     """
 
     began_s: float
@@ -34,7 +34,7 @@ class StoreActivity:
 
     @property
     def length_s(self) -> float:
-        """The time between them."""
+        """Seconds between the readings."""
         return self.ended_s - self.began_s
 
 
@@ -43,17 +43,17 @@ class ProductionStore:
     """One production store.
 
     Attributes:
-        family: whose driver of nosql-burst it takes: ``valkey``, ``cassandra``, ``mongodb``.
-        product: what it is, in words, with its version if known.
-        source: where all this comes from.
-        stretches: what it did, in the order of time.
-        sizes: bytes of a record, by each way to measure it, the best first.
-        keys: how many records it holds.
-        expiring: which share of the records written will expire.
-        lifetimes: after how many seconds, by each way to measure it, the best first.
-        durable: 1 where an acknowledged write is on the disk, 0 if it is not.
-        notes: what a reader must know, as sentences.
-        lacking: what production does and nosql-burst cannot do, likewise.
+        family: the driver of nosql-burst: ``valkey``, ``cassandra`` or ``mongodb``.
+        product: the product in words, with its version if known.
+        source: the source, in words.
+        stretches: the activity between readings, in order of time.
+        sizes: estimates of the bytes of a record, best first.
+        keys: number of records in the store; None if not reported.
+        expiring: share of the written records that will expire; None if not reported.
+        lifetimes: estimates of the lifetime of a record in seconds, best first.
+        durable: 1 if an acknowledged write is on the disk, 0 if not; None if not reported.
+        notes: notes for the reader, as sentences.
+        lacking: work of production that nosql-burst cannot reproduce, as sentences.
     """
 
     family: str
@@ -70,59 +70,59 @@ class ProductionStore:
 
     @property
     def knows_operations(self) -> bool:
-        """Whether it separates reads from writes."""
+        """Whether the source separates reads from writes."""
         return any(stretch.writes is not None for stretch in self.stretches)
 
     @property
     def span_s(self) -> tuple[float, float]:
-        """From the first reading to the last, UTC seconds."""
+        """Times of the first and the last reading, UTC seconds."""
         return self.stretches[0].began_s, self.stretches[-1].ended_s
 
 
 NAME = "records"
-"""The scenario's name in a fitted plan; nosql-burst's keys carry it."""
+"""Name of the scenario in a fitted plan, which is a part of nosql-burst's keys."""
 _PREFIX = len(f"pinchpoint:{NAME}:")
 _NEW_ITEM = len(str(1 << 40))
-"""Digits of the number of a record that was inserted (``nosql_burst/records.py``)."""
+"""Digits of the number of an inserted record (``nosql_burst/records.py``)."""
 ANSWER_OK = len("+OK\r\n")
 ANSWER_NONE = len("$-1\r\n")
 PING = len("*1\r\n$4\r\nPING\r\n")
 UNLINK = len("UNLINK")
 _EXPIRY_ASKED = (2, 5)
-"""``PX``, and some ten seconds or minutes in milliseconds."""
+"""Lengths of the words ``PX`` and a lifetime of seconds or minutes in milliseconds."""
 _EXPIRY_KEPT = (4, 13)
-"""``PXAT``, and a time in milliseconds: so it stands in the append-only file."""
+"""Lengths of the words ``PXAT`` and a time in milliseconds, the form in the append-only file."""
 
 
 def bulk(length: int) -> int:
-    """A text of that length, with what frames it."""
+    """Bytes of a bulk string of this length, with its framing."""
     return 1 + len(str(length)) + 2 + length + 2
 
 
 def request(words: Sequence[int]) -> int:
-    """A command, by the lengths of its words."""
+    """Bytes of a command, from the lengths of its words."""
     return 1 + len(str(len(words))) + 2 + sum(bulk(length) for length in words)
 
 
 def key(keys: float, insert_ratio: float) -> int:
-    """The mean length of a key of nosql-burst's.
+    """The mean length of nosql-burst's keys.
 
     Args:
-        keys: how many records there are at first.
-        insert_ratio: of the writes, how many are of new records.
+        keys: number of records at the start.
+        insert_ratio: share of writes that insert records.
     """
     digits = len(str(max(0, round(keys) - 1)))
     return round(_PREFIX + digits * (1 - insert_ratio) + _NEW_ITEM * insert_ratio)
 
 
 def payload_of_request(request_bytes: float, key_length: int, expiring_ratio: float, *, kept: bool) -> float:
-    """The value of a SET that is so long in all.
+    """Bytes of the value in a SET request of this size.
 
     Args:
-        request_bytes: the request, or what of it stands in the append-only file.
-        key_length: of its key.
-        expiring_ratio: how many of them name when they expire.
-        kept: whether the file keeps it.
+        request_bytes: bytes of the request as received, or as written in the append-only file.
+        key_length: bytes of the key.
+        expiring_ratio: share of the requests that set an expiry.
+        kept: True for a request in the append-only file, which has an absolute expiry time.
     """
     expiry = sum(bulk(length) for length in (_EXPIRY_KEPT if kept else _EXPIRY_ASKED))
     others = request((3, key_length)) + expiry * expiring_ratio
@@ -130,7 +130,7 @@ def payload_of_request(request_bytes: float, key_length: int, expiring_ratio: fl
 
 
 def payload_of_bulk(framed_bytes: float) -> float:
-    """The text that is so long with what frames it; less than 0 if none is so short."""
+    """Bytes of the text in a bulk string of ``framed_bytes``; negative if the framing alone is larger."""
     frame = 1 + 2 + 2
     digits = len(str(max(1, round(framed_bytes - frame - 1))))
     return framed_bytes - frame - digits

@@ -1,4 +1,4 @@
-"""The work of a Valkey or Redis from two or more outputs of INFO."""
+"""Computes the work of a Valkey or Redis from two or more outputs of INFO."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ _WATCHING = frozenset({
 
 
 def is_watching(name: str) -> bool:
-    """Whether a command is what connecting and watching take; a subcommand stands behind a ``|``."""
+    """Whether a command belongs to connecting and watching; a subcommand follows after ``|``."""
     return name.partition("|")[0] in _WATCHING
 
 
 def calls_of(calls: Mapping[str, float], names: frozenset[str]) -> float:
-    """How often commands of these names were called."""
+    """Number of calls of the commands in ``names``."""
     return sum(count for name, count in calls.items() if name in names)
 
 
 EXPORT = "valkey-cli INFO all > before.txt"
 _BEGINS = "# Server"
 _SETTING = re.compile(r"[a-z][a-z0-9-]*")
-"""The output of ``CONFIG GET``: name and value, each on a line of its own."""
+"""Matches a setting's name in the output of ``CONFIG GET``, whose value is on the next line."""
 _KNOWN = re.compile(r"^(?:(?:redis|valkey)_version|cmdstat_\S+):", re.MULTILINE)
 
 
@@ -63,8 +63,8 @@ class Calls:
     """The calls of one command since the server's start.
 
     Attributes:
-        calls: how often it was executed.
-        spent_s: the server's time in it.
+        calls: number of executions.
+        spent_s: seconds that the server spent in the command.
     """
 
     calls: float
@@ -73,15 +73,15 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """One answer to ``INFO all``.
+    """One output of ``INFO all``.
 
     Attributes:
-        source: where it came from, for people.
-        place: the same, with the line it begins on.
-        at_s: when it was given, UTC seconds.
-        fields: its fields, as text.
-        commands: name, in lower case -> what it came to.
-        answer_bytes: how long the answer is: the next one counts it as sent.
+        source: the source, in words.
+        place: the source with the line number of the output's start.
+        at_s: time of the output, UTC seconds.
+        fields: field -> value, as text.
+        commands: command name in lower case -> its calls.
+        answer_bytes: bytes of the output, which the next output includes in its sent bytes.
     """
 
     source: str
@@ -92,7 +92,7 @@ class Info:
     answer_bytes: int
 
     def number(self, name: str) -> float | None:
-        """A field as a number; None if the server does not have it. Raises ``InputError``."""
+        """A field as a number; None if the server does not report it. Raises InputError."""
         if name not in self.fields:
             return None
         try:
@@ -103,11 +103,11 @@ class Info:
             ) from error
 
     def parts(self, name: str) -> dict[str, float]:
-        """A field such as ``keys=5,expires=2``. Raises ``InputError``."""
+        """The parts of a field such as ``keys=5,expires=2``. Raises InputError."""
         return _parts(self.fields[name], f"{self.place}: {name}")
 
     def goes_on_from(self, earlier: Info) -> bool:
-        """Whether both are of one life of one server, and no counter of commands was reset."""
+        """Whether the server was not restarted since ``earlier``, and no counter of commands was reset."""
         return self.fields["run_id"] == earlier.fields["run_id"] and all(
             name in self.commands and self.commands[name].calls >= calls.calls
             for name, calls in earlier.commands.items()
@@ -115,20 +115,20 @@ class Info:
 
     @property
     def databases(self) -> list[str]:
-        """The names of its databases that hold keys (``db0``)."""
+        """The names of the databases that contain keys (``db0``)."""
         return [name for name in self.fields if re.fullmatch(r"db\d+", name)]
 
 
 def is_info(text: str) -> bool:
-    """Whether a text is what ``INFO`` prints."""
+    """Whether a text is an output of ``INFO``."""
     return _KNOWN.search(text) is not None
 
 
 def read_infos(text: str, path: Path) -> list[Info]:
-    """All answers in a text, in its order.
+    """All outputs of INFO in a text, in order.
 
     Raises:
-        InputError: one is cut off, does not say when it was given, or has a line that is none of INFO's.
+        InputError: an output is incomplete, has no time, or has a line that INFO does not print.
     """
     blocks = list(_blocks(text.splitlines()))
     if not blocks:
@@ -139,7 +139,7 @@ def read_infos(text: str, path: Path) -> list[Info]:
 
 
 def read_info(text: str, source: str, settings: Mapping[str, str]) -> Info:
-    """One answer as a server gave it, with settings it reported besides (``config_appendfsync``).
+    """Read one output of INFO, with further settings of the server (``config_appendfsync``).
 
     Raises:
         InputError: as ``read_infos``.
@@ -151,7 +151,7 @@ _Lines = list[tuple[int, str]]
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[_Lines]:
-    """Each answer, from its time or its first section on."""
+    """The lines of each output, from its time or its first section on."""
     block: _Lines = []
     for number, line in enumerate(lines, 1):
         begins = line.startswith(CAPTURED) or (line.startswith(_BEGINS) and _has_section(block))
@@ -235,16 +235,17 @@ def _read_calls(parts: Mapping[str, float], place: str) -> Calls:
 
 _MUCH = 0.05
 _FEW_EXPIRED = 20
-"""This many must have expired in the time for their rate to say how long they live."""
+"""Fewest expired records that show the lifetime of records."""
 _RECORD_BYTES = 90
-"""Bookkeeping of a record in the server's memory: entry of the table, object, key (Valkey 9: 70 to 110)."""
+"""Bytes of memory for a record besides its value: table entry, object and key (Valkey 9: 70 to 110)."""
 
 
 def store(infos: Sequence[Info]) -> ProductionStore:
-    """The figures of several answers of one server.
+    """The figures of several outputs of one server.
 
     Raises:
-        InputError: there is one only, they are of several servers, of a replica, or nothing happened.
+        InputError: there is only one output, the outputs are of several servers or of a replica, or the store
+            was idle.
     """
     ordered = sorted(infos, key=lambda info: info.at_s)
     names = ", ".join(dict.fromkeys(info.source for info in ordered))
@@ -339,7 +340,7 @@ def _stretch(step: CounterStep[Info]) -> StoreActivity:
 
 
 def _inserts(step: CounterStep[Info], writes: float, removals: float) -> float | None:
-    """New records: the growth, and what went meanwhile."""
+    """New records: the growth of the number of keys, plus the keys that expired or were removed."""
     before, after = (_keyspace(info)[0] for info in (step.before, step.after))
     gone = [step.grown(name) for name in ("expired_keys", "evicted_keys")]
     if before is None or after is None or None in gone:
@@ -348,7 +349,7 @@ def _inserts(step: CounterStep[Info], writes: float, removals: float) -> float |
 
 
 def _log_bytes(step: CounterStep[Info]) -> float | None:
-    """The growth of the append-only file; None without one, or if it was rewritten meanwhile."""
+    """Growth of the append-only file in bytes; None without such a file, or if it was rewritten."""
     before, after = step.before, step.after
     if before.fields.get("aof_base_size") != after.fields.get("aof_base_size"):
         return None
@@ -356,7 +357,7 @@ def _log_bytes(step: CounterStep[Info]) -> float | None:
 
 
 def _keyspace(info: Info) -> tuple[float | None, float | None, float]:
-    """Keys, those that expire, and after how many seconds on average; None if the section is missing."""
+    """(keys, expiring keys, their mean remaining lifetime in s); None if the section is missing."""
     if "keyspace_hits" not in info.fields:
         return None, None, 0.0
     parts = [info.parts(name) for name in info.databases]
@@ -372,7 +373,7 @@ def _sizes(
     keys: float,
     expiring: float,
 ) -> Iterator[ProductionFigure]:
-    """The bytes of a record by what was written to the file, received, sent, and kept in memory."""
+    """Bytes of a record, from the append-only file, received bytes, sent bytes and memory."""
     source = ", ".join(dict.fromkeys(info.source for step in steps for info in (step.before, step.after)))
     reads, writes, removals = (calls_of(calls, names) for names in (READS, WRITES, REMOVALS))
     inserts = sum(stretch.inserts or 0.0 for stretch in stretches)
@@ -381,7 +382,7 @@ def _sizes(
     logged_writes = sum(stretch.writes or 0.0 for stretch in logged)
     if logged_writes:
         each = sum(stretch.log_bytes or 0.0 for stretch in logged) / logged_writes
-        # A record that expires is removed from the file by a line of its own.
+        # When a record expires, the server writes a removal to the append-only file.
         value = each - expiring * record.request((record.UNLINK, key))
         value = record.payload_of_request(value, key, expiring, kept=True)
         yield ProductionFigure(value, f"{source}: the append-only file grew {plain(each)} bytes for a write")
@@ -404,7 +405,7 @@ def _sizes(
 
 
 def _sent_for_a_read(steps: Sequence[CounterStep[Info]], writes: float) -> float | None:
-    """Bytes sent for a read that found a record, without the answers to writes and to ``INFO``."""
+    """Bytes sent per read that found a record, without the answers to writes and to ``INFO``."""
     sent = counters.total(steps, "total_net_output_bytes")
     hits, misses = (counters.total(steps, name) for name in ("keyspace_hits", "keyspace_misses"))
     answers = sum(step.before.answer_bytes for step in steps)
@@ -413,10 +414,11 @@ def _sent_for_a_read(steps: Sequence[CounterStep[Info]], writes: float) -> float
 
 
 def _expiring(steps: Sequence[CounterStep[Info]], writes: float) -> ProductionFigure | None:
-    """Which share of the records written will expire.
+    """The share of the written records that will expire.
 
-    What expired, and the growth of those that will; of those that are written again before, and so live on,
-    only their share of all records shows: the larger of the two.
+    The first estimate is the flow: expired records plus the growth of expiring records, ÷ writes. The flow
+    misses records that are rewritten before they expire, so the share of expiring keys is the second
+    estimate. The larger one is used.
     """
     first, last = _keyspace(steps[0].before), _keyspace(steps[-1].after)
     if first[1] is None or last[1] is None or not writes:
@@ -436,7 +438,7 @@ def _expiring(steps: Sequence[CounterStep[Info]], writes: float) -> ProductionFi
 def _lifetimes(
     steps: Sequence[CounterStep[Info]], expiring: float | None, average_s: float
 ) -> list[ProductionFigure]:
-    """After how long records expire; the shorter first, as records that are written again live longer."""
+    """Estimates of the lifetime of records; the shorter one first, because rewritten records live longer."""
     gone = counters.total(steps, "expired_keys")
     length_s = sum(step.length_s for step in steps)
     source = steps[-1].after.source
@@ -476,7 +478,7 @@ def _left_out(infos: Sequence[Info], steps: Sequence[CounterStep[Info]], names: 
 
 
 def _notes(last: Info, calls: Counter[str]) -> Iterator[str]:
-    """How long the server itself took: ``latencystats``, since its start."""
+    """The server's own time for the most frequent command, from ``latencystats`` since the server's start."""
     for name, _ in calls.most_common():
         field = f"latency_percentiles_usec_{name}"
         if name in READS | WRITES and field in last.fields:
@@ -487,7 +489,7 @@ def _notes(last: Info, calls: Counter[str]) -> Iterator[str]:
 
 
 def _lacking(steps: Sequence[CounterStep[Info]], calls: Counter[str]) -> Iterator[str]:
-    """Activity that nosql-burst cannot reproduce."""
+    """Sentences about activity that nosql-burst cannot reproduce."""
     writes, removals, reads = (calls_of(calls, names) for names in (WRITES, REMOVALS, READS))
     length_s = sum(step.length_s for step in steps)
     others = {

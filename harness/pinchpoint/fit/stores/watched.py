@@ -27,17 +27,17 @@ def is_store(source: str) -> bool:
 
 
 def watched(url: str, over_s: float, say: Callable[[str], None]) -> ProductionStore:
-    """The activity of a store over ``over_s`` seconds; reads its statistics only.
+    """The activity of a store over ``over_s`` seconds; reads only its statistics.
 
     Raises:
-        FarmUnavailable: it cannot be reached, or refuses the user.
-        InputError: the URL cannot be read, or nothing happened.
+        FarmUnavailable: the store cannot be reached, or refuses the user.
+        InputError: the URL cannot be read, or the store was idle.
     """
     shown = redacted_text(url)
     every_s = max(min(1.0, over_s / _FEWEST), over_s / _READINGS)
     say(f"watching {shown} for {over_s:.0f} s")
     try:
-        name = urlsplit(url).netloc.rpartition("@")[2]  # without the user and the password
+        name = urlsplit(url).netloc.rpartition("@")[2]  # without user and password
     except ValueError as error:
         raise InputError(f"--from: {shown}: is no URL ({error}); correct it") from error
     if url.partition("://")[0] in _VALKEY:
@@ -46,7 +46,7 @@ def watched(url: str, over_s: float, say: Callable[[str], None]) -> ProductionSt
 
 
 def _each(over_s: float, every_s: float, ask: Callable[[], Any]) -> list[Any]:
-    """The answers, evenly spaced: a slow one delays none of the next."""
+    """Answers at even intervals; a slow answer does not shift the later ones."""
     begun = time.monotonic()
     answers = [ask()]
     while (due_s := len(answers) * every_s) <= over_s * (1 + 1e-9):
@@ -60,18 +60,18 @@ def _infos(url: str, name: str, shown: str, over_s: float, every_s: float) -> li
     from valkey.exceptions import ResponseError, ValkeyError  # noqa: PLC0415 -- likewise
 
     try:
-        # Only AUTH is sent on connecting: SELECT and CLIENT SETINFO would need further rights.
+        # Connecting sends only AUTH, because SELECT and CLIENT SETINFO would need further rights.
         made: Callable[..., Any] = Valkey.from_url
         client = made(url, db=0, lib_name=None, lib_version=None, socket_timeout=_ANSWER_S)
-        client.connection_pool.make_connection()  # raises where a setting does not exist
+        client.connection_pool.make_connection()  # raises if a setting in the URL does not exist
     except (ValueError, TypeError) as error:
         raise InputError(f"{shown}: the url, or a setting in it, cannot be read; correct it") from error
-    client.set_response_callback("INFO", lambda answer, **_: answer)  # as it was said
+    client.set_response_callback("INFO", lambda answer, **_: answer)  # keep the answer as text
     try:
         with client:
             try:
                 flushed = client.config_get("appendfsync").get("appendfsync")
-            except ResponseError:  # not allowed to this user, or renamed: then that is not known
+            except ResponseError:  # the user may not read the setting, or the command is renamed
                 flushed = None
             texts = _each(over_s, every_s, lambda: _text(client.execute_command("INFO", "all")))
     except ValkeyError as error:
