@@ -1,4 +1,4 @@
-"""Compares two sets of runs: differences, changes, a move of the bottleneck, and the supported claim."""
+"""Compares two sets of runs: their differences, the changed figures, the bottlenecks and the cause."""
 
 from pinchpoint.comparison.comparison import SCHEMA, Comparison, check_factor, compare, exit_status
 from pinchpoint.comparison.judged_figures import check_metrics

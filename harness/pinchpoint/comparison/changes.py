@@ -82,7 +82,8 @@ class Change:
 
     def key(self, side: str) -> Key:
         """The key of the figure in the runs of a side (``base`` or ``other``)."""
-        if self.about == "cost":  # the cost of a farm is constant, so throughput gives the course over time
+        # a farm's cost is constant, so its figures vary over time like the throughput
+        if self.about == "cost":
             return "scenario", self.scenario, None, None, "throughput_per_s"
         if self.about == "effort":
             return self.about, f"{self.scenario}.{self.tier}", None, None, self.metric

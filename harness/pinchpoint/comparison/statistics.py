@@ -13,7 +13,7 @@ from statistics import median
 from typing import Literal
 
 import numpy as np
-import scipy  # which loads its parts when they are used
+import scipy  # scipy loads its modules at their first use
 
 from pinchpoint.base.figures import Better
 

@@ -24,7 +24,8 @@ _SHORT = 3
 _SEEN = 0.25
 """Least share of the distance between levels, outside their variation, that shows the length of a ramp."""
 _SEVERAL = 1.5
-"""Readings on an edge up to which a burst starts at once; a start within a reading gives one such reading."""
+"""Readings per edge up to which a burst starts at once: an abrupt start within a reading gives one reading
+between the levels."""
 _JITTERS_FROM = 5
 """Fewest bursts that show whether bursts come at regular times."""
 _REGULAR = 0.05

@@ -72,7 +72,7 @@ class MeasuredDisk:
     def answered(self, size_bytes: float | None, reads_ratio: float) -> Answered:
         """The latency by queue depth, from the workload most like the given I/O.
 
-        Raises InputError if none.
+        Raises InputError if the probe has no read latency.
         """
         by_workload: dict[str, list[Cell]] = {}
         for cell in self._cells():

@@ -70,7 +70,7 @@ class Figures:
         max_s: the longest latency in seconds.
         seconds: seconds of measurement, all repetitions together.
         uneven_ratio: spread of the rate between steps, less the spread from counting whole I/Os; None with
-            fewer than five steps.
+            fewer than ``MIN_STEPS`` steps.
         irregular_ratio: spread of the times between I/Os that explains the spread of the rate; None with
             fewer than five steps, or too few I/Os to recognise a device.
     """

@@ -317,7 +317,7 @@ def _shift(values: Floats) -> changes.Shift | None:
 
 
 def _of_steps(values: Floats, step_s: float) -> RateChange:
-    """A change of level, else a trend over ten parts."""
+    """The change of a rate over its steps: a change of level, else a trend over ten parts."""
     shift = _shift(values)
     if shift and shift.before and abs(shift.after / shift.before - 1) >= DISK_SHIFT.value:
         how = f"a change of level over {len(values)} steps of {step_s:g} s (CUSUM, block bootstrap, p < .05)"
