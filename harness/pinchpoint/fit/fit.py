@@ -321,7 +321,7 @@ def _sizes(readings: Sequence[DiskReading], names: str) -> Figures:
         if count and total:
             figures[figure] = ProductionFigure(total / count, f"{names}: {origin}")
     if DISK_READ_BYTES in figures or DISK_WRITE_BYTES in figures:
-        figures.pop(DISK_IO_BYTES, None)  # separate sizes of reads and writes are more precise
+        figures.pop(DISK_IO_BYTES, None)  # the separate sizes of reads and writes are more precise
     return figures
 
 
@@ -407,7 +407,7 @@ def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) 
         export = kind.export.replace("FROM pg_stat_statements", f"FROM {place[0]}.pg_stat_statements")
         with _read_only(connection), connection.cursor(row_factory=dict_row) as cursor:
             rows = cursor.execute(export.encode()).fetchall()
-        # checked at the first table, before our own statements are counted
+        # if statements were tracked, our own would be in the table
         if kind is STATEMENTS and not rows:
             raise InputError(f"{source}: {_EMPTY}")
         texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]

@@ -107,7 +107,7 @@ class StatementActivity:
 
     @property
     def calls_what_writes(self) -> bool:
-        """Whether it writes rows by a function or a procedure: a query has no more than locks to write."""
+        """Whether the statement writes rows through a function or procedure: a query logs only locks."""
         own_bytes = self.log_bytes - PAGE_BYTES * (self.page_images or 0.0)
         locks = _LOCK_LOG_BYTES * max(self.calls, self.rows)
         return self.word in _CALLS and self.kind not in WRITING and own_bytes > locks > 0

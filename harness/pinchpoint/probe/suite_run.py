@@ -493,7 +493,7 @@ def run(
         raise FarmUnavailable(f"{error}\nthe measurements so far are in {directory}{left}") from error
     finally:
         interrupts.graceful = False
-        with suppress(OSError):  # removes the directory only if it is empty, which means without measurements
+        with suppress(OSError):  # rmdir fails, and keeps the directory, if there are measurements in it
             directory.rmdir()
     return renew_verdict(probe, directory)
 
@@ -504,7 +504,8 @@ def _measure(
     expected = estimate(chosen, probe)
     with ProbeDisplay(probe, expected["jobs"]) as shown:
         shown.say(words.estimate(expected))
-        interrupts.graceful = True  # from before the folder is created until after it is removed
+        # an interrupt is graceful from before the folder is created until after it is removed
+        interrupts.graceful = True
         with explained(), target.opened(expected["size_bytes"]) as machine:
             watch = ProbeProgress(
                 stop=lambda: interrupts.requested,
