@@ -1,1 +1,1 @@
-"""One model of a farm under load, which advice and ``what-if`` ask: what another disk or load gains."""
+"""Predicts the throughput of a farm after a change of hardware or load, for advice and ``what-if``."""

@@ -1,7 +1,7 @@
 """Applies settings to the parts and loads of a model, and lists the assumptions.
 
-A setting that cannot be predicted raises a sentence; what the run did not show becomes an assumption and
-widens the interval.
+A setting that cannot be predicted raises an error with a sentence. A value that the run did not measure
+becomes an assumption and widens the interval.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ LOG_STRIPES = (
 def uncertain(
     before: Sequence[Part], after: Sequence[Part], settings: Sequence[Setting]
 ) -> tuple[list[str], list[tuple[Part, ...]]]:
-    """(what of the disks that are set had to be assumed, the parts with it at its least and at its most).
+    """(assumptions about the changed disks as sentences, the parts with each assumption at an extreme).
 
-    An assumed latency may be nothing, or twice as long, and at most what was seen with its queue. What may be
-    a queue's time, or another type's latency, may be as short as ``UNQUEUED_S``; a striped log may spread
-    evenly. How much of the time waits for an index is a guess.
+    An assumed latency ranges from 0 to twice its value, at most to the measured latency with its queue. A
+    latency that may include queue time, or that belongs to another disk type, may be as short as
+    ``UNQUEUED_S``. A striped log may spread its I/Os evenly over its disks. The share of time spent waiting
+    for an index commit is an estimate.
     """
     set_: dict[str, set[What]] = {}
     for one in settings:
@@ -92,17 +93,17 @@ def uncertain(
 
 
 def _unqueued(disk: DiskPart) -> DiskPart:
-    """An I/O of it as if none waited before it."""
+    """The disk with an I/O time of at most ``UNQUEUED_S``, as if no I/O queued."""
     return replace(disk, each_s=min(disk.seen_s or 0.0, UNQUEUED_S))
 
 
 def _perhaps_a_queue(disk: DiskPart, changed: set[What]) -> bool:
-    """Whether it is to let more through, and what was seen of its latency is not surely its own."""
+    """Whether a setting raises the limits of the disk while its measured latency may include queue time."""
     return bool(changed & {"profile", "iops", "bytes_per_s"}) and disk.queued and bool(disk.waits)
 
 
 def one_after_another(disk: DiskPart) -> bool:
-    """Whether its small writes follow each other, so that they fall on one disk of a stripe for a while."""
+    """Whether consecutive small log writes go to one disk of the stripe for a while."""
     return bool(disk.commits) and disk.small
 
 
@@ -113,12 +114,12 @@ def _spread_evenly(log: DiskPart) -> DiskPart:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """One setting with what it changes, in words.
+    """The effect of one setting, in words.
 
     Attributes:
-        name: of the setting.
-        before: what it is in the run; None if that is not known.
-        after: its new value.
+        name: name of the setting, such as ``sql.log.latency``.
+        before: value in the run; None if unknown.
+        after: value after the change.
     """
 
     name: str
@@ -128,15 +129,15 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A farm as it would be.
+    """A changed farm: its parts, its loads, and the assumptions behind the change.
 
     Attributes:
-        parts: of it.
-        loads: on it.
-        changed: what differs from the run.
-        assumes: what had to be assumed, in sentences.
-        uncertain: the same parts with what was assumed at its least and at its most.
-        exchanged: probed disks in place of the run's.
+        parts: parts of the changed farm.
+        loads: loads of the scenarios after the change.
+        changed: effect of each setting.
+        assumes: assumptions, as sentences.
+        uncertain: alternative versions of ``parts``, each with one assumption at its lower or upper extreme.
+        exchanged: probed disks that replace disks of the run.
     """
 
     parts: tuple[Part, ...]
@@ -148,7 +149,10 @@ class Applied:
 
 
 def known_in(measured: Measured) -> Known:
-    """The settings that a run allows: measured resources; those not measured are refused with a reason."""
+    """The settings that a run allows.
+
+    Resources that were not measured are listed too: ``apply`` refuses them with a reason.
+    """
     disks = [part.target for part in measured.parts if isinstance(part, DiskPart)]
     unmeasured = [name for name in measured.unmeasured if not name.endswith(".cpu")]
     cpus = [tier for part in measured.parts if isinstance(part, CoresPart) for tier in part.tiers]
@@ -168,21 +172,24 @@ def known_in(measured: Measured) -> Known:
 
 
 def apply(measured: Measured, settings: Sequence[Setting], mix: Mapping[str, DiskMix]) -> Applied:
-    """The farm and its loads with everything set.
+    """Apply all settings to the parts and loads of a run.
 
     Args:
-        measured: the run.
-        settings: what is to differ.
-        mix: what an operation asks of each disk that a probed one takes the place of.
+        measured: parts and loads of the run.
+        settings: the changes.
+        mix: by disk name (``sql.log``), the I/O of one operation; needed for each disk that a probed disk
+            replaces.
 
     Raises:
-        InputError: something set was not measured in this run; a sentence for each.
+        InputError: a setting names something that was not measured in this run; one sentence for each
+            setting.
     """
     parts, loads = list(measured.parts), list(measured.loads)
     changed: dict[str, Changed] = {}
     problems: list[str] = []
     swaps: dict[int, Swap] = {}
-    for one in sorted(settings, key=lambda one: one.what == "stripes"):  # of what else is set, so many
+    # last: the number of stripes multiplies the limits of the other settings
+    for one in sorted(settings, key=lambda one: one.what == "stripes"):
         try:
             if one.what in _LOADS:
                 place = next(place for place, load in enumerate(loads) if load.scenario == one.target)
@@ -212,7 +219,7 @@ def apply(measured: Measured, settings: Sequence[Setting], mix: Mapping[str, Dis
 
 
 def _assumed(parts: Sequence[Part], settings: Sequence[Setting]) -> Iterator[str]:
-    """Assumptions behind a change of a resource that limits."""
+    """Assumptions behind changed limits other than those of disks and CPUs."""
     names = {one.name for one in settings}
     yield from (part.assumes for part in parts if isinstance(part, Bound | Wait) and part.target in names)
 
@@ -231,11 +238,12 @@ def _of_load(load: Users, setting: Setting) -> tuple[Users, Changed]:
         return replace(load, think_s=setting.number), Changed(
             setting.name, units.seconds(load.think_s), setting.text
         )
-    if not is_open(load):  # it could not be kept up: of those under way so many begin as are asked for
+    # the run did not keep up this rate: the model has its users in flight, and the rate as their maximum
+    if not is_open(load):
         return replace(load, most_per_s=setting.number), Changed(
             setting.name, units.per_second(load.most_per_s), setting.text
         )
-    # What is waited for now is a matter of the solution: beside the thinking of so many users it is nothing.
+    # The solver adds the waiting time, which is negligible beside the think time of ``OPEN_USERS`` users.
     think_s = OPEN_USERS / setting.number - load.rest_s
     before = OPEN_USERS / (load.think_s + load.rest_s)
     return replace(load, think_s=think_s), Changed(setting.name, units.per_second(before), setting.text)
@@ -248,7 +256,7 @@ def _change(
     mix: Mapping[str, DiskMix],
     swaps: dict[int, Swap],
 ) -> Changed:
-    """Change every part that a setting is about; how the first was in the run, and is. Raises InputError."""
+    """Change each part that a setting names. Returns the change of the first part. Raises InputError."""
     if _key(setting) in measured.unmeasured:
         raise InputError(f"{_key(setting)} is not in the model: {measured.unmeasured[_key(setting)]}")
     changeds: list[Changed] = []
@@ -269,7 +277,7 @@ def _change(
             parts[place] = (
                 _machine(part, setting) if setting.what == "machine" else part.sized(setting.number)
             )
-        # Of several settings of one disk, the run's own figures stand beside each.
+        # With several settings of one disk, each setting is compared with the value in the run.
         changeds.append(
             Changed(setting.name, _was(measured.parts[place], setting), _is(parts[place], setting))
         )
@@ -279,7 +287,10 @@ def _change(
 
 
 def _meant(parts: Sequence[Part], setting: Setting) -> list[tuple[int, Part]]:
-    """The parts a setting is about; a tier's cores are its allowance if it has one."""
+    """(index, part) of each part that a setting changes.
+
+    For a tier with a CPU allowance, ``cores`` changes the allowance alone.
+    """
 
     def means(part: Part) -> bool:
         if setting.what == "cores":
@@ -295,7 +306,7 @@ def _meant(parts: Sequence[Part], setting: Setting) -> list[tuple[int, Part]]:
 
 
 def _profile(disk: DiskPart, setting: Setting) -> DiskPart:
-    """One disk of that type; the number of stripes is a setting of its own."""
+    """The disk with the limits of one disk of the catalogue type; ``stripes`` is a separate setting."""
     entry = profile(str(setting.value))
     caps = Limits(entry.iops, entry.bytes_per_s, entry.io_unit_bytes)
     return replace(disk, profile=entry.name, stripes=1, caps=caps)
@@ -319,7 +330,7 @@ def _latency(disk: DiskPart, setting: Setting) -> DiskPart:
 
 
 def _capped(disk: DiskPart, setting: Setting) -> DiskPart:
-    """The disk with that limit of I/Os or bytes; observed limits do not apply to another disk."""
+    """The disk with a new limit in I/Os or bytes per second. Limits measured on the old disk are dropped."""
     caps = Limits() if disk.seen else disk.caps
     return replace(disk, profile=None, caps=replace(caps, **{setting.what: setting.number}), seen=False)
 
@@ -345,7 +356,7 @@ def _machine(bound: Bound, setting: Setting) -> Bound:
 
 
 def _was(part: Part, setting: Setting) -> str | None:
-    """The present value of what a setting changes."""
+    """The value of a part before the change, in words; None if unknown."""
     if isinstance(part, CoresPart):
         return f"{part.cores:g}"
     if isinstance(part, Wait):

@@ -1,17 +1,18 @@
-"""Group commit: the time of a commit at a log that one flush serves for all waiting.
+"""Models group commit: the time of a commit when one flush serves all waiting sessions.
 
-One session at a time flushes a log. A session that commits during a flush waits for its end, and then
-for the next flush, which has its record and those of all that arrived meanwhile. Of up to ``CROWD``
-sessions what follows is exact: who is away for a random time of mean ``a`` is back within a flush of ``F``
-seconds with probability ``1 - exp(-F / a)``, so how many share the next flush depends on how many shared this
-one alone, and the means follow (a Markov chain). Of more a commit takes ``F``, and where it meets a flush
-what is left of that, ``F / (1 - exp(-F / a)) - a``: half of it where commits come at any moment, all of it
-where those whom a flush wakes are back at once (too late for the next flush, which has begun).
+One session at a time flushes the log. A session that commits during a flush waits for the end of that flush,
+and then for the next flush, which writes its record and all records that arrived meanwhile. For up to
+``CROWD`` sessions a Markov chain gives the exact means: a session that is away for a random time of mean
+``a`` returns within a flush of ``F`` seconds with probability ``1 - exp(-F / a)``, so the number of sessions
+in the next flush depends only on the number in this flush. With more sessions, a commit takes ``F``, and if
+it arrives during a flush, the rest of that flush as well: ``F / (1 - exp(-F / a)) - a``. The rest is half of
+``F`` if commits arrive at random, and all of ``F`` if the sessions that a flush wakes return at once (too
+late for the next flush, which has begun).
 
-A cap of the disk keeps flushes apart only where they would follow each other faster: of those who wait one
-asks for the next flush at once, and all who come until the cap lets it through must wait for the one after.
-So flushes last longer until they come no more often than the cap allows: one in ``c`` seconds where one is
-going on for a share ``o`` of the time lasts ``o c``.
+A disk cap delays flushes only if they would otherwise follow each other too fast. While a flush waits for the
+cap, arriving sessions must wait for the flush after it. So flushes get longer until their rate meets the cap:
+with a cap of one flush in ``c`` seconds and a flush in progress for a share ``o`` of the time, each flush
+lasts ``o c``.
 """
 
 from __future__ import annotations
@@ -27,26 +28,27 @@ from operator import add, mul
 import numpy as np
 
 CROWD = 40
-"""From this many sessions on any one of them hardly matters to the others."""
+"""Above this number of sessions, one session hardly affects the others."""
 HALVINGS = 60
 _AWAY_RATIOS: list[float] = np.geomspace(1e-3, 1e4, 71).tolist()
-"""Away times ÷ a flush for which the chain is solved; in between, evenly in logarithms."""
+"""Ratios of away time to flush time for which the chain is solved; values between are interpolated in
+logarithms."""
 _POINTS: list[float] = np.log(_AWAY_RATIOS).tolist()
 _AT_ONCE = 1e-9
-"""The time in seconds that stands for a flush without duration."""
+"""Seconds that stand for a flush of zero duration."""
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """The sessions that commit at one log: a value per load.
+    """The sessions that commit to one log: one value per load.
 
-    It is asked with many flush times, so what stays is kept. Plain numbers: arrays of one to three values
-    take four times as long.
+    Results are cached, because the solver tries many flush times. Plain lists are used, because arrays of one
+    to three values take four times as long.
 
     Attributes:
-        users: sessions of each load.
-        per_s: commits per second of each.
-        each_s: how long a commit of each takes, by the last round.
+        users: number of sessions of each load.
+        per_s: commits per second of each load.
+        each_s: seconds per commit of each load, from the last iteration.
     """
 
     users: Sequence[float]
@@ -54,10 +56,11 @@ class Sessions:
     each_s: Sequence[float]
 
     def commit_s(self, flush_s: float) -> list[float]:
-        """The time of a commit of each load at a log with this flush time.
+        """Seconds per commit of each load, for this flush time.
 
-        The mean is that of this many like sessions; loads differ as the flush differs that they meet: who is
-        away for long meets it anywhere, who is back at once at its begin.
+        The mean is that of an equivalent number of identical sessions. Loads differ in the rest of the flush
+        that they meet: a session that is away for long arrives at any moment of a flush, and a session that
+        returns at once arrives at the beginning of a flush.
         """
         flush_s = max(flush_s, _AT_ONCE)
         more_s = flush_s * self._solve(flush_s)[0] - flush_s
@@ -70,7 +73,7 @@ class Sessions:
         return self._solve(max(flush_s, _AT_ONCE))[1]
 
     def _solve(self, flush_s: float) -> tuple[float, float]:
-        """(time of a commit in flushes, share of time in which a flush is in progress)."""
+        """(time of a commit in flush times, share of time in which a flush is in progress)."""
         if self.total_per_s <= 0:
             return 1.0, 0.0
         equal_users, away_s = self._like
@@ -86,7 +89,7 @@ class Sessions:
         )
 
     def _mean(self, values: Sequence[float]) -> float:
-        """The mean over all commits."""
+        """The mean of one value per load, weighted by the commits of each load."""
         if self.total_per_s <= 0:
             return added(values) / len(values)
         return added(map(mul, values, self.per_s)) / self.total_per_s
@@ -106,7 +109,7 @@ class Sessions:
 
     @cached_property
     def _away_s(self) -> list[float]:
-        """Time of a session between two commits: its way round, per commit, less the commit."""
+        """Seconds between two commits of a session, for each load."""
         return [
             max(users / max(per_s, 1e-12) - each_s, 0.0)
             for users, per_s, each_s in zip(self.users, self.per_s, self.each_s, strict=True)
@@ -114,30 +117,30 @@ class Sessions:
 
 
 def added(values: Iterable[float]) -> float:
-    """Their sum, one after the other: from Python 3.12 on ``sum`` would differ in the last digits."""
+    """The sum of the values, one by one: ``sum`` of Python 3.12 and later differs in the last digits."""
     return functools.reduce(add, values, 0.0)
 
 
 def residual_s(flush_s: float, away_s: float) -> float:
-    """The remaining time of the present flush when a session returns, if flushes follow each other.
+    """The remaining seconds of the present flush when a session returns, if flushes follow each other.
 
-    Who was away for a time that is exponential with mean ``a`` comes back in the ``ceil(t / F)``-th of them:
-    ``E[F ceil(t / F) - t] = F / (1 - exp(-F / a)) - a``.
+    If the time away ``t`` is exponential with mean ``a``, the session returns during flush number ``ceil(t /
+    F)``: ``E[F ceil(t / F) - t] = F / (1 - exp(-F / a)) - a``.
 
     Args:
-        flush_s: how long a flush takes.
-        away_s: mean time between a commit's end and the next one's begin.
+        flush_s: seconds per flush.
+        away_s: mean seconds between the end of a commit and the beginning of the next commit.
     """
     ratio = flush_s / max(away_s, 1e-12)
-    if ratio < 1e-3:  # the difference of two large numbers would be all noise
+    if ratio < 1e-3:  # avoids the rounding error of the difference of two large numbers
         return flush_s / 2
     return min(max(flush_s / -math.expm1(-ratio) - away_s, 0.0), flush_s)
 
 
 def flush_of(sessions: Sessions) -> float:
-    """How long a flush takes where commits take as long as they do: the inverse of ``Sessions.commit_s``.
+    """The flush time in seconds that explains the given commit times: the inverse of ``Sessions.commit_s``.
 
-    Of several loads the mean commit is what the flush is found from.
+    With several loads, the flush time is found from the mean commit time.
     """
     whole = sessions.total_per_s
     target = added(map(mul, sessions.each_s, sessions.per_s)) / whole
@@ -145,20 +148,20 @@ def flush_of(sessions: Sessions) -> float:
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         if middle in {low, high} and middle not in {0.0, target}:
-            break  # the two are neighbours
+            break  # no number lies between low and high
         result = added(map(mul, sessions.commit_s(middle), sessions.per_s)) / whole
         low, high = (middle, high) if result < target else (low, middle)
     return (low + high) / 2
 
 
 def _large_group(per_flush: float, away: float) -> tuple[float, float]:
-    """Commits per flush and waiting time in flushes, for commits that arrive at random."""
+    """(time of a commit in flush times, share of time with a flush in progress), for many sessions."""
     occupied = 1 / (1 + math.exp(-per_flush) / per_flush)
     return 1 + occupied * residual_s(1.0, away), occupied
 
 
 def _looked_up(users: int, away: float) -> tuple[float, float]:
-    """The chain's, between the two points around it; each is solved once."""
+    """The result of the chain, interpolated between the two solved ratios next to ``away``."""
     at = math.log(min(max(away, _AWAY_RATIOS[0]), _AWAY_RATIOS[-1]))
     place = min(bisect_right(_POINTS, at) - 1, len(_POINTS) - 2)
     (wait, result), (next_wait, next_found) = _chain(users, place), _chain(users, place + 1)
@@ -171,10 +174,11 @@ def _looked_up(users: int, away: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=CROWD * len(_AWAY_RATIOS))
 def _chain(users: int, place: int) -> tuple[float, float]:
-    """(time of a commit, share of time with a flush) for users with this time between commits, in flushes."""
+    """(time of a commit in flush times, share of time with a flush) for the away ratio at index ``place``."""
     away = _AWAY_RATIOS[place]
     sizes = np.arange(1, users + 1)
-    # Row: how many share this flush; column: how many of the others are back when it ends.
+    # Row: number of sessions in this flush. Column: number of other sessions that are back when the flush
+    # ends.
     back = -math.expm1(-1 / away)
     chances = np.array([_binomial(users - size, back, users + 1) for size in range(1, users + 1)])
     no_record = chances[:, 0]
@@ -187,7 +191,7 @@ def _chain(users: int, place: int) -> tuple[float, float]:
 
 
 def _binomial(tries: int, chance: float, length: int) -> list[float]:
-    """The probabilities of 0, 1, ... successes, a list of ``length``; above ``tries`` they are 0."""
+    """The probabilities of 0, 1, ... successes, as a list of ``length``; they are 0 above ``tries``."""
     return [
         math.comb(tries, count) * chance**count * (1 - chance) ** (tries - count) if count <= tries else 0.0
         for count in range(length)

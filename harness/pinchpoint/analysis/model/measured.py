@@ -1,7 +1,8 @@
 """Builds the model from a run: the demand of each operation on each part of the farm.
 
-Nothing is fitted to later questions. Of an operation's time, what is waited for at disks is measured
-(``analysis.waits``), CPU time is calculated from utilisation, and the unexplained rest is constant.
+All figures come from the run. Of an operation's time, the waits for disks are measured
+(``analysis.resources.disk.waits``), CPU time is calculated from utilisation, and the unexplained rest is
+constant.
 """
 
 from __future__ import annotations
@@ -46,22 +47,22 @@ from pinchpoint.data.inputs import Limits
 from pinchpoint.data.series import mean
 
 NOTICED = 0.002
-"""Whoever waits for a disk less than that share of the time is not delayed by it."""
+"""A disk does not delay a scenario that waits for it for less than this share of its time."""
 OWN_WRITES = 1.5
-"""Writes per commit from which on commits do not share them: a log at its cap ends at this many commits."""
+"""From this number of writes per commit on, commits do not share the writes of a log at its cap."""
 NO_LIMIT_KINDS = ("disk", "disk_latency", "disk_concurrency")
-"""Kinds in which the latency of a disk delays operations while the disk has room."""
+"""Kinds of bottleneck in which disk latency delays operations although the disk is below its limits."""
 CHUNK_BYTES = 64 * 2**10
-"""The chunk size of a striped array: bytes on one disk before the next disk follows."""
+"""Chunk size of a striped array: the bytes on one disk before the next disk follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flushes:
-    """A log's flushes, as the database counts and times them.
+    """The flushes of a log, as counted and timed by the database.
 
     Attributes:
-        per_s: how many.
-        each_s: how long one takes; None if they are counted only.
+        per_s: flushes per second.
+        each_s: seconds per flush; None if the database counts flushes but does not time them.
     """
 
     per_s: float
@@ -70,13 +71,14 @@ class Flushes:
 
 @dataclass(frozen=True, slots=True)
 class DiskContext:
-    """Facts about a disk beside its own figures.
+    """Facts about a disk besides its own measurements.
 
     Attributes:
-        kind: how it limits by the steps of the verdict; None if they do not name it.
-        flushes: of it as a log; None if not counted.
-        reads_only: whether no scenario changes anything, so that no operations cause its writes.
-        starved: its tier waits for CPU, so that a flush lasts as the server reports it for lack of CPU.
+        kind: the kind of limit that the analysis found for the disk; None if the disk is not a suspect.
+        flushes: flushes of the log on the disk; None if not counted.
+        reads_only: whether no scenario writes, so that operations do not cause the writes of the disk.
+        starved: whether the CPU allowance of its tier is saturated, so that the reported flush time includes
+            waits for CPU.
     """
 
     kind: Kind | None = None
@@ -87,11 +89,11 @@ class DiskContext:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The disk over the rows that are judged.
+    """Measurements of the disk over the judged rows.
 
     Attributes:
-        waits_s: by scenario, how long an operation waits for it.
-        each_s: how long one of the I/Os that are waited for takes.
+        waits_s: by scenario, seconds that an operation waits for the disk.
+        each_s: seconds per I/O that operations wait for; None if not measured.
     """
 
     resource: Resource
@@ -110,15 +112,15 @@ def measured_disk(
     shares: Shares,
     beside: DiskContext,
 ) -> DiskPart | str:
-    """The disk as a part of the model; a sentence where it cannot be one.
+    """The disk as a part of the model; or a sentence that says why the disk cannot be modelled.
 
     Args:
-        resource: a device with a role.
-        rows: what is judged.
+        resource: a disk with a role.
+        rows: the judged steps.
         flows: all scenarios of the case.
-        seen: those that are modelled.
-        shares: who does how much of what a tier does.
-        beside: what else is known of it.
+        seen: the scenarios in the model.
+        shares: shares of each scenario in the work of the tiers.
+        beside: facts about the disk besides its own measurements.
     """
     result = measure_disk(resource, rows)
     if result.io is None:
@@ -148,29 +150,33 @@ def measured_disk(
 
 
 def _caps(resource: Resource, measures: DiskMeasures, wait: float, kind: Kind | None) -> tuple[Limits, bool]:
-    """The limits of a disk, declared or as measured, and whether it was at one of them."""
+    """(limits of a disk as declared or measured, whether the disk was at one of the limits)."""
     caps = resource.limits or Limits()
     io, size = measures.io or 0.0, measures.bytes or 0.0
     used = caps.share(io, size)
-    # A disk that idles most of the time is flat by chance.
+    # The rate of a mostly idle disk may be constant by chance.
     held = measures.held if measures.busy is None or measures.busy >= WAIT_SHARE.value else None
-    if exceeds(used):  # the measurement contradicts the declaration
+    if exceeds(used):  # the measured rate exceeds the declared limit
         caps = Limits(iops=io)
     if kind in NO_LIMIT_KINDS:
-        return caps, False  # one write after the other is flat as well, without any regulator
+        # consecutive writes of one session have a constant rate as well, without a regulator
+        return caps, False
     if held and not abs(used - 1) <= CAP_MATCH.value:
         level = measures.responses[held].level or (io if held == "io" else size)
         caps = Limits(iops=level) if held == "io" else Limits(bytes_per_s=level)
     elif not caps.known and at_least(measures.outstanding, WAITING_IO) and measures.responses["io"].stays:
-        caps = Limits(iops=io)  # a device at its maximum, whatever the queue
-    # A session that waits and then processes the result leaves the disk idle meanwhile: it is at its cap.
+        caps = Limits(iops=io)  # a constant rate whatever the queue: the device is at its maximum
+    # The disk is idle while a session processes its result: only the busy time counts for the limit.
     busy = min(1.0, measures.busy or 1.0)
     idle = busy if wait >= WAIT_SHARE.value and busy >= WAIT_SHARE.value else 1.0
     return caps, caps.share(io, size) / idle >= UTILISATION.value
 
 
 def _is_log(disk: _Seen, seen: Sequence[ScenarioRun]) -> bool:
-    """Whether commits share its writes: a log's do, unless each has several writes and the disk is full."""
+    """Whether commits share the writes of the disk, as on a log.
+
+    A full disk with several writes per commit is not a log in this sense.
+    """
     resource, result = disk.resource, disk.found
     if not disk.waits_s or not resource.commit_path or at_least(result.reads_ratio, MOSTLY_READS):
         return False
@@ -182,7 +188,7 @@ def _is_log(disk: _Seen, seen: Sequence[ScenarioRun]) -> bool:
 
 
 def _committers(disk: _Seen, seen: Sequence[ScenarioRun]) -> list[ScenarioRun]:
-    """The scenarios that commit, and wait for the disk."""
+    """The scenarios that commit and wait for the disk."""
     return [one for one in seen if disk.waits_s.get(one.name) and _commits(one)]
 
 
@@ -195,9 +201,9 @@ def _commits(run: ScenarioRun) -> float:
 
 
 def _log(disk: _Seen, seen: Sequence[ScenarioRun], shares: Shares, beside: DiskContext) -> DiskPart:
-    """A flush takes as long as the database says, or is found from how long it says that commits wait.
+    """The log as a part of the model, with a flush time as reported or derived from the commit waits.
 
-    If that is unknown, a flush is assumed to be one write.
+    If neither is known, a flush takes the time of its counted writes, or of one write.
     """
     there, flushes = _committers(disk, seen), beside.flushes
     commits = {one.name: _commits(one) for one in there}
@@ -243,7 +249,10 @@ def _sessions(
 
 
 def _without_others(part: DiskPart, disk: _Seen, rows: Rows, shares: Shares) -> DiskPart:
-    """Where nothing is changed, writes come by themselves (pages changed before), at the same rate."""
+    """The disk with its writes as background I/O of constant rate, for loads that only read.
+
+    Such writes flush pages that were changed before.
+    """
     columns = {name: mean(disk.resource.columns[name][rows]) for name in ("reads", "read_bytes")}
     reads, read_bytes = columns["reads"], columns["read_bytes"]
     if reads is None or read_bytes is None:
@@ -293,26 +302,28 @@ def _part(disk: _Seen, shares: Shares) -> DiskPart:
 
 
 KNOWN = 0.02
-"""A throughput is known within that much (our value; the standard error of the pairs' runs is less)."""
+"""Relative accuracy of a measured throughput (our value; the standard error of the pairs' runs is
+smaller)."""
 FELT = 1 / 3
-"""A rest is fitted only if at least a third of it affects throughput (our value)."""
+"""The unexplained time is fitted only if at least a third of its change affects throughput (our value)."""
 LEAST_USED = 0.05
-"""A thread or an interface with a lower use by the load is no bound."""
+"""A thread or interface with a utilisation below this ratio is no limit in the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRun:
-    """One scenario as it ran.
+    """The measured load and times of one scenario.
 
     Attributes:
-        flow: what the analysis knows of it.
-        per_s: operations per second, whatever their outcome.
-        now_per_s: of them those that ended well (``Case.now_per_s``).
-        time_s: mean time of an operation.
-        users: of a closed load; of one that could not be kept up, those in flight.
-        think_s: between two operations.
-        open: its rate is given, and was kept up.
-        offered_per_s: of one that could not be kept up, what was requested; else infinite.
+        flow: figures of the scenario in the analysis.
+        per_s: operations per second, successful or not.
+        now_per_s: successful operations per second (``Case.now_per_s``).
+        time_s: mean seconds per operation.
+        users: users of a closed load; ``OPEN_USERS`` for a rate that was kept up; operations in flight for a
+            rate that was not kept up.
+        think_s: seconds between two operations of a user.
+        open: whether the load is a rate that was kept up.
+        offered_per_s: requested operations per second of a rate that was not kept up; otherwise infinite.
     """
 
     flow: Flow
@@ -326,31 +337,31 @@ class ScenarioRun:
 
     @property
     def name(self) -> str:
-        """The scenario's."""
+        """Name of the scenario."""
         return self.flow.load.scenario
 
     @property
     def is_rate(self) -> bool:
-        """Whether its load is a rate, kept up or not, and not users."""
+        """Whether the load of the scenario is a rate, kept up or not, rather than a number of users."""
         return math.isfinite(self.asked_per_s)
 
     @property
     def asked_per_s(self) -> float:
-        """The rate; infinite of users."""
+        """The requested rate in operations per second; infinite for a number of users."""
         return self.per_s if self.open else self.offered_per_s
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A run as parts and loads.
+    """A run as parts and loads of the model.
 
     Attributes:
-        seen: the scenarios.
-        parts: of the farm.
-        unmeasured: by target, why nothing can be said of it.
-        left_out: scenarios that are not modelled, in sentences.
-        loads: with the rest that no part explains.
-        ends: the same with the shortest and the longest rest that the run allows for.
+        seen: the scenarios in the model.
+        parts: the measured parts of the farm.
+        unmeasured: by resource name (``sql.log``), why the resource is not in the model.
+        left_out: scenarios that are not in the model, one sentence each.
+        loads: loads of the scenarios, with the time that no part explains.
+        ends: the loads with the shortest and with the longest unexplained time that the run allows.
     """
 
     seen: tuple[ScenarioRun, ...]
@@ -372,22 +383,22 @@ class Measured:
 
     @property
     def model(self) -> Model:
-        """The model for the solver."""
+        """The queueing model of the run."""
         return model_of(self.loads, self.parts)
 
 
 def model_of(loads: Sequence[Users], parts: Sequence[Part]) -> Model:
-    """Loads and parts for the solver."""
+    """The queueing model of these loads and parts."""
     return Model(tuple(loads), tuple(station for part in parts for station in part.stations()))
 
 
 def take(case: Case, rows: Rows, rest: Sequence[Users] | None = None) -> Measured:
-    """The parts of the model, measured over these rows of the judged stage.
+    """Measure the parts and loads of the model over some steps of the judged stage.
 
     Args:
-        case: what is judged of a run.
-        rows: of it.
-        rest: the loads of the whole stage whose unexplained rests are used; None: they are fitted.
+        case: the judged run.
+        rows: the steps.
+        rest: loads whose unexplained times are used; None: the unexplained times are fitted.
     """
     seen = tuple(_seen(case, rows))
     shares = Shares(seen)
@@ -403,11 +414,11 @@ def take(case: Case, rows: Rows, rest: Sequence[Users] | None = None) -> Measure
 
 
 def _rested(measured: Measured) -> Measured:
-    """The model with a rest of time that makes it as fast as the measured run.
+    """The run with unexplained times that make the model as fast as the run.
 
-    A throughput is known within ``KNOWN`` only. Where all wait for one log a rest makes hardly any difference
-    to it: of all rests that the run allows for it is then that which is nearest to what was measured (an
-    operation's time less its waits), or their middle where it was not measured how long commits wait.
+    A throughput is known to within ``KNOWN`` only. If all users wait for one log, the unexplained time hardly
+    affects throughput, so a range of values fits the run. From this range the value nearest to the measured
+    one is taken (time of an operation less its waits), or the middle if the commit waits were not measured.
     """
     result = fitted(measured.model, measured.per_s, measured.time_s).loads
     near = model_of(result, measured.parts)
@@ -431,17 +442,17 @@ def _rested(measured: Measured) -> Measured:
 
 
 class Shares:
-    """Which scenario uses a tier: utilisation is divided by the share of time that each spends there.
+    """Divides the work of tiers among scenarios by the time that their operations spend in each tier.
 
     Args:
-        seen: the scenarios.
+        seen: the scenarios in the model.
     """
 
     def __init__(self, seen: Sequence[ScenarioRun]) -> None:
         self._seen = seen
 
     def of(self, tiers: Sequence[str]) -> dict[str, float]:
-        """Each scenario's share of the work of these tiers; by operations in flight if that is unknown."""
+        """Share of each scenario in the work of these tiers; if unknown, by the operations in flight."""
         there = {one.name: sum(one.flow.going_on(tier) for tier in set(tiers)) for one in self._seen}
         if not sum(there.values()):
             there = {one.name: one.flow.in_flight for one in self._seen}
@@ -449,7 +460,7 @@ class Shares:
         return {name: one / total if total else 0.0 for name, one in there.items()}
 
     def each(self, amount: float, tiers: Sequence[str]) -> dict[str, float]:
-        """The part of an amount per second that one operation of each scenario uses."""
+        """By scenario, the part of an amount per second that one operation uses."""
         shares = self.of(tiers)
         return {one.name: amount * shares[one.name] / one.per_s for one in self._seen}
 
@@ -463,16 +474,16 @@ def _seen(case: Case, rows: Rows) -> Iterator[ScenarioRun]:
         per_s = float(steps.mean()) if len(steps) else 0.0
         if per_s > 0:
             offered = mean(offered_per_s(case.inputs, flow.load.scenario)[rows])
-            # What is known within so much must be within what is asked for.
+            # Throughput is known to within ``KNOWN``, so the offered rate must stay above that range.
             offered = max(offered or math.inf, per_s * (1 + 2 * KNOWN))
             yield _scenario(flow, per_s, now.get(flow.load.scenario, 0.0), offered)
 
 
 def _scenario(flow: Flow, per_s: float, now: float, offered_per_s: float) -> ScenarioRun:
     load = flow.load
-    time_s = flow.service.mean_s if flow.service else 0.0  # _seen has looked that there is one
+    time_s = flow.service.mean_s if flow.service else 0.0  # ``_seen`` leaves out scenarios without it
     if load.users:
-        # By Little's law: what the generator itself takes between two operations is in it.
+        # By Little's law, so the time includes what the generator itself spends between two operations.
         round_s = load.users / per_s
         return ScenarioRun(
             flow, per_s, now, max(0.0, round_s - flow.think_s), load.users, flow.think_s, open=False
@@ -484,7 +495,7 @@ def _scenario(flow: Flow, per_s: float, now: float, offered_per_s: float) -> Sce
 
 
 def _with_rest(seen: ScenarioRun, parts: Sequence[Part]) -> Users:
-    """A first guess of what no part explains: the solver finds the rest that fits."""
+    """The load with a first guess of its unexplained time; ``fitted`` finds the final value."""
     spent = 0.0
     for part in parts:
         if not isinstance(part, CoresPart):
@@ -537,12 +548,12 @@ def _parts(
 
 
 def _use(part: CoresPart, seen: Sequence[ScenarioRun]) -> float:
-    """The share of these cores that the load takes."""
+    """The utilisation of these cores by the load."""
     return sum(one.per_s * part.cpu_s[one.name] for one in seen) / part.cores
 
 
 def _reads_only(case: Case, flow: Flow) -> bool:
-    """Whether nothing that a scenario does writes anything."""
+    """Whether a scenario writes nothing."""
     traffic = case.inputs.traffic.of(flow.load.scenario).whole()
     return flow.load.use == "sql-mix" and not traffic.without("point_read", "range_scan").count
 
@@ -561,7 +572,7 @@ def _flushes(case: Case, resource: Resource, rows: Rows) -> Flushes | None:
 
 
 def _allowances(case: Case, rows: Rows, shares: Shares) -> Iterator[CoresPart]:
-    """CPU limits of single tiers that are below the cores of their machine."""
+    """CPU allowances of single tiers that are below the cores of their machine."""
     for resource in (one for one in case.resources if one.type == "allowance"):
         result, cores = measure_cpu(resource, rows), mean(resource.columns["allowed"][rows])
         if result.quota and result.busy is not None and cores:
@@ -575,7 +586,10 @@ def _allowances(case: Case, rows: Rows, shares: Shares) -> Iterator[CoresPart]:
 def _pool(
     resource: Resource, rows: Rows, shares: Shares, limited: set[str], unmeasured: dict[str, str]
 ) -> Iterator[CoresPart]:
-    """A pool of cores: CPU time of its tiers per operation; the use by other processes is constant."""
+    """A pool of cores with the CPU time of each operation.
+
+    Other processes use a constant share of the cores.
+    """
     result, cores = measure_cpu(resource, rows), resource.cores
     if result.busy is None or cores is None:
         why = "its CPU utilisation was not measured"
@@ -585,7 +599,8 @@ def _pool(
     by_tier = {tier: result.uses[tier] * used for tier in resource.tiers if tier in result.uses}
     if not by_tier:
         by_tier = {"": used}
-    # What load generators use beside them grows with the load, too, and is no part of an operation's time.
+    # The CPU use of load generators on these cores grows with the load too, but is no part of an operation's
+    # time.
     beside = min(result.uses.get(GENERATOR, 0.0) * used, max(0.0, used - sum(by_tier.values())))
     cpu_s = shares.each(beside, resource.tiers)
     free_s: dict[str, float] = {}
@@ -606,7 +621,7 @@ def _pool(
 
 
 def _changeable(case: Case, rows: Rows) -> Iterator[tuple[str, ChangeableLimit]]:
-    """(key of a limiting resource, what a setting may change of it) where there is something."""
+    """(resource key, what a setting may change) for each limiting resource with such a setting."""
     for one in case.found:
         resource = one.resource
         held = KINDS[resource.type].held(resource, measure(resource, rows), rows, case.flows)
@@ -617,7 +632,7 @@ def _changeable(case: Case, rows: Rows) -> Iterator[tuple[str, ChangeableLimit]]
 def _beside_held(
     case: Case, held: Mapping[str, ChangeableLimit], disk: Resource, seen: tuple[ScenarioRun, ...]
 ) -> tuple[ScenarioRun, ...]:
-    """The scenarios with the time that is left beside waiting for an interface or a thread of its tiers."""
+    """The scenarios, less the time that they wait for an interface or a thread of the disk's tiers."""
     for one in case.found:
         limit = held.get(one.resource.key)
         if limit is not None and limit.size is not None and set(one.resource.tiers) & set(disk.tiers):
@@ -629,7 +644,7 @@ def _beside_held(
 def _wait(
     resource: Resource, rows: Rows, held: ChangeableLimit, seen: Sequence[ScenarioRun]
 ) -> Iterator[Wait]:
-    """The waits of operations for a resource that limits and has no queue in the model."""
+    """The waits of operations for a limiting resource that has no queue in the model."""
     waited_s = _waited_s(held, seen)
     each_s = held.each_s or max(waited_s.values(), default=0.0)
     if each_s:
@@ -639,14 +654,14 @@ def _wait(
 
 
 def _waited_s(held: ChangeableLimit, seen: Sequence[ScenarioRun]) -> dict[str, float]:
-    """The time that an operation of each scenario waits for it: at most the time of the operation."""
+    """By scenario, seconds that an operation waits for the resource; at most the time of the operation."""
     return {one.name: min(one.time_s, held.waiting.get(one.name, 0.0) / one.per_s) for one in seen}
 
 
 def _bound(
     resource: Resource, rows: Rows, shares: Shares, held: ChangeableLimit | None, seen: Sequence[ScenarioRun]
 ) -> Iterator[Bound]:
-    """A machine's caps, an interface, a thread: what may end throughput before anything else does."""
+    """The caps of a machine, an interface or a thread, as a limit on throughput."""
     if resource.type not in {"disk", "network", "thread"}:
         return
     result = measure(resource, rows)
@@ -654,7 +669,7 @@ def _bound(
         used = result.busy if isinstance(result, CpuMeasures) else result.used
         if used is not None and used >= LEAST_USED and np.isfinite(used):
             name = limit_words(resource, result)
-            # What limits is all used: its limit is what was seen.
+            # A limiting resource is fully used: the measured rate is its limit.
             demand = shares.each(used if held is None else 1.0, resource.tiers)
             one = Bound(resource.key, name, None, resource.hosts, resource.tiers, demand)
             if held is not None and held.size is not None:
@@ -665,7 +680,7 @@ def _bound(
     caps = resource.limits
     if result.io is None or caps is None:
         return
-    if exceeds(caps.share(result.io, result.bytes or 0.0)):  # the measurement contradicts the declaration
+    if exceeds(caps.share(result.io, result.bytes or 0.0)):  # the measured rate exceeds the declared limit
         caps = Limits()
     yield Bound(
         key=resource.key,

@@ -1,11 +1,12 @@
-"""Solves the queueing network of a farm: the throughput of its users. Numbers only.
+"""Solves the queueing network of a farm: the throughput and the waits of its users.
 
-Every load is a number of users who wait at stations and then think: the interactive response-time law
-``X = N / (Z + R)`` (Denning and Buzen, 1978). Waiting at a queue is Schweitzer's approximate mean value
-analysis for several classes; at a regulator, whose intervals do not vary, half of the residual time less
-(Reiser's correction for the coefficient of variation), and what it makes up for. A log is a station of its
-own kind (``commit``), and what an I/O takes may follow from how many are outstanding (``curve``). No station
-exceeds its maximum: if the approximation does, throughput is cut at that bound.
+Each load is a number of users who wait at stations and then think: the interactive response-time law ``X = N
+/ (Z + R)`` (Denning and Buzen, 1978). The wait at a queue follows Schweitzer's approximate mean value
+analysis for several classes. A regulator admits I/Os at constant intervals, so half of the service in
+progress is subtracted (Reiser's correction for the coefficient of variation), and so is the time slice in
+which early I/Os pass at once (``SLICE_S``). A log is a separate type of station (``commit``). The time of an
+I/O may depend on the number of outstanding I/Os (``curve``). No station exceeds its capacity: if the
+approximation does, throughput is reduced to that bound.
 """
 
 from __future__ import annotations
@@ -23,35 +24,36 @@ from pinchpoint.data.curve import Curve
 Floats = npt.NDArray[np.float64]
 
 OPEN_USERS = 10_000.0
-"""An open load is this many users who think most of the time: its rate stays, whatever they wait."""
+"""An open load is modelled as this number of users with a long think time, so waits do not change its
+rate."""
 ROUNDS = 500
 CLOSE = 1e-7
-"""Rounds end where no throughput changes by more than that share."""
+"""Iterations end when no throughput changes by more than this share."""
 STEP = 0.5
-"""How far a round goes towards what it finds: with all of it, commits and queues swing."""
+"""Share of a correction that one iteration applies: with full corrections, commits and queues oscillate."""
 FITTING_ROUNDS = 20
 FITTED = 2e-4
 LEAST_FELT = 0.02
 """The least share of a change that is applied in one step, so that the iteration does not overshoot."""
 SLICE_S = 0.01
-"""A regulator counts per slice of time: what has come too early by less than that it lets through at once.
-Those of emulated disks do so for ten milliseconds, Linux's block throttle for twenty to a hundred."""
+"""A regulator counts I/Os per time slice: an I/O that is early by less than this number of seconds passes at
+once. The slice of emulated disks is 10 ms, that of the Linux block throttle 20 to 100 ms."""
 NEAR_BOUND = 0.999
-"""From this use on it is looked at exactly whether a station ends throughput."""
+"""Above this utilisation, the solver checks exactly whether a station limits throughput."""
 AT_BOUND = 0.05
 """The utilisation of a saturated resource is measured to within this much."""
 
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """One scenario's load.
+    """The load of one scenario.
 
     Attributes:
-        scenario: its name.
-        users: how many come round; ``OPEN_USERS`` of an open load.
-        think_s: between two operations; of an open load what makes its rate.
-        rest_s: of an operation's time, what no station explains: it stays.
-        most_per_s: this many operations are asked of those users; infinite where they begin again at once.
+        scenario: name of the scenario.
+        users: number of users; ``OPEN_USERS`` for an open load.
+        think_s: seconds between two operations of a user; for an open load, the value that gives its rate.
+        rest_s: seconds of an operation that no station explains; constant.
+        most_per_s: maximum rate in operations per second; infinite if users begin the next operation at once.
     """
 
     scenario: str
@@ -62,25 +64,28 @@ class Users:
 
 
 def is_open(load: Users) -> bool:
-    """Whether it is a rate rather than users."""
+    """Whether a load is a rate rather than a number of users."""
     return load.users >= OPEN_USERS
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Something that works off what is requested of it: cores, a regulated disk, a machine's caps.
+    """A station with a queue: cores, a regulated disk, or the caps of a machine.
 
     Attributes:
-        key: unique in the model.
-        demand_s: by scenario, the share of it times seconds that an operation takes: use = X times that.
-        stay_s: by scenario, the part of that which is waited for here; the rest is waited for elsewhere.
-        delay_s: by scenario, what passes here without a queue.
-        curve: of a disk, what an I/O takes with this many outstanding, its regulator's queue not among them.
-        io: by scenario, I/Os per operation, with a curve.
-        waits: by scenario, those that an operation waits for, one after the other, with a curve.
-        servers: how many operations are worked on at once.
-        regulated: a limiter admits I/Os at a constant rate, without service time of its own.
-        base_ratio: of it is used whatever the load.
+        key: key of the station, unique in the model.
+        demand_s: by scenario, seconds of service that one operation needs; utilisation is throughput times
+            this value.
+        stay_s: by scenario, the part of ``demand_s`` for which operations wait here; they wait elsewhere for
+            the rest.
+        delay_s: by scenario, seconds that an operation spends here without a queue.
+        curve: for a disk, time of an I/O by the number of outstanding I/Os, without the queue of its
+            regulator.
+        io: by scenario, I/Os per operation; used with a curve.
+        waits: by scenario, I/Os per operation that are waited for one after the other; used with a curve.
+        servers: number of operations that are served at the same time.
+        regulated: whether a limiter admits I/Os at a constant rate, without service time of its own.
+        base_ratio: share of the capacity that is used whatever the load.
     """
 
     key: str
@@ -97,14 +102,14 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A log: one flush at a time, which makes all durable that had been written when it began.
+    """A log: one flush at a time, which makes all records durable that were written before the flush began.
 
     Attributes:
-        flush_s: how long a flush takes where its disk has room.
+        flush_s: seconds per flush while the disk is below its limits.
         commits: by scenario, commits per operation.
-        pace_s: how far apart its disk's cap keeps flushes that follow each other; 0: no cap.
-        bursts: whether that cap lets them through as fast as they come for a while, and then none: it makes
-            no flush longer, and ends throughput.
+        pace_s: seconds between consecutive flushes under the cap of the disk; 0: no cap.
+        bursts: whether the cap lets flushes through at full speed for a while, and then none. Such a cap does
+            not lengthen a flush, but it limits throughput.
     """
 
     key: str
@@ -119,7 +124,7 @@ Station = Queue | Commit
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Loads and stations."""
+    """The loads and stations of a queueing network."""
 
     loads: tuple[Users, ...]
     stations: tuple[Station, ...]
@@ -127,14 +132,14 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """Where the rounds of a network end; those of the next one of the same shape begin there.
+    """The equilibrium of a network, at which the iterations of a network of the same shape may start.
 
     Attributes:
-        per_s: by load.
-        waiting: at each queue, a row per load.
-        each_s: what an I/O takes at each queue with a curve.
-        at_log: how long an operation is at each log, a row per load.
-        flush_s: how long a flush of each log lasts.
+        per_s: by load, operations per second.
+        waiting: operations at each queue, one row per load.
+        each_s: seconds per I/O at each queue; 0 without a curve.
+        at_log: seconds of an operation at each log, one row per load.
+        flush_s: seconds per flush of each log.
     """
 
     per_s: Floats
@@ -146,11 +151,11 @@ class _Settled:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Where the loads settle.
+    """The equilibrium of the loads: throughput, times and utilisation.
 
     Attributes:
         per_s: by scenario, operations per second.
-        stays_s: (station, scenario) -> how long an operation is there, waiting included.
+        stays_s: (station, scenario) -> seconds that an operation spends there, including waits.
         use: by queue, its utilisation; for a log with a cap, flushes ÷ the rate that the cap allows.
         at_bound: the stations that limit the throughput of their users.
         settled: the start of iterations for a similar model.
@@ -164,7 +169,7 @@ class Solution:
 
 
 def solve(model: Model, near: Solution | None = None, close: float = CLOSE) -> Solution:
-    """The equilibrium of a model's loads.
+    """Solve a model: the equilibrium of its loads.
 
     Args:
         model: loads and stations.
@@ -179,15 +184,15 @@ def solve(model: Model, near: Solution | None = None, close: float = CLOSE) -> S
 
 
 def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]) -> Model:
-    """The same model, with the unexplained rest fitted to the measured throughput.
+    """The same model, with the unexplained time of each load fitted to the measured throughput.
 
-    A rest is never below 0: if the stations alone take longer than measured, the model stays slower. A load
-    at a bound is recognised, and its rest is not changed.
+    An unexplained time is never below 0: if the stations alone take longer than measured, the model stays
+    slower than the run. For a load at a bound, the unexplained time is not changed.
 
     Args:
-        model: with a first guess of each rest.
-        per_s: by scenario, operations per second.
-        time_s: by scenario, mean time of an operation.
+        model: the model with a first guess of each unexplained time.
+        per_s: by scenario, measured operations per second.
+        time_s: by scenario, measured mean seconds of an operation.
     """
     loads, slopes = model.loads, dict.fromkeys(per_s, 1.0)
     before: dict[str, float] = {}
@@ -198,7 +203,7 @@ def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]
         missing = {one.scenario: _missing_s(one, per_s, time_s, result) for one in loads}
         if all(abs(missing[one.scenario]) < FITTED * time_s[one.scenario] for one in loads):
             break
-        # share of the last step that had an effect: hardly any at a saturated log
+        # Share of the last correction that affected throughput: hardly any at a saturated log.
         for name, step_s in steps.items():
             if step_s:
                 slopes[name] = min(1.0, max(LEAST_FELT, (before[name] - missing[name]) / step_s))
@@ -214,7 +219,7 @@ def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]
 def _missing_s(
     load: Users, per_s: Mapping[str, float], time_s: Mapping[str, float], value: Solution
 ) -> float:
-    """The time that is missing in its operations, if all other times stay the same."""
+    """Seconds that an operation lacks in the model, compared with the run, if other times stay the same."""
     name = load.scenario
     if is_open(load):
         there = sum(stay for (_, whose), stay in value.stays_s.items() if whose == name)
@@ -225,7 +230,7 @@ def _missing_s(
 
 
 class _Network:
-    """A model as arrays: a line per load, a column per queue or log."""
+    """A model as arrays: one row per load, one column per queue or log."""
 
     def __init__(self, model: Model) -> None:
         self._names = [one.scenario for one in model.loads]
@@ -245,17 +250,18 @@ class _Network:
         self._regulated = np.array([one.regulated for one in self._queues], dtype=bool)
         self._free = 1 - np.array([min(0.99, one.base_ratio) for one in self._queues])
         self._commits = self._table([one.commits for one in self._logs])
-        for place, _ in self._curved:  # from one outstanding
+        for place, _ in self._curved:  # starts with one outstanding I/O
             self._delay[:, place] = self._waits[:, place] * self._each_s[place]
         self._at_queue = self._delay + self._stay
-        # From all users waiting, evenly distributed: otherwise no wait would ever begin.
+        # Start with all users waiting, evenly distributed: with no user waiting, no queue would ever build
+        # up.
         self._waiting = np.full_like(self._demand, 1 / max(1, len(self._queues))) * self._users[:, None]
-        # Starts from the spacing of the cap: a flush without duration would stay at zero.
+        # Start with the spacing of the cap: a flush without duration would stay at zero.
         self._flush_s = np.array([max(one.flush_s, one.pace_s) for one in self._logs])
         self._at_log = self._commits * self._flush_s
         self._per_s = self._users / np.maximum(1e-12, self._away_s + self._round_s())
         self._flushes: dict[str, float] = {}
-        """By log, flushes per second x the spacing of its cap."""
+        """By log, flushes per second times the spacing of the cap."""
         self._at_bound: set[str] = set()
 
     def _table(self, of_each: list[Mapping[str, float]]) -> Floats:
@@ -263,16 +269,17 @@ class _Network:
         return np.array(rows, dtype=float).reshape(len(self._names), len(of_each))
 
     def _round_s(self) -> Floats:
-        """The time of each load's operation at all stations together."""
+        """Seconds of an operation at all stations together, for each load."""
         return np.asarray(self._at_queue.sum(axis=1) + self._at_log.sum(axis=1))
 
     def begin_at(self, settled: _Settled) -> None:
-        """Begin at the equilibrium of a similar network; a network of another shape is ignored."""
+        """Start at the equilibrium of a similar network; an equilibrium of another shape is ignored."""
         if settled.waiting.shape != self._waiting.shape or settled.at_log.shape != self._at_log.shape:
             return
         self._per_s, self._waiting, self._at_log = settled.per_s, settled.waiting, settled.at_log.copy()
         self._each_s = settled.each_s.copy()
-        paced = np.array([one.pace_s > 0 for one in self._logs], dtype=bool)  # of others it is given
+        # without a cap, the flush time is given
+        paced = np.array([one.pace_s > 0 for one in self._logs], dtype=bool)
         self._flush_s = np.where(paced, settled.flush_s, self._flush_s)
 
     def settle(self, close: float) -> None:
@@ -302,7 +309,7 @@ class _Network:
         less = np.where(self._regulated, 0.5 * used, 0.0)
         early = np.where(self._regulated, SLICE_S, 0.0)
         wait = np.maximum(0.0, service * (met - less) - early)
-        # In a closed network no more can wait than there are users.
+        # In a closed network, at most all users wait.
         self._waiting = np.minimum(self._per_s[:, None] * (service + wait), self._users[:, None])
         # One operation uses at most one core; a limiter only adds waiting time.
         own = np.where(self._regulated, 0.0, self._demand)
@@ -310,7 +317,7 @@ class _Network:
         self._at_queue = self._delay + (own + wait) * stays
 
     def _answer(self) -> None:
-        """One iteration of I/O times that depend on the number of outstanding I/Os."""
+        """One iteration of the I/O times that depend on the number of outstanding I/Os."""
         for place, curve in self._curved:
             outstanding = float(self._per_s @ self._io[:, place]) * self._each_s[place]
             self._each_s[place] += STEP * (curve.latency_s(outstanding) - self._each_s[place])
@@ -327,7 +334,7 @@ class _Network:
             flush_s = float(self._flush_s[place])
             if log.pace_s:
                 occupied = here.occupied_ratio(flush_s)
-                # Without flush time there is one flush for each commit.
+                # With a flush time of 0, each commit has a flush of its own.
                 flushes_per_s = occupied / flush_s if flush_s else here.total_per_s
                 self._flushes[log.key] = log.pace_s * flushes_per_s
                 stretched_s = log.flush_s if log.bursts else max(log.flush_s, log.pace_s * occupied)
@@ -336,9 +343,9 @@ class _Network:
             self._at_log[taken, place] += STEP * (commits * found_s - at_log)
 
     def _end_at_bounds(self) -> None:
-        """Reduce all loads in proportion if they exceed the capacity of a station."""
+        """Reduce the loads in proportion where they exceed the capacity of a station."""
         of_queues = self._demand / self._servers / self._free
-        # Reducing a load never helps another, so loads without a bound are not among them.
+        # Reducing a load never fills another station, so stations below the bound need no check.
         near = np.flatnonzero(self._per_s @ of_queues > NEAR_BOUND)
         ends = [(self._queues[place].key, of_queues[:, place].copy()) for place in near]
         for place, one in enumerate(self._logs):

@@ -1,6 +1,6 @@
 """The parts of a farm that a user can change: disks, cores, machines, interfaces, threads, waits.
 
-Each becomes a station of the model (``network.py``); what a setting changes is a field here.
+Each part becomes a station of the model (``network.py``). A setting changes the fields of a part.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from pinchpoint.data.curve import Curve
 from pinchpoint.data.inputs import Limits
 
 UNQUEUED_S = 0.001
-"""The time of an I/O without a queue, assumed for a disk that was measured only at its limit.
+"""Seconds of an I/O without a queue, assumed for a disk that was measured only at its limit.
 
-It is the round trip to networked storage (a P10's at queue depth 1); ``sql.log.latency`` sets another value.
+The value is the round trip to networked storage (a P10 at queue depth 1); ``sql.log.latency`` sets another
+value.
 """
 
 MOST_OF_OTHERS = 0.5
-"""Other processes use idle cores; a fair scheduler leaves them half of contended cores."""
+"""Most that other processes keep of contended cores: a fair scheduler leaves them half; idle cores they use
+freely."""
 
 ByScenario = Mapping[str, float]
 
@@ -29,39 +31,40 @@ class DiskPart:
     """A disk that operations wait for, or may wait for after a change.
 
     Attributes:
-        key: the resource's.
-        name: in words.
-        target: ``sql.log``.
-        host: its host.
-        profile: its declared catalogue entry; None without one.
+        key: key of the resource.
+        name: name of the disk, in words.
+        target: name in settings, such as ``sql.log``.
+        host: name of its host.
+        profile: catalogue entry of the disk type; None without one.
         stripes: number of striped disks.
-        attached: the machine's limit that its I/O counts against.
-        caps: its limits.
+        attached: the machine limit that counts the I/O of the disk.
+        caps: limits of the disk in I/Os and bytes per second.
         io: by scenario, I/Os per operation.
         bytes: by scenario, bytes per operation.
         others_io: I/Os per second that do not depend on the load.
-        others_bytes: their bytes per second.
-        each_s: time of a waited-for I/O without a queue; None if not measured.
-        seen_s: measured time of an I/O.
+        others_bytes: bytes per second that do not depend on the load.
+        each_s: seconds per waited-for I/O without a queue; None if not measured.
+        seen_s: measured seconds per waited-for I/O; None if not measured.
         waits: by scenario, number of consecutive I/Os that an operation waits for; empty: none.
-        waited_s: by scenario, an operation's measured wait for it, including its queue.
+        waited_s: by scenario, measured seconds that an operation waits for the disk, including its queue.
         commits: for a log, commits per operation by scenario; empty for other disks.
         writes_per_flush: for a log, number of consecutive writes in a flush.
-        writes_beside: for a log, writes per flush that the flush does not wait for; a cap counts them.
-        flush_more_s: for a log, a flush's time besides its writes: the server's own overhead.
-        write_bytes: for a log, the size of a write.
-        bursts: for a log, whether its cap lets I/Os through at full speed for a while, and then none.
-        curve: time of an I/O at this number of outstanding ones, if a probe measured it; else ``each_s``.
-        at_limit: whether it was measured only at a limit, so that its latency includes a queue.
+        writes_beside: for a log, writes per flush that the flush does not wait for, but that the cap counts.
+        flush_more_s: for a log, seconds of a flush besides its writes: the overhead of the server.
+        write_bytes: for a log, bytes per write.
+        bursts: for a log, whether the cap lets I/Os through at full speed for a while, and then none.
+        curve: time of an I/O by the number of outstanding I/Os, if a probe measured it; None: ``each_s``
+            applies.
+        at_limit: whether the disk was measured only at a limit, so that its latency includes a queue.
         assumed: whether ``each_s`` is an assumption, because no probe measured it (``limits.latency`` in
             farm.yaml).
-        seen: whether its cap is not declared but was measured, in I/Os or bytes.
-        queued: whether I/O waits behind I/O without a known cap: the measured time may be latency or
-            queueing.
+        seen: whether the cap was measured, in I/Os or bytes, and not declared.
+        queued: whether I/Os queue without a known cap, so that the measured time may be latency or queue
+            time.
         small: whether consecutive writes fall within one stripe.
-        at_once: whether all users wait for one batch (an index commit), so that each of its I/Os takes the
+        at_once: whether all users wait for one batch (an index commit). Each I/O of the batch takes the
             spacing of the cap, or ``each_s`` if longer.
-        unseen: why it cannot be changed, although its cap limits throughput; "": it can.
+        unseen: why a change of the disk cannot be predicted, although its cap limits throughput; "": it can.
     """
 
     key: str
@@ -118,7 +121,7 @@ class DiskPart:
         )
 
     def _each_s(self, scenario: str) -> float:
-        """Time of a waited-for I/O without the queue of a cap."""
+        """Seconds per waited-for I/O of a scenario, without the queue of a cap."""
         each_s, io = self.each_s or 0.0, self.io.get(scenario, 0.0)
         if not self.at_once or not io:
             return each_s
@@ -127,18 +130,19 @@ class DiskPart:
 
 @dataclass(frozen=True, slots=True)
 class CoresPart:
-    """Cores of one or several tiers, or one tier's allowance of them.
+    """Cores of one or several tiers, or the CPU allowance of one tier.
 
     Attributes:
-        key: the resource's.
-        name: in words.
+        key: key of the resource.
+        name: name of the cores, in words.
         tiers: the tiers that use them.
         host: the first host with them.
-        cores: how many.
+        cores: number of cores.
         cpu_s: by scenario, CPU seconds per operation.
-        waited: share of the CPU time for which operations wait here: a tier with an allowance waits there.
+        waited: by scenario, share of the CPU time for which operations wait here; a tier with an allowance
+            waits there instead.
         others_ratio: share of the cores that other processes use.
-        allowance: whether this is one tier's allowance of shared cores.
+        allowance: whether the cores are the allowance of one tier in a shared pool.
     """
 
     key: str
@@ -163,19 +167,19 @@ class Bound:
     """A limit on throughput without a queue: a machine's limits, an interface, one thread.
 
     Attributes:
-        key: the resource's.
-        name: in words.
-        machine: type of the machine for a machine's limits; else None.
-        hosts: the hosts with it.
-        tiers: the tiers that use it.
-        demand_s: by scenario, an operation's demand (share x seconds).
-        caps: a machine's limits; None otherwise.
-        io: of a machine, by scenario, I/Os per operation.
-        bytes: of a machine, by scenario, bytes per operation.
-        target: its name in settings, for an interface or a thread that limits: ``sql.network``; else "".
-        size: its capacity: bytes per second of an interface, 1 for a thread.
-        assumes: the assumption behind more capacity.
-        waited_s: by scenario, an operation's wait for it while it limits.
+        key: key of the resource.
+        name: name of the resource, in words.
+        machine: machine type, for the limits of a machine; else None.
+        hosts: names of the hosts with this limit.
+        tiers: the tiers that use the resource.
+        demand_s: by scenario, seconds of full use that one operation needs.
+        caps: limits of a machine; None for other resources.
+        io: for a machine, I/Os per operation by scenario.
+        bytes: for a machine, bytes per operation by scenario.
+        target: name in settings (``sql.network``) of a limiting interface or thread; else "".
+        size: capacity: bytes per second of an interface, 1 for a thread.
+        assumes: the assumption behind a higher capacity, as a sentence.
+        waited_s: by scenario, seconds that an operation waits for the resource while it limits throughput.
     """
 
     key: str
@@ -193,7 +197,7 @@ class Bound:
     waited_s: ByScenario = field(default_factory=dict)
 
     def sized(self, size: float) -> Bound:
-        """The same limit at another size."""
+        """The same limit with another capacity."""
         less = (self.size or size) / size
         return replace(self, size=size, demand_s={name: each * less for name, each in self.demand_s.items()})
 
@@ -207,15 +211,15 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A wait without a queue in the model: a system outside of the farm, or a lock.
+    """A wait without a queue in the model: for a system outside of the farm, or for a lock.
 
     Attributes:
-        key: the resource's.
-        name: in words.
+        key: key of the resource.
+        name: name of the resource, in words.
         target: its name in settings: ``web.delay``, ``sql.lock``.
-        each_s: time of one wait.
+        each_s: seconds per wait.
         waits: by scenario, waits per operation.
-        assumes: the assumption behind a shorter wait.
+        assumes: the assumption behind a shorter wait, as a sentence.
     """
 
     key: str
@@ -227,7 +231,7 @@ class Wait:
 
     @property
     def waited_s(self) -> ByScenario:
-        """The time that an operation of each scenario waits for it."""
+        """By scenario, seconds that an operation waits."""
         return {name: count * self.each_s for name, count in self.waits.items()}
 
     def stations(self) -> Iterator[Station]:

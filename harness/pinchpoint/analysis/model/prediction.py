@@ -1,6 +1,6 @@
 """Predicts throughput after a change, with its interval and the next bottleneck.
 
-The one place where gains are calculated: advice in a verdict, ``what-if`` and comparisons use it.
+All gains are calculated here: those of the advice in a verdict, of ``what-if`` and of comparisons.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ SCHEMA = "pinchpoint.what-if/1"
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """One scenario: its measured and its predicted figures.
+    """The measured and the predicted throughput of one scenario.
 
     Attributes:
-        scenario: its name.
+        scenario: name of the scenario.
         now_per_s: successful operations per second in the judged part.
-        then_per_s: the predicted rate. low_per_s, high_per_s: its interval, from the run's uncertainty, the
-            assumptions, and the model's known error.
-        ratio: then ÷ now.
-        now_s: mean time of an operation.
-        then_s: the predicted time; None if an open load could not be kept up: it grows without end.
-        kept_up: for an open load, whether all of it would be served; None for a closed one.
+        then_per_s: predicted operations per second. ``low_per_s`` and ``high_per_s`` are the ends of its
+            interval, from the uncertainty of the run, the assumptions, and the known error of the model.
+        ratio: predicted ÷ measured throughput.
+        now_s: measured mean seconds of an operation.
+        then_s: predicted mean seconds of an operation; None for an open load that is not kept up, because its
+            time grows without end.
+        kept_up: whether an open load would be served completely; None for a closed load.
     """
 
     scenario: str
@@ -58,12 +59,12 @@ class Throughput:
 
     @property
     def low_ratio(self) -> float:
-        """The interval's lower end ÷ now."""
+        """Lower end of the predicted interval ÷ measured throughput."""
         return self.low_per_s / self.now_per_s if self.now_per_s else self.ratio
 
     @property
     def high_ratio(self) -> float:
-        """The upper end ÷ now."""
+        """Upper end of the predicted interval ÷ measured throughput."""
         return self.high_per_s / self.now_per_s if self.now_per_s else self.ratio
 
 
@@ -72,13 +73,13 @@ class Binding:
     """The resource that limits the load.
 
     Attributes:
-        how: ``used_up``; ``waited_for``: not saturated, but operations wait for it most; ``elsewhere``: most
-            of the time is not explained by measured resources; ``nothing``: all of an open load would be
-            served.
-        key: the part's key; None without one.
-        name: in words.
-        ratio: its utilisation, or the share of the operations' time there.
-        scenario: the scenario of the operations.
+        how: ``used_up``: a part is saturated; ``waited_for``: no part is saturated, but operations wait for
+            this part most; ``elsewhere``: measured resources do not explain most of the time; ``nothing``: an
+            open load is served completely.
+        key: key of the part; None if no part limits.
+        name: name of the limit, in words.
+        ratio: utilisation of the part, or share of the operations' time spent there; None if nothing limits.
+        scenario: the scenario whose operations wait; None if a part is saturated or nothing limits.
     """
 
     how: Literal["used_up", "waited_for", "elsewhere", "nothing"]
@@ -90,14 +91,14 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class PartUse:
-    """One part of the farm.
+    """Utilisation and wait of one part of the farm, before and after the change.
 
     Attributes:
-        key: the resource's.
-        name: in words.
-        now_ratio: its utilisation; None without a known limit.
-        then_ratio: the predicted utilisation. now_s, then_s: longest time of a scenario's operation there; 0:
-            no wait.
+        key: key of the resource.
+        name: name of the part, in words.
+        now_ratio: utilisation in the run; None without a known limit.
+        then_ratio: predicted utilisation; None without a known limit. ``now_s`` and ``then_s`` are the
+            longest times in seconds that an operation of any scenario spends there; 0: no wait.
     """
 
     key: str
@@ -113,15 +114,15 @@ class Prediction:
     """The predicted throughput and times after a change.
 
     Attributes:
-        run: the run's directory.
-        changed: the changes.
-        scenarios: throughput of each.
-        binds_now: the limit in the run, by the model.
-        binds_then: what would limit.
-        parts: the measured parts of the farm.
+        run: directory of the run.
+        changed: effect of each setting.
+        scenarios: throughput of each scenario.
+        binds_now: what limits the run, according to the model.
+        binds_then: what limits after the change.
+        parts: utilisation and wait of each measured part.
         assumes: conditions and assumptions, as sentences.
         warnings: warnings for the reader.
-        exchanged: probed disks in place of the run's.
+        exchanged: probed disks that replace disks of the run.
     """
 
     run: str
@@ -135,10 +136,12 @@ class Prediction:
     exchanged: tuple[Exchanged, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """JSON types only, null for "not known"; ``exchanged`` is there where a probed disk was set.
+        """The prediction as JSON types, with null for unknown values.
+
+        ``exchanged`` is present only if a probed disk was set.
 
         Raises:
-            ValueError: a number is not finite; such a value has no place in a prediction.
+            ValueError: a number is not finite.
         """
         content = {"schema": SCHEMA, **asdict(self)}
         if not self.exchanged:
@@ -150,33 +153,34 @@ class Prediction:
 RESAMPLES = 40
 SEED = 1
 ROUGH = 1e-4
-"""Precision of solved resamples: their spread is 5 % and more."""
+"""Precision of the solutions of resamples, whose spread is 5 % and more."""
 ENDS = (0.025, 0.975)
 LEAST_ERROR, MOST_ERROR = 0.05, 0.10
-"""The model's error for any change, and where throughput doubles or halves; in between in proportion (in
-logarithms). From pairs of emulated farms (tests/ground_truth/pairs)."""
+"""Error of the model for a small change, and for a change that doubles or halves throughput. Changes between
+are interpolated in logarithms. The values come from pairs of emulated farms (tests/ground_truth/pairs)."""
 MISFIT = 0.10
-"""If the model's error for the run itself exceeds this, it is reported."""
+"""A model error above this ratio for the run itself gives a warning."""
 STAYS = f"{SAME}; the time that no measured resource explains stays the same"
 STEADY = {"closed", "open", "soak"}
 """Load models with a constant load."""
 SHOWS = 0.005
 AMORTISED = 0.75
-"""CPU time grows at least with that power of throughput: small operations share the cost of waking up and
-switching. Embedded databases showed 0.5 to 0.76; predictions use 1, the value of tiers that compute."""
+"""CPU time grows at least with this power of throughput: small operations share the cost of wake-ups and
+context switches. Embedded databases showed 0.5 to 0.76. Predictions use 1, the value of tiers that
+compute."""
 WORK_ROUNDS = 4
 
 Change = Callable[[Measured], Applied]
-"""Converts a run's parts and loads, or those of a resample, to the changed ones. Raises InputError."""
+"""Changes the parts and loads of a run or of a resample. Raises InputError."""
 
 
 @dataclass(frozen=True)
 class ModelledRun:
-    """A run as the model of its farm: measured, settled and resampled.
+    """A run with its fitted model, the solution of the model, and resamples.
 
     Attributes:
         case: the judged part of the run.
-        name: the run's directory.
+        name: directory of the run.
     """
 
     case: Case
@@ -190,7 +194,7 @@ class ModelledRun:
 
     @cached_property
     def measured(self) -> Measured:
-        """As parts and loads."""
+        """The run as parts and loads."""
         return take(self.case, self.rows)
 
     @cached_property
@@ -200,9 +204,11 @@ class ModelledRun:
 
     @cached_property
     def drawn(self) -> tuple[tuple[Measured, Solution], ...]:
-        """Block resamples of the run (adjacent seconds are correlated), and their equilibria.
+        """Block resamples of the run, with their solutions.
 
-        Resamples in which a scenario did nothing are left out.
+        Blocks are used because adjacent seconds are correlated.
+
+        Resamples in which a scenario had no operations are left out.
         """
         places = block_rows(len(self.rows), RESAMPLES, np.random.default_rng(SEED))
         result = (take(self.case, self.rows[each], self.measured.loads) for each in places)
@@ -231,7 +237,7 @@ def predict_change(
 
     applied = change(measured)
     now = modelled.now
-    then = _solved(applied)  # started like the present state: without an effect on the load, both are equal
+    then = _solved(applied)  # starts like ``now``, so that a change without effect gives equal figures
     return Prediction(
         run=modelled.name,
         changed=applied.changed,
@@ -246,7 +252,10 @@ def predict_change(
 
 
 def _mix(modelled: ModelledRun, probes: Sequence[Setting]) -> Mapping[str, DiskMix]:
-    """The I/O of an operation on each disk, if a probed disk is set; for constant loads alone."""
+    """By disk name, the I/O of an operation, if a probed disk is set.
+
+    Raises InputError if the load is not constant.
+    """
     if not probes:
         return {}
     models = {flow.load.model for flow in modelled.case.flows if flow.finished}
@@ -300,7 +309,7 @@ def _throughputs(
 def _of_other_rests(
     measured: Measured, applied: Applied, now: Solution, then: Solution
 ) -> Iterator[tuple[Solution, Solution]]:
-    """(now, then) with the smallest and the largest rests that the run allows."""
+    """(before, after) with the shortest and with the longest unexplained times that the run allows."""
     for loads in measured.ends:
         before = solve(model_of(loads, measured.parts), now)
         rests = {one.scenario: one.rest_s for one in loads}
@@ -309,7 +318,7 @@ def _of_other_rests(
 
 
 def _of_other_work(applied: Applied, now: Solution, then: Solution) -> Solution:
-    """The prediction if CPU time per operation falls as throughput rises."""
+    """The solution after the change if CPU time per operation falls as throughput rises."""
     for _ in range(WORK_ROUNDS):
         factors = {name: (each / now.per_s[name]) ** (AMORTISED - 1) for name, each in then.per_s.items()}
         parts = (
@@ -329,23 +338,23 @@ def _off(ratio: float) -> float:
 
 
 def _asked_per_s(load: Users) -> float:
-    """The rate of a load with a schedule; infinite for users without think time."""
+    """The requested rate of a load in operations per second; infinite for users without a schedule."""
     return OPEN_USERS / (load.think_s + load.rest_s) if is_open(load) else load.most_per_s
 
 
 def _kept_up(load: Users, then: Solution) -> bool | None:
-    """Whether all of an open load would be served; None for users."""
+    """Whether an open load would be served completely; None for a number of users."""
     offered = _asked_per_s(load)
     return then.per_s[load.scenario] >= (1 - 2 * SHOWS) * offered if math.isfinite(offered) else None
 
 
 def _time_s(load: Users, then: Solution, per_s: float) -> float:
-    """Mean time of an operation: for an open load by its stations, else by Little's law.
+    """Mean seconds of an operation: from its stations for an open load, else from Little's law.
 
     Args:
-        load: it.
+        load: the load of one scenario.
         then: the model's equilibrium.
-        per_s: the predicted throughput, scaled from the run's own and not the model's.
+        per_s: predicted operations per second, scaled from the measured throughput of the run.
     """
     if _kept_up(load, then) is None:
         return max(0.0, load.users / per_s - load.think_s)
@@ -356,13 +365,13 @@ def _time_s(load: Users, then: Solution, per_s: float) -> float:
 def _spread(
     modelled: ModelledRun, change: Change, near: Solution
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """The ends of the ratio over resamples of the run."""
+    """(lower ends, upper ends) by scenario of the throughput ratio over resamples of the run."""
     ratios: dict[str, list[float]] = {one.name: [] for one in modelled.measured.seen}
     for measured, now in modelled.drawn:
         try:
             then = _solved(change(measured), near, close=ROUGH)
         except InputError:
-            continue  # a change affects the whole run, and not these seconds of it
+            continue  # the change cannot be applied to the seconds of this resample alone
         for name, result in ratios.items():
             result.append(then.per_s[name] / now.per_s[name])
     low, high = (
@@ -375,7 +384,7 @@ def _spread(
 
 
 def _binding(loads: Sequence[Users], parts: Sequence[Part], solution: Solution) -> Binding:
-    """The most used of the saturated parts; else the part where operations spend most time."""
+    """The fullest saturated part; without one, the part where operations spend most time."""
     full = {key: use for key, use in solution.use.items() if use >= UTILISATION.value}
     named = {part.key: part for part in parts}
     if full:
@@ -400,7 +409,7 @@ def _uses(before: Sequence[Part], after: Sequence[Part], now: Solution, then: So
             max((found.stays_s[key, name] for key, name in found.stays_s if key == part.key), default=0.0)
             for found in (now, then)
         ]
-        # Without a known limit its utilisation is 0 in the model: it is unknown.
+        # Without a known limit, a part has utilisation 0 in the model: its utilisation is unknown.
         capped = [_is_capped(one) for one in (part, _same(after, part))]
         used = [
             found.use.get(part.key) if known else None

@@ -1,4 +1,4 @@
-"""Replaces a run's disk by a probed one in the model."""
+"""Replaces a disk of the run by a probed disk in the model."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ DEEPER = (
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The time of one write of a log on the disk.
+    """The time of one log write on the probed disk.
 
     Attributes:
-        each_s: seconds; None if a cap hides the time: writes then follow each other at the cap's spacing, and
-            each takes any time up to it.
-        spacing_s: this spacing, if a cap limited the probe's single writes; else None.
+        each_s: seconds per write; None if a cap hides the time: writes then follow each other at the spacing
+            of the cap, and a write takes any time up to that spacing.
+        spacing_s: seconds between two writes, if a cap limited the probe's single writes; else None.
         bursts: whether the cap lets writes through at full speed for a while, and then none.
         spread_ratio: half of the range of the repetitions, as a share of the mean.
-        cells: the cells behind it.
-        flushed: whether they were flushed one by one, like a log's writes.
+        cells: names of the probe's cells with this measurement.
+        flushed: whether the probe flushed each write, as a log does.
     """
 
     each_s: float | None
@@ -58,10 +58,10 @@ class Answered:
     """The time of an I/O of one workload, by the number of outstanding I/Os.
 
     Attributes:
-        workload: its name.
-        curve: of the cells below any cap; None if all were at a cap.
-        deepest: the largest number of outstanding I/Os.
-        spread_ratio: as of ``Written``.
+        workload: name of the workload.
+        curve: latency curve of the cells below any cap; None if all cells were at a cap.
+        deepest: largest number of outstanding I/Os that was measured.
+        spread_ratio: half of the range of the repetitions, as a share of the mean.
     """
 
     workload: str
@@ -71,25 +71,25 @@ class Answered:
 
 
 class ProbedDisk(Protocol):
-    """A probed disk as seen by an application. Its methods raise InputError without a matching cell."""
+    """A probed disk as the model sees it. Its methods raise InputError if the probe has no matching cell."""
 
     @property
     def label(self) -> str:
-        """Which disk, in words."""
+        """Name of the disk, in words."""
 
     @property
     def suite(self) -> str:
-        """The suite of the probe."""
+        """Name of the probe's suite."""
 
     @property
     def limits_are(self) -> str | None:
-        """Whether its limits are ``found`` or ``declared``; None: unknown."""
+        """Source of the limits: ``found`` by the probe, ``declared``, or ``both``; None: unknown."""
 
     def written(self, size_bytes: float | None) -> Written:
-        """A write of this many bytes to a log."""
+        """The time of a log write of this size."""
 
     def answered(self, size_bytes: float | None, reads_ratio: float) -> Answered:
-        """I/Os of this size with this share of reads."""
+        """The time of I/Os of this size with this share of reads."""
 
     def limits_of(self, reads_ratio: float | None) -> Limits | None:
         """The limits for I/O with this share of reads; None: unknown."""
@@ -97,16 +97,16 @@ class ProbedDisk(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DiskMix:
-    """The I/O of one operation of a run on one disk, and its time there. None: not measured.
+    """The I/O of one operation on one disk of the run, and the time of that I/O. None: not measured.
 
     Attributes:
-        disk: ``sql.log``.
+        disk: name of the disk, such as ``sql.log``.
         reads: reads per operation.
         writes: writes per operation: the kernel's count, or data writes if that is verified.
-        bytes: bytes per operation, both ways.
-        read_s: mean latency of a read.
-        write_s: time of a write, with its flush if there is one.
-        waits_s: an operation's wait for it, as the database reports it for its sessions.
+        bytes: bytes read and written per operation.
+        read_s: mean seconds per read.
+        write_s: seconds per write, including its flush if there is one.
+        waits_s: seconds that an operation waits for the disk, as reported by the database for its sessions.
     """
 
     disk: str
@@ -119,7 +119,7 @@ class DiskMix:
 
     @property
     def size_bytes(self) -> float | None:
-        """Mean size of an I/O."""
+        """Mean bytes per I/O."""
         ios = self.reads + self.writes
         return self.bytes / ios if self.bytes is not None and ios else None
 
@@ -153,14 +153,14 @@ def mix_of(resource: Resource, rows: Rows, per_s: float) -> DiskMix:
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """A probed disk in place of a run's.
+    """A probed disk that replaces a disk of the run.
 
     Attributes:
-        probed: the probed disk, in words.
-        suite: of the probe.
-        limits_are: as of ``ProbedDisk``.
-        mix: an operation's I/O on the run's disk.
-        arithmetic: what replaced what, in a sentence.
+        probed: name of the probed disk, in words.
+        suite: name of the probe's suite.
+        limits_are: source of the limits, as in ``ProbedDisk``.
+        mix: the I/O of an operation on the disk of the run.
+        arithmetic: the figures of the replacement, in a sentence.
     """
 
     probed: str
@@ -172,13 +172,13 @@ class Exchanged:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """One disk, exchanged.
+    """The result of replacing one disk.
 
     Attributes:
-        part: the part after the change.
-        others: alternatives to it, because of what the probe does not show exactly.
-        after: its new value, in words.
-        exchanged: a sentence about the replaced disk.
+        part: the disk after the replacement.
+        others: alternatives to ``part``, within the uncertainty of the probe.
+        after: new value of the setting, in words.
+        exchanged: what was replaced by what.
         assumes: assumptions, as sentences.
     """
 
@@ -190,7 +190,7 @@ class Swap:
 
 
 def swapped(part: DiskPart, disk: ProbedDisk, mix: DiskMix) -> Swap:
-    """Replace a run's disk by a probed one. Raises InputError if the probe reports too little."""
+    """Replace a disk of the run by a probed disk. Raises InputError if the probe reports too little."""
     limits = disk.limits_of(mix.reads_ratio)
     caps = limits or Limits()
     bare = replace(
@@ -218,7 +218,7 @@ def swapped(part: DiskPart, disk: ProbedDisk, mix: DiskMix) -> Swap:
 
 
 _Put = tuple[DiskPart, tuple[DiskPart, ...], str, tuple[str, ...]]
-"""The disk, its alternatives, the arithmetic, the assumptions."""
+"""(the disk after the replacement, its alternatives, the arithmetic, the assumptions)."""
 
 
 def _log(bare: DiskPart, written: Written, mix: DiskMix) -> _Put:

@@ -1,18 +1,18 @@
-"""Parses ``--set NAME=VALUE``; each mistake is one sentence.
+"""Parses ``--set NAME=VALUE``; each mistake becomes one sentence.
 
 | name | value |
 | --- | --- |
-| `TIER.ROLE` | a disk of the catalogue, or a kept probe of a disk: its directory |
-| `TIER.ROLE.iops`, `.bytes` | what it lets through: `5000`, `200MB/s` |
-| `TIER.ROLE.latency` | how long an I/O takes when none waits before it: `2ms` |
-| `TIER.ROLE.stripes` | how many of it are striped |
-| `TIER.cpu` | cores |
-| `TIER.machine` | a machine of the catalogue |
-| `TIER.network` | what its interface carries, where that limits: `125MB/s` |
-| `TIER.processes` | how many share the work of its one thread, where that limits: `2` |
-| `TIER.lock` | how long an operation waits for locks, where that limits: `0ms` |
-| `NAME.delay` | how long a request waits in front of a tier or source, where that limits: `5ms` |
-| `SCENARIO.users`, `.rate`, `.think` | its load: `64`, `400/s`, `1s` |
+| `TIER.ROLE` | a disk type of the catalogue, or the directory of a kept probe of a disk |
+| `TIER.ROLE.iops`, `.bytes` | limit of the disk in I/Os or bytes per second: `5000`, `200MB/s` |
+| `TIER.ROLE.latency` | time of an I/O without a queue: `2ms` |
+| `TIER.ROLE.stripes` | number of striped disks of this type |
+| `TIER.cpu` | number of cores |
+| `TIER.machine` | a machine type of the catalogue |
+| `TIER.network` | capacity of a limiting interface: `125MB/s` |
+| `TIER.processes` | processes that share the work of a limiting thread: `2` |
+| `TIER.lock` | time that an operation waits for limiting locks: `0ms` |
+| `NAME.delay` | time that a request waits before a limiting tier or source: `5ms` |
+| `SCENARIO.users`, `.rate`, `.think` | load of the scenario: `64`, `400/s`, `1s` |
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ MOST_CORES, MOST_STRIPES, MOST_USERS = 4096, 64, 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One change.
+    """One change of the farm or of its load.
 
     Attributes:
         name: the name without its value, as given: ``sql.log.latency``.
-        target: ``sql.log``, ``search``, or a scenario.
-        what: the changed figure.
-        value: base units; a catalogue name for ``profile`` and ``machine``; for ``probe`` its disk.
+        target: the disk, tier or scenario to change: ``sql.log``, ``search``.
+        what: the property to change.
+        value: a figure in base units; a catalogue name for ``profile`` and ``machine``; the probed disk for
+            ``probe``.
         text: the value as it was given.
     """
 
@@ -71,7 +72,7 @@ class Setting:
 
     @property
     def number(self) -> float:
-        """The value of a setting that is a figure."""
+        """The value of a numeric setting."""
         assert isinstance(self.value, float | int)  # noqa: S101 -- all but profile, machine and probe are
         return self.value
 
@@ -81,11 +82,11 @@ class Known:
     """The settings that a run allows.
 
     Attributes:
-        disks: ``tier.role``.
-        tiers: those with CPUs.
-        machines: tiers whose hosts' machine type can be set.
-        scenarios: name -> whether its load is a rate (else users).
-        limits: setting names of limits other than disk and CPU.
+        disks: names of the disks, as ``tier.role``.
+        tiers: tiers with CPUs.
+        machines: tiers whose machine type can be set.
+        scenarios: by name, whether the load is a rate (else a number of users).
+        limits: names of the settings of limits other than disk and CPU.
     """
 
     disks: tuple[str, ...]
@@ -101,7 +102,7 @@ def read_settings(given: Sequence[str], known: Known, probe_at: Probes | None = 
     Args:
         given: the settings as typed.
         known: the allowed settings.
-        probe_at: reads a kept probe; None: no disk of a probe can be set.
+        probe_at: reads a kept probe; None: no probed disk can be set.
     """
     names = _names(known)
     problems: list[str] = []
@@ -123,19 +124,19 @@ LIMITS: Mapping[str, What] = {
     "lock": "lock",
     "delay": "delay",
 }
-"""Last part of the name of a setting of the bottleneck -> its meaning."""
+"""Last part of the name of a setting of a limiting resource -> property to change."""
 Place = tuple[str, What]
 Probes = Callable[[Path], ProbedDisk]
-"""Reads a kept probe. Raises InputError."""
+"""Function that reads a kept probe from its directory. Raises InputError."""
 _SAYS: Mapping[What, Sequence[What]] = {
     "profile": ("iops", "bytes_per_s"),
     "probe": ("iops", "bytes_per_s", "latency_s", "stripes"),
 }
-"""Setting of a disk -> the settings that it includes."""
+"""Setting of a disk -> the properties that it already sets."""
 
 
 def _names(known: Known) -> dict[str, Place]:
-    """Every name that can be set -> its meaning."""
+    """Name of a setting -> (target, property)."""
     names: dict[str, Place] = {}
     for disk in known.disks:
         names |= {
@@ -174,7 +175,7 @@ def _setting(text: str, names: Mapping[str, Place], probe_at: Probes | None) -> 
 
 
 def _together(settings: Sequence[Setting]) -> Iterator[str]:
-    """Settings that contradict each other."""
+    """Sentences about settings that contradict each other."""
     by_name: dict[str, str] = {}
     for one in settings:
         if one.name in by_name:
