@@ -108,7 +108,7 @@ def one_after_another(disk: DiskPart) -> bool:
 
 
 def _spread_evenly(log: DiskPart) -> DiskPart:
-    """A striped log as if each of its disks took its share of the I/Os."""
+    """A striped log with its IOPS limit multiplied by its number of disks, as if its I/Os spread evenly."""
     return replace(log, caps=replace(log.caps, iops=log.caps.iops and log.caps.iops * log.stripes))
 
 

@@ -101,7 +101,7 @@ class Sessions:
 
     @cached_property
     def _like(self) -> tuple[float, float]:
-        """(sessions that would commit the same if all were equal, time of each between two commits)."""
+        """(number of identical sessions with this rate of commits, seconds between two commits of each)."""
         per_s = self.total_per_s
         squares = (each * each / users for each, users in zip(self.per_s, self.users, strict=True))
         equal_users = per_s**2 / added(squares)

@@ -297,7 +297,7 @@ class _Network:
         self._end_at_bounds()
 
     def _queue_up(self) -> None:
-        """One iteration of Schweitzer's algorithm: an arriving operation meets the queue of the others."""
+        """One iteration of Schweitzer's algorithm: an arriving operation waits for the queue of others."""
         if not self._queues:
             return
         self._answer()

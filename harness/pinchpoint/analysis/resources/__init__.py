@@ -1,1 +1,1 @@
-"""Resources that can saturate: a module each finds, judges and names one kind, and advises on it."""
+"""Kinds of resources that can saturate: one module finds, judges and names one kind, and advises on it."""

@@ -1,4 +1,4 @@
-"""Something with a limit, as columns of what was measured about it; what each kind of it answers."""
+"""A resource with its limit and measured columns, and the interface that each kind of resource implements."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 GENERATOR = "generator"
-"""Among the tiers that use a pool of cores, the load generators."""
+"""Name of the load generators among the tiers that use a pool of cores."""
 USE = "use:"
-"""How the columns of a pool of cores begin with how much of it a tier, or ``GENERATOR``, uses."""
+"""Prefix of the columns of a pool of cores that hold the use by a tier or by ``GENERATOR``."""
 
 ResourceType = Literal[
     "cpu", "allowance", "thread", "disk", "dependency", "lock", "memory", "network", "pool"
@@ -32,18 +32,20 @@ ResourceType = Literal[
 
 @dataclass(frozen=True, slots=True)
 class DiskShift:
-    """A disk's rate and outstanding I/Os before and after a change of level.
+    """The rate and the outstanding I/Os of a disk before and after a change of its rate level.
 
     Attributes:
-        of: ``io`` or ``bytes``.
-        spread: of the rate after the change.
-        busy_before: share of the time with I/O in progress; 1 if not measured.
-        busy_after: likewise.
-        usual_mix_before: the rate in the seconds with the usual mix of reads and writes; None if there are
-            too few of those.
-        usual_mix_after: likewise.
-        other_before: the other of ``io`` and ``bytes``; 0 if it was not measured.
-        other_after: likewise.
+        of: the rate that changed, ``io`` or ``bytes``.
+        spread: spread of the rate after the change (``series.spread``); None if unknown.
+        busy_before: share of the time with I/O in progress before the change; 1 if not measured.
+        busy_after: share of the time with I/O in progress after the change; 1 if not measured.
+        usual_mix_before: rate before the change in the seconds with the usual mix of reads and writes; None
+            if these seconds are too few.
+        usual_mix_after: rate after the change in the seconds with the usual mix; None if these seconds are
+            too few.
+        other_before: before the change, the rate that ``of`` does not name (``io`` or ``bytes``); 0 if not
+            measured.
+        other_after: after the change, the rate that ``of`` does not name; 0 if not measured.
     """
 
     of: Literal["io", "bytes"]
@@ -62,36 +64,38 @@ class DiskShift:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Something with a limit.
+    """A resource with a limit, and its measured columns.
 
     Attributes:
-        key: unique in the run.
-        type: ``cpu`` a pool of cores, ``allowance`` a tier's own share of cores, ``thread``, ``disk``,
-            ``dependency`` what users wait for outside of what is watched, ``lock`` a database's locks,
-            ``memory`` of a tier or a machine, ``network`` an interface, ``pool`` a server's connections.
-        machine: where it is.
-        hosts: the hosts that use it, the reporting one first: one for each tier; then
-            the others.
-        tiers: the tiers that use it, in the same order.
-        instance: cores ("0,1"), thread name, device, source or endpoint, kind of lock, interface.
-        cores: how many cores a pool has; None if that is not known.
-        roles: a device's roles, the first as in ``ROLE_ORDER``.
-        limits: the declared caps, None where withheld; of what lives on burst credits its burst's.
-        baseline: the declared caps without burst credits, of a disk with credits; else None.
-        commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
-        even: whether a disk is asked in an even schedule that was kept: its rate is flat by that alone.
-        shift: how a disk's I/O, or else its bytes, changed its level in the window; None if it did not.
-        service_time: what a disk's time goes with, over all load levels where there are several; None where
+        key: key of the resource, unique in the run.
+        type: ``cpu``: a pool of cores; ``allowance``: a tier's CPU limit; ``thread``: one thread; ``disk``;
+            ``dependency``: a wait outside of the measured farm; ``lock``: the locks of a database;
+            ``memory``: of a tier or a machine; ``network``: an interface; ``pool``: connections, threads or
+            tickets of a server.
+        machine: name of the machine.
+        hosts: the hosts that use the resource: first one host of each tier, then the others.
+        tiers: the tiers that use the resource, in the order of the first hosts.
+        instance: cores ("0,1"), thread name, device, source or endpoint, kind of lock, or interface.
+        cores: number of cores of a pool; None if unknown.
+        roles: roles of a device, in the order of ``ROLE_ORDER``.
+        limits: the declared caps, None if withheld; for a disk on burst credits, the caps of the burst.
+        baseline: for a disk on burst credits, the declared caps without credits; else None.
+        commit_path: whether commits wait for this device, because it has a log, or the data of a tier without
+            a log.
+        even: whether all load of a disk followed an even schedule, so that a constant rate shows no limit.
+        shift: change of level of the disk's I/O rate, or else of its byte rate; None without a change.
+        service_time: whether the time of a disk depends on I/Os or on bytes, over all load levels; None if
             unknown.
-        responses: how a disk's I/O (``io``) and ``bytes`` move when what is outstanding does
+        responses: by rate (``io``, ``bytes``), how the rate of a disk changes with its outstanding I/Os
             (``measures.settle``).
-        whole: of all disks of a machine together, the machine's type; None for one device.
-        scenario: whose users wait for a dependency.
-        step_s: seconds that a disk's value of a step covers: a step's, or those between two readings.
-        columns: one value per step of the window, NaN = not measured.
-        views: the series on which rests what the server itself says of it (``stores``); of an interface that
-            of its fuller direction.
-        reported_by: of a disk that is not measured, metric -> the database's series of it (``managed``).
+        whole: machine type, for all disks of a machine together; None for one device.
+        scenario: for a dependency, the scenario whose users wait.
+        step_s: seconds that one value of a disk covers: one step, or the time between two readings.
+        columns: by name, one value per step of the window; NaN = not measured.
+        views: the series of the server's own reports about the resource (``stores``); for an interface, the
+            series of its fuller direction.
+        reported_by: for a disk that is not measured, metric -> the database's series of that metric
+            (``managed``).
     """
 
     key: str
@@ -118,7 +122,7 @@ class Resource:
 
     @property
     def by_database(self) -> bool:
-        """Whether its I/O, or a part of it, is what a database counts, as nothing reads the device."""
+        """Whether a database counts the I/O of the disk, or a part of it, because no collector reads it."""
         return any(not role.seen for role in self.roles)
 
     @property
@@ -128,7 +132,7 @@ class Resource:
 
     @property
     def is_device(self) -> bool:
-        """Whether it is a disk with a role: a device, or what a database counts of one."""
+        """Whether the resource is one disk with a role, measured at the device or counted by a database."""
         return bool(self.roles) and self.whole is None
 
     @property
@@ -141,7 +145,7 @@ Resources = tuple[Resource, ...]
 
 
 def placed(hosts: Iterable[Host]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(their names, their tiers) in the order in which a resource has them."""
+    """(names, tiers) of these hosts, in the order of ``Resource.hosts`` and ``Resource.tiers``."""
     firsts: dict[str, Host] = {}
     others = [host for host in hosts if firsts.setdefault(host.tier, host) is not host]
     return tuple(host.name for host in (*firsts.values(), *others)), tuple(firsts)
@@ -172,7 +176,7 @@ def on_host(
 
 
 def mean_of(resource: Resource, column: str, rows: Rows) -> float | None:
-    """The mean of one of its columns over the rows; None if it was not measured, or has none such."""
+    """The mean of a column over these rows; None if the resource has no such column or no values."""
     values = resource.columns.get(column)
     return None if values is None else mean(values[rows])
 
@@ -187,16 +191,16 @@ def busy(resource: Resource, rows: Rows) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class CpuMeasures:
-    """A pool of cores, an allowance or a thread. All None if not measured.
+    """Means of a pool of cores, a CPU allowance or a thread; None: not measured.
 
     Attributes:
         busy: mean busy ratio.
-        pool: of a thread or an allowance, the busy ratio of the cores around it.
+        pool: for a thread or an allowance, the busy ratio of the cores that it runs on.
         pressure: share of the time in which processes waited for CPU.
-        seen: share of the rows with a value.
-        uses: tier (or ``GENERATOR``) → share of the pool's busy time.
-        witness: of a thread, the share of the time it was at work, as its server says itself.
-        quota: whether an allowance is less than the cores it is of.
+        seen: share of the rows with a measured value.
+        uses: by tier (or ``GENERATOR``), its share of the pool's busy time.
+        witness: for a thread, share of the time that it was at work, as reported by its server.
+        quota: whether an allowance is smaller than the cores that it runs on.
     """
 
     busy: float | None
@@ -209,10 +213,10 @@ class CpuMeasures:
 
     @property
     def use(self) -> float | None:
-        """How much of it is used.
+        """Utilisation of the CPU resource; None if not measured.
 
-        For a thread at most its server's busy time, because the kernel also counts spinning and child
-        processes.
+        For a thread, the utilisation is at most the busy time that its server reports, because the kernel
+        also counts spinning and child processes.
         """
         if self.busy is None or self.witness is None:
             return self.busy
@@ -220,34 +224,35 @@ class CpuMeasures:
 
     @property
     def waiting(self) -> float | None:
-        """The number of operations that wait for it."""
+        """Share of the time in which processes waited for CPU."""
         return self.pressure
 
 
 @dataclass(frozen=True, slots=True)
 class DiskMeasures:
-    """One device. All None if not measured.
+    """Measurements of one disk; None: not measured.
 
     Attributes:
-        io: data I/Os per second (the kernel's count where data I/O is not known).
+        io: data I/Os per second; all I/Os of the kernel if data I/O is not known.
         bytes: bytes per second.
-        utilisation: max(I/O ÷ cap, bytes ÷ cap), as the cloud platform recorded it, else of the declared cap;
-            None if neither is known.
-        recorded: whether the platform recorded it.
-        credits_used: the share of the burst credits of ``binding`` that is spent, as it recorded it.
-        binding: ``io`` or ``bytes``: which of the two is at its declared cap, or limited, or nearer
-            to its cap.
-        responses: how each of the two moves when the outstanding count does.
+        utilisation: max(I/O ÷ cap, bytes ÷ cap), as recorded by the cloud platform, else for the declared
+            cap; None if neither is known.
+        recorded: whether the platform recorded ``utilisation``.
+        credits_used: spent share of the burst credits for the rate ``binding``, as recorded by the platform.
+        binding: ``io`` or ``bytes``: the rate that is at its declared cap, or limited, or nearer to its cap.
+        responses: by rate (``io``, ``bytes``), how the rate changes with the outstanding I/Os.
         outstanding: mean number of I/Os in progress.
         busy: share of the time with at least one I/O in progress. 1 does not mean saturation.
         reads_ratio: reads ÷ all I/O.
-        read_s: mean latency of a read, weighted by operations.
-        write_s: likewise of a write.
-        flush_s: likewise of a flush.
-        pressure: share of the time in which processes waited for I/O, any device.
-        sessions: of the database's sessions, how many waited for this device, as it says itself.
-        log_waits: the share of a store's work, or of its writes' time, that is waiting for its log, likewise.
-        often_read: whether it was read often enough to say how it limits (``disk.measures.often_read``).
+        read_s: mean seconds per read, weighted by operations.
+        write_s: mean seconds per write, weighted by operations.
+        flush_s: mean seconds per flush, weighted by operations.
+        pressure: share of the time in which processes waited for I/O on any device.
+        sessions: mean number of database sessions that waited for this device, as reported by the database.
+        log_waits: share of a store's working time, or of its write time, spent waiting for its log, as
+            reported by the store.
+        often_read: whether the disk was read often enough to show how it limits
+            (``disk.measures.often_read``).
     """
 
     io: float | None
@@ -270,67 +275,68 @@ class DiskMeasures:
 
     @property
     def spread(self) -> float | None:
-        """The spread of the binding rate."""
+        """Spread of the binding rate."""
         return self.responses[self.binding].spread
 
     @property
     def level(self) -> float | None:
-        """The binding rate: its level if it is limited, else its mean."""
+        """The binding rate: its median if the rate is limited, else its mean."""
         if self.held == self.binding:
             return self.responses[self.binding].level
         return self.mean
 
     @property
     def mean(self) -> float | None:
-        """The mean of the binding rate, which ``utilisation`` is of."""
+        """Mean of the binding rate, to which ``utilisation`` refers."""
         return self.io if self.binding == "io" else self.bytes
 
     @property
     def held(self) -> str | None:
-        """``io`` or ``bytes``, whichever is as constant as only a limiter makes it; of both the flatter.
+        """``io`` or ``bytes``, whichever is as constant as only a limiter makes it; of both, the steadier.
 
-        Where all I/Os are of one size both are the same: it is counted in I/Os then.
+        With I/Os of one size, both rates are equally constant: the result is then ``io``. None: neither is
+        constant.
         """
         spreads = {name: one.spread or 0.0 for name, one in self.responses.items() if one.regulated}
         return min(spreads, key=lambda name: (round(spreads[name], 4), name != "io"), default=None)
 
     @property
     def size_bytes(self) -> float | None:
-        """Mean size of one I/O."""
+        """Mean bytes per I/O."""
         return self.bytes / self.io if self.io and self.bytes is not None else None
 
     @property
     def uses(self) -> Mapping[str, float]:
-        """The use by each tier: empty, as it is not measured."""
+        """Use of the disk by tier: empty, because it is not measured."""
         return {}
 
     @property
     def use(self) -> float | None:
-        """How much of its declared cap is used."""
+        """Utilisation of the disk's cap."""
         return self.utilisation
 
     @property
     def waiting(self) -> float | None:
-        """The number of operations that wait for it."""
+        """Mean number of outstanding I/Os."""
         return self.outstanding
 
 
 @dataclass(frozen=True, slots=True)
 class ShareMeasures:
-    """A dependency, a lock, memory, an interface, a pool of connections. All None if not measured.
+    """Measurements of a dependency, a lock, memory, an interface or a pool; None: not measured.
 
     Attributes:
-        used: the share of it that is in use: for a dependency the share of users that wait for it, for a lock
-            the share of the time in which sessions wait for it.
-        witness: what another source says of that: of a dependency the share of it in which the tier behind it
-            has nothing to do; of a lock the share of the operations that wait; of memory the share of what
-            disks read that had been in memory before; of connections the share of operations refused; of
-            threads and tickets the share of operations that wait for one.
-        own: the most that the tier behind it uses of its own CPU and disks; of threads and tickets the share
-            of them whose holders wait for something else; of a lock the share of the sessions without a wait
-            for one, its holders among them, that waits for a disk.
-        each_s: how long an operation waits for it.
-        pressure: of memory, the share of the time in which processes waited for it.
+        used: for a dependency, share of the users that wait for it; for a lock, share of the time in which
+            sessions wait for it; for others, share in use.
+        witness: figure of a second source. For a dependency: share of the wait in which the called tier is
+            idle. For a lock: share of operations that wait. For memory: share of disk reads that read evicted
+            data again. For connections: share of operations refused. For threads and tickets: share of
+            operations that wait for one.
+        own: for a dependency, the highest utilisation of the called tier's own CPU and disks; for threads and
+            tickets, share of holders that wait for something else; for a lock, share of the sessions without
+            a lock wait, lock holders included, that wait for a disk.
+        each_s: seconds that an operation waits for the resource.
+        pressure: for memory, share of the time in which processes waited for memory.
     """
 
     used: float | None
@@ -341,12 +347,12 @@ class ShareMeasures:
 
     @property
     def uses(self) -> Mapping[str, float]:
-        """The use by each tier: empty, as it is not measured."""
+        """Use of the resource by tier: empty, because it is not measured."""
         return {}
 
     @property
     def use(self) -> float | None:
-        """How much of it is used."""
+        """Share of the resource in use, or of users or time with a wait (``used``)."""
         return self.used
 
     @property
@@ -360,11 +366,11 @@ Measures = CpuMeasures | DiskMeasures | ShareMeasures
 
 @dataclass(frozen=True, slots=True)
 class NoSingleCause:
-    """Why no one is named though something is saturated.
+    """The reason why no bottleneck is named although a resource is saturated.
 
     Attributes:
-        why: in words.
-        experiment: what would show; "" where it is the usual one for such suspects.
+        why: the reason, in words.
+        experiment: an experiment that would show the cause; "" for the usual experiment.
     """
 
     why: str
@@ -383,25 +389,31 @@ class Least(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DiskState:
-    """The yes-or-no questions about a disk that its evidence and its kind of limit rest on.
+    """Facts about a disk, from which its evidence and its kind of limit follow.
 
     Attributes:
-        occupied: hardly ever idle, or not known, or waited for, or pacing those who wait.
-        at_cap: within 3 % of the declared cap, and limited there: constant, whatever the size of I/Os.
-        uneven: its I/Os end as unevenly as a device's.
-        used: what it does ÷ its declared cap, while it has something to do.
-        near_cap: at 90 % of the declared cap or more, not beyond it, and nothing says that it could do more.
-        beyond_cap: the rate was above the declared cap, so the declaration is wrong.
-        regulated: flat as only a regulator is, while latency moves.
-        fell: its rate fell and stayed lower although the queue did not: burst credits ran out.
-        spent: the platform reports that its burst credits are spent.
-        rose: its rate rose although the queue did not: it is still warming up.
-        slow: latency above the limit of its role.
-        device: has a queue, and more outstanding I/O brings no higher rate; or slow, and as uneven as a
-        device. wait_ratio: waiting for this disk ÷ the time of the operations of a pressed scenario.
-        waiting: that scenario.
-        late: operations wait for this disk most of their time, and its latency is not excellent.
-        concurrency: operations wait for reads that are issued too few at a time: more would be served.
+        occupied: whether the disk is hardly ever idle, or its busy time is unknown, or operations mostly wait
+            for it, or a regulator delays its I/Os.
+        at_cap: whether the rate is within 3 % of the declared cap, and either constant or the same for any
+            I/O size.
+        uneven: whether I/Os complete as irregularly as on a plain device.
+        used: utilisation of the declared cap; for a disk that operations wait for, while the disk is busy.
+        near_cap: whether the rate is at 90 % of the declared cap or more, not above the cap, and more
+            outstanding I/O does not raise it.
+        beyond_cap: whether the rate exceeds the declared cap, so that the declaration is wrong.
+        regulated: whether the rate is as constant as only a regulator makes it while latency varies, or the
+            same for any I/O size.
+        fell: whether the rate fell and stayed lower although the queue did not: burst credits ran out.
+        spent: whether the platform reports that the burst credits are spent.
+        rose: whether the rate rose although the queue did not: the disk was warming up.
+        slow: whether latency is above the limit for the disk's role.
+        device: whether I/Os queue, and more of them bring no higher rate of a slow or waited-for disk; or
+            whether I/Os queue, complete irregularly and take too long by PAL's rule. ``wait_ratio`` is the
+            share of the time that operations of a pressed scenario wait for this disk.
+        waiting: the scenario of ``wait_ratio``.
+        late: whether operations wait for this disk most of their time, and its latency is not very low.
+        concurrency: whether operations wait for reads, and too few reads are issued at a time: the disk could
+            serve more.
     """
 
     occupied: bool
@@ -423,31 +435,31 @@ class DiskState:
 
     @property
     def waited_for(self) -> bool:
-        """Whether operations of a pressed scenario spend half of their time or more on this disk."""
+        """Whether operations of a pressed scenario wait for this disk for half of their time or more."""
         return at_least(self.wait_ratio, WAIT_SHARE)
 
     @property
     def full(self) -> bool:
-        """Whether the resource is at its maximum."""
+        """Whether the disk is at its maximum rate."""
         held = self.near_cap or self.regulated or self.device
         return (self.occupied and held) or self.fell or self.rose
 
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """A resource with evidence against it.
+    """A resource with evidence that it limits throughput.
 
     Attributes:
-        kind: how it limits.
+        kind: kind of bottleneck.
         evidence: the kinds of evidence, ``E1`` to ``E4``.
-        found: what was measured.
-        disk: a disk's answers, None for anything else.
-        exact: it stands at its declared cap, or at its quota.
-        contradicted: the measurement contradicts the declared cap.
-        not_waited_for: nothing is known to wait for it, as its writes are mostly asynchronous, or because
-            its server reports that nothing waits.
-        grown: what several load levels say of it, ``E2`` and ``E3``.
-        outrun: evidence against it, in words: throughput rose above its calculated maximum.
+        found: measurements of the resource.
+        disk: state of a disk; None for other resources.
+        exact: whether the resource is exactly at its declared cap or quota.
+        contradicted: whether the measurement contradicts the declared cap.
+        not_waited_for: whether no operation is known to wait for the resource, because its writes are mostly
+            asynchronous or its server reports no waits.
+        grown: evidence from several load levels, ``E2`` and ``E3``.
+        outrun: counter-evidence, in words: throughput rose above the calculated maximum of the resource.
     """
 
     resource: Resource
@@ -467,10 +479,10 @@ class Context:
     """The other resources and suspects of the run in which a resource is named.
 
     Attributes:
-        inputs: what was measured.
-        resources: all there are.
-        rows: of the stage that is judged.
-        flows: of the scenarios.
+        inputs: measurements of the run.
+        resources: all resources of the run.
+        rows: the steps of the judged stage.
+        flows: flows of the scenarios.
     """
 
     inputs: Inputs
@@ -481,19 +493,19 @@ class Context:
 
 Waiting = tuple[str, str, Callable[[float], str]]
 LimitMode = Literal["use", "rate", "time"]
-"""How a limit limits: at the end of its use; by all that it can do; by the time that it takes."""
+"""How a limit acts on throughput: by full use, by a maximum rate, or by the time that the resource takes."""
 M = TypeVar("M", CpuMeasures, DiskMeasures, ShareMeasures)
 
 
 class ChangeableLimit(NamedTuple):
-    """What ``what-if`` may change of a resource that limits and is no queue of the model.
+    """What ``what-if`` may change of a limiting resource that has no queue in the model.
 
     Attributes:
-        setting: ``sql.lock``.
-        size: how much of it there is: bytes per second of an interface; None of what takes time.
-        each_s: of what takes time, how long one wait is; None: as long as an operation waits.
-        waiting: by scenario, operations that wait for it at any time.
-        assumes: what a change of it takes for granted.
+        setting: name of the setting, such as ``sql.lock``.
+        size: capacity, such as bytes per second of an interface; None for a wait.
+        each_s: for a wait, seconds of one wait; None: the whole wait of an operation.
+        waiting: by scenario, mean number of operations that wait for the resource.
+        assumes: assumption behind the change, in words.
     """
 
     setting: str
@@ -504,28 +516,30 @@ class ChangeableLimit(NamedTuple):
 
 
 class ResourceKind(ABC, Generic[M]):
-    """What every kind of resource answers: how it is found, measured, judged, called, and what relieves it.
+    """A kind of resource: how it is found, measured, judged and named, and what relieves it.
 
     Attributes:
-        type: of its resources.
-        kind: its kind when saturated; for a disk ``classify`` finds the kind of limit.
-        limit_modes: every kind of limit that it can have, with the way in which that limits.
-        candidate: its kind in the list of candidates of an inconclusive run; None: not listed.
-        nearest: whether one that nothing speaks against is listed when it is the nearest to its limit.
-        yields: whether it is named only where CPU, memory, disks and interfaces have room: it says that
-            something else limits throughput (docs/rules.md).
-        explains_disks: whether want of it keeps disks busy, so that it ranks before them.
-        delays_cpu: whether it ranks before a CPU at the same depth, which it delays.
-        takes_cpu: whether waiting for it may be waiting for CPU time that the hypervisor took.
-        own_series: whether waits for it are measured for it alone, and not only for the whole host.
-        full_now: the value from which on it is at its limit in a single step; None if a step does not show
-        it. maybe_full: the value from which on it may be, as clocks and readings may differ by a second.
-        short: its name in advice, with ``{instance}``, ``{tier}`` and ``{host}``.
-        placed: its name in a list of the verdict, likewise.
-        least: what must be so for anything to speak against it; None if one column does not show it.
-        waiting: what waits for it: words, metric, how its figures are written; None if nothing does.
-        grows: whether its use grows with throughput until it is saturated.
-        limit: the use from which on it is called saturated.
+        type: type of its resources.
+        kind: kind of bottleneck when saturated; for a disk, ``classify`` finds the kind.
+        limit_modes: for each kind of limit, how it acts on throughput.
+        candidate: kind in the list of candidates of an inconclusive run; None: not listed.
+        nearest: whether a resource without evidence is listed if it is the nearest to its limit.
+        yields: whether the resource is named only if CPU, memory, disks and interfaces have room, because its
+            saturation may be the effect of another limit (docs/rules.md).
+        explains_disks: whether a shortage of the resource keeps disks busy, so that it ranks before disks.
+        delays_cpu: whether the resource delays a CPU, so that it ranks before a CPU at the same depth.
+        takes_cpu: whether a wait for the resource may be a wait for CPU time that the hypervisor took.
+        own_series: whether waits are measured for the resource alone, and not only for the whole host.
+        full_now: the condition by which a single step shows the resource at its limit; None if a step cannot
+            show it. ``maybe_full`` is the weaker condition for a possible limit, because clocks and readings
+            may differ by a second.
+        short: name in advice, with the placeholders ``{instance}``, ``{tier}`` and ``{host}``.
+        placed: name in a list of the verdict, with the same placeholders.
+        least: condition without which there is no evidence; None if one column does not show it.
+        waiting: (words, metric, formatter) of the figure for waits for the resource; None without such a
+            figure.
+        grows: whether utilisation grows with throughput until the resource is saturated.
+        limit: utilisation from which the resource is saturated.
     """
 
     type: ResourceType
@@ -549,33 +563,33 @@ class ResourceKind(ABC, Generic[M]):
 
     @property
     def reported(self) -> str:
-        """The resource of a finding in verdict.json."""
+        """The value of ``resource`` in a finding of verdict.json."""
         return self.type
 
     @abstractmethod
     def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
-        """Every resource of this kind with samples in the run; ``disks``: those with a role."""
+        """Find every resource of this kind with samples in the run. ``disks``: the disks with a role."""
 
     def clearly_unsuspected(self, resource: Resource, rows: Rows, flows: Flows) -> bool:
-        """Whether it is plain by one or two columns that nothing speaks against it; ``judge`` would agree."""
+        """Whether one or two columns already show that ``judge`` would find no evidence."""
         return self.least is not None and not at_least(
             mean_of(resource, self.least.column, rows), self.least.limit
         )
 
     @abstractmethod
     def measure(self, resource: Resource, rows: Rows) -> M:
-        """The figures of a resource over those rows of the window."""
+        """Measurements of a resource over these rows of the window."""
 
     @abstractmethod
     def judge(self, resource: Resource, measures: M, flows: Flows) -> Suspicion | None:
-        """The evidence against it; None if there is none."""
+        """The evidence that a resource limits throughput; None if there is none."""
 
     def innocent(self, resource: Resource, measures: M, flows: Flows) -> Suspicion:
-        """The same of one that nothing speaks against."""
+        """A suspicion without evidence, for a resource that ``judge`` does not suspect."""
         return Suspicion(resource, self.kind, frozenset(), measures)
 
     def excused(self, measures: M) -> str:
-        """Why it is no limit though it is used that much, in words; "" where it is one."""
+        """Why a resource with high utilisation is no limit, in words; "" if it is a limit."""
         return ""
 
     @abstractmethod
@@ -587,55 +601,55 @@ class ResourceKind(ABC, Generic[M]):
         """The evidence from a second source."""
 
     def own_use(self, resource: Resource, rows: Rows) -> float | None:
-        """How much of it the farm itself uses, where that leaves no room for what yields; None elsewhere."""
+        """Utilisation by the farm itself, which must be low before a ``yields`` kind is named; else None."""
         return None
 
     def load_use(self, resource: Resource, measures: M, *, in_steps: bool) -> float | None:
-        """How much of it the load uses; None if that does not show at what load it ends.
+        """Utilisation by the load; None if it does not show at which load the resource saturates.
 
         Args:
-            resource: one of these.
-            measures: what was measured.
-            in_steps: whether there are several levels of the load.
+            resource: a resource of this kind.
+            measures: measurements of the resource.
+            in_steps: whether the run has several load levels.
         """
         return measures.use if self.grows else None
 
     def room(self, suspicion: Suspicion, measures: M) -> Fact | None:
-        """How near one that is not saturated is to a limit; None if its first fact says that."""
+        """How near an unsaturated resource is to its limit; None if its first fact shows that."""
         return None
 
     def nearness(self, resource: Resource, measures: M) -> float:
-        """How near a candidate is to a limit, in an inconclusive run."""
+        """How near a candidate of an inconclusive run is to a limit, as a ratio."""
         return measures.use or 0.0
 
     def left(self, suspicion: Suspicion, measures: M) -> float | None:
-        """Throughput from now on ÷ its mean, where what it can do fell; None if it did not."""
+        """Throughput from now on ÷ mean throughput, if the capacity of the resource fell; else None."""
         return None
 
     def used_share(self, suspicion: Suspicion, measures: M) -> float | None:
-        """The utilisation of a resource with a known capacity; None for others."""
+        """Utilisation of a resource with a known capacity; None for other resources."""
         return None
 
     def waited_share(self, suspicion: Suspicion, measures: M, working: float) -> tuple[float, str]:
-        """(the share of users' time in which they wait for it, in words): all of it where not known.
+        """(share of the users' time spent waiting for the resource, in words); if unknown, all their time.
 
         Args:
-            suspicion: what limits by the time it takes.
-            measures: what was measured.
+            suspicion: a resource that limits by the time it takes.
+            measures: measurements of the resource.
             working: the share of users' time with an operation in progress; the rest is think time.
         """
         return waits_for(None, working)
 
     def held(self, resource: Resource, measures: M, rows: Rows, flows: Flows) -> ChangeableLimit | None:
-        """The setting of ``what-if`` for a limiting resource; None if it is a queue of the model."""
+        """What ``what-if`` may change of a limiting resource; None if the model has a queue for it."""
         return None
 
     def is_part_of(self, resource: Resource, first: Resource) -> bool:
-        """Whether its limit is a part of that of another resource, which is the bottleneck."""
+        """Whether the limit of ``resource`` is a part of the limit of ``first``, the bottleneck."""
         return False
 
     def explained(self, suspicion: Suspicion, suspicions: Iterable[Suspicion]) -> bool:
-        """Whether what is seen of it is the doing of another suspect."""
+        """Whether another suspect explains the evidence against this one."""
         return False
 
     def felt(
@@ -646,19 +660,19 @@ class ResourceKind(ABC, Generic[M]):
         rows: Rows,
         flows: Flows,
     ) -> bool:
-        """Whether what speaks against it costs time."""
+        """Whether operations lose time because of the suspected resource."""
         return True
 
     def unseen(self, resources: Iterable[Resource], flows: Flows) -> bool:
-        """Whether operations may wait for one of these that was not measured."""
+        """Whether operations may wait for a resource of this kind that was not measured."""
         return False
 
     def confidence_limits(self, suspicion: Suspicion, measures: M, context: Context) -> Iterator[str]:
-        """Why its evidence justifies only low confidence, in sentences."""
+        """Sentences that say why the evidence justifies only low confidence."""
         yield from ()
 
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
-        """Why this resource casts doubt on the named one, in sentences."""
+        """Sentences that say why this resource casts doubt on the named one."""
         yield from ()
 
     def deeper(self, resource: Resource, rows: Rows) -> str:
@@ -666,53 +680,53 @@ class ResourceKind(ABC, Generic[M]):
         return ""
 
     def why_not_named(self, suspicion: Suspicion, measures: M, inputs: Inputs) -> NoSingleCause | None:
-        """Why it cannot be named, however often resamples name it; None if it can."""
+        """Why a resource cannot be named, however often resamples name it; None if it can."""
         return None
 
     def experiment(self, suspicion: Suspicion, rows: Rows) -> str:
-        """An experiment that would give more evidence where confidence is low; "" if none would."""
+        """An experiment that would give more evidence if confidence is low; "" if none would."""
         return ""
 
     def room_unknown(self, resource: Resource, rows: Rows, times: float) -> str:
-        """An assumption about its room behind a gain, with the reason; "" if the room is known or irrelevant.
+        """Name of the resource, and why its room is unknown, if a gain depends on that; "" otherwise.
 
         Args:
-            resource: one of these.
-            rows: of the stage that is judged.
-            times: throughput then ÷ throughput now.
+            resource: a resource of this kind.
+            rows: the steps of the judged stage.
+            times: predicted throughput ÷ present throughput.
         """
         return ""
 
     def caveats(self, resource: Resource, rows: Rows) -> Iterator[str]:
-        """Warnings about the resource that a reader must know beside the verdict."""
+        """Warnings about the resource, to be shown beside the verdict."""
         yield from ()
 
     def standing(self, resource: Resource, measures: M) -> Fact:
-        """The figure that is shown for a resource that is not suspected."""
+        """The fact that is shown for a resource that is not suspected."""
         first = next(self.facts(Suspicion(resource, self.kind, frozenset(), measures), measures))
         return replace(first, evidence="context")
 
     def owner(self, resource: Resource, measures: M) -> tuple[str | None, str | None]:
-        """(tier, host) to blame."""
+        """(tier, host) that the verdict names for the resource."""
         return next(iter(resource.tiers), None), next(iter(resource.hosts), None)
 
     @abstractmethod
     def name(self, resource: Resource, measures: M) -> str:
-        """In plain words: ``the log disk of the sql tier (sql1)``."""
+        """Name in plain words, such as ``the log disk of the sql tier (sql1)``."""
 
     def short_name(self, resource: Resource, measures: M) -> str:
-        """In the words of advice: ``the index disk of search``, ``the CPU of sql``."""
+        """Name in advice, such as ``the index disk of search`` or ``the CPU of sql``."""
         tier, host = self.owner(resource, measures)
         return self.short.format(
             instance=resource.instance.removeprefix("thread:"), role=resource.role, tier=tier, host=host
         )
 
     def place(self, suspect: Bottleneck) -> str:
-        """Among candidates: ``the log disk of sql``."""
+        """Name among candidates, such as ``the log disk of sql``."""
         return self.placed_of(suspect)
 
     def placed_of(self, one: Bottleneck | Next) -> str:
-        """``placed`` with its names."""
+        """``placed`` with its placeholders filled in."""
         return self.placed.format(
             instance=one.instance.removeprefix("thread:"), role=one.role, tier=one.tier, host=one.host
         )
@@ -722,23 +736,23 @@ class ResourceKind(ABC, Generic[M]):
         """Advice for a resource that is the bottleneck, the most useful first."""
 
     def advise_on(self, suspect: Bottleneck, inputs: Inputs) -> Iterator[Advice]:
-        """The measurements that would confirm or exclude a candidate."""
+        """Measurements that would confirm or exclude a candidate."""
         yield from ()
 
     @abstractmethod
     def proof(self, suspicion: Suspicion, measures: M) -> str:
-        """The figure that shows that it is saturated, in words."""
+        """The figure that shows the saturation, in words."""
 
     @abstractmethod
     def relief(self, resource: Resource) -> str:
-        """The change that would relieve it."""
+        """The change that would relieve the resource, in words."""
 
 
 def waits_for(share: float | None, working: float) -> tuple[float, str]:
-    """(the share of users' time, in words) of what takes this share of operations' time.
+    """(share of the users' time spent waiting for a resource, that share in words).
 
     Args:
-        share: None if that is not known: all of it.
+        share: share of the operations' time spent waiting; None: unknown, taken as all of it.
         working: the share of users' time with an operation in progress; the rest is think time.
     """
     thinks = "" if working >= 1 else f", and users think {units.percent(1 - working)} of theirs"
@@ -750,5 +764,5 @@ def waits_for(share: float | None, working: float) -> tuple[float, str]:
 def compared(
     text: str, metric: str, value: float | None, place: tuple[str, str], evidence: str, limit: Threshold
 ) -> Fact:
-    """A sentence with its number and threshold; ``place``: host and instance of the series."""
+    """A fact with its sentence, number and threshold. ``place`` is (host, instance) of the series."""
     return Fact(text, metric, value, *place, evidence, limit.value, limit.source, limit.says)

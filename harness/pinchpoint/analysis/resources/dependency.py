@@ -1,7 +1,7 @@
-"""Waits of users outside of the measured farm: a slow repository, a slow network path (`external`).
+"""Finds waits of users outside of the measured farm: a slow repository or network path (``external``).
 
-A station where a *limited* pool of users waits is a dependency as far as its tier does not work for
-them: what it works on is its own resources' matter (docs/rules.md).
+If a limited number of users waits at a station, the wait while the station's tier is idle is a dependency.
+The wait while the tier works belongs to the tier's own resources (docs/rules.md).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Dependency(Shared):
     relieved = "remove the delay in front of {instance}"
 
     def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
-        """One per station of every closed load: only there is the pool of users limited, and known."""
+        """One resource per station of every closed load, whose number of users is limited and known."""
         for flow in flows:
             users = flow.load.users
             if not users or flow.load.scheduled:
@@ -101,9 +101,9 @@ class Dependency(Shared):
                 )
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """How many users wait for it, how long each time, and how idle its tier is meanwhile.
+        """Figures: share of users that wait, time per wait, and idle share of the called tier.
 
-        A farm that merely is not asked for much waits for nothing long: milliseconds are needed as well.
+        The time per wait must reach some milliseconds, because a lightly loaded farm has short waits as well.
         """
         held = f"{{}} of the users of {resource.scenario} wait for {resource.instance} at any time"
         each = "each request waits {} while its tier does not work on it"
@@ -135,9 +135,9 @@ class Dependency(Shared):
         )
 
     def waited_for(self, resource: Resource, measures: ShareMeasures, flows: Flows) -> bool:
-        """Whether its own scenario waits for the farm.
+        """Whether the farm limits the scenario of the dependency.
 
-        For a tier that was not measured, its idle time is unknown.
+        The result is False if the called tier was not measured, because its idle time is then unknown.
         """
         unseen = bool(resource.tiers) and measures.own is None
         return not unseen and any(flow.pressed and flow.load.scenario == resource.scenario for flow in flows)
@@ -145,7 +145,7 @@ class Dependency(Shared):
     def waited_share(
         self, suspicion: Suspicion, measures: ShareMeasures, working: float
     ) -> tuple[float, str]:
-        """The share of the users' time, think time included, and that figure in words."""
+        """(share of the users' time, think time included, spent waiting for the dependency, in words)."""
         if measures.used is None:
             return super().waited_share(suspicion, measures, working)
         return measures.used, f"its users wait for it {units.percent(measures.used)} of their time"
@@ -153,7 +153,7 @@ class Dependency(Shared):
     def held(
         self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: Flows
     ) -> ChangeableLimit | None:
-        """The users of its scenario that wait for it."""
+        """The users of the scenario that wait, as the setting ``NAME.delay``."""
         own = next((flow for flow in flows if flow.load.scenario == resource.scenario), None)
         if own is None or not own.load.users or measures.used is None:
             return None
@@ -182,7 +182,7 @@ class Dependency(Shared):
     def why_not_named(
         self, suspicion: Suspicion, measures: ShareMeasures, inputs: Inputs
     ) -> NoSingleCause | None:
-        """Doubts: the load generator is late by as much, or deeper tiers were not measured."""
+        """Why the dependency cannot be named: a late load generator, or deeper tiers not measured."""
         lags = [inputs.samples.mean(*key) or 0.0 for key in inputs.samples.keys("generator.loop_lag_s")]
         if not measures.each_s or max(lags, default=0.0) < LOOP_LAG.value * measures.each_s:
             return deeper_unseen(inputs, suspicion.resource.tiers)
@@ -195,7 +195,7 @@ class Dependency(Shared):
     def confidence_limits(
         self, suspicion: Suspicion, measures: ShareMeasures, context: Context
     ) -> Iterator[str]:
-        """Deeper causes of the wait: disks, and sessions that no scenario explains."""
+        """Sentences about deeper causes of the wait: disks, and sessions that no scenario explains."""
         tiers, inputs = suspicion.resource.tiers, context.inputs
         if set(tiers) & set(LOCKS):
             return
@@ -206,9 +206,9 @@ class Dependency(Shared):
 
 
 def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> NoSingleCause | None:
-    """The deeper tiers that were not measured: a wait for these tiers may come from them.
+    """Why a wait for these tiers cannot be named: deeper tiers were not measured; None if all were.
 
-    It is named only where everything deeper has room (docs/rules.md), which then is not known.
+    A dependency is named only if everything deeper has room (docs/rules.md).
     """
     missing = list(unseen_at(inputs, (*tiers, *_unasked_behind(inputs, tiers))))
     if not missing:
@@ -238,7 +238,7 @@ def _waits_for_io(context: Context, host: str) -> Iterator[str]:
 
 
 def _busy_disks(context: Context, host: str, everyone: list[str]) -> Iterator[tuple[str, float | None]]:
-    """(a disk in words, how busy it is): those with a role, then the others."""
+    """(name of a disk, busy ratio): disks with a role first, then the others. None: not measured."""
     disks, samples = [one for one in context.resources if one.is_device], context.inputs.samples
     yield from ((f"the {one.role} disk", busy(one, context.rows)) for one in disks if host in one.hosts)
     known = {one.instance for one in disks}
@@ -257,27 +257,28 @@ def _unexplained_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: Flows) 
 
 
 def _behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
-    """The tiers that these may wait for themselves."""
+    """The deeper tiers that these tiers may call."""
     deeper = dict.fromkeys(host.tier for host in inputs.hosts)
     return tuple(one for one in deeper if any(calls(inputs, tier, one) for tier in tiers))
 
 
 def _unasked_behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
-    """The tiers whose sessions were not measured."""
+    """The deeper tiers that these tiers may call and whose sessions were not measured."""
     return tuple(one for one in _behind(inputs, tiers) if not np.isfinite(at_work(inputs, one)).any())
 
 
 def seen_by(resource: Resource) -> str:
-    """The series that shows what a tier works on: a database's sessions, else the operations'."""
+    """The series that shows the work of a tier: the database's sessions, else the operations."""
     return "db.sessions_active" if set(resource.tiers[:1]) & set(LOCKS) else OF_OPERATIONS
 
 
 def held_outside(
     inputs: Inputs, flows: Flows, station: Station, disks: Resources
 ) -> dict[str, Floats] | None:
-    """``outside``: users that wait while the tier is idle for them; ``own``, ``witness`` as in ShareMeasures.
+    """Columns of the wait at a station outside of its tier; None if the tier's work was not measured.
 
-    None if what the tier does for them was not measured.
+    ``outside``: number of users that wait while the tier is idle for them. ``own`` and ``witness``: as in
+    ShareMeasures.
     """
     hosts = [host for host in inputs.hosts if host.tier == station.tier]
     if station.tier in LOCKS:
@@ -291,7 +292,7 @@ def held_outside(
 def _as_server_sees(
     inputs: Inputs, flows: Flows, station: Station, hosts: list[Host]
 ) -> dict[str, Floats] | None:
-    """Operations in flight without an active session in the server."""
+    """The columns of ``held_outside``: operations in flight without an active server session wait outside."""
     working = sessions_at_work(inputs, [host.name for host in hosts])
     if not np.isfinite(working).any():
         return None
@@ -307,13 +308,12 @@ def _as_server_sees(
 def _by_own_use(
     inputs: Inputs, station: Station, hosts: list[Host], disks: Resources
 ) -> dict[str, Floats] | None:
-    """Users for whom the tier works, from its CPU and disk use.
+    """The columns of ``held_outside``, from the CPU and disk use of the tier.
 
-    A content source serves many at a time: one user per core it uses. Any other tier counts as serving one at
-    a
-    time: while it works, all wait for it. A store may report more: how busy its one thread is (waiting for
-    its log included), or how many operations are in it. Time that a tier waits for a deeper tier is not
-    outside.
+    A content source serves several users at a time: one user per core that it uses. Any other tier is assumed
+    to serve one user at a time: while the tier works, all its users wait for it. A store may report more
+    work: the busy ratio of its only thread (waits for its log included), or the number of operations inside
+    it. The time that a tier waits for a deeper tier is not outside.
     """
     steps = inputs.window.steps
     busy = [disk.columns["busy"] for disk in disks if station.tier in disk.tiers]
@@ -338,18 +338,18 @@ def _by_own_use(
 
 
 def _not_behind(station: Station) -> Floats:
-    """The share of its operations that do not wait for a deeper tier."""
+    """Share of the station's operations that do not wait for a deeper tier."""
     behind = sum(station.downstream.values(), np.zeros_like(station.per_step))
     return np.clip(1 - behind / station.going_on, 0.0, 1.0) if station.going_on else np.ones_like(behind)
 
 
 def _cpu(inputs: Inputs, hosts: list[Host]) -> list[Floats]:
-    """The busy ratio of each host's own processes, of the CPU they may use."""
+    """Busy ratio of the tier's own processes on each host, relative to the CPU that they may use."""
     return [inputs.samples.steps(host.name, "cpu.busy_ratio", f"tier:{host.tier}") for host in hosts]
 
 
 def _cores(inputs: Inputs, hosts: list[Host], ratios: list[Floats]) -> Iterator[Floats]:
-    """The same in cores."""
+    """Cores used by the tier's own processes on each host."""
     for host, ratio in zip(hosts, ratios, strict=True):
         yield ratio * np.nan_to_num(cores_of(inputs, host), nan=1.0)
 
@@ -367,7 +367,7 @@ def _share(part: Floats, whole: Floats) -> Floats:
 
 
 def _each(outside: Floats, station: Station) -> Floats:
-    """How long one request to the station waits outside of what its tier does for it."""
+    """Seconds that one request to the station waits while the tier does not work on it."""
     if station.mean_s is None:
         return np.full_like(outside, np.nan)
     return _share(outside, station.per_step) * station.mean_s

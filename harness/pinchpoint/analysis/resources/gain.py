@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 SAME = "the same mix of operations and the same cache ratio"
 NOTHING = 0.005
-"""Smaller gains count as none."""
+"""Gains below this ratio count as none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What lifting a limit brings.
+    """The effect of removing a limit.
 
     Attributes:
-        ratio: at most this much more throughput; None if that is not known.
-        limit: what limits then, in words; None if that is not known.
-        assumes: what must stay as it is, or why it is not known.
-        at_most: whether the ratio is a bound: by one load level it is an estimate.
-        throughput: the scenario that gains most, where the model was asked.
-        set: the setting of ``what-if`` that gives it.
+        ratio: relative increase of throughput, at most; None if unknown.
+        limit: the next limit, in words; None if unknown.
+        assumes: what must stay the same, or why the gain is unknown.
+        at_most: whether the ratio is an upper bound; with one load level it is an estimate.
+        throughput: prediction for the scenario that gains most, if the model made one.
+        set: settings of ``what-if`` that give this gain.
     """
 
     ratio: float | None
@@ -46,7 +46,7 @@ def advise(
     source: Mapping[str, str] | None = None,
     text: str = "",
 ) -> Advice:
-    """One piece of advice, with all of it as a sentence (``Add CPUs to search: up to +38 %; then ...``)."""
+    """One piece of advice, with its full sentence (``Add CPUs to search: up to +38 %; then ...``)."""
     one = gain.throughput
     return Advice(
         kind,

@@ -1,4 +1,4 @@
-"""Every kind of resource by its type: a new one is a module, and a line here."""
+"""All kinds of resources by type. A new kind needs a module, and one line here."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ KINDS: Mapping[str, ResourceKind[Any]] = {
         Dependency(),
     )
 }
-"""In the order in which they are checked."""
+"""Kinds of resources in the order in which they are checked."""
 LIMIT_MODES: Mapping[Kind, LimitMode] = {
     kind: way for each in KINDS.values() for kind, way in each.limit_modes.items()
 }
-"""Kind of limit -> how it limits."""
+"""Kind of limit -> how the limit acts on throughput."""
 
 
 def find_resources(inputs: Inputs, flows: Flows) -> Resources:
@@ -61,16 +61,16 @@ def kind_of(suspicion: Suspicion) -> ResourceKind[Any]:
 
 
 def measure(resource: Resource, rows: Rows) -> Measures:
-    """The figures of a resource over those rows of the window."""
+    """Measurements of a resource over these rows of the window."""
     measures: Measures = KINDS[resource.type].measure(resource, rows)
     return measures
 
 
 def suspect(resource: Resource, rows: Rows, flows: Flows) -> Suspicion | None:
-    """Judge one resource over those rows; None if nothing speaks against it."""
+    """Judge one resource over these rows; None without evidence against it."""
     kind = KINDS[resource.type]
     if kind.clearly_unsuspected(resource, rows, flows):
-        return None  # the quick answer: most resources, in each of 200 resamples
+        return None  # the fast path of most resources, in each of 200 resamples
     return kind.judge(resource, kind.measure(resource, rows), flows)
 
 
@@ -81,12 +81,12 @@ def facts(suspicion: Suspicion) -> tuple[Fact, ...]:
 
 
 def owner(resource: Resource, measures: Measures) -> tuple[str | None, str | None]:
-    """(tier, host) to name: for a shared resource the tier that uses most of it; None: not known."""
+    """(tier, host) to name: for a shared resource, the tier that uses most of it; None: not known."""
     return KINDS[resource.type].owner(resource, measures)
 
 
 def place(resource: Resource, measures: Measures) -> dict[str, Any]:
-    """Where a resource is, as all records of verdict.json have it."""
+    """The place of a resource, as in all records of verdict.json."""
     tier, host = owner(resource, measures)
     return {
         "tier": tier,
@@ -98,10 +98,10 @@ def place(resource: Resource, measures: Measures) -> dict[str, Any]:
 
 
 def resource_name(suspicion: Suspicion) -> str:
-    """The resource in plain words: ``the log disk of the sql tier (sql1)``."""
+    """Name of a resource in plain words: ``the log disk of the sql tier (sql1)``."""
     return KINDS[suspicion.resource.type].name(suspicion.resource, suspicion.found)
 
 
 def limit_words(resource: Resource, measures: Measures) -> str:
-    """The same in the words of advice: ``the index disk of search``."""
+    """Name of a resource in advice: ``the index disk of search``."""
     return KINDS[resource.type].short_name(resource, measures)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 ONE_SESSION = 0.5
-"""Mean number of sessions waiting in a second from which sessions wait in most of it."""
+"""Mean number of waiting sessions in a second from which sessions wait in most of that second."""
 
 
 class Lock(Shared):
@@ -72,7 +72,7 @@ class Lock(Shared):
     def held(
         self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: Flows
     ) -> ChangeableLimit | None:
-        """The share of the operations in flight that wait for a lock."""
+        """The operations in flight that wait for a lock, as the setting ``TIER.lock``."""
         tier = resource.tiers[0]
         share = min(1.0, measures.witness or 0.0)
         waiting = {flow.load.scenario: share * flow.going_on(tier) for flow in flows}
@@ -86,7 +86,7 @@ class Lock(Shared):
         yield advise("lock", tier, what, basis.asked_for(f"{tier}.lock=0ms"))
 
     def unseen(self, resources: Iterable[Resource], flows: Flows) -> bool:
-        """Whether sessions work in a database whose locks were not measured."""
+        """Whether sessions are active in a database whose locks were not measured."""
         known = {tier for one in resources if one.type == self.type for tier in one.tiers}
         return any(in_flight(flows, tier) >= 1 for tier in LOCKS if tier not in known)
 
@@ -113,7 +113,7 @@ class Lock(Shared):
             )
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """How often sessions wait, how many, and whether the holders of locks wait for a disk."""
+        """Figures: time with waiting sessions, operations that wait, lock holders that wait for a disk."""
         waited = "{} of the operations in flight waited for a lock, as reported by the database"
         held = "{} of the sessions that do not wait for a lock, lock holders included, wait for a disk"
         often = "sessions waited for a lock {} of the time"

@@ -1,4 +1,4 @@
-"""Memory of capped tiers and of machines: how little is left, what is read again for lack of it."""
+"""Memory of capped tiers and of machines: how little is available, and how much is read again."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class Memory(Shared):
     """The memory of one tier with a cap of its own, or of one machine.
 
-    File cache counts as available or not by how lately it was used, so that reading again shows more than
-    what is left; the latter, and those who wait for memory, are its witnesses.
+    The kernel counts file cache as available or not by how recently it was used, so reads of evicted data are
+    better evidence than available memory. Available memory and waits for memory are the second sources.
     """
 
     type = "memory"
@@ -51,7 +51,7 @@ class Memory(Shared):
     relieved = "give it twice as much"
 
     def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
-        """The memory of every tier with a limit of its own, and of every machine, once."""
+        """The memory of every tier with a limit of its own, and the memory of every machine once."""
         machines: set[str] = set()
         for host in inputs.hosts:
             instance = f"tier:{host.tier}"
@@ -65,12 +65,12 @@ class Memory(Shared):
             if host.machine not in machines and np.isfinite(whole).any():
                 machines.add(host.machine)
                 paged = inputs.samples.first_of(names, "mem.paged_in_bytes_per_s")
-                # Any system has a few pages come back now and then.
+                # A few pages are paged in on any system.
                 paging = np.where(paged < PAGING.value, 0.0, paged)
                 yield _memory(inputs, everyone, "", whole, _again(paging, _read(disks, host)))
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """Reads of evicted data, available memory, and the time in which processes waited."""
+        """Figures: reads of evicted data, available memory, and the time in which processes waited."""
         again = "mem.refaulted_bytes_per_s" if resource.instance else "mem.paged_in_bytes_per_s"
         waited = "processes waited for memory {} of the time"
         return (
@@ -103,9 +103,9 @@ class Memory(Shared):
         rows: Rows,
         flows: Flows,
     ) -> bool:
-        """Whether sessions wait for it, or for a disk of its hosts that reads for lack of it.
+        """Whether processes wait for memory, or operations wait for a disk that reads evicted data again.
 
-        Where no one counts who waits for memory, that little of it is left has to do.
+        If waits for memory are not measured, little available memory counts instead.
         """
         waits = (
             "E4" in suspicion.evidence
@@ -116,7 +116,7 @@ class Memory(Shared):
         return waits or any(reads_are_waited_for(disk, measure_disk(disk, rows), flows) for disk in own)
 
     def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
-        """More of it."""
+        """Advice to add memory."""
         resource = basis.first.resource
         place = next(iter(resource.tiers), resource.hosts[0])
         again = units.percent(measures.witness)
@@ -125,7 +125,7 @@ class Memory(Shared):
         yield advise("memory", place, what, basis.unknown(why))
 
     def name(self, resource: Resource, measures: ShareMeasures) -> str:
-        """A tier's, or a machine's."""
+        """Name of the memory of a tier or of a machine."""
         if resource.instance:
             return super().name(resource, measures)
         return f"the memory of {resource.hosts[0]}'s machine"
@@ -149,13 +149,13 @@ def _memory(inputs: Inputs, hosts: tuple[Host, ...], instance: str, left: Floats
 
 
 def _read(disks: Resources, host: Host) -> Floats:
-    """Bytes per second that the disks with a role on this host's machine read."""
+    """Bytes per second that the disks with a role read on the machine of this host."""
     read = [disk.columns["read_bytes"] for disk in disks if disk.machine == host.machine]
     return np.sum([np.nan_to_num(one) for one in read], axis=0) if read else np.zeros(0)
 
 
 def _again(again: Floats, read: Floats) -> Floats:
-    """The share of what was read that had been in memory before."""
+    """The share of the read data that had been in memory before."""
     if len(read) != len(again):
         return np.full_like(again, np.nan)
     most = np.fmax(read, np.nan_to_num(again))

@@ -1,4 +1,4 @@
-"""Network interfaces of a machine: the fuller of their two directions against their speed."""
+"""Network interfaces of a machine: the rate of the fuller direction against the speed."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Network(Shared):
     grows = True
 
     def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
-        """Each once per machine.
+        """Every interface with a known speed, once per machine.
 
-        Their witness: the share of the operations in flight there for which the machine's tiers do nothing.
+        ``witness`` is the share of the operations in flight on which the machine's tiers do not work.
         """
         seen: set[tuple[str, str]] = set()
         pressed = [flow for flow in flows if flow.pressed]
@@ -90,7 +90,7 @@ class Network(Shared):
     def held(
         self, resource: Resource, measures: ShareMeasures, rows: Rows, flows: Flows
     ) -> ChangeableLimit | None:
-        """Operations at its tiers that no session works on; all of them if sessions were not measured."""
+        """Operations at the interface's tiers on which no session works; all of them if that is unknown."""
         speed = mean_of(resource, "speed", rows)
         if not resource.tiers or speed is None:
             return None
@@ -102,7 +102,7 @@ class Network(Shared):
         )
 
     def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
-        """A faster one: as fast as carries the load until something else limits, else twice as fast."""
+        """Advice: an interface that carries the load to the next limit; if unknown, twice as fast."""
         resource, bound, stage = basis.first.resource, basis.until(), basis.case.stage
         times = (1 + bound.ratio) * basis.now * (measures.used or NETWORK.value) if bound.ratio else AT_LEAST
         speed = mean_of(resource, "speed", stage.rows) if stage is not None else None
@@ -116,15 +116,15 @@ class Network(Shared):
         yield advise("network", resource.hosts[0], what, gain)
 
     def own_use(self, resource: Resource, rows: Rows) -> float | None:
-        """All that is used of it."""
+        """Utilisation of the interface."""
         return mean_of(resource, "used", rows)
 
     def measure(self, resource: Resource, rows: Rows) -> ShareMeasures:
-        """The utilisation of the interface, and the share of time without work behind it."""
+        """Utilisation of the interface, and the share of operations on which its tiers do not work."""
         return ShareMeasures(mean_of(resource, "used", rows), mean_of(resource, "witness", rows))
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """The utilisation of the interface, and the share of the operations' time without work behind it."""
+        """Figures: utilisation of the interface, and operations on which its tiers do not work."""
         [fuller] = resource.views
         unseen = "its tiers do not work on {} of the operations in flight"
         return (
@@ -142,12 +142,12 @@ class Network(Shared):
         )
 
     def waited_for(self, resource: Resource, measures: ShareMeasures, flows: Flows) -> bool:
-        """Whether operations wait for it: always, as a full link delays all of them."""
+        """Always true, because a full interface delays all operations."""
         return True
 
 
 def _idle(inputs: Inputs, flows: Flows, disks: Resources, tiers: set[str]) -> Floats:
-    """The largest share of the operations of pressed scenarios that waits for the network to these tiers."""
+    """The largest share of a pressed scenario's operations that wait for the network to these tiers."""
     most = np.full(inputs.window.steps, np.nan)
     for flow in flows:
         for station in flow.stations:

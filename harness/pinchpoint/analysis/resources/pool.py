@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 
 class Pool(Shared):
-    """The connections of one server, the threads that take in its requests, or the tickets to its engine.
+    """A pool of one server: its connections, the threads that accept requests, or the tickets to its engine.
 
-    Of threads and tickets no one is refused one: operations wait, and not because those who have one do.
+    Operations wait for a thread or a ticket; none is refused one. Such a pool limits only if its holders do
+    not wait for something else.
     """
 
     type = "pool"
@@ -49,11 +50,11 @@ class Pool(Shared):
     grows = True
 
     def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
-        """The pool of every server that reported its connections, or that refused an operation.
+        """The pools of every server: connections (reported or refused), request threads and tickets.
 
-        Of threads and tickets ``used`` is the share in use; ``witness``, of the operations in flight, those
-        that wait for one; ``own``, of those that have one, the share that waits deeper: then the pool is full
-        for lack of something else.
+        For threads and tickets, ``used`` is the share in use, ``witness`` the share of the operations in
+        flight that wait for one, and ``own`` the share of the holders that wait for a deeper resource. If
+        ``own`` is high, that resource fills the pool.
         """
         for host in inputs.hosts:
             yield from _connections(inputs, flows, host)
@@ -71,7 +72,7 @@ class Pool(Shared):
                     yield _waited_for(inputs, flows, host, name, keys, in_use, deeper)
 
     def advise(self, basis: AdviceInputs, measures: ShareMeasures) -> Iterator[Advice]:
-        """More of them."""
+        """Advice to enlarge the pool."""
         tier = next(iter(basis.first.resource.tiers), "")
         refused, name = units.percent(measures.witness), basis.first.resource.instance
         what = f"Allow {tier} more connections, or share fewer among the clients ({refused} were refused one)"
@@ -81,7 +82,7 @@ class Pool(Shared):
         yield advise("pool", tier, what, basis.unknown(why))
 
     def load_use(self, resource: Resource, measures: ShareMeasures, *, in_steps: bool) -> float | None:
-        """Sessions stay open: how their number goes with the load, one level does not show it."""
+        """Utilisation by the load; None for one load level, because sessions stay open."""
         return measures.used if in_steps else None
 
     def why_not_named(
@@ -91,7 +92,7 @@ class Pool(Shared):
         return deeper_unseen(inputs, suspicion.resource.tiers)
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """How many are in use, how many operations found none, and whether those in use wait deeper."""
+        """Figures: share in use, operations that wait or are refused, holders that wait elsewhere."""
         if not resource.views:
             used, refused = (
                 "{} of the connections were in use",
@@ -132,14 +133,14 @@ class Pool(Shared):
         )
 
     def waited_for(self, resource: Resource, measures: ShareMeasures, flows: Flows) -> bool:
-        """Whether all connections were in use, if that was measured, and an operation was refused one."""
+        """Whether connections were full and operations refused; always true for threads and tickets."""
         if resource.views:
             return True
         full = measures.used is None or measures.used >= CONNECTIONS.value
         return full and bool(measures.witness)
 
     def proof(self, suspicion: Suspicion, measures: ShareMeasures) -> str:
-        """How many are in use, and how many operations found none."""
+        """Share in use, and share of operations that wait or are refused, in words."""
         missed = f"{units.percent(measures.witness)} of the operations"
         meet = "wait for" if suspicion.resource.views else "are refused"
         if measures.used is None:
@@ -149,7 +150,7 @@ class Pool(Shared):
 
 
 def _connections(inputs: Inputs, flows: Flows, host: Host) -> Iterator[Resource]:
-    """The connections of a database that was asked about them, or that refused some."""
+    """The connections of a database that reported their number, or that refused some."""
     used = inputs.samples.steps(host.name, "db.connections_ratio")
     own = [flow for flow in flows if flow.share(host.tier)]
     finished, refused = sum(flow.finished for flow in own), sum(flow.refused for flow in own)

@@ -1,4 +1,4 @@
-"""The rules of resources other than CPU and disk: each is judged by a table of figures."""
+"""Rules of resources other than CPU and disk: a table of figures judges each of them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from pinchpoint.base import units
 from pinchpoint.data.series import mean
 
 OF_OPERATIONS = "operations.service"
-"""Facts that are derived from the number of operations and their times."""
+"""Metric of facts that are derived from the number of operations and their times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One of the figures by which a shared resource is judged.
+    """One figure that judges a shared resource.
 
     Attributes:
-        of: the figure among what was measured.
-        says: a sentence with ``{}`` for it.
-        metric: the series it rests on.
-        limit: what it is compared with.
-        evidence: the kind of evidence it is where it reaches its limit.
-        required: whether nothing speaks against the resource where it does not.
-        excuses: whether nothing speaks against the resource where it does.
-        below: whether values below the limit are good.
-        instance: of the series.
-        host: likewise; None: the first that the resource is on.
-        show: how it is written.
+        of: function from the measurements to the value of the figure; None: not measured.
+        says: sentence with ``{}`` for the value.
+        metric: the series behind the figure.
+        limit: threshold for the value.
+        evidence: kind of evidence if the figure reaches its limit.
+        required: whether there is no evidence at all unless the figure reaches its limit.
+        excuses: whether there is no evidence at all if the figure reaches its limit.
+        below: whether the figure reaches its limit by falling below it.
+        instance: instance of the series.
+        host: host of the series; None: the first host of the resource.
+        show: formatter of the value.
     """
 
     of: Callable[[ShareMeasures], float | None]
@@ -50,7 +50,7 @@ class Figure:
     show: Callable[[float | None], str] = units.percent
 
     def reached(self, measures: ShareMeasures) -> bool:
-        """Whether it was measured and reaches its limit."""
+        """Whether the figure was measured and reaches its limit."""
         value = self.of(measures)
         if value is None:
             return False
@@ -58,12 +58,14 @@ class Figure:
 
 
 class Shared(ResourceKind[ShareMeasures]):
-    """A kind of resource that is neither CPU nor disk.
+    """A kind of resource that is neither CPU nor disk, judged by a table of figures.
 
     Attributes:
-        called: its name, with ``{instance}``, ``{host}`` and ``{where}`` (`` of the sql tier (sql1)``).
-        shown: what shows its saturation, with ``{used}``, ``{witness}``, ``{each_s}`` and ``{scenario}``.
-        relieved: what would relieve it.
+        called: name, with the placeholders ``{instance}``, ``{host}`` and ``{where}`` (`` of the sql tier
+            (sql1)``).
+        shown: sentence that shows the saturation, with the placeholders ``{used}``, ``{witness}``,
+            ``{each_s}`` and ``{scenario}``.
+        relieved: change that would relieve the resource, in words.
     """
 
     called: str
@@ -72,43 +74,43 @@ class Shared(ResourceKind[ShareMeasures]):
     grows = False
 
     def measure(self, resource: Resource, rows: Rows) -> ShareMeasures:
-        """The mean of each of its columns."""
+        """The mean of each column of the resource over these rows."""
         figures = {name: mean(column[rows]) for name, column in resource.columns.items()}
         return ShareMeasures(**{"used": None, "witness": None, **figures})
 
     @abstractmethod
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """The figures that judge it, the strongest first."""
+        """The figures that judge the resource, the strongest first."""
 
     def waited_for(self, resource: Resource, measures: ShareMeasures, flows: Flows) -> bool:
-        """Whether whoever waits for it, if anybody does, presses the farm."""
+        """Whether a pressed scenario spends time at the tiers of the resource."""
         return any(flow.pressed and flow.share(tier) > 0 for flow in flows for tier in resource.tiers)
 
     def name(self, resource: Resource, measures: ShareMeasures) -> str:
-        """In plain words."""
+        """Name of the resource in plain words."""
         tier, host = next(iter(resource.tiers), ""), next(iter(resource.hosts), "")
         where = f" of the {tier} tier ({host})" if tier else ""
         return self.called.format(where=where, host=host, instance=resource.instance)
 
     def proof(self, suspicion: Suspicion, measures: ShareMeasures) -> str:
-        """The figure that shows that it is saturated, in words."""
+        """The figure that shows the saturation, in words."""
         used, witness, each_s = units.percent(measures.used), units.percent(measures.witness), measures.each_s
         return self.shown.format(
             used=used, witness=witness, each_s=units.seconds(each_s), scenario=suspicion.resource.scenario
         )
 
     def excused(self, measures: ShareMeasures) -> str:
-        """A reason why it is not the bottleneck: it is busy itself, or no operation waits for it."""
+        """Why the resource is no bottleneck: its tier is busy itself, or no operation waits for it."""
         if at_least(measures.own, OWN_USE):
             return f"the called tier is busy itself ({units.percent(measures.own)} used)"
         return "no scenario waited there for long"
 
     def relief(self, resource: Resource) -> str:
-        """The change that would relieve it."""
+        """The change that would relieve the resource, in words."""
         return self.relieved.format(instance=resource.instance)
 
     def judge(self, resource: Resource, measures: ShareMeasures, flows: Flows) -> Suspicion | None:
-        """E1 from its use, E4 from a second source; nothing unless all requirements are met."""
+        """E1 from utilisation, E4 from a second source; None unless all requirements are met."""
         figures = self.figures(resource)
         held = all(one.reached(measures) for one in figures if one.required)
         excused = any(one.reached(measures) for one in figures if one.excuses)
@@ -118,7 +120,7 @@ class Shared(ResourceKind[ShareMeasures]):
         return Suspicion(resource, self.kind, evidence, measures) if evidence else None
 
     def facts(self, suspicion: Suspicion, measures: ShareMeasures) -> Iterator[Fact]:
-        """The evidence as sentences, the strongest first; what was not measured is left out."""
+        """The evidence as sentences, the strongest first. Figures that were not measured are left out."""
         return _facts(self.figures(suspicion.resource), suspicion.resource, measures)
 
     def witnesses(self, suspicion: Suspicion, measures: ShareMeasures) -> Iterator[Fact]:

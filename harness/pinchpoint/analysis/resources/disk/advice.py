@@ -42,12 +42,14 @@ FARM = "farm.yaml"
 
 @dataclass(frozen=True, slots=True)
 class LimitedDisk:
-    """A disk at its limit, as declared and as measured.
+    """A limiting disk: its declared type and its measured rates.
 
     Attributes:
-        target: ``sql.log``, all roles of a device that has several; of all disks of a machine its host.
-        profile: the entry of the catalogue it was declared to be, with how many are striped; None if none.
-        rates: what it does now.
+        target: name of the disk, such as ``sql.log``, with all roles of a device; for all disks of a machine,
+            the host.
+        profile: declared catalogue type; None without one. ``stripes`` is the number of striped disks of that
+            type.
+        rates: present rates of the disk.
     """
 
     target: str
@@ -71,7 +73,7 @@ def about_disk(basis: AdviceInputs, measures: DiskMeasures) -> Iterator[Advice]:
 
 
 def measure_it(kind: Kind, target: str, role: str) -> Advice:
-    """The probe that measures the limits of a disk, where they are not known."""
+    """Advice to declare or to probe the limits of a disk whose limits are not known."""
     suite = "database" if role in (*COMMIT_ROLES, "data", "tempdb") else "iometer"
     what = (
         f"Declare the limits of {target} in {FARM} (profile or limits), or measure them: "
@@ -104,7 +106,7 @@ def _wrong(kind: Kind, measures: DiskMeasures, held: LimitedDisk) -> Advice:
 
 
 def _cap(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
-    """A type of the catalogue, and the same one striped; in figures where no type was declared."""
+    """Advice for a disk at its cap: a larger type, or the same type striped; else figures without a type."""
     if held.profile is None or basis.first.contradicted:
         yield _faster(basis, measures, held)
         return
@@ -144,7 +146,7 @@ def _named(entry: Profile, count: int) -> str:
 
 
 def _beyond(basis: AdviceInputs) -> str:
-    """The next hidden limit: what the machine allows all its disks together, whatever these can do."""
+    """Words for the next limit, that of the machine for all its disks; "" if unknown."""
     machine = basis.machine
     limits = machine.resource.limits if machine else None
     if machine is None or limits is None:
@@ -164,9 +166,12 @@ def _faster(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> A
 
 
 def _as_fast(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> tuple[str, Gain]:
-    """(rates that carry the load until something else limits, else twice those of now, in words; gain)."""
+    """(needed rate in words, gain).
+
+    The rate carries the load to the next limit; if that limit is unknown, the rate is twice the present one.
+    """
     bound = basis.until()
-    # Beyond what this disk would let through, which need not be used up now.
+    # ``bound.ratio`` counts from the load that saturates this disk; ``now`` is that load ÷ the present load.
     times = (1 + bound.ratio) * basis.now if bound.ratio else AT_LEAST
     if measures.binding == "io":
         io = float(f"{held.rates.io * times:.3g}")
@@ -180,7 +185,7 @@ def _as_fast(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> 
 
 
 def _twice_as_fast(basis: AdviceInputs, measures: DiskMeasures) -> Gain | None:
-    """A device that takes half the time for each I/O does twice the number; None if that is not known."""
+    """The gain from halving the time of each I/O, which doubles the rate; None if that time is unknown."""
     each_s, name = _each_s(basis.first.resource, measures)[1], basis.disk_target
     if each_s is None or measures.io is None:
         return None
@@ -189,14 +194,14 @@ def _twice_as_fast(basis: AdviceInputs, measures: DiskMeasures) -> Gain | None:
 
 
 def _each_s(resource: Resource, measures: DiskMeasures) -> tuple[str, float | None]:
-    """(``read`` or ``write``, whichever it does more of; what one takes)."""
+    """(``read`` or ``write``, whichever is more frequent; seconds per I/O of that kind)."""
     if at_least(measures.reads_ratio, MOSTLY_READS):
         return "read", measures.read_s
     return "write", write_and_flush_s(resource, measures)
 
 
 def _machine(basis: AdviceInputs, held: LimitedDisk) -> Iterator[Advice]:
-    """The next machine of its series; faster or more disks would change nothing."""
+    """Advice for a machine's limit for all its disks: the next machine of its series, not other disks."""
     entry, cached = held.profile, basis.first.resource.instance.endswith("(cached)")
     if entry is None:
         return
@@ -222,7 +227,7 @@ def _machine(basis: AdviceInputs, held: LimitedDisk) -> Iterator[Advice]:
 
 
 def _device(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
-    """The device itself ends: only another one, or several of it, do more."""
+    """Advice for a device at its own maximum: another device, or several devices striped."""
     rate = units.per_second(measures.io)
     does = f"this one does {rate} at any queue depth"
     gain = _twice_as_fast(basis, measures) or basis.until()
@@ -231,7 +236,10 @@ def _device(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> I
 
 
 def _burst(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
-    """A type whose base rate is that of the credits, or higher than the present base rate."""
+    """Advice after burst credits ran out: a type whose baseline is the burst rate.
+
+    If the disk's rate did not fall, the advice is that for a cap.
+    """
     shift = basis.first.resource.shift
     if shift is None or not fell(shift):
         yield from _cap(basis, measures, held)
@@ -264,7 +272,7 @@ def _burst(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> It
 
 
 def _credits(entry: Profile) -> str:
-    """How many I/Os full credits are worth: (burst - baseline) x the time they last at the burst's rate."""
+    """Words for the I/Os of full credits: (burst - baseline) x the duration of the credits; "" if unknown."""
     burst = entry.burst
     if burst is None or burst.credit_s is None or entry.iops is None:
         return ""
@@ -282,7 +290,7 @@ def _warm_up(basis: AdviceInputs, _found: DiskMeasures, held: LimitedDisk) -> It
 
 
 def _concurrency(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
-    """Advice: more I/Os at the same time; a log, which writes one after the other, needs lower latency."""
+    """Advice: more I/Os at the same time; for a log, which writes one at a time, lower latency."""
     resource = basis.first.resource
     if resource.commit_path or resource.role in COMMIT_ROLES:
         yield from _latency(basis, measures, held)
@@ -311,7 +319,7 @@ def _concurrency(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk)
 
 
 def _unclear(basis: AdviceInputs, _: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
-    """How it limits first: that decides what helps."""
+    """Advice to find out first how the disk limits, because the remedy depends on that."""
     disk, stage = basis.first.resource, basis.case.stage
     if stage is not None:
         unknown = kind_unknown(disk, stage.rows)
@@ -322,7 +330,7 @@ def _unclear(basis: AdviceInputs, _: DiskMeasures, held: LimitedDisk) -> Iterato
 
 
 def _latency(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
-    """The response time with the latency of another disk, for the share that waits for this one."""
+    """Advice: a disk with lower latency, which shortens the share of the time spent waiting for this disk."""
     resource, kind = basis.first.resource, basis.first.kind
     each, now_s = _each_s(resource, measures)
     named = _unpublished(held.profile)
@@ -338,13 +346,13 @@ def _latency(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> 
 
 
 def _left(basis: AdviceInputs, latency_s: float, now_s: float | None) -> float | None:
-    """The share of the operations' time that is left with that latency; None if that is not known."""
+    """Share of the operations' present time that is left with that latency; None if unknown."""
     share = basis.first.disk.wait_ratio if basis.first.disk else None
     return None if share is None or not now_s else 1 - share * (1 - latency_s / now_s)
 
 
 def _at_its_rate(basis: AdviceInputs, left: float | None) -> str:
-    """A sentence for a load that kept its schedule: throughput stays, and only response times fall."""
+    """Words for a load that kept its schedule: only its response times fall, not its throughput; else ""."""
     waiting = basis.first.disk.waiting if basis.first.disk else None
     flow = next((one for one in basis.case.flows if one.load.scenario == waiting), None)
     if left is None or flow is None or not flow.load.scheduled or (flow.started_ratio or 1) < STARTED.value:
@@ -363,7 +371,11 @@ def _recomputed(basis: AdviceInputs, left: float | None) -> Gain:
 
 
 def _other_latencies(basis: AdviceInputs, now_s: float | None) -> Iterator[tuple[str, float]]:
-    """(name, seconds): its role's latency limit, and the fastest other disk of the farm if that is lower."""
+    """(source, seconds) of latencies to compare with.
+
+    They are the latency limit of the disk's role (half of the present latency if the disk is faster than
+    that), and the latency of the farm's fastest other disk if it is lower.
+    """
     first, stage = basis.first.resource, basis.case.stage
     limit = slowness(first)
     if now_s is not None and now_s * (1 - HARDLY_WAITED_FOR.value) > limit.value:
@@ -387,12 +399,12 @@ def _other_latencies(basis: AdviceInputs, now_s: float | None) -> Iterator[tuple
 
 
 def _unpublished(entry: Profile | None) -> str:
-    """The catalogue has caps; latencies are published for none of its types."""
+    """Words that say that no latency is published for a type: the catalogue has only its caps."""
     return f" (no latency is published for {entry.name})" if entry else ""
 
 
 NEEDS_A_CAP = ("disk_cap", "disk_device", "disk_latency", "disk_concurrency")
-"""Kinds that a known cap would separate with more confidence."""
+"""Kinds that a known cap would distinguish with more confidence."""
 
 BY_KIND: Mapping[str, Callable[[AdviceInputs, DiskMeasures, LimitedDisk], Iterator[Advice]]] = {
     "disk": _unclear,

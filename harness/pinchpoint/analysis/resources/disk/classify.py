@@ -1,8 +1,8 @@
-"""Disks: the kinds of evidence that one is saturated, and how it limits (docs/rules.md).
+"""Finds the evidence that a disk is saturated, and the kind of its limit (docs/rules.md).
 
 E2 (a queue that grows with load) and E3 (the ceiling is near the highest throughput) need several load
-levels. One level gives E1 and E4. Without a known cap a disk has no utilisation; then latency above the
-role's limit takes the place of E1, with medium confidence at most.
+levels; one level gives E1 and E4. Without a known cap a disk has no utilisation. Latency above the limit of
+the disk's role then replaces E1, with medium confidence at most.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ HALF = 0.5
 
 
 AT_A_LEVEL = ("disk_cap", "disk_device")
-"""Kinds that are compared with a declared limit; burst credits exceed it by design."""
+"""Kinds that are compared with a declared limit. Burst credits exceed that limit by design."""
 
 SATURATED = ("disk_cap", "disk_burst_exhausted")
-"""Kinds that are reported even if no session waits: the disk is at its cap. Slowness matters only to sessions
-that wait."""
+"""Kinds that are reported even if no session waits, because the disk is at its cap. A slow disk matters only
+if sessions wait for it."""
 
 
 def disk_state(resource: Resource, measures: DiskMeasures, flows: Flows) -> DiskState:
-    """Answer the questions of ``DiskState``."""
+    """The state of a disk, with the scenario that waits for it most."""
     wait, scenario = waited(resource, measures, flows)
     reading = at_least(measures.reads_ratio, MOSTLY_READS) and not resource.commit_path
     return state_of(resource, measures, wait, scenario, reading=reading)
@@ -57,22 +57,22 @@ def disk_state(resource: Resource, measures: DiskMeasures, flows: Flows) -> Disk
 def state_of(
     resource: Resource, measures: DiskMeasures, wait: float | None, scenario: str | None, *, reading: bool
 ) -> DiskState:
-    """The same if it is known already who waits for the disk.
+    """The state of a disk if the scenario that waits for it is already known.
 
     Args:
         resource: the disk.
-        measures: what was measured.
-        wait: the share of its time that ``scenario`` waits for it; None if no scenario loads it enough.
-        scenario: who waits.
-        reading: whether who issues an I/O waits for it and could issue more of them at once.
+        measures: measurements of the disk.
+        wait: share of the time of ``scenario`` spent waiting for the disk; None if no scenario is pressed.
+        scenario: the scenario that waits most.
+        reading: whether the issuer of an I/O waits for it and could issue several at once.
     """
     flat, io, waited_for = measures.spread, measures.responses["io"], at_least(wait, WAIT_SHARE)
     used = _used(measures, waited_for=waited_for)
     beyond = _beyond(measures.utilisation, used)
-    # Few large I/Os make seconds uneven by one of them, and smaller ones are more of them in a second; that
-    # their size moves no bytes is stronger evidence than either.
+    # A few large I/Os make seconds differ by one I/O, and smaller I/Os give a higher count per second. A byte
+    # rate that is the same for any I/O size is stronger evidence than such variation.
     any_size = measures.responses[measures.binding].any_size
-    # A share that the platform recorded is relative to its own limit, whatever the measured rate.
+    # A share that the platform recorded refers to the platform's own limit, whatever the measured rate.
     certain = any_size or measures.recorded
     near = used is not None and not beyond and used >= UTILISATION.value and (certain or not io.follows)
     held = at_most(flat, FLAT) or certain
@@ -82,7 +82,7 @@ def state_of(
     unknown = io.slope is None and measures.held is None
     uneven = unknown and io.irregular is not False
     durable = write_and_flush_s(resource, measures)
-    # One that paces I/Os sent one at a time idles while the sender prepares the next.
+    # A disk whose regulator delays I/Os sent one at a time idles while the sender prepares the next I/O.
     paced = measures.held is not None and bool(wait) and at_least(measures.busy, WAIT_SHARE)
     return DiskState(
         occupied=measures.busy is None or measures.busy >= DISK_OCCUPIED.value or waited_for or paced,
@@ -109,9 +109,9 @@ def state_of(
 
 
 def _used(measures: DiskMeasures, *, waited_for: bool) -> float | None:
-    """How much of its cap a disk does; one that is waited for, while it has something to do.
+    """Utilisation of a disk's cap; for a disk that operations wait for, while the disk is busy.
 
-    A client that waits for it and then processes the result leaves it idle meanwhile, although it is at its
+    A client that waits for the disk and then processes the result leaves the disk idle meanwhile, even at its
     cap.
     """
     if measures.utilisation is None or not waited_for or not at_least(measures.busy, WAIT_SHARE):
@@ -120,9 +120,10 @@ def _used(measures: DiskMeasures, *, waited_for: bool) -> float | None:
 
 
 def _beyond(done: float | None, used: float | None) -> bool:
-    """More than the cap was done, or would have been by far with the disk busy all the time.
+    """Whether the rate exceeds the cap, or would clearly exceed it if the disk were always busy.
 
-    Its idle time at the cap is known within a tenth, because a limiter lets a disk catch up after idle time.
+    The idle time of a disk at its cap is known to within a tenth, because a limiter lets a disk catch up
+    after idle time.
     """
     if done is None or used is None:
         return False
@@ -130,7 +131,7 @@ def _beyond(done: float | None, used: float | None) -> bool:
 
 
 def disk_evidence(measures: DiskMeasures, state: DiskState) -> frozenset[str]:
-    """E1 from the cap, a flat top, a slow device or the wait for it; E4 from I/O pressure or who waits."""
+    """E1 for a cap, a slow device or waits for the disk; E4 for I/O pressure or a scenario that waits."""
     if not (state.full or state.concurrency or state.late):
         return frozenset()
     witness = at_least(measures.pressure, PRESSURE) or state.waited_for
@@ -138,7 +139,7 @@ def disk_evidence(measures: DiskMeasures, state: DiskState) -> frozenset[str]:
 
 
 def fell(shift: DiskShift | None) -> bool:
-    """The rate fell and stayed lower on a busy disk, and its queue fell by less than half as much."""
+    """Whether the rate of a busy disk fell and stayed lower, and its queue fell by less than half as much."""
     if shift is None or shift.after > shift.before * (1 - DISK_SHIFT.value):
         return False
     held = shift.busy_after >= MOSTLY_BUSY.value and at_most(shift.spread, FLAT)
@@ -146,7 +147,7 @@ def fell(shift: DiskShift | None) -> bool:
 
 
 def _of_another_size(shift: DiskShift | None, measures: DiskMeasures) -> bool:
-    """Whether only the size of I/Os changed: the other one of I/O and bytes stayed constant."""
+    """Whether only the size of I/Os changed: the other rate (I/O or bytes) stayed constant."""
     if shift is None or not shift.other_before:
         return False
     other = "bytes" if shift.of == "io" else "io"
@@ -155,12 +156,12 @@ def _of_another_size(shift: DiskShift | None, measures: DiskMeasures) -> bool:
 
 
 def _rose(shift: DiskShift | None) -> bool:
-    """The rate rose; what was outstanding rose by less than half as much; the disk was mostly busy before.
+    """Whether the rate of a mostly busy disk rose, and its queue rose by less than half as much.
 
-    Then it did all it could; one that has become fast enough may idle while users prepare what comes next.
-    Of the same work: when a checkpoint ends, more reads get done though the disk is as fast as before, so
-    only seconds of the usual mix are compared; more of smaller I/Os are no more bytes, and larger ones no
-    more I/Os.
+    A disk that was mostly busy before did all it could; after the rise it may idle while users prepare the
+    next I/O. Only seconds with the usual mix of reads and writes are compared: when a checkpoint ends, more
+    reads complete although the disk is not faster. Both I/Os and bytes must rise: smaller I/Os raise only the
+    count, and larger I/Os only the bytes.
     """
     if shift is None or shift.usual_mix_before is None or shift.usual_mix_after is None:
         return False
@@ -173,20 +174,20 @@ def _rose(shift: DiskShift | None) -> bool:
 
 
 def _moved(shift: DiskShift) -> float:
-    """The relative change of what was outstanding; all of it where nothing was at first."""
+    """Relative change of the number of outstanding I/Os; 1 if none were outstanding before."""
     if shift.outstanding_before == 0:
         return 1.0
     return shift.outstanding_after / shift.outstanding_before - 1
 
 
 def judge_disk(resource: Resource, measures: DiskMeasures, flows: Flows) -> Suspicion | None:
-    """The evidence against a disk; None if there is none."""
+    """The evidence that a disk limits throughput; None if there is none."""
     state = disk_state(resource, measures, flows)
     evidence = disk_evidence(measures, state)
     if not evidence:
         return None
     if resource.whole is not None and not (state.occupied and state.near_cap):
-        return None  # only its own cap is a matter of the machine; all else is one disk's
+        return None  # for all disks of a machine, only the cap of the machine counts
     kind = cap_kind(state) if resource.whole is not None else _kind(measures, state)
     if state.wait_ratio is None and (kind not in SATURATED or not_waited_for(resource, measures)):
         return None
@@ -205,17 +206,17 @@ def judge_disk(resource: Resource, measures: DiskMeasures, flows: Flows) -> Susp
 
 
 def _kind(measures: DiskMeasures, state: DiskState) -> Kind:
-    """Which kind of limit; ``disk`` where too few samples were read, or a cap would look the same."""
+    """The kind of limit; ``disk`` if there were too few readings, or if a cap could look the same."""
     kind = disk_kind(state)
     unclear = kind in {"disk_latency", "disk_concurrency"} and _may_be_capped(measures, state)
     return "disk" if unclear or not measures.often_read else kind
 
 
 def _may_be_capped(measures: DiskMeasures, state: DiskState) -> bool:
-    """Whether a cap would look the same: as much outstanding all the time, and no declared limit far above.
+    """Whether a cap could look the same: the queue depth was constant, and no declared limit is far above.
 
-    By Little's law latency is what is outstanding ÷ throughput on any disk. A declaration may be wrong
-    by a factor of two.
+    By Little's law, latency is the number of outstanding I/Os ÷ throughput on any disk. A declared limit is
+    far above from twice the rate on, because a declaration may be wrong by a factor of two.
     """
     far = (
         measures.utilisation is not None
@@ -228,8 +229,8 @@ def _may_be_capped(measures: DiskMeasures, state: DiskState) -> bool:
 
 
 def disk_kind(state: DiskState) -> Kind:
-    """The first row of the table of kinds (docs/rules.md) that matches."""
-    # A change of level comes first: the steady part of such a run would look like any capped disk.
+    """The kind of limit: the first row of the table of kinds (docs/rules.md) that matches."""
+    # A change of level comes first, because the steady part of such a run looks like a disk at its cap.
     if state.fell:
         return "disk_burst_exhausted"
     if state.rose:
@@ -243,17 +244,20 @@ def disk_kind(state: DiskState) -> Kind:
 
 
 def cap_kind(state: DiskState) -> Kind:
-    """The kind of a disk at its cap: with spent credits it had a higher cap before."""
+    """The kind of a disk at its cap. With spent burst credits, the cap was higher before."""
     return "disk_burst_exhausted" if state.spent else "disk_cap"
 
 
 def ignored(measures: DiskMeasures, state: DiskState) -> bool:
-    """Whether whoever was asked says that hardly anybody waits for it: it is others who use it."""
+    """Whether the server reports that hardly any operation waits for the disk, so that other work uses it."""
     asked = measures.sessions is not None or measures.log_waits is not None
     return asked and state.wait_ratio is not None and state.wait_ratio < HARDLY_WAITED_FOR.value
 
 
 def not_waited_for(resource: Resource, measures: DiskMeasures) -> bool:
-    """Data-file writes are mostly asynchronous (docs/rules.md): they count only if something waits."""
+    """Whether the disk mostly gets writes to data files, which are asynchronous (docs/rules.md).
+
+    Such a disk counts only if operations wait for it.
+    """
     only_data = all(role.role == "data" for role in resource.roles) and not resource.commit_path
     return only_data and (measures.reads_ratio is None or measures.reads_ratio < 1 / 2)

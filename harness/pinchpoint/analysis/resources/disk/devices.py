@@ -1,4 +1,4 @@
-"""Disks as resources: every device with a role, once per machine, as its counters and its database see it."""
+"""Finds the disks of a run: every device with a role, once per machine, with its measured columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pinchpoint.data.series import Floats, Samples, spread
 
 
 def find_disks(inputs: Inputs) -> Iterator[Resource]:
-    """Every device with a role, once per machine; and those known only by a database's counters."""
+    """Every device with a role, once per machine, and every disk known only by a database's counters."""
     known = [disk for disk in inputs.disks if disk.device is not None]
     order = sorted(known, key=lambda disk: (disk.machine, disk.device or "", role_rank(disk.role)))
     for (machine, device), group in groupby(order, key=lambda disk: (disk.machine, disk.device or "")):
@@ -70,7 +70,7 @@ def _disk(
 
 
 def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
-    """The first of I/O and bytes that changed its level."""
+    """The change of level of the I/O rate, else of the byte rate; None without a change."""
     usable = np.isfinite(columns["reads"] + columns["writes"] + columns["outstanding"])
     kept = {name: column[usable] for name, column in columns.items()}
     busy = np.where(np.isfinite(kept["busy"]), kept["busy"], 1.0)
@@ -103,7 +103,7 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
 
 
 def _usual_mix(reads: Floats, writes: Floats) -> npt.NDArray[np.bool_]:
-    """The seconds with about the usual share of reads: no checkpoint was written, or one always was."""
+    """The seconds with about the usual share of reads; a checkpoint changes the share in other seconds."""
     total = reads + writes
     share = np.divide(reads, total, out=np.zeros_like(total), where=total > 0)
     usual = float(np.median(share[total > 0])) if (total > 0).any() else 0.0
@@ -128,12 +128,12 @@ def role_rank(role: str) -> int:
 
 
 def disk_reading_s(samples: Samples, hosts: list[str], device: str) -> float:
-    """Seconds that a value of a device's columns covers: the time between two readings."""
+    """Seconds that one value of a device covers: the time between two readings."""
     return samples.reading_s(hosts, "disk.writes_per_s", device)
 
 
 def disk_columns(samples: Samples, hosts: list[str], device: str) -> dict[str, Floats]:
-    """A device's columns; writes are data I/O where the collector verified that (docs/metrics.md)."""
+    """The columns of a device. Writes are data I/O if the collector verified that (docs/metrics.md)."""
 
     def column(metric: str) -> Floats:
         return samples.first_of(hosts, f"disk.{metric}", device)

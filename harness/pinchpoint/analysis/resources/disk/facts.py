@@ -34,12 +34,12 @@ SHARE_WORDS = {
     "db.aof.wait_ratio": "the working time of its only thread was spent writing and flushing its log",
     "db.journal.sync_s_per_s": "the time of a write was spent waiting for the journal",
 }
-"""A store's metric -> what its share is of."""
+"""Metric of a store -> words for its share."""
 AS_COUNTED = ", as counted by the database: the disk itself was not measured"
 OF_DATA = ("disk.writes_per_s", "disk.write_latency_s")
-"""Metrics of data I/O alone, where it can be separated from flushes (docs/metrics.md)."""
+"""Metrics that count data I/O alone, if it can be separated from flushes (docs/metrics.md)."""
 SPREADS = (REGULATOR_FLAT, BY_SIZE, DISK_SHIFT)
-"""Rules about how a rate moves: no threshold for the rate they are about."""
+"""Rules about how a rate varies; their thresholds do not apply to the rate itself."""
 
 
 def standing_fact(resource: Resource, measures: DiskMeasures) -> Fact:
@@ -55,7 +55,7 @@ def standing_fact(resource: Resource, measures: DiskMeasures) -> Fact:
 
 
 def room_fact(resource: Resource, measures: DiskMeasures) -> Fact:
-    """How near a disk that is not saturated is to a limit, as far as one is known."""
+    """How near an unsaturated disk is to its limit, if a limit is known."""
     if measures.io is None:
         return Fact("its I/O was not measured", "", None, resource.hosts[0], resource.instance)
     if measures.utilisation is not None:
@@ -121,7 +121,7 @@ def disk_facts(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
 
 
 def _shifted(resource: Resource, measures: DiskMeasures) -> Fact:
-    """How its level changed: the figure is that of the level it came to."""
+    """The change of the disk's level; the figure is the later level."""
     shift = resource.shift
     rate = way_metric(measures, shift.of if shift else "io")
     return _fact(resource, shift_words(resource), rate, shift.after if shift else None, "E1", DISK_SHIFT)
@@ -136,10 +136,10 @@ def _slow_facts(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
 
 
 def _latency(resource: Resource, measures: DiskMeasures, *, device: bool) -> Fact:
-    """How long its I/Os take: of the way, and against the limit, by which they were found to take too long.
+    """The time of the disk's I/Os, compared with the limit by which the disk was found slow.
 
-    A disk may be waited for within its role's latency limit; for a device of which it is not known
-    how its rate varies PAL's rule is used, and a disk with a constant rate need not be slow.
+    Operations may wait for a disk that is within the latency limit of its role. PAL's rule applies to a
+    device whose rate response is unknown. A disk with a constant rate need not be slow.
     """
     times = {"write": write_and_flush_s(resource, measures), "read": measures.read_s}
     slow, limit = slow_way(resource, measures), slowness(resource)
@@ -186,24 +186,24 @@ def _at_cap(resource: Resource, measures: DiskMeasures, state: DiskState) -> Fac
 
 
 def as_recorded(resource: Resource, metric: str) -> str:
-    """A disk's metric; for writes the one of data I/O, if that was analysed."""
+    """The recorded metric of a disk; for writes, the metric of data I/O if that was analysed."""
     of_data = any(role.data_io == "writes-flushes" for role in resource.roles)
     return metric.replace("disk.write", "disk.data_write") if of_data and metric in OF_DATA else metric
 
 
 def rate_metric(measures: DiskMeasures) -> str:
-    """The metric of what binds a disk, of the way most of its I/O goes."""
+    """The metric of the binding rate, for reads or for writes, whichever are more frequent."""
     return way_metric(measures, measures.binding)
 
 
 def way_metric(measures: DiskMeasures, of: str) -> str:
-    """The metric of a disk's ``io`` or ``bytes``, of the way most of its I/O goes."""
+    """The metric of ``io`` or ``bytes``, for reads or for writes, whichever are more frequent."""
     way = "read" if (measures.reads_ratio or 0.0) > 1 / 2 else "write"
     return f"disk.{way}s_per_s" if of == "io" else f"disk.{way}_bytes_per_s"
 
 
 def shift_words(resource: Resource) -> str:
-    """How a disk's level changed: ``I/O fell from 3,500/s to 500/s at the same queue depth``."""
+    """The change of a disk's level in words: ``I/O fell from 3,500/s to 500/s at the same queue depth``."""
     shift = resource.shift
     if shift is None:
         return ""
@@ -224,7 +224,7 @@ def _limit_words(resource: Resource) -> str:
 
 
 def declared(resource: Resource, measures: DiskMeasures) -> float | None:
-    """The declared limit of what binds a disk: I/Os or bytes per second; None if none is declared."""
+    """The declared limit of the binding rate, in I/Os or bytes per second; None if none is declared."""
     if resource.limits is None:
         return None
     return resource.limits.iops if measures.binding == "io" else resource.limits.bytes_per_s
@@ -248,7 +248,7 @@ def disk_witnesses(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fac
 
 
 def _reported(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
-    """Facts that a NoSQL store reports, each from the first of its series."""
+    """Facts that a NoSQL store reports: for each figure, the first of its series."""
     kind = "E4" if suspicion.disk is not None and suspicion.disk.waited_for else "context"
     left = {True: measures.log_waits, False: measures.sessions}
     for view in suspicion.resource.views:
@@ -269,7 +269,7 @@ def level_words(measures: DiskMeasures) -> str:
 
 
 def held_words(resource: Resource, measures: DiskMeasures) -> str:
-    """The same, with the evidence that it is limited."""
+    """The limited rate in words, with the evidence that it is limited."""
     if measures.responses[measures.binding].flat or resource.service_time is None:
         return f"{level_words(measures)}; a rate this constant indicates a cap"
     small, large = (
@@ -286,7 +286,7 @@ def share_words(measures: DiskMeasures, limit: str) -> str:
 
 
 def _held_at(measures: DiskMeasures, rate: float | None, *, held: bool = True) -> str:
-    """``held``: whether the rate was constant, rather than a mean."""
+    """The binding rate in words. ``held``: whether the rate was constant, rather than a mean."""
     at = "limited to" if held else "at"
     if measures.binding == "bytes":
         return f"data {at} {units.bytes_(rate)} per second"

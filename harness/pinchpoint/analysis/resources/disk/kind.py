@@ -1,4 +1,4 @@
-"""A disk as a kind of resource: a device, all disks of a machine together, or what a database counts."""
+"""Disks as a kind of resource: a device, all disks of a machine together, or a disk counted by a database."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ from pinchpoint.data.series import mean, spread
 
 HALF = 0.5
 SLOW_RANK = 0.9
-"""Where a disk slower than its role's limit stands among candidates: something is known against it."""
+"""Nearness of a disk that is slower than its role's limit: it ranks before disks with room."""
 ONE_SESSION = 0.5
-"""Mean number of I/Os in progress from which on one is nearly always in progress."""
+"""Mean number of I/Os in progress from which at least one is nearly always in progress."""
 SLOWER = 2.0
-"""A disk is slower than it was probed from twice the latency on (our value)."""
+"""A disk is slower than its probe from this multiple of the probed latency (our value)."""
 
 
 class Disk(ResourceKind[DiskMeasures]):
-    """``classify`` finds the kind of limit."""
+    """Disks as a kind of resource; ``classify`` finds the kind of limit."""
 
     type = "disk"
     kind = "disk_cap"
@@ -109,29 +109,30 @@ class Disk(ResourceKind[DiskMeasures]):
         yield from find_machine_disks(inputs, own)
 
     def clearly_unsuspected(self, resource: Resource, rows: Rows, flows: Flows) -> bool:
-        """Whether the rate was steady, the disk idle half of the time, and no operation waited that long."""
+        """Whether the rate is steady, the disk often idle, and no scenario waits for it half of its time."""
         used = busy(resource, rows)
         often_idle = used is not None and used < WAIT_SHARE.value and resource.shift is None
         return often_idle and most_waited(resource, rows, flows) < WAIT_SHARE.value
 
     def innocent(self, resource: Resource, measures: DiskMeasures, flows: Flows) -> Suspicion:
-        """Likewise."""
+        """A suspicion without evidence, with the state of the disk."""
         return replace(
             super().innocent(resource, measures, flows), disk=disk_state(resource, measures, flows)
         )
 
     def load_use(self, resource: Resource, measures: DiskMeasures, *, in_steps: bool) -> float | None:
-        """The utilisation; None for a disk that hardly a session waits for, as the database reports."""
+        """Utilisation by the load; None if the database reports that hardly any session waits for it."""
         return None if _read_by_others(measures) else measures.use
 
     def room(self, suspicion: Suspicion, measures: DiskMeasures) -> Fact:
-        """How near it is to a limit, as far as one is known."""
+        """How near an unsaturated disk is to its limit, if a limit is known."""
         return room_fact(suspicion.resource, measures)
 
     def nearness(self, resource: Resource, measures: DiskMeasures) -> float:
-        """How near the disk is to its declared limit; a slow disk ranks before disks that have room.
+        """How near the disk is to its declared limit. A slow disk ranks before disks that have room.
 
-        Pressure is that of all disks together; one that idles is not what is waited for.
+        Without a known limit, the smaller of I/O pressure and busy ratio counts: pressure is that of all
+        disks together, and no operation waits for an idle disk.
         """
         if is_slow(resource, measures) and not not_waited_for(resource, measures):
             return SLOW_RANK
@@ -140,7 +141,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return min(measures.pressure or 0.0, 1.0 if measures.busy is None else measures.busy)
 
     def left(self, suspicion: Suspicion, measures: DiskMeasures) -> float | None:
-        """The rate after its credits ran out, as a share of the rate before."""
+        """The rate since burst credits ran out ÷ the mean rate; None if they did not run out."""
         shift = suspicion.resource.shift
         if suspicion.kind != "disk_burst_exhausted" or shift is None or not fell(shift):
             return None
@@ -148,15 +149,15 @@ class Disk(ResourceKind[DiskMeasures]):
         return min(1.0, shift.after / usual) if usual else None
 
     def used_share(self, suspicion: Suspicion, measures: DiskMeasures) -> float | None:
-        """The share of its declared limit, if that is right and no other limit applies."""
+        """Utilisation of the declared limit; None if the declaration is wrong or another limit applies."""
         return None if suspicion.contradicted or measures.held else measures.utilisation
 
     def waited_share(self, suspicion: Suspicion, measures: DiskMeasures, working: float) -> tuple[float, str]:
-        """The share of the operations' time that is waiting for the disk."""
+        """(share of the users' time spent waiting for the disk, in words)."""
         return waits_for(suspicion.disk.wait_ratio if suspicion.disk is not None else None, working)
 
     def explained(self, suspicion: Suspicion, suspicions: Iterable[Suspicion]) -> bool:
-        """Whether its machine stands at the cap of all its disks."""
+        """Whether the disk's evidence comes from the cap of its machine for all disks."""
         if suspicion.resource.whole is not None or suspicion.exact:
             return False
         machines = (other for other in suspicions if other.resource.whole is not None and other.exact)
@@ -165,7 +166,7 @@ class Disk(ResourceKind[DiskMeasures]):
     def confidence_limits(
         self, suspicion: Suspicion, measures: DiskMeasures, context: Context
     ) -> Iterator[str]:
-        """Other causes that would give the same figures."""
+        """Sentences about other causes that would give the same figures."""
         resource = suspicion.resource
         if suspicion.kind == "disk":
             yield f"how it limits is not known: {kind_unknown(resource, context.rows).why}"
@@ -185,14 +186,14 @@ class Disk(ResourceKind[DiskMeasures]):
             yield from _shared_limit(first.resource, resource, context.rows)
 
     def advise_on(self, suspect: Bottleneck, inputs: Inputs) -> Iterator[Advice]:
-        """To measure what it can do, where that was not declared."""
+        """Advice to measure the limits of the disk, if none are declared."""
         place = (suspect.host, suspect.instance)
         role = next((disk for disk in inputs.disks if (disk.host, disk.device) == place), None)
         if role is not None and role.limits is None:
             yield measure_it(suspect.kind, f"{role.tier}.{role.role}", role.role)
 
     def deeper(self, resource: Resource, rows: Rows) -> str:
-        """How much of its declared limit is used, where that is much."""
+        """Utilisation of the declared limit in words, if it is high; else ""."""
         used = self.measure(resource, rows).utilisation
         if not at_least(used, OWN_USE):
             return ""
@@ -200,11 +201,11 @@ class Disk(ResourceKind[DiskMeasures]):
         return f"{whose} is at {units.percent(used)} of its declared limit"
 
     def experiment(self, suspicion: Suspicion, rows: Rows) -> str:
-        """The experiment that would show how it limits."""
+        """An experiment that would show how the disk limits; "" if that is known."""
         return kind_unknown(suspicion.resource, rows).experiment if suspicion.kind == "disk" else ""
 
     def room_unknown(self, resource: Resource, rows: Rows, times: float) -> str:
-        """Where no limit is declared, and it would hardly idle any more."""
+        """The disk and the reason, if its limit is unknown and the disk would hardly idle; else ""."""
         if not resource.is_device or resource.limits is not None:
             return ""
         used = busy(resource, rows)
@@ -214,7 +215,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return f"the {resource.role} disk of {resource.roles[0].host} ({why})"
 
     def caveats(self, resource: Resource, rows: Rows) -> Iterator[str]:
-        """Sentences if the disk exceeds the machine's declared limit, or is slower than its probe."""
+        """Sentences if the disks exceed the machine's declared limit, or a disk is slower than its probe."""
         if resource.whole is not None:
             yield from _more_than_declared(resource, self.measure(resource, rows))
         elif resource.roles and resource.roles[0].curve:
@@ -227,14 +228,14 @@ class Disk(ResourceKind[DiskMeasures]):
         return super().owner(resource, measures)
 
     def name(self, resource: Resource, measures: DiskMeasures) -> str:
-        """``the log disk of the sql tier (sql1, sdb)``."""
+        """Name in plain words, such as ``the log disk of the sql tier (sql1, sdb)``."""
         tier, host = self.owner(resource, measures)
         if resource.whole:
             return f"the limit of the machine {host} for all its disks together ({resource.instance})"
         return f"the {resource.role} disk of the {tier} tier ({host}, {resource.instance})"
 
     def short_name(self, resource: Resource, measures: DiskMeasures) -> str:
-        """The name of the disk; the machine's name for all disks of a machine together."""
+        """Name of the disk in advice; for all disks of a machine together, the name of the machine."""
         if resource.whole is None:
             return super().short_name(resource, measures)
         limits = resource.limits
@@ -242,13 +243,13 @@ class Disk(ResourceKind[DiskMeasures]):
         return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
 
     def placed_of(self, one: Bottleneck | Next) -> str:
-        """The place of the disk; the machine's place for all disks of a machine together."""
+        """Name of the disk in a list; for all disks of a machine together, the name of the host."""
         if one.role is None:
             return f"all disks of {one.host} together ({one.instance})"
         return super().placed_of(one)
 
     def proof(self, suspicion: Suspicion, measures: DiskMeasures) -> str:
-        """The fact that shows how it limits."""
+        """The figure that shows how the disk limits, in words."""
         whole = suspicion.resource.whole is not None
         others = [] if whole else [f"{role.tier} {role.role}" for role in suspicion.resource.roles[1:]]
         also = f" (the device also serves {listed(others)})" if others else ""
@@ -281,7 +282,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return proofs[suspicion.kind] + also
 
     def relief(self, resource: Resource) -> str:
-        """A faster one."""
+        """The change that would relieve the disk, in words."""
         return "use a larger machine" if resource.whole else "put it on a faster disk"
 
 
@@ -289,7 +290,7 @@ _BELOW = "the disk is below its IOPS and bandwidth limits"
 
 
 def _read_by_others(measures: DiskMeasures) -> bool:
-    """Whether it reads what hardly a session waits for, as the database says: that is not the load's."""
+    """Whether other work reads the disk: the database reports that hardly any session waits for its reads."""
     if measures.sessions is None or not at_least(measures.reads_ratio, MOSTLY_READS):
         return False
     reading = (measures.io or 0.0) * (measures.reads_ratio or 0.0) * (measures.read_s or 0.0)
@@ -297,9 +298,9 @@ def _read_by_others(measures: DiskMeasures) -> bool:
 
 
 def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]:
-    """A sentence if only the sum of two disks is as constant as a cap makes it.
+    """A sentence if only the sum of two disks is as constant as under a cap.
 
-    A load that comes evenly may be spread over them by chance, and is together as even as it came.
+    Disks with an evenly scheduled load are left out: the schedule alone makes their sum constant.
     """
     if first.whole is not None or other.whole is not None or first.even or other.even:
         return
@@ -343,27 +344,27 @@ def _slower_than_probed(resource: Resource, measures: DiskMeasures) -> Iterator[
 
 
 def _evenly_asked(disk: Resource, flows: Flows) -> bool:
-    """Whether all that go to a disk's tiers come in an even schedule."""
+    """Whether all load of the disk's tiers follows an even schedule."""
     there = [flow for flow in flows if any(flow.share(tier) for tier in disk.tiers)]
     return bool(there) and all(flow.even for flow in there)
 
 
 def _no_more(measures: DiskMeasures) -> str:
-    """The fact that more outstanding I/O brings no higher rate, if that was measured."""
+    """Words about the rate at other queue depths, as far as it was measured."""
     if measures.responses["io"].stays or measures.outstanding is None:
         return " at any queue depth"
     return f" with {units.count(measures.outstanding)} I/Os outstanding; the rate varies, unlike under a cap"
 
 
 def _unwaited(first: Suspicion, measures: DiskMeasures) -> str:
-    """Why a full disk is only a candidate."""
+    """Why a full disk is only a candidate, in words."""
     if first.disk is not None and ignored(measures, first.disk):
         return "its server reports almost no waits for it"
     return "writes to data files are mostly asynchronous: no work was seen to wait for them"
 
 
 def _ambiguous(first: Suspicion, measures: DiskMeasures) -> Iterator[str]:
-    """Other causes that would give a known disk the same I/O: how it limits is then not known."""
+    """Sentences about other causes of the same I/O, so that the kind of limit is uncertain."""
     io = measures.responses["io"]
     if first.kind in {"disk_latency", "disk_concurrency", "disk_device"} and io.slope is None:
         yield "the queue depth did not change, so a cap of the disk cannot be excluded"
@@ -388,7 +389,7 @@ def _ambiguous(first: Suspicion, measures: DiskMeasures) -> Iterator[str]:
 
 
 def _more_readers(first: Suspicion, measures: DiskMeasures, flows: Flows) -> Iterator[str]:
-    """More reads than operations, on a disk whose waiters are not known."""
+    """A sentence if more reads than operations are in flight, on a disk whose waits are not reported."""
     if measures.sessions is not None or measures.log_waits is not None:
         return
     reads = (measures.io or 0.0) * (measures.reads_ratio or 0.0) * (measures.read_s or 0.0)

@@ -1,7 +1,8 @@
 """The limits of a disk beside those declared: burst credits of its type, and what its platform recorded.
 
-What is declared of an Azure P10 is 500 I/Os a second. Saved-up credits let it do 3,500 for half an hour: a
-shorter run never reaches the 500. While the rate is above it, the disk is compared with its burst limits.
+An Azure P10 has a declared limit of 500 I/Os per second, but its saved credits allow 3,500 for half an hour,
+so a shorter run never reaches the 500. While the rate is above the declared limit, the disk is compared with
+its burst limits.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from pinchpoint.data.inputs import Limits
 from pinchpoint.data.series import Floats, Samples, mean
 
 USUALLY = 0.9
-"""More is done for a tenth of the time or longer: a second of it may be what idle time is made up for by."""
+"""Quantile of the rate that is compared with the limit. A single second above the limit may only make up for
+idle time."""
 
 
 def with_credits(resource: Resource) -> Resource:
-    """The disk, or a machine's disks, compared with the burst limits if the rate exceeds their own."""
+    """The disk, or all disks of a machine, with the burst limits if the rate exceeds the declared limits."""
     entry, limits = _profile(resource), resource.limits
     if entry is None or entry.burst is None or limits is None:
         return resource
@@ -41,7 +43,7 @@ def with_credits(resource: Resource) -> Resource:
 
 
 def credit_words(resources: Iterable[Resource], rows: Rows) -> Iterator[str]:
-    """Sentences about disks above their base rate: how long their credits last, and the rate after that."""
+    """Sentences about disks above their baseline: how long credits last, and the sustained limit."""
     for one in resources:
         entry = _profile(one)
         if one.baseline is None or entry is None or entry.burst is None:
@@ -49,7 +51,7 @@ def credit_words(resources: Iterable[Resource], rows: Rows) -> Iterator[str]:
         io = sum(mean_of(one, way, rows) or 0.0 for way in ("reads", "writes"))
         size, burst = mean_of(one, "bytes", rows) or 0.0, one.limits or one.baseline
         if exceeds(io, burst.iops) or exceeds(size, burst.bytes_per_s):
-            continue  # more than even credits allow: the declaration is wrong
+            continue  # the rate exceeds even the burst limits: the declaration is wrong
         done = limits_words(io, size)
         name = one.hosts[0] if one.whole else f"{one.roles[0].tier}.{one.role}"
         caps = caps_words(entry, _count(one))
@@ -62,7 +64,7 @@ def credit_words(resources: Iterable[Resource], rows: Rows) -> Iterator[str]:
 
 
 def _exceeded(rate: Floats, limit: float | None) -> bool:
-    """Whether it was for a tenth of the time: see ``USUALLY``."""
+    """Whether a rate exceeds a limit for a tenth of the time or longer (``USUALLY``)."""
     measured = rate[np.isfinite(rate)]
     return len(measured) > 0 and exceeds(float(np.quantile(measured, USUALLY)), limit)
 
@@ -72,7 +74,7 @@ def _profile(resource: Resource) -> Profile | None:
 
 
 def _count(resource: Resource) -> int:
-    """How many disks of its type are striped."""
+    """Number of striped disks; 1 for all disks of a machine."""
     return resource.roles[0].stripes if resource.roles and resource.whole is None else 1
 
 
@@ -83,22 +85,22 @@ MACHINE: Mapping[str, Sequence[str]] = {
     "network": ("cloud.vm_uncached", "cloud.vm"),
     "cached": ("cloud.vm_cached",),
 }
-"""How disks are attached -> the platform's metrics of what they do together."""
+"""How disks are attached -> the platform's metrics of all such disks of a machine together."""
 _RATES = {"io": "iops", "bytes": "bytes"}
 _SUFFIXES = {
     "used": ("_{rate}_ratio",),
     "over": ("_{rate}_exceeded_ratio",),
     "credits": ("_burst_{rate}_used_ratio", "_burst_used_ratio"),
 }
-"""Column -> how the names of its metrics end; Amazon has one figure of credits for both rates."""
+"""Column -> suffixes of its metrics. Amazon has one figure of credits for both rates."""
 
 
 def share_columns(
     samples: Samples, hosts: Sequence[str], families: Iterable[str], instances: Iterable[str]
 ) -> dict[str, Floats]:
-    """Columns of each recorded rate: ``used_io`` (share), ``over_io`` (1: above the limit), ``credits_io``.
+    """Recorded columns of each rate: ``used_io`` (share), ``over_io`` (1: above the limit), ``credits_io``.
 
-    ``credits_``: the share of the burst credits that is spent.
+    ``credits_io`` is the spent share of the burst credits. The columns of the byte rate end in ``_bytes``.
     """
     result = {}
     wanted = [(family, instance) for family in families for instance in instances]
@@ -112,10 +114,10 @@ def share_columns(
 
 
 def recorded_shares(columns: Mapping[str, Floats]) -> dict[str, float]:
-    """``io`` and ``bytes`` -> the mean share of the limit.
+    """By rate (``io``, ``bytes``), the mean utilisation of the limit that the platform recorded.
 
-    A check that only reports whether more was requested counts if it does so nearly always: what it says
-    otherwise is no share.
+    A metric that only reports whether more was requested is used if its mean is near 1; a lower mean is no
+    utilisation.
     """
     result = {}
     for rate in _RATES:

@@ -1,8 +1,8 @@
-"""All disks of a machine together: the machine's caps are a resource (docs/rules.md).
+"""Finds the disks of a machine together as one resource, limited by the machine's caps (docs/rules.md).
 
-A virtual machine's caps apply to the I/O of all its disks over the network: striping multiplies the
-caps of disks, never these. Whole devices count once; a disk inside the machine counts to none of them, one
-that its host caches to a separate cap.
+The caps of a virtual machine apply to the I/O of all its disks over the network: striping multiplies the caps
+of disks, not those of the machine. Whole devices count once. A local disk inside the machine counts to no
+cap, and a disk that the host caches counts to a separate cap.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from pinchpoint.data.inputs import Host, Inputs, Limits
 from pinchpoint.data.series import Floats, added
 
 LOCAL_MODELS = ("Microsoft NVMe Direct Disk", "Amazon EC2 NVMe Instance Storage")
-"""How the kernel names disks that are inside a cloud's machine (Azure: "FAQ for remote NVMe disks"; AWS:
-"NVMe instance store volumes"): no cap of the machine applies to them."""
+"""Kernel names of local disks inside a cloud's machine (Azure: "FAQ for remote NVMe disks"; AWS: "NVMe
+instance store volumes"). No cap of the machine applies to them."""
 
 _UNDECLARED = "machine"
-"""The name of a machine whose type is not declared, but whose platform recorded the share of its caps."""
+"""Name of a machine whose type is not declared, but whose platform recorded the utilisation of its caps."""
 
 CAPS: Mapping[str, tuple[str, str]] = {
     "network": ("iops", "bytes_per_s"),
     "cached": ("cached_iops", "cached_bytes_per_s"),
 }
-"""How a disk is attached -> which two caps of the machine its I/O counts to."""
+"""How a disk is attached -> the two caps of the machine that count its I/O."""
 
 
 def machine_profile(hosts: Sequence[Host]) -> Profile | None:
-    """The catalogue's entry of the machine that these hosts are declared to be; None if they say none."""
+    """The catalogue entry of the machine type that these hosts declare; None without one known type."""
     names = {host.machine_type for host in hosts if host.machine_type}
     return known(names.pop()) if len(names) == 1 else None
 
 
 def unknown_machines(inputs: Inputs) -> Iterator[str]:
-    """Declared machines whose caps are not known, as warnings."""
+    """Warnings about declared machines whose caps are not known."""
     for machine in dict.fromkeys(host.machine for host in inputs.hosts):
         hosts = inputs.on_machine(machine)
         names = sorted({host.machine_type for host in hosts if host.machine_type})
@@ -52,7 +52,7 @@ def unknown_machines(inputs: Inputs) -> Iterator[str]:
 
 
 def find_machine_disks(inputs: Inputs, disks: Sequence[Resource]) -> Iterator[Resource]:
-    """One resource for each cap of each machine that is declared or recorded; ``disks`` are its devices."""
+    """One resource for each declared or recorded cap of each machine. ``disks``: the devices with a role."""
     for machine in dict.fromkeys(host.machine for host in inputs.hosts):
         hosts = inputs.on_machine(machine)
         profile = machine_profile(hosts)
@@ -81,7 +81,8 @@ def find_machine_disks(inputs: Inputs, disks: Sequence[Resource]) -> Iterator[Re
 def _counted(hosts: Sequence[Host], own: Mapping[str, Resource]) -> Iterator[str]:
     """The devices whose I/O is counted: each I/O once, at the device nearest to the network.
 
-    Those with a role, and of the other whole disks those that no device with a role is made of.
+    These are the devices with a role, and other whole disks that are no part of a device with a role. A
+    device made of other counted devices is left out.
     """
     members: dict[str, tuple[str, ...]] = {}
     for host in hosts:
@@ -134,9 +135,10 @@ def _together(inputs: Inputs, hosts: Sequence[Host], devices: Sequence[Resource 
 
 
 def _sums(parts: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
-    """Rates, what is outstanding and who waits add up; a latency is the mean over all operations.
+    """The columns of several devices together: counts add up, and a latency is the mean over all operations.
 
-    Busy is the share of the time in which any of them has I/O, taking them for independent of each other.
+    ``busy`` is the share of the time in which any device has I/O, if the devices are independent of each
+    other.
     """
 
     def total(name: str) -> Floats:

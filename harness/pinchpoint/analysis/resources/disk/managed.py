@@ -1,9 +1,9 @@
-"""Disks of servers without a collector on the host (a managed database): as the database counts them.
+"""Disks of servers without a collector on the host (a managed database), from the database's counters.
 
-A database counts what it asks its operating system for. That is not what reaches the disk: the page cache may
-join writes, or serve reads, and a file system adds its own. So a disk seen this way is judged by the same
-rules, every finding names the source of its counts, and the host counts as not measured: low confidence at
-most (docs/rules.md).
+A database counts its requests to the operating system. The I/O of the disk differs: the page cache may join
+writes or serve reads, and a file system adds its own I/O. Such a disk is judged by the same rules, but every
+finding names the source of its counts, and the host counts as not measured: low confidence at most
+(docs/rules.md).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ALL_FILES = "innodb"
 """All files of a server that does not separate them (MariaDB without its performance schema)."""
 
 TIMES = ("read", "write", "extend", "fsync")
-"""Timed calls of a database; the sum of a call's times per second is the number of processes in it."""
+"""Timed calls of a database. The seconds of a call per second are the number of processes in that call."""
 
 
 def files_of(inputs: Inputs, role: DiskRole) -> tuple[str, ...]:
-    """The kinds of files on a disk of this role that its database counted; empty if it counted none.
+    """The kinds of files that a database counted on a disk of this role; empty if it counted none.
 
-    A data disk has the log and the temporary files too, if they have no separate disk.
+    A data disk also has the log and the temporary files if these have no separate disk.
     """
     own = {disk.role for disk in inputs.disks if disk.host == role.host}
     names = FILES.get(role.role, ())
@@ -47,10 +47,10 @@ def files_of(inputs: Inputs, role: DiskRole) -> tuple[str, ...]:
 
 
 def columns_of(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Floats]:
-    """The columns of a disk from what a database counted of these files, as ``devices.disk_columns``.
+    """The columns of a disk, as in ``devices.disk_columns``, from a database's counts of these files.
 
-    A flush is no separate I/O: it completes the write before it. How much of the time the
-    disk was busy is not reported; its upper bound is the time that all processes spent in I/O together.
+    A flush is no separate I/O: it completes the write before it. The busy time of the disk is not reported;
+    the time that all processes together spent in I/O is its upper bound, and is used instead.
     """
 
     def total(metric: str) -> Floats:
@@ -67,7 +67,7 @@ def columns_of(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Flo
         "busy": np.minimum(1.0, outstanding),
         "pressure": unknown,
     }
-    # Reads of a log are not counted: there are none while it is written.
+    # A missing count of reads is 0: nothing reads a log while it is written.
     values["reads"] = np.where(np.isfinite(values["writes"]), np.nan_to_num(values["reads"]), values["reads"])
     for ours, theirs in (("read", "read"), ("write", "write"), ("flush", "fsync")):
         latency, weight = _latency(inputs, host, f"db.{theirs}_latency_s", files)
@@ -76,7 +76,7 @@ def columns_of(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Flo
 
 
 def reported_by(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Key]:
-    """Metric of a disk -> the database's series that reports it: of the files with the most I/O."""
+    """Metric of a disk -> the database's series that reports it, for the kind of files with the most I/O."""
 
     def level(metric: str, name: str) -> float:
         return inputs.samples.mean(host, metric, name) or 0.0
@@ -102,7 +102,7 @@ def reported_by(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Ke
 
 
 def database_row(inputs: Inputs, role: DiskRole) -> dict[str, float | None] | None:
-    """The row of such a disk in the verdict's table; None if its database counted nothing."""
+    """The row of a disk that only a database counts, for the verdict's table; None if nothing was counted."""
     files = files_of(inputs, role)
     if not files:
         return None
@@ -120,7 +120,7 @@ def database_row(inputs: Inputs, role: DiskRole) -> dict[str, float | None] | No
 
 
 def _latency(inputs: Inputs, host: str, metric: str, files: Sequence[str]) -> tuple[Floats, Floats]:
-    """(mean over all operations, how many there were) of several kinds of files together."""
+    """(mean latency over all operations, number of operations) of several kinds of files together."""
     weights = [inputs.samples.weights(host, metric, name) for name in files]
     means = [inputs.samples.steps(host, metric, name) for name in files]
     weight = np.sum(weights, axis=0)

@@ -1,4 +1,4 @@
-"""A disk's figures over some rows, and whether it was read often enough to be judged."""
+"""Measures a disk over some rows, and finds whether it was read often enough to be judged."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ COLUMN_WORDS = {
     "outstanding": "what is outstanding",
     "busy": "how busy it is",
 }
-"""A disk's columns that show whether it is at a limit, in words."""
+"""Columns of a disk that show whether it is at a limit -> words for them."""
 
 
 def often_read(resource: Resource, rows: Rows) -> bool:
-    """Whether a disk was read often enough to say whether it is at a limit, or merely slow, or neither.
+    """Whether a disk was read often enough to separate a cap, a slow device and a plain delay.
 
-    How the rate varies from second to second separates a cap, a slow device and a plain delay.
+    They differ in how the rate varies from second to second.
     """
     read = readings(resource, rows)
     return read >= MIN_SAMPLES.value or read >= SEEN.value * len(rows)
 
 
 def readings(resource: Resource, rows: Rows) -> int:
-    """In how many of the rows all was read of a disk that ``often_read`` asks for."""
+    """Number of rows in which all columns that ``often_read`` needs were measured."""
     columns = [resource.columns[name][rows] for name in _requested(resource)]
     return int(np.isfinite(columns).all(axis=0).sum())
 
 
 def not_measured(resource: Resource, rows: Rows) -> tuple[str, ...]:
-    """The figures of the disk that were not measured, in words."""
+    """Words for the needed columns of a disk that were not measured."""
     return tuple(COLUMN_WORDS[name] for name in _requested(resource) if mean_of(resource, name, rows) is None)
 
 
 def _requested(resource: Resource) -> tuple[str, ...]:
-    # A database that times none of its I/O has counted it all the same.
+    # A database without I/O timing still counts its I/O.
     return ("reads", "writes") if resource.by_database else tuple(COLUMN_WORDS)
 
 
 def kind_unknown(disk: Resource, rows: Rows) -> NoSingleCause:
-    """Why the kind of limit of a disk is not known, and what would show it."""
+    """Why the kind of limit of a disk is not known, and an experiment that would show it."""
     if not often_read(disk, rows):
         return seldom(disk, rows)
     what = f"the limits of the {disk.role} disk of {disk.hosts[0]}"
@@ -73,7 +73,7 @@ def kind_unknown(disk: Resource, rows: Rows) -> NoSingleCause:
 
 
 def seldom(disk: Resource, rows: Rows) -> NoSingleCause:
-    """Why nothing can be said of a disk that was read too seldom."""
+    """Why a disk that was read too seldom cannot be judged, and what to measure instead."""
     place = disk.hosts[0]
     where = f"all disks of {place} together" if disk.whole else f"the {disk.role} disk of {place}"
     missing = not_measured(disk, rows)
@@ -90,7 +90,7 @@ def seldom(disk: Resource, rows: Rows) -> NoSingleCause:
 
 
 def seldom_read(resources: Iterable[Resource], rows: Rows) -> Resources:
-    """Disks that are busy most of the time, and were read too seldom to say what that means."""
+    """Disks that are busy most of the time but were read too seldom to be judged."""
     disks = (one for one in resources if one.type == "disk" and one.whole is None)
     return tuple(
         one for one in disks if (busy(one, rows) or 0.0) >= OWN_USE.value and not often_read(one, rows)
@@ -100,8 +100,8 @@ def seldom_read(resources: Iterable[Resource], rows: Rows) -> Resources:
 def settle(resources: Iterable[Resource], rows: Rows) -> Resources:
     """The resources with the rate response of their disks over those rows, computed once for all resamples.
 
-    The standard error shows how reliable a slope is. Resamples would not: many would lack the few seconds
-    that determine it. They show how sure a level is.
+    The standard error shows how reliable a slope is. Resamples would not, because many of them lack the few
+    seconds that determine the slope. Resamples show the uncertainty of a level.
     """
     return tuple(
         replace(one, responses=_Responses(one, rows)) if one.type == "disk" else one for one in resources
@@ -129,7 +129,7 @@ class _Responses(Mapping[str, RateResponse]):
 
 
 def rate_responses(resource: Resource, rows: Rows) -> dict[str, RateResponse]:
-    """How a disk's I/O and bytes per second move over those rows."""
+    """How the I/O rate and the byte rate of a disk vary over these rows."""
     columns = {name: column[rows] for name, column in resource.columns.items()}
     rate = columns["reads"] + columns["writes"]
     rest = columns["bytes"], columns["outstanding"], columns["busy"], resource.step_s
@@ -144,7 +144,7 @@ def rate_responses(resource: Resource, rows: Rows) -> dict[str, RateResponse]:
 
 
 def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
-    """Rates and shares over time, latencies over operations."""
+    """Measurements of a disk over these rows: rates are means over time, latencies means over operations."""
     columns = {name: column[rows] for name, column in resource.columns.items()}
     rate, sizes = columns["reads"] + columns["writes"], columns["bytes"]
     io, size, reads = mean(rate), mean(sizes), mean(columns["reads"])
@@ -176,7 +176,7 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
 def nearest_limit(
     resource: Resource, rate: Floats, size: Floats, recorded: Mapping[str, float] = _NONE
 ) -> tuple[str, float | None]:
-    """Which limit is nearer, and how near: as its platform recorded it, else as declared.
+    """(``io`` or ``bytes``, utilisation) of the nearer limit: as recorded by the platform, else as declared.
 
     I/Os are counted in the cap's own units.
     """
@@ -195,16 +195,16 @@ def nearest_limit(
 
 
 MINOR_SHARE = 0.1
-"""Reads or writes that are fewer than a tenth of a disk's I/O do not make it slow."""
+"""Reads or writes below this share of a disk's I/O do not make the disk slow."""
 
 
 def is_slow(resource: Resource, measures: DiskMeasures) -> bool:
-    """Whether reads or writes, if they are more than a tenth of the I/O, exceed the role's limit."""
+    """Whether reads or writes with more than a tenth of the I/O are slower than the role's limit."""
     return slow_way(resource, measures) is not None
 
 
 def slow_way(resource: Resource, measures: DiskMeasures) -> Literal["read", "write"] | None:
-    """Which of the two does, of both the more frequent one; None if neither does."""
+    """``read`` or ``write``, if slower than the role's limit; of both, the more frequent; None if neither."""
     limit = slowness(resource).value
     reads = measures.reads_ratio if measures.reads_ratio is not None else 0.0
     write_s = write_and_flush_s(resource, measures)
@@ -216,15 +216,15 @@ def slow_way(resource: Resource, measures: DiskMeasures) -> Literal["read", "wri
 
 
 def slowness(resource: Resource) -> Threshold:
-    """The latency limit of a device: that of the role it is named after."""
+    """The latency limit of a device, from its first role."""
     return latency_limit(resource.role or "")
 
 
 def write_and_flush_s(resource: Resource, measures: DiskMeasures) -> float | None:
-    """The time of one durable write on this device.
+    """Seconds of one durable write on this device; None if not measured.
 
-    Where writes are known to be data I/O a flush comes on top. Where they may contain the flushes
-    (docs/metrics.md) the longer of the two is taken: it can be too low, never too high.
+    If writes are known to be data I/O, the time of a flush is added. If writes may include flushes
+    (docs/metrics.md), the longer of the two times is taken: it may be too low, never too high.
     """
     parts = [value for value in (measures.write_s, measures.flush_s) if value is not None]
     if not parts:
@@ -234,9 +234,10 @@ def write_and_flush_s(resource: Resource, measures: DiskMeasures) -> float | Non
 
 
 def overwhelmed(resource: Resource, measures: DiskMeasures) -> bool:
-    """PAL's rule for a queue that is too long, by the mean size of an I/O.
+    """Whether I/Os take longer than PAL's rule allows for their mean size.
 
-    Used if the rate response is not known; not for a log, whose commits are better evidence.
+    The rule is used if the rate response is not known. It is not used for a log, whose commits are better
+    evidence.
     """
     if resource.commit_path:
         return False
@@ -245,6 +246,6 @@ def overwhelmed(resource: Resource, measures: DiskMeasures) -> bool:
 
 
 def too_long(measures: DiskMeasures) -> Threshold:
-    """From when on PAL calls a disk of I/Os of that size overwhelmed."""
+    """PAL's latency limit for I/Os of the measured mean size."""
     large = measures.size_bytes is not None and measures.size_bytes > LARGE_IO_BYTES.value
     return OVERWHELMED_LARGE_S if large else OVERWHELMED_SMALL_S

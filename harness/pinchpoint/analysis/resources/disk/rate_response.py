@@ -1,9 +1,8 @@
 """Rate response of a disk: how its rate changes with the queue depth (docs/rules.md), at one load level.
 
-Under a cap the rate stays level and latency changes. If each I/O takes a fixed time,
-latency stays level and the rate changes. The change may be small: a log with one I/O at a time still idles
-more in one second than in the next. The standard error shows how reliable a slope is, not how far the rate
-moved.
+Under a cap, the rate stays level and latency changes. If each I/O takes a fixed time, latency stays level and
+the rate changes. The change may be small: a log with one I/O at a time still idles more in one second than in
+the next. The standard error shows how reliable a slope is, not how far the rate moved.
 """
 
 from __future__ import annotations
@@ -31,41 +30,43 @@ from pinchpoint.analysis.thresholds import (
 from pinchpoint.data.series import Floats, spread
 
 COUNT_ERROR = 0.5
-"""Counts of evenly spaced I/Os in a second differ by one: their standard deviation is half of that at most,
-and that far can the middle two thirds of them lie from their median."""
+"""Counts of evenly spaced I/Os per second differ by one. Their standard deviation is at most half an I/O, and
+so is the distance of the middle two thirds from their median."""
 ENDS_ERROR = 0.5**0.5
-"""If the rate is a whole number per second, an I/O ends exactly at each second or just after it: by chance
-the count is off by a half at either end, and so is the time of these I/Os."""
+"""Error of a count in I/Os, from both ends of a second. If the rate is a whole number per second, an I/O ends
+exactly at each second or just after it: by chance the count is off by a half at either end, and so is the
+time of these I/Os."""
 COUNTED = 1.5
-"""A count is off by one at a second's two ends, and half another by rounding."""
+"""Largest error of a count in I/Os: one from the two ends of a second, and a half from rounding."""
 TICK_S = 0.0005
-"""Times of I/O are read in whole milliseconds, at both ends."""
+"""Error of I/O times in seconds, at both ends: the times are read in whole milliseconds."""
 SAME_SIZE = 2.0
-"""I/Os up to twice as large or half as large as usual are compared with each other."""
+"""I/Os are compared with each other if their sizes differ from the usual size by at most this factor."""
 ROUNDING = 1e-9
-"""A count that differs by exactly one is not more uneven than counting makes it."""
+"""Tolerance for rounding: counts that differ by exactly one are no more uneven than counting makes them."""
 SHARED_SECONDS = 2
-"""Neighbouring seconds are correlated: how many of them are worth one independent second."""
+"""Number of neighbouring seconds that are worth one independent second, because they are correlated."""
 
 Rows = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class RateResponse:
-    """One rate of one disk over the steps in which it was as full as it gets.
+    """The response of one rate of a disk, over the steps in which the disk was as busy as it gets.
 
     Attributes:
-        spread: of the rate.
-        slope: change of the rate ÷ change of what is outstanding, both relative: 0 it stays, 1 it follows.
-            None if the steps do not show it.
-        of_usual_size: the same slope by I/Os of the usual size alone.
-        steadier: the spread of latency ÷ that of the rate, with the rate only as exact as it can be
-            counted.
+        spread: spread of the rate (``series.spread``).
+        slope: relative change of the rate ÷ relative change of the outstanding I/Os: 0: the rate stays; 1:
+            the rate follows. None if the steps do not show it.
+        of_usual_size: the slope for I/Os of the usual size alone.
+        steadier: spread of latency ÷ spread of the rate, where the spread of the rate is at least the error
+            of counting.
         count: I/Os per step.
-        level: the rate, its median.
-        queued: whether I/O waits behind I/O.
-        any_size: whether it stays however large the I/Os are (``service_time.ServiceTimeModel``).
-        scheduled: whether it is flat as the schedule is: then the response says nothing about the disk.
+        level: median of the rate.
+        queued: whether I/Os wait behind other I/Os.
+        any_size: whether the rate is the same for any I/O size (``service_time.ServiceTimeModel``).
+        scheduled: whether the load follows an even schedule, so that the response says nothing about the
+            disk.
     """
 
     spread: float | None = None
@@ -80,17 +81,17 @@ class RateResponse:
 
     @property
     def follows(self) -> bool:
-        """More outstanding I/O brings a higher rate, so this rate is not limited."""
+        """Whether more outstanding I/O brings a higher rate, so that the rate is not limited."""
         return self.slope is not None and self.slope >= FOLLOWS.value
 
     @property
     def stays(self) -> bool:
-        """More outstanding I/O brings no higher rate."""
+        """Whether more outstanding I/O brings no higher rate."""
         return self.slope is not None and self.slope <= STAYS.value
 
     @property
     def regulated(self) -> bool:
-        """Whether the rate is limited: constant, or the same for any size of I/Os."""
+        """Whether the rate is limited: constant, or the same for any I/O size."""
         return self.flat or self.any_size
 
     @property
@@ -104,7 +105,7 @@ class RateResponse:
 
     @property
     def by_large(self) -> bool:
-        """Whether it is flat, and only larger I/Os show that it stays: they take longer on any disk."""
+        """Whether only larger I/Os, which take longer on any disk, show that a constant rate is limited."""
         stays = self.of_usual_size is not None and self.of_usual_size <= STAYS.value
         return self.flat and not (stays or self._steady)
 
@@ -114,12 +115,11 @@ class RateResponse:
 
     @property
     def irregular(self) -> bool | None:
-        """Whether I/Os end as unevenly as those of a device that serves one after the other.
+        """Whether I/Os complete as irregularly as on a device that serves one I/O after the other.
 
-        Of ``count`` of them, each with a time of its own, the number in a second spreads by the spread of
-        those times ÷ √count. Users who go in step, as nothing sets them apart where each I/O takes the same
-        time, have all of theirs counted in a second or in the next: then the number spreads, and their times
-        do not. None if the number was not read often enough.
+        If ``count`` I/Os have independent times, their number per second has the spread of these times ÷
+        √count. Users in step, whose I/Os all take the same time, have all their I/Os counted in one second or
+        in the next: then the number varies, and the times do not. None if the disk was not read often enough.
         """
         if self.spread is None or self.count == 0:
             return None
@@ -130,7 +130,10 @@ class RateResponse:
 
 
 def io_response(io: Floats, size: Floats, outstanding: Floats, busy: Floats, step_s: float) -> RateResponse:
-    """How I/Os per second move. Larger I/Os take longer on any device: first only those of one size count."""
+    """The response of I/Os per second.
+
+    I/Os of one size are used if possible, because larger I/Os take longer on any device.
+    """
     full = _full(io, outstanding, busy)
     sizes = np.divide(size, io, out=np.full_like(io, np.nan), where=full)
     usual = float(np.nanmedian(sizes)) if np.isfinite(sizes[full]).any() else np.nan
@@ -145,14 +148,14 @@ def io_response(io: Floats, size: Floats, outstanding: Floats, busy: Floats, ste
 
 
 def _tell(io: Floats, step_s: float) -> bool:
-    """Whether these steps are enough, and each of several I/Os: joined ones have some of any size."""
+    """Whether there are enough steps with several I/Os each; joined steps would mix I/O sizes."""
     return len(io) >= MIN_STEPS.value and float(np.median(io)) * step_s >= TELLING_COUNT.value
 
 
 def bytes_response(
     io: Floats, size: Floats, outstanding: Floats, busy: Floats, step_s: float
 ) -> RateResponse:
-    """The response of bytes per second; with few large I/Os a level is uncertain."""
+    """The response of bytes per second. Steps with few, large I/Os do not count for its level."""
     full = _full(io, outstanding, busy) & (np.nan_to_num(size) > 0)
     many = full & (io >= np.median(io[full]) / SAME_SIZE) if full.any() else full
     slope = _slope(size, io, outstanding, full, step_s)
@@ -161,20 +164,20 @@ def bytes_response(
 
 
 def _full(io: Floats, outstanding: Floats, busy: Floats) -> Rows:
-    """The steps in which the disk had about as much of the time something to do as it ever had.
+    """The steps in which the disk was about as busy as in its busiest steps, and I/Os completed.
 
-    One that pauses between two bursts of work does less in a second with a pause, however it works.
+    A step with a pause between two bursts of work has a lower rate, whatever the disk can do.
     """
     return _occupied(io, outstanding, busy) & _working(io, outstanding)
 
 
 def _working(io: Floats, outstanding: Floats) -> Rows:
-    """The steps in which I/Os ended."""
+    """The steps in which I/Os completed."""
     return np.isfinite(io) & np.isfinite(outstanding) & (io > 0) & (outstanding > 0)
 
 
 def _occupied(io: Floats, outstanding: Floats, busy: Floats) -> Rows:
-    """The same steps and those in which it had as much to do, and no I/O ended."""
+    """The steps in which the disk was about as busy as in its busiest steps."""
     working = _working(io, outstanding)
     if not np.isfinite(busy[working]).any():
         return working
@@ -185,7 +188,7 @@ def _occupied(io: Floats, outstanding: Floats, busy: Floats) -> Rows:
 def _response(
     rate: Floats, io: Floats, outstanding: Floats, rows: Rows, busy: Floats, step_s: float
 ) -> RateResponse:
-    """All but the response. ``rows``: the steps used, if they are long enough for several I/Os."""
+    """The response without its slope. ``rows``: the steps to use, joined if they have too few I/Os."""
     if rows.sum() < MIN_STEPS.value:
         return RateResponse()
     few = math.ceil(TELLING_COUNT.value / (float(np.median(io[rows])) * step_s))
@@ -203,7 +206,7 @@ def _response(
 def _while_busy(rate: Floats, busy: Floats, occupied: Rows) -> float:
     """The rate over the time in which I/Os were outstanding.
 
-    A few I/Os that end in the second after the last full one are many among few.
+    All seconds count: if I/Os are few, those that complete in the second after the last full one matter.
     """
     known = np.isfinite(rate) & np.isfinite(busy)
     if not busy[known].any():
@@ -212,7 +215,7 @@ def _while_busy(rate: Floats, busy: Floats, occupied: Rows) -> float:
 
 
 def _evenness(rate: Floats, io: Floats, outstanding: Floats, step_s: float) -> RateResponse:
-    """How steps of several I/Os each differ."""
+    """How steps with several I/Os each differ from each other."""
     flat, count = spread(rate), float(np.median(io)) * step_s
     latency = spread(outstanding / rate)
     steadier = None
@@ -233,10 +236,10 @@ def _joined(columns: Sequence[Floats], rows: Rows, length: int) -> list[Floats]:
 
 
 def _slope_of_whole(io: Floats, outstanding: Floats, busy: Floats, rows: Rows, step_s: float) -> float | None:
-    """The slope without the steps that end during a long I/O, if the rate seems to follow.
+    """The slope of the I/O rate, without steps that end during a long I/O if the rate seems to follow.
 
-    All of its time is counted when it ends: until then both the outstanding and the finished I/Os are too
-    low.
+    The time of an I/O is counted when it completes: until then, both the outstanding and the completed I/Os
+    are too low.
     """
     slope = _slope(io, io, outstanding, rows, step_s)
     if slope is None or slope < FOLLOWS.value:
@@ -248,8 +251,8 @@ def _slope_of_whole(io: Floats, outstanding: Floats, busy: Floats, rows: Rows, s
 def _slope(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: float) -> float | None:
     """The slope of log rate over log outstanding; None if its standard error is too large.
 
-    An I/O that ends just before or after a second's end is counted, with its time, on one side. That moves
-    both figures together and is an error of counting. It is taken out of the variances (errors in variables).
+    An I/O that completes near the end of a second is counted, with its time, in one of two seconds. This
+    counting error moves both figures together, so it is subtracted from the variances (errors in variables).
     """
     if rows.sum() < MIN_STEPS.value:
         return None

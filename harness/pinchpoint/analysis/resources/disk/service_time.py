@@ -1,7 +1,7 @@
 """Service-time model of a disk: whether its time depends on the number of I/Os or on bytes (docs/rules.md).
 
-A disk that is given one I/O at a time has no queue that could grow while its rate stays. But where I/Os
-differ in size, a limit of bytes takes its time by size, and one of latency takes the same for each.
+A disk that gets one I/O at a time has no queue that could grow while the rate stays. But if I/Os differ in
+size, a limit in bytes takes time in proportion to size, and a latency takes the same time for each I/O.
 """
 
 from __future__ import annotations
@@ -24,26 +24,27 @@ from pinchpoint.analysis.thresholds import (
 from pinchpoint.data.series import Floats
 
 ENDS = (0.05, 0.95)
-"""The percentiles that count as small and large sizes of I/Os."""
+"""Percentiles that count as small and large I/O sizes."""
 SEVERAL = 4
-"""I/Os that a stretch of time has at least, except the last one before the disk idled."""
+"""Minimum number of I/Os in a stretch of time, except in the last stretch before the disk idled."""
 CHANCE = 1.645
-"""Standard errors for one-sided p = .05."""
+"""Number of standard errors for a one-sided p of .05."""
 UNEVEN = 0.05
-"""Further difference between the rates of two stretches under a limit (measured: 3 to 5 %)."""
+"""Relative difference between the rates of two stretches under a limit, beside counting (measured: 3 to 5
+%)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceTimeModel:
-    """How the bytes that a disk does in the time it is occupied go with the size of its I/Os.
+    """How the bytes that a disk moves per busy second change with the size of its I/Os.
 
     Attributes:
         follows: relative change of bytes per second ÷ relative change of size, at the same number of
-            outstanding I/Os: 0 where time goes with bytes, 1 where each I/O takes its time whatever its size
-            (measured on emulated disks: -0.3 to 0.3, and 0.9 to 1.2).
-        error: its standard error.
-        queue: relative change of bytes per second ÷ that of what is outstanding.
-        small_bytes, large_bytes: between these sizes.
+            outstanding I/Os: 0: the time depends on bytes; 1: each I/O takes the same time (measured on
+            emulated disks: -0.3 to 0.3, and 0.9 to 1.2).
+        error: standard error of ``follows``.
+        queue: relative change of bytes per second ÷ relative change of the outstanding I/Os. ``small_bytes``
+            and ``large_bytes`` are the sizes between which the model was fitted.
     """
 
     follows: float
@@ -54,17 +55,17 @@ class ServiceTimeModel:
 
     @property
     def known(self) -> bool:
-        """Whether there were enough samples."""
+        """Whether the error is small enough to decide between bytes and I/Os."""
         return CHANCE * self.error <= abs(abs(self.follows) - BY_SIZE.value)
 
     @property
     def follows_at_most(self) -> float:
-        """How much bytes may follow, by what was seen."""
+        """Upper confidence limit of ``follows``."""
         return max(0.0, self.follows + CHANCE * self.error)
 
     @property
     def by_bytes(self) -> bool:
-        """Whether bytes per second stay, however large I/Os are and however many wait."""
+        """Whether bytes per second are the same for any I/O size and any number of outstanding I/Os."""
         by_size = abs(self.follows) < BY_SIZE.value and self.known
         varies = self.large_bytes >= SIZES_VARY.value * self.small_bytes
         return by_size and varies and self.queue <= STAYS.value
@@ -72,12 +73,12 @@ class ServiceTimeModel:
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Stretches of time in which a disk was hardly ever idle, each with several I/Os; one value per stretch.
+    """Stretches of time in which a disk was hardly ever idle, with several I/Os each; one value per stretch.
 
     Attributes:
-        count: I/Os that ended.
-        bytes: that they moved.
-        busy_s: how long the disk had something to do.
+        count: number of completed I/Os.
+        bytes: bytes moved by these I/Os.
+        busy_s: seconds in which the disk was busy.
         outstanding: mean number of I/Os in progress.
     """
 
@@ -88,17 +89,18 @@ class Stretches:
 
 
 def fit_service_time(columns: Mapping[str, Floats], step_s: float) -> ServiceTimeModel | None:
-    """The service-time model of a disk over its busy seconds; None if they are too few.
+    """The service-time model of a disk over its busy seconds; None if these are too few.
 
     Args:
-        columns: ``reads``, ``writes``, ``bytes`` per second, ``busy`` and ``outstanding``, a value per step.
-        step_s: seconds that a value covers (``Resource.step_s``).
+        columns: by name (``reads``, ``writes``, ``bytes`` per second, ``busy``, ``outstanding``), one value
+            per step.
+        step_s: seconds that one value covers (``Resource.step_s``).
     """
     answer = _stretches(columns, step_s)
     if answer is None:
         return None
     sizes = answer.bytes / answer.count
-    # Counts are off by half an I/O: stretches of few large I/Os show little beside the total spread.
+    # Counts are off by half an I/O, so stretches with few, large I/Os have little weight.
     worth = 1 / np.hypot(UNEVEN, COUNT_ERROR / answer.count)
     queued = float(np.quantile(answer.outstanding, ENDS[1])) >= WAITING_IO.value
     moved = [np.log(sizes), *([np.log(answer.outstanding)] if queued else [])]
@@ -110,7 +112,7 @@ def fit_service_time(columns: Mapping[str, Floats], step_s: float) -> ServiceTim
 
 
 def _stretches(columns: Mapping[str, Floats], step_s: float) -> Stretches | None:
-    """Steps in which it was busy, joined until several I/Os have ended: one may take seconds."""
+    """Busy steps, joined until several I/Os have completed, because one may take seconds; None if too few."""
     io, busy, waiting = columns["reads"] + columns["writes"], columns["busy"], columns["outstanding"]
     known = np.isfinite(io + columns["bytes"] + busy + waiting)
     rows = np.flatnonzero(known & (np.nan_to_num(busy) >= MOSTLY_OCCUPIED.value))
@@ -119,7 +121,8 @@ def _stretches(columns: Mapping[str, Floats], step_s: float) -> Stretches | None
     table = np.column_stack([io, columns["bytes"], np.minimum(busy, 1.0), waiting])[rows] * step_s
     parts: list[Floats] = []
     for run in np.split(table, np.flatnonzero(np.diff(rows) > 1) + 1):
-        # A stretch ends where the count of I/Os passes the next multiple; what is left of a run is one, too.
+        # A stretch ends where the count of I/Os passes the next multiple of ``SEVERAL``. The end of a run is
+        # a stretch too.
         ends = np.floor(np.cumsum(run[:, 0]) / SEVERAL)
         cuts = np.flatnonzero(np.diff(ends, prepend=0.0)) + 1
         parts += [np.append(part.sum(axis=0), len(part)) for part in np.split(run, cuts) if len(part)]
@@ -130,9 +133,9 @@ def _stretches(columns: Mapping[str, Floats], step_s: float) -> Stretches | None
 
 
 def _fit(rate: Floats, moved: list[Floats], worth: Floats) -> tuple[float, float, float] | None:
-    """(slope over size, its standard error, slope over what is outstanding); None if sizes are the same.
+    """(slope over size, its standard error, slope over outstanding I/Os); None if all sizes are the same.
 
-    Least squares over those columns and a constant, each stretch with its weight.
+    Least squares over these columns and a constant; ``worth`` is the weight of each stretch.
     """
     if not np.ptp(moved[0]):
         return None

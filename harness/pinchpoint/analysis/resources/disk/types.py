@@ -1,6 +1,6 @@
-"""Which disk or machine of the catalogue lifts a cap, and how far: rates that are needed against its caps.
+"""Finds the disk or machine type of the catalogue that carries a needed rate.
 
-The analysis knows the catalogue through this module alone.
+The analysis uses the catalogue through this module alone.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ __all__ = [
 ]
 
 CLEARLY = 1.1
-"""A type is of use from a tenth more on."""
+"""A larger type is of use from this ratio of capacities on."""
 MOST_STRIPES = 32
-"""More disks than that no machine of the catalogue takes (Azure: D14 and DS14, 32 data disks)."""
+"""Largest number of data disks of a machine in the catalogue (Azure: D14 and DS14, 32 data disks)."""
 AT_LEAST = 2.0
-"""If no next bottleneck is known, a type with twice the rate is chosen."""
+"""Multiple of the present rate that a new type must carry if the next bottleneck is unknown."""
 
 
 def known(name: str | None) -> Profile | None:
-    """The catalogue's entry of that name; None if it has none, or nothing was declared."""
+    """The catalogue entry of that name; None if there is none, or if no name was declared."""
     return catalogue().get(name) if name is not None else None
 
 
@@ -52,9 +52,9 @@ class Rates:
     bytes_per_s: float
 
     def room(self, entry: Profile, count: int = 1, *, cached: bool = False) -> float | None:
-        """The capacity of ``count`` disks of that type ÷ the present load; None if the type has no such cap.
+        """Capacity of ``count`` disks of that type ÷ present load; None if the type has no such cap.
 
-        An I/O counts once per ``io_unit_bytes`` begun.
+        A large I/O counts as one I/O per ``io_unit_bytes``.
         """
         iops = entry.cached_iops if cached else entry.iops
         rate = entry.cached_bytes_per_s if cached else entry.bytes_per_s
@@ -69,10 +69,10 @@ class Rates:
 def larger(
     entry: Profile, rates: Rates, need: float, count: int = 1, *, cached: bool = False
 ) -> Profile | None:
-    """The smallest type that does ``need`` times what is done now; of its series, else of its vendor's disks.
+    """The smallest type that carries ``need`` times the present load: of the series, else of the vendor.
 
-    If none is large enough: the one of the series that does most. None if none does clearly more than
-    ``count`` of this one.
+    If no type is large enough, the largest one. None if no type clearly exceeds ``count`` disks of the
+    present type.
     """
 
     def room(one: Profile) -> float:
@@ -94,7 +94,7 @@ def larger(
 
 
 def stripes_for(entry: Profile, rates: Rates, need: float, count: int) -> int | None:
-    """How many of that type, striped, do ``need`` times what is done now; None: more than can be had."""
+    """Striped disks of that type for ``need`` times the present load; None if above ``MOST_STRIPES``."""
     each = rates.room(entry)
     if not each:
         return None
@@ -103,21 +103,21 @@ def stripes_for(entry: Profile, rates: Rates, need: float, count: int) -> int | 
 
 
 def caps_words(entry: Profile, count: int = 1, *, cached: bool = False) -> str:
-    """``2,300 IOPS, 150 MB/s``: what ``count`` disks of that type do at most."""
+    """The limits of ``count`` disks of that type in words: ``2,300 IOPS, 150 MB/s``."""
     iops = entry.cached_iops if cached else entry.iops
     rate = entry.cached_bytes_per_s if cached else entry.bytes_per_s
     return limits_words(iops and iops * count, rate and rate * count)
 
 
 def limits_words(iops: float | None, bytes_per_s: float | None) -> str:
-    """``2,300 IOPS, 150 MB/s``; only the known ones."""
+    """The known limits in words: ``2,300 IOPS, 150 MB/s``."""
     words = [units.iops(iops)] if iops else []
     words += [units.of_metric("_bytes_per_s", bytes_per_s)] if bytes_per_s else []
     return ", ".join(words)
 
 
 def cited(entries: Iterable[Profile]) -> dict[str, str] | None:
-    """Where the figures of these entries come from; None without one."""
+    """The source of the figures of these entries; None without an entry."""
     named: Sequence[Profile] = tuple(dict.fromkeys(entries))
     if not named:
         return None

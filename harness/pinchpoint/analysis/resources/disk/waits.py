@@ -1,4 +1,4 @@
-"""How much of their time the operations of a pressed scenario spend waiting for one disk."""
+"""Share of their time that the operations of pressed scenarios spend waiting for one disk."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def waited(resource: Resource, measures: DiskMeasures, flows: Flows) -> tuple[fl
 def shares_waited(
     resource: Resource, measures: DiskMeasures, flows: Flows, wanted: Iterable[Flow]
 ) -> dict[str, float]:
-    """The share of time that operations of each wanted flow wait for the disk, by scenario.
+    """By scenario, the share of time that its operations wait for the disk.
 
-    The share of its time that a scenario spends at the disk's tier, times the share of that in which it
-    waits for the disk: as the database says itself, or else as the disk's own figures let it be reckoned.
+    The share is the scenario's share of time at the disk's tier, times the share of that time spent waiting
+    for the disk. The database reports the second factor; otherwise it is calculated from the disk's own
+    figures.
     """
     waiters = {tier: _waiters(resource, flows, tier) for tier in resource.tiers}
     shares: dict[str, float] = {}
@@ -42,15 +43,15 @@ def shares_waited(
 
 
 def reads_are_waited_for(disk: Resource, measures: DiskMeasures, flows: Flows) -> bool:
-    """Whether it mostly reads, and operations wait for it half of their time."""
+    """Whether the disk mostly reads, and operations wait for it half of their time."""
     share, _ = waited(disk, measures, flows)
     return at_least(measures.reads_ratio, MOSTLY_READS) and at_least(share, WAIT_SHARE)
 
 
 def most_waited(resource: Resource, rows: Rows, flows: Flows) -> float:
-    """The highest result of ``waited`` over those rows; 0 where that is None.
+    """The largest share that ``waited`` could return for these rows; 0 if no scenario is pressed.
 
-    It takes two columns at most, and none where those who press the farm are hardly ever at the disk's tier.
+    The result needs two columns at most, and none if pressed scenarios are hardly ever at the disk's tier.
     """
     waiters = {tier: _waiters(resource, flows, tier) for tier in resource.tiers}
     shares = {tier: _most_of_time(waiters[tier], tier) for tier in resource.tiers}
@@ -67,10 +68,10 @@ def most_waited(resource: Resource, rows: Rows, flows: Flows) -> float:
 
 
 def _waiters(resource: Resource, flows: Flows, tier: str) -> Flows:
-    """The scenarios whose operations may wait for a disk: for a log only those that commit.
+    """The scenarios whose operations may wait for a disk; for a log, only scenarios that commit.
 
-    What a tier waits for there on behalf of a scenario may be a commit; if none commits, any scenario may
-    wait.
+    A scenario that reaches the tier through another tier may commit there as well. If no scenario commits,
+    any may wait.
     """
     if not resource.roles or any(role.role not in COMMIT_ROLES for role in resource.roles):
         return flows
@@ -82,18 +83,18 @@ def _waiters(resource: Resource, flows: Flows, tier: str) -> Flows:
 
 
 def _most_of_time(flows: Flows, tier: str) -> float:
-    """The largest share of its time that a pressed scenario spends at a tier."""
+    """The largest share of time that a pressed scenario spends at a tier."""
     return max((flow.share(tier) for flow in flows if flow.pressed), default=0.0)
 
 
 def _of_tier(resource: Resource, log_waits: float | None, tier: str) -> float | None:
-    """A store's share of waiting is about the operations of its own tier, not of others on the same disk."""
+    """A store's share of log waits, for the tier of the store; None for other tiers on the same disk."""
     hosts = {key.host for key in resource.views}
     return log_waits if any(role.tier == tier and role.host in hosts for role in resource.roles) else None
 
 
 def _as_reported(sessions: float | None, log_waits: float | None, going_on: float) -> float | None:
-    """The share of a tier's operations that waits for the disk, as its server says; None if it does not."""
+    """Share of a tier's operations that wait for the disk, as its server reports; None if not reported."""
     if not going_on:
         return 0.0
     if sessions is None and log_waits is None:
@@ -102,7 +103,7 @@ def _as_reported(sessions: float | None, log_waits: float | None, going_on: floa
 
 
 def _within(resource: Resource, measures: DiskMeasures, flow: Flow, tier: str, going_on: float) -> float:
-    """The share of its time at one of the disk's tiers that a scenario waits for the disk."""
+    """The share of its time at a tier of the disk that a scenario waits for the disk."""
     log_waits = _of_tier(resource, measures.log_waits, tier)
     reported = _as_reported(measures.sessions, log_waits, going_on)
     if reported is not None:
@@ -112,16 +113,16 @@ def _within(resource: Resource, measures: DiskMeasures, flow: Flow, tier: str, g
 
 
 def _writes(resource: Resource, measures: DiskMeasures, flow: Flow) -> float:
-    """The share of an operation that waits for writes to be durable.
+    """The share of an operation's time that is spent waiting for durable writes.
 
-    - Where writes come one at a time and hardly pause, whoever commits waits for one all the time: for the
-      one before, which others share, and then for its own.
-    - Otherwise a commit waits for its own write, and for one in progress as often as the disk is busy.
-    - An index is committed for all at once: how much of that is waiting for its disk is not known but by how
-      often that is busy.
+    - If writes come one at a time with hardly a pause, a commit is always waiting: for the write before it,
+      which others share, and then for its own write.
+    - Otherwise a commit waits for its own write, and for a write in progress as often as the disk is busy.
+    - One index commit serves all users. The share of it that waits for the disk is not known, so the busy
+      ratio of the disk is used.
 
-    Who takes less than half as long as a write does not wait for it: its server puts the log off, or has it
-    elsewhere.
+    An operation whose commit takes less than half the time of a write does not wait for the write: the server
+    delays the log, or has it on another disk.
     """
     durable, busy = write_and_flush_s(resource, measures), measures.busy or 0.0
     if resource.role == "index":
