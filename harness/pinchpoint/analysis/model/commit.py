@@ -9,10 +9,10 @@ it arrives during a flush, the rest of that flush as well: ``F / (1 - exp(-F / a
 ``F`` if commits arrive at random, and all of ``F`` if the sessions that a flush wakes return at once (too
 late for the next flush, which has begun).
 
-A disk cap delays flushes only if they would otherwise follow each other too fast. While a flush waits for the
-cap, arriving sessions must wait for the flush after it. So flushes get longer until their rate meets the cap:
-with a cap of one flush in ``c`` seconds and a flush in progress for a share ``o`` of the time, each flush
-lasts ``o c``.
+A disk cap delays flushes only if flushes would otherwise follow each other too fast. While a flush waits for
+the cap, arriving sessions must wait for the flush after it. So flushes get longer until their rate meets the
+cap: with a cap of one flush in ``c`` seconds and a flush in progress for a share ``o`` of the time, each
+flush lasts ``o c``.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Sessions:
     def commit_s(self, flush_s: float) -> list[float]:
         """Seconds per commit of each load, for this flush time.
 
-        The mean is that of an equivalent number of identical sessions. Loads differ in the rest of the flush
-        that they meet: a session that is away for long arrives at any moment of a flush, and a session that
-        returns at once arrives at the beginning of a flush.
+        The mean is that of an equivalent number of identical sessions. Loads differ in the time that is left
+        of a flush when a session arrives: a session that is away for long arrives at any moment of a flush,
+        and a session that returns at once arrives at the beginning of a flush.
         """
         flush_s = max(flush_s, _AT_ONCE)
         more_s = flush_s * self._solve(flush_s)[0] - flush_s

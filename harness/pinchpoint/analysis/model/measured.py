@@ -47,7 +47,7 @@ from pinchpoint.data.inputs import Limits
 from pinchpoint.data.series import mean
 
 NOTICED = 0.002
-"""A disk does not delay a scenario that waits for it for less than this share of its time."""
+"""A wait below this share of a scenario's time means that the disk does not delay the scenario."""
 OWN_WRITES = 1.5
 """From this number of writes per commit on, commits do not share the writes of a log at its cap."""
 NO_LIMIT_KINDS = ("disk", "disk_latency", "disk_concurrency")
@@ -77,8 +77,8 @@ class DiskContext:
         kind: the kind of limit that the analysis found for the disk; None if the disk is not a suspect.
         flushes: flushes of the log on the disk; None if not counted.
         reads_only: whether no scenario writes, so that operations do not cause the writes of the disk.
-        starved: whether the CPU allowance of its tier is saturated, so that the reported flush time includes
-            waits for CPU.
+        starved: whether the CPU allowance of the disk's tier is saturated, so that the reported flush time
+            includes waits for CPU.
     """
 
     kind: Kind | None = None

@@ -41,7 +41,7 @@ once. The slice of emulated disks is 10 ms, that of the Linux block throttle 20 
 NEAR_BOUND = 0.999
 """Above this utilisation, the solver checks exactly whether a station limits throughput."""
 AT_BOUND = 0.05
-"""The utilisation of a saturated resource is measured to within this much."""
+"""Relative error of the measured utilisation of a saturated resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Solution:
         per_s: by scenario, operations per second.
         stays_s: (station, scenario) -> seconds that an operation spends there, including waits.
         use: by queue, its utilisation; for a log with a cap, flushes ÷ the rate that the cap allows.
-        at_bound: the stations that limit the throughput of their users.
+        at_bound: keys of the stations that limit the throughput of their users.
         settled: the start of iterations for a similar model.
     """
 

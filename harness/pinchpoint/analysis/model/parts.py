@@ -20,8 +20,8 @@ value.
 """
 
 MOST_OF_OTHERS = 0.5
-"""Most that other processes keep of contended cores: a fair scheduler leaves them half; idle cores they use
-freely."""
+"""Maximum share of cores that other processes keep: a fair scheduler leaves them half of contended cores.
+Other processes use idle cores freely."""
 
 ByScenario = Mapping[str, float]
 
@@ -34,7 +34,7 @@ class DiskPart:
         key: key of the resource.
         name: name of the disk, in words.
         target: name in settings, such as ``sql.log``.
-        host: name of its host.
+        host: name of the disk's host.
         profile: catalogue entry of the disk type; None without one.
         stripes: number of striped disks.
         attached: the machine limit that counts the I/O of the disk.
@@ -64,7 +64,7 @@ class DiskPart:
         small: whether consecutive writes fall within one stripe.
         at_once: whether all users wait for one batch (an index commit). Each I/O of the batch takes the
             spacing of the cap, or ``each_s`` if longer.
-        unseen: why a change of the disk cannot be predicted, although its cap limits throughput; "": it can.
+        unseen: why a change of the disk cannot be predicted, although its cap limits throughput; else "".
     """
 
     key: str
@@ -135,8 +135,8 @@ class CoresPart:
     Attributes:
         key: key of the resource.
         name: name of the cores, in words.
-        tiers: the tiers that use them.
-        host: the first host with them.
+        tiers: the tiers that use the cores.
+        host: name of the first host with the cores.
         cores: number of cores.
         cpu_s: by scenario, CPU seconds per operation.
         waited: by scenario, share of the CPU time for which operations wait here; a tier with an allowance
@@ -216,7 +216,7 @@ class Wait:
     Attributes:
         key: key of the resource.
         name: name of the resource, in words.
-        target: its name in settings: ``web.delay``, ``sql.lock``.
+        target: name in settings, such as ``web.delay`` or ``sql.lock``.
         each_s: seconds per wait.
         waits: by scenario, waits per operation.
         assumes: the assumption behind a shorter wait, as a sentence.

@@ -380,7 +380,7 @@ def _spread(
     return low, high
 
 
-# ---- what binds -----------------------------------------------------------------------------------
+# ---- the limiting part ----------------------------------------------------------------------------
 
 
 def _binding(loads: Sequence[Users], parts: Sequence[Part], solution: Solution) -> Binding:

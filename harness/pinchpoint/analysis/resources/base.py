@@ -161,7 +161,7 @@ def on_host(
     cores: int | None = None,
     views: tuple[Key, ...] = (),
 ) -> Resource:
-    """A resource of one host and its tier."""
+    """A resource of one host and the host's tier."""
     return Resource(
         key=key,
         type=type_,
@@ -182,11 +182,11 @@ def mean_of(resource: Resource, column: str, rows: Rows) -> float | None:
 
 
 def busy(resource: Resource, rows: Rows) -> float | None:
-    """The mean busy ratio of a CPU or a disk over the rows; None if it was not measured."""
+    """The mean busy ratio of a CPU or a disk over these rows; None if not measured."""
     return mean_of(resource, "busy", rows)
 
 
-# ---- what a resource's columns come to over a choice of rows, so that resamples are judged the same
+# ---- measurements of a resource over chosen rows (resamples choose other rows) --------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class DiskMeasures:
         binding: ``io`` or ``bytes``: the rate that is at its declared cap, or limited, or nearer to its cap.
         responses: by rate (``io``, ``bytes``), how the rate changes with the outstanding I/Os.
         outstanding: mean number of I/Os in progress.
-        busy: share of the time with at least one I/O in progress. 1 does not mean saturation.
+        busy: share of the time with at least one I/O in progress; 1 does not mean saturation.
         reads_ratio: reads ÷ all I/O.
         read_s: mean seconds per read, weighted by operations.
         write_s: mean seconds per write, weighted by operations.
@@ -357,7 +357,7 @@ class ShareMeasures:
 
     @property
     def waiting(self) -> float | None:
-        """The number of operations that wait for it."""
+        """The figure of a second source (``witness``), such as the share of operations with a lock wait."""
         return self.witness
 
 
@@ -377,7 +377,7 @@ class NoSingleCause:
     experiment: str = ""
 
 
-# ---- what speaks against a resource ----------------------------------------------------------------
+# ---- evidence against a resource -------------------------------------------------------------------
 
 
 class Least(NamedTuple):
@@ -451,7 +451,7 @@ class Suspicion:
 
     Attributes:
         kind: kind of bottleneck.
-        evidence: the kinds of evidence, ``E1`` to ``E4``.
+        evidence: kinds of evidence, ``E1`` to ``E4``.
         found: measurements of the resource.
         disk: state of a disk; None for other resources.
         exact: whether the resource is exactly at its declared cap or quota.
@@ -676,7 +676,7 @@ class ResourceKind(ABC, Generic[M]):
         yield from ()
 
     def deeper(self, resource: Resource, rows: Rows) -> str:
-        """Why an upstream resource may wait for this one, in words; "" without evidence."""
+        """Words that say why an upstream resource may wait for this one; "" without evidence."""
         return ""
 
     def why_not_named(self, suspicion: Suspicion, measures: M, inputs: Inputs) -> NoSingleCause | None:

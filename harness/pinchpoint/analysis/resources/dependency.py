@@ -231,7 +231,7 @@ def _waits_for_io(context: Context, host: str) -> Iterator[str]:
     for disk, ratio in used.items():
         if at_least(ratio, PRESSURE):
             yield f"{disk} of {host} is busy {units.percent(ratio)} of the time"
-    # A store that reports its busy time includes requests that wait for its disks.
+    # A busy time that a store reports includes requests that wait for the store's disks.
     lines = [inputs.samples.steps(host, "db.main_thread.busy_ratio"), operations_inside(inputs, host)]
     if all(ratio is None for ratio in used.values()) and not np.isfinite(lines).any():
         yield f"whether processes wait for a disk on {host} was not measured"

@@ -93,7 +93,7 @@ class Lock(Shared):
     def confidence_limits(
         self, suspicion: Suspicion, measures: ShareMeasures, context: Context
     ) -> Iterator[str]:
-        """A sentence if the holders of the lock wait for a disk."""
+        """A sentence if the lock holders wait for a disk."""
         if at_least(measures.own, WAIT_SHARE):
             share = units.percent(measures.own)
             yield (
@@ -101,7 +101,7 @@ class Lock(Shared):
             )
 
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
-        """A sentence if operations wait for the lock while unknown work keeps the CPU of its host busy."""
+        """A sentence if operations wait for the lock while unknown work keeps the CPU of the host busy."""
         here = resource.machine == first.resource.machine and not_shared_out(first.resource)
         if not here or self.clearly_unsuspected(resource, context.rows, context.flows):
             return

@@ -67,7 +67,7 @@ class Network(Shared):
             speed = inputs.samples.steps(*key)
             names = ("net.received_bytes_per_s", "net.sent_bytes_per_s")
             received, sent = (inputs.samples.steps(key.host, name, key.instance) for name in names)
-            # Without the samples of the fuller direction, the other one does not show the limit.
+            # Without samples of the fuller direction, the other direction does not show the limit.
             ways = [way for way in (received, sent) if np.isfinite(way).any()]
             most = np.max(ways or [speed * np.nan], axis=0)
             fuller = max(names, key=lambda name: inputs.samples.mean(key.host, name, key.instance) or 0.0)

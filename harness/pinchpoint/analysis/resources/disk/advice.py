@@ -102,7 +102,7 @@ def _wrong(kind: Kind, measures: DiskMeasures, held: LimitedDisk) -> Advice:
     return advise(kind, held.target, what, gain, text=f"{what}.")
 
 
-# ---- at a cap -----------------------------------------------------------------------------------
+# ---- advice for a disk at a cap ------------------------------------------------------------------
 
 
 def _cap(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:
@@ -223,7 +223,7 @@ def _machine(basis: AdviceInputs, held: LimitedDisk) -> Iterator[Advice]:
     yield advise(basis.first.kind, held.target, what, gain, cited([entry, better]))
 
 
-# ---- other ways ---------------------------------------------------------------------------------
+# ---- advice for other kinds of limit -------------------------------------------------------------
 
 
 def _device(basis: AdviceInputs, measures: DiskMeasures, held: LimitedDisk) -> Iterator[Advice]:

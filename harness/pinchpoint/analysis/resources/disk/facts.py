@@ -112,7 +112,7 @@ def disk_facts(suspicion: Suspicion, measures: DiskMeasures) -> Iterator[Fact]:
         fact = _fact(resource, text, rate, measures.mean, "context")
         yield replace(fact, threshold=declared(resource, measures), source="declared")
     if suspicion.kind in {"disk", "disk_device", "disk_latency"}:
-        yield from sorted(_slow_facts(suspicion, measures), key=lambda fact: fact.evidence)  # E1 first
+        yield from sorted(_slow_facts(suspicion, measures), key=lambda fact: fact.evidence)  # ``E1`` first
     if suspicion.kind == "disk_concurrency":
         text = f"reads took no more than their limit ({units.seconds(measures.read_s)}), "
         text += "and the disk is below its limits: more I/Os at the same time would raise the rate"

@@ -317,7 +317,7 @@ def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]
 
 
 def _more_than_declared(resource: Resource, measures: DiskMeasures) -> Iterator[str]:
-    """A sentence if the disks of a machine exceed the limit of the machine that farm.yaml declares."""
+    """A sentence if the disks of a machine exceed the machine's limit that farm.yaml declares."""
     if resource.limits is None or not exceeds(measures.utilisation):
         return
     done = limits_words(measures.io, measures.bytes)

@@ -1,4 +1,4 @@
-"""The limits of a disk beside those declared: burst credits of its type, and what its platform recorded.
+"""Limits besides the declared ones: burst credits of a disk type, and utilisation recorded by the platform.
 
 An Azure P10 has a declared limit of 500 I/Os per second, but its saved credits allow 3,500 for half an hour,
 so a shorter run never reaches the 500. While the rate is above the declared limit, the disk is compared with
@@ -78,7 +78,7 @@ def _count(resource: Resource) -> int:
     return resource.roles[0].stripes if resource.roles and resource.whole is None else 1
 
 
-# ---- recorded by the platform ----------------------------------------------------------------------
+# ---- utilisation recorded by the platform ----------------------------------------------------------
 
 DISK = "cloud.disk"
 MACHINE: Mapping[str, Sequence[str]] = {

@@ -24,7 +24,7 @@ FILES: Mapping[str, tuple[str, ...]] = {
 """Disk role -> the kinds of files on it, as instances of the collectors' ``db.*`` metrics."""
 
 ALL_FILES = "innodb"
-"""All files of a server that does not separate them (MariaDB without its performance schema)."""
+"""All files of a server that does not count them separately (MariaDB without its performance schema)."""
 
 TIMES = ("read", "write", "extend", "fsync")
 """Timed calls of a database. The seconds of a call per second are the number of processes in that call."""

@@ -98,7 +98,7 @@ def seldom_read(resources: Iterable[Resource], rows: Rows) -> Resources:
 
 
 def settle(resources: Iterable[Resource], rows: Rows) -> Resources:
-    """The resources with the rate response of their disks over those rows, computed once for all resamples.
+    """The resources with the rate responses of their disks over these rows, computed once for all resamples.
 
     The standard error shows how reliable a slope is. Resamples would not, because many of them lack the few
     seconds that determine the slope. Resamples show the uncertainty of a level.

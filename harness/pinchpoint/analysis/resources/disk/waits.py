@@ -13,7 +13,7 @@ from pinchpoint.data.inputs import COMMIT_ROLES
 
 
 def waited(resource: Resource, measures: DiskMeasures, flows: Flows) -> tuple[float | None, str | None]:
-    """(the largest share over the pressed scenarios, that scenario); None if none is pressed."""
+    """(largest share of time that a pressed scenario waits for the disk, scenario); None without one."""
     shares = shares_waited(resource, measures, flows, [flow for flow in flows if flow.pressed])
     if not shares:
         return None, None
