@@ -483,7 +483,7 @@ def _scenario(flow: Flow, per_s: float, now: float, offered_per_s: float) -> Sce
     load = flow.load
     time_s = flow.service.mean_s if flow.service else 0.0  # ``_seen`` leaves out scenarios without it
     if load.users:
-        # By Little's law, so the time includes what the generator itself spends between two operations.
+        # Little's law gives the time of an operation, with what the generator spends between two operations.
         round_s = load.users / per_s
         return ScenarioRun(
             flow, per_s, now, max(0.0, round_s - flow.think_s), load.users, flow.think_s, open=False

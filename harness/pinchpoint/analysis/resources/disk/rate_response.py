@@ -105,7 +105,7 @@ class RateResponse:
 
     @property
     def by_large(self) -> bool:
-        """Whether only larger I/Os, which take longer on any disk, show that a constant rate is limited."""
+        """Whether the evidence of a limit comes from larger I/Os alone, which take longer on any disk."""
         stays = self.of_usual_size is not None and self.of_usual_size <= STAYS.value
         return self.flat and not (stays or self._steady)
 
