@@ -1,4 +1,4 @@
-"""From a stored run to a verdict: the bottleneck with its evidence and confidence."""
+"""Computes the verdict of a stored run: the bottleneck with its evidence and confidence."""
 
 from pinchpoint.analysis.analyse import analyse
 from pinchpoint.analysis.verdict import (

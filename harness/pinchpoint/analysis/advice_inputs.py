@@ -1,4 +1,4 @@
-"""The inputs of advice: the bottleneck, the next limits, and the model that computes gains."""
+"""Collects the inputs of advice: the bottleneck, the next limits, and the model that computes gains."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class AdviceInputs:
 
     @property
     def machine(self) -> Demand | None:
-        """All disks together of a disk's machine, if the machine's limits are known and apply to the disk.
+        """The demand for the limit that all disks of the bottleneck's machine share; None if not applicable.
 
-        Limits that the measured I/O exceeds are those of another machine.
+        If the measured I/O exceeds the machine's limits, they are the limits of another machine.
         """
         attached = {role.attached for role in self.first.resource.roles}
         for one in self.demands:
@@ -50,7 +50,7 @@ class AdviceInputs:
 
     @property
     def after(self) -> tuple[Demand, ...]:
-        """The next bottlenecks, the smallest maximum first; for a disk also its machine, at any use."""
+        """The next bottlenecks, smallest ceiling first; for a disk also its machine, at any utilisation."""
         demands = others(self.first, self.demands)
         machine = self.machine
         if machine is None or machine in demands:
@@ -59,7 +59,7 @@ class AdviceInputs:
 
     @property
     def need(self) -> float | None:
-        """The multiple of the present throughput up to which nothing else limits; None if unknown."""
+        """The multiple of the present throughput up to which no other resource limits; None if unknown."""
         result = self.after
         return result[0].ceiling_ratio if result else None
 
@@ -81,12 +81,12 @@ class AdviceInputs:
 
     @property
     def disk_target(self) -> str:
-        """The bottleneck's disk by its ``what-if`` name."""
+        """The ``what-if`` name of the bottleneck's disk."""
         role = self.first.resource.roles[0]
         return f"{role.tier}.{role.role}"
 
     def cpu_target(self, keys: Set[str]) -> str | None:
-        """Pools of cores by their ``what-if`` names; None if it cannot change these alone."""
+        """The ``what-if`` name of the CPU whose pools of cores are exactly ``keys``; None if it has none."""
         pools = [part for part in self.modelled.measured.parts if isinstance(part, CoresPart)]
         allowed = {tier for part in pools if part.allowance for tier in part.tiers}
         first, _ = owner(self.first.resource, self.first.found)
@@ -119,7 +119,11 @@ class AdviceInputs:
         return Gain(None, self.until().limit, why)
 
     def until(self, own: float | None = None, again: str = "", assumes: str = "") -> Gain:
-        """The gain until something else limits, or, with ``again``, until ``own`` times the rate now."""
+        """The gain until the next bottleneck limits throughput.
+
+        ``own`` is the ceiling of the improved resource itself as a multiple of the present throughput,
+        ``again`` its name, and ``assumes`` the conditions of the gain.
+        """
         ends = [(one.ceiling_ratio, self._words(one), one.assumes, one.levels > 1) for one in self.after]
         if own is not None:
             ends.append((own, again, assumes or SAME, True))

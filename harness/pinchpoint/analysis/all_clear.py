@@ -1,4 +1,4 @@
-"""Reasons against the all-clear (``not_reached``) of a run without a bottleneck."""
+"""Finds the reasons against the all-clear (``not_reached``) of a run without a bottleneck."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pinchpoint.data.changes import kendall
 from pinchpoint.data.inputs import Inputs
 
 CONSTANT = ("open", "soak")
-"""Load models with a constant rate: changes under them come from the farm."""
+"""Load models with a constant rate: changes of throughput or latency under them come from the farm."""
 WHY_FAILING = (
     "Find out why they fail (events.jsonl, the logs of the farm's servers), or declare how many may fail "
     "(objectives: errors); then run the same plan again."
@@ -55,11 +55,11 @@ OFTENER = (
     "in steps of 10 s), or make the bursts longer."
 )
 READINGS = 2
-"""Fewest readings of a burst, so that one of them covers the burst alone."""
+"""Fewest readings per burst, so that at least one reading covers the burst alone."""
 
 
 def health_checks(case: Case) -> Iterator[NoSingleCause]:
-    """All missing measurements; first those that could hide other causes."""
+    """All reasons why the run shows no healthy farm; missing measurements come first."""
     yield from coverage_gaps(case)
     yield from (NoSingleCause(text, HOST_WITH_ROOM) for text in stolen(case.inputs, STOLEN))
     yield from (NoSingleCause(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))
@@ -73,10 +73,13 @@ def health_checks(case: Case) -> Iterator[NoSingleCause]:
 
 
 def near_limits(case: Case, stage: Stage, *, served: bool) -> Iterator[tuple[float, NoSingleCause]]:
-    """(utilisation, why this is no headroom), the most used first: an all-clear needs headroom.
+    """(utilisation, reason) of each resource near its limit, the most used first.
 
-    A resource above its declared limit has another limit. Memory is judged by data read again for lack of
-    memory, and connections only if all operations were ``served``: waiting users fill them.
+    The all-clear needs headroom.
+
+    A resource whose utilisation exceeds its declared limit has another limit, so it is left out. Memory is
+    judged by data read again for lack of memory. Connections are judged only if all operations were
+    ``served``, because waiting users fill the connections.
     """
     result = []
     for one in case.resources:
@@ -91,7 +94,7 @@ def near_limits(case: Case, stage: Stage, *, served: bool) -> Iterator[tuple[flo
 
 
 def coverage_gaps(case: Case) -> Iterator[NoSingleCause]:
-    """Parts of the farm that were not measured, or too rarely to be judged."""
+    """Sentences about parts of the farm that were not measured, or too rarely to be judged."""
     missing = tuple(unseen(case.inputs))
     watch = f"Measure the whole farm ({wording.grouped(missing)}), and run the same plan again."
     yield from (NoSingleCause(why, watch) for why in missing)
@@ -103,8 +106,8 @@ def coverage_gaps(case: Case) -> Iterator[NoSingleCause]:
 def slower_words(case: Case) -> str:
     """The growth of operation times since the first level, if it explains unstarted operations; else "".
 
-    By Little's law ``started x service time`` sessions were busy. With the first level's service time they
-    would have been enough for all scheduled operations.
+    By Little's law ``started x service time`` sessions were busy. With the service time of the first level
+    the same sessions would have been enough for all scheduled operations.
     """
     if case.climb is None:
         return ""
@@ -125,7 +128,7 @@ def slower_words(case: Case) -> str:
 def brief_words(case: Case) -> str:
     """A sentence if bursts are too short for the interval of the samples and not all operations started.
 
-    A quota that is full for 5 s has a mean of one half over ten.
+    For example, a quota that is full for 5 of 10 s has a mean utilisation of one half over the 10 s.
     """
     for flow in case.flows:
         bursts, started = flow.load.bursts, flow.started_ratio
@@ -161,7 +164,7 @@ def _silence(inputs: Inputs, flow: Flow) -> Iterator[str]:
 
 
 def _rising(inputs: Inputs, flow: Flow) -> Iterator[str]:
-    """Growing times: a queue that the farm cannot clear."""
+    """A sentence if operation times grow at a constant rate: the farm cannot clear its queue."""
     times = inputs.traffic.of(flow.load.scenario).whole().ok().medians_s(inputs.window)
     times = times[np.isfinite(times)]
     if len(times) < MIN_SAMPLES.value:

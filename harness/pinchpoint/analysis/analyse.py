@@ -1,4 +1,4 @@
-"""From a stored run to its verdict: the steps of docs/rules.md in their order."""
+"""Computes the verdict of a stored run by the steps of docs/rules.md, in their order."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ APART = ("answer", "sure", "blocking", "why", "served")
 
 
 def analyse(run: StoredRun) -> Verdict:
-    """Name the bottleneck, from tables alone: no clock, no files, no global state."""
+    """The verdict of a run, computed from its tables alone: no clock, no files, no global state."""
     return analyse_case(run)[0]
 
 
 def analyse_case(run: StoredRun) -> tuple[Verdict, Case | None]:
-    """The verdict and its inputs; None for a run with samples alone."""
+    """(verdict, the case it was computed from); the case is None for a run with samples alone."""
     whole = read_inputs(without_proof(run))
     if is_recording(whole):
         return replace(judge_recording(whole), measured=holds_values(run.samples)), None
@@ -81,7 +81,7 @@ def analyse_case(run: StoredRun) -> tuple[Verdict, Case | None]:
 
 
 def judged_case(run: StoredRun) -> Case | None:
-    """The input of a run's verdict; None if the run has samples but no operation."""
+    """The case that a run's verdict is computed from; None if the run has samples but no operation."""
     whole = read_inputs(without_proof(run))
     if is_recording(whole):
         return None
@@ -90,7 +90,7 @@ def judged_case(run: StoredRun) -> Case | None:
 
 
 def _levels(run: StoredRun, whole: Inputs) -> tuple[tuple[Level, ...], tuple[dict[str, Any], ...]]:
-    """(the levels of a load in steps, their figures); if all were too short, the last level and nothing."""
+    """(levels of a load in steps, figures of each level); (last level, no figures) if all were too short."""
     noted = held_levels(run.manifest)
     judged = judged_levels(whole, noted)
     return judged or noted[-1:], level_table(whole, judged)
@@ -104,7 +104,8 @@ def _verdict(
     periods: tuple[Period, ...],
 ) -> Verdict:
     inputs, concluded, held = case.inputs, conclude(case), highest_held(climbed, whole.objectives)
-    outcome = "not_reached" if concluded.served else concluded.outcome  # the headroom is shown as well
+    # so that the outlook shows the headroom as well
+    outcome = "not_reached" if concluded.served else concluded.outcome
     ahead = look_ahead(case, outcome, concluded.candidates, concluded.blocking)
     checkpoints, objectives = checkpoint_table(inputs), tuple(_objectives(whole, levels, inputs))
     course = _course_words(levels, climbed, case, concluded, periods)
@@ -153,7 +154,7 @@ def _kept_up(case: Case, concluded: Conclusion) -> bool:
 
 
 def _with_sample_counts(answer: Any, case: Case) -> Any:
-    """A suspect, or several, with the number of samples of each fact; other values unchanged."""
+    """The suspect or suspects with the number of samples of each fact; any other value unchanged."""
     if isinstance(answer, tuple):
         return tuple(_with_sample_counts(one, case) for one in answer)
     if isinstance(answer, Bottleneck):
@@ -162,7 +163,7 @@ def _with_sample_counts(answer: Any, case: Case) -> Any:
 
 
 def _objectives(whole: Inputs, levels: tuple[Level, ...], inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """The objectives: for a scenario in steps over all its levels, for others over the judged part."""
+    """The rows of all objectives: scenarios in steps over all levels, others over the judged part."""
     yield from stepped_objectives(whole, levels)
     in_steps = {one.scenario for one in levels}
     yield from (row for row in objective_table(inputs) if row["scenario"] not in in_steps)
@@ -176,7 +177,7 @@ def _course_words(
     concluded: Conclusion,
     periods: Sequence[Period],
 ) -> tuple[str, ...]:
-    """That the bottleneck moved, in words; if none is named, the resources saturated for part of the time."""
+    """Sentences about a bottleneck that moved, or about resources saturated for part of the time."""
     if not levels and concluded.outcome == "inconclusive" and (turns := alternating_words(case)):
         return (turns,)
     if not levels and not case.found and concluded.outcome in {"inconclusive", "not_reached"}:
@@ -190,7 +191,7 @@ def _course_words(
 def _since_knee(
     levels: Sequence[Level], climbed: Sequence[dict[str, Any]], periods: Sequence[Period]
 ) -> list[Period]:
-    """For a load in steps the periods from the knee on (earlier waits are no limit); else all periods."""
+    """The periods from the knee on for a load in steps (earlier waits are no limit); else all periods."""
     if not levels:
         return list(periods)
     climber, knee = levels[0].scenario, _knee(levels, climbed)
@@ -206,16 +207,16 @@ def _knee(levels: Sequence[Level], climbed: Sequence[dict[str, Any]]) -> Knee:
 def _judged_case(
     whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...], periods: tuple[Period, ...]
 ) -> Case:
-    """The judged part of the run with the results of all steps."""
+    """The case of the part of the run that is judged."""
     if not levels and moved(periods):
-        # A mix of two bottlenecks is neither of them: the one that lasted longest is judged, the others are
-        # reported.
+        # Figures over two bottlenecks describe neither of them. So the period of the bottleneck that lasted
+        # longest is judged, and the other bottlenecks are reported.
         window = longest(periods).window
         return build_case(whole.during(window), since=whole.during(whole.window.until(window)))
     if not climbed:
         return build_case(judged_part(whole, levels, None))
     end_s = moved_at_s(_since_knee(levels, climbed, periods))
-    # For a load in steps the first bottleneck is judged: later ones limit another load.
+    # For a load in steps the first bottleneck is judged, because later bottlenecks limit another load.
     climbed = tuple(row for level, row in zip(levels, climbed, strict=True) if level.start_s < end_s)
     levels = tuple(level for level in levels if level.start_s < end_s)
     periods = tuple(one for one in periods if one.window.first_s < end_s)

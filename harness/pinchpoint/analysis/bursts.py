@@ -1,4 +1,4 @@
-"""Bursts one by one: time, throughput, and the time to recover."""
+"""Computes the latency, the throughput and the recovery time of each burst."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from pinchpoint.data.series import Floats, Window
 from pinchpoint.plan.arrivals import LATEST_START_S
 
 LOAD_BEGUN = "load_begun"
-"""The event of a scenario's load that begins: ``scenario``, and ``at``, from when on its schedule counts."""
+"""The event that the load of a ``scenario`` began; its schedule starts at the time ``at``."""
 
 _SLIVER = 0.05
-"""A burst that covers less than this share of a step is not assigned the step."""
+"""A step belongs to a burst only if the burst covers at least this share of the step."""
 
 Steps = tuple[int, int]
-"""A burst's first step of the window, and the one after its last."""
+"""(first step of a burst, the step after its last one), as numbers of steps in the window."""
 
 
 def burst_steps(inputs: Inputs, load: Load) -> list[Steps]:
     """The steps of each burst of a scenario, in order, including ramps and steps shared with the base.
 
-    The schedule gives the times of bursts; counts would add noise. If the manifest lacks the load's begin, a
-    burst is where more than the mean of base and peak was scheduled.
+    The times come from the schedule, because counts would add noise. If no event gives the begin of the load,
+    a burst is a stretch with a scheduled rate above the mean of base and peak.
     """
     begun_s = _begun_s(inputs, load.scenario)
     if load.bursts is None or begun_s is None:
@@ -50,7 +50,7 @@ def _begun_s(inputs: Inputs, scenario: str) -> float | None:
 
 
 def _whole_steps(windows: list[tuple[float, float]], window: Window) -> Iterator[Steps]:
-    """Times as steps; a step that two bursts share belongs to the first."""
+    """The steps of each burst; a step that two bursts share belongs to the first one."""
     taken = 0
     for begin_s, end_s in windows:
         begin, end = ((time_s - window.first_s) / window.step_s for time_s in (begin_s, end_s))
@@ -62,14 +62,16 @@ def _whole_steps(windows: list[tuple[float, float]], window: Window) -> Iterator
 
 
 def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
-    """Each burst of a scenario, over its whole steps.
+    """One row per burst of a scenario, over the whole steps of the burst.
 
-    ``start_s`` (since measuring began), ``duration_s``; ``offered``, ``done``, ``dropped``; ``p50_s`` and
-    ``p99_s`` of what was done in it; ``backlog``: what was due by its end and had neither ended nor been
-    dropped. ``calm_s`` is the median of the median latencies of the steps between bursts, those left out at
-    whose end more waited than arrives in one (what is left of a burst is no calm); None if there is no
-    such step, nor any base. ``recovery_s``: until the first step whose median is within 10 % of that; None
-    where there was none in ``watched_s``, the time until the next burst or the end of the measuring.
+    ``start_s``: seconds since the measure phase began. ``offered``, ``done``, ``dropped``: numbers of
+    operations. ``p50_s`` and ``p99_s``: latency of the operations that ended in the burst. ``backlog``:
+    number of operations that were due by the end of the burst and had neither ended nor been dropped.
+    ``calm_s``: median of the median latencies of the steps between bursts. A step with more waiting
+    operations at its end than arrive in one step is left out, because the backlog of a burst is no calm.
+    ``calm_s`` is None without such steps or without a base rate. ``recovery_s``: seconds until the first step
+    with a median latency of at most 110 % of ``calm_s``; None if there was none within ``watched_s``, the
+    seconds until the next burst or the end of the measure phase.
     """
     window, result = inputs.window, burst_steps(inputs, load)
     if not result:
@@ -78,13 +80,14 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
     for start, end in result:
         inside[start:end] = True
     traffic = inputs.traffic.of(load.scenario).whole()
-    medians = traffic.ok().medians_s(window)  # what fails at once has not recovered
+    medians = traffic.ok().medians_s(window)  # an operation that fails fast is no recovery
     offered = offered_per_s(inputs, load.scenario) * window.step_s
     if np.isfinite(offered).any():
-        offered = np.nan_to_num(offered)  # of a second in which nothing was due generators say nothing
+        # generators report nothing for a second in which no operation was due
+        offered = np.nan_to_num(offered)
     waiting = _backlog(inputs, load.scenario, offered)
     base = (load.base_per_s or 0.0) * window.step_s
-    # Without a base, what ends after a burst is the burst's own.
+    # Without a base rate, the operations that end after a burst belong to the burst.
     calm = _calm(medians, inside | (waiting > max(1.0, base))) if base else None
     followers = [*(start for start, _ in result[1:]), window.steps]
     return [
@@ -122,8 +125,8 @@ def _backlog(inputs: Inputs, scenario: str, offered: Floats) -> Floats:
     """Per step, the number of operations that were due and had neither ended nor been dropped at its end.
 
     ``offered``: number of operations due in each step. A dropped operation is counted in the second of its
-    intended start, and waited from then until it was dropped. The smallest count is subtracted: these
-    operations waited before the measure phase began.
+    intended start; it counts as waiting from then until it was dropped. The smallest count is subtracted,
+    because these operations waited before the measure phase began.
     """
     window = inputs.window
     until_late_s = math.ceil(LATEST_START_S / window.step_s) * window.step_s
@@ -135,13 +138,13 @@ def _backlog(inputs: Inputs, scenario: str, offered: Floats) -> Floats:
 
 
 def _calm(medians: Floats, busy: npt.NDArray[np.bool_]) -> float | None:
-    """The median latency between bursts; None without such a time."""
+    """The median latency of the steps between bursts, in seconds; None if there is no such step."""
     outside = medians[~busy & np.isfinite(medians)]
     return float(np.median(outside)) if len(outside) else None
 
 
 def _recovery(after: Floats, calm: float | None, step_s: int) -> float | None:
-    """Seconds from a burst's end until the latency is calm again; None if it never was."""
+    """Seconds from a burst's end until the latency is calm again; None if it stays high."""
     if calm is None:
         return None
     back = np.flatnonzero(after <= calm * (1 + RECOVERED.value))

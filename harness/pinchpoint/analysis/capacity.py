@@ -1,9 +1,10 @@
-"""Step 3: each resource's demand per operation, and the throughput that saturates it.
+"""Computes each resource's demand per operation, and the throughput that saturates it (step 3).
 
-Over the levels of a load in steps ``U = b + D X`` (docs/rules.md): X the throughput of the scenario that is
-varied; what the others take of it, and what is used at rest, is b. The ceiling is ``(1 - b) / D``. With one
-level there is no b: ``X / U``, as if the operations took all of it and all scenarios grew in proportion.
-Where no cap is known there is no use, and no ceiling.
+For a load in steps the levels give a line ``U = b + D X`` (docs/rules.md). U is the utilisation of the
+resource, X the throughput of the scenario that is varied, and D the demand of one operation. b is the
+utilisation at rest and by the other scenarios. The ceiling is ``(1 - b) / D``. One load level does not show
+b. The ceiling is then ``X / U``, which assumes that operations cause all of the utilisation and that all
+scenarios grow in proportion. A resource without a known limit has no utilisation and no ceiling.
 """
 
 from __future__ import annotations
@@ -29,24 +30,26 @@ ONE_LEVEL = f"{SAME}; use in proportion to throughput in all scenarios, as only 
 SEVERAL = f"{SAME}; the other scenarios stay as they are"
 
 MOVES = 0.02
-"""A utilisation that differs less than this between load levels does not come from the load."""
+"""A utilisation that differs by less than this between all load levels is not caused by the load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The load's demand for one resource, and its headroom there.
+    """The load's demand for one resource, and the resource's headroom.
 
     Attributes:
-        found: the measures of the judged stage.
-        use: the utilisation in that stage.
-        base: its part at rest and by scenarios that were not varied; 0 if one level cannot show it.
-        each_s: one operation's demand (share x seconds); None if one level cannot attribute it.
-        ceiling_ratio: ceiling ÷ throughput, 1 or more while the resource is not saturated.
-        ceilings_per_s: by scenario, the throughput that saturates the resource.
-        levels: number of load levels behind the figure.
-        assumes: conditions of the figure. From one load level it is an estimate and not a bound: the
-            utilisation at rest, and by loads that do not grow, is assumed to grow with the rest.
-        others: the known part of other processes on the host; 0 if none.
+        found: measures of the resource in the judged stage.
+        use: utilisation of the resource in the judged stage; 1 is saturated.
+        base: the part of ``use`` at rest and by scenarios that were not varied. With one load level only
+            other processes are counted.
+        each_s: demand of one operation in seconds (share x seconds); None with one load level.
+        ceiling_ratio: the throughput that saturates the resource ÷ throughput now; 1 or more while the
+            resource is not saturated.
+        ceilings_per_s: scenario -> throughput that saturates the resource, operations per second.
+        levels: number of load levels that the demand was computed from.
+        assumes: conditions of the ceiling, in words. From one load level the ceiling is an estimate and not a
+            bound: all utilisation is assumed to grow with the load, including utilisation at rest.
+        others: utilisation by other processes on the host, as far as known; 0 if none is known.
     """
 
     resource: Resource
@@ -70,13 +73,13 @@ def loads_of(resource: Resource, flows: Sequence[Flow]) -> frozenset[str]:
 
 
 def of_its_loads(first: Resource, demands: Sequence[Demand], flows: Sequence[Flow]) -> tuple[Demand, ...]:
-    """The demands of resources with the same loads: removing the first limit changes no other."""
+    """The demands of resources that share a scenario with ``first``; only these change without ``first``."""
     own = loads_of(first, flows)
     return tuple(one for one in demands if own & loads_of(one.resource, flows))
 
 
 def demands_of(case: Case) -> tuple[Demand, ...]:
-    """The demand of every resource of a case; none without a stage to judge."""
+    """The demand of every resource of a case; empty if no stage was judged."""
     if case.stage is None:
         return ()
     return find_demands(case.resources, case.stage.rows, case.flows, case.now_per_s(), case.climb)
@@ -92,11 +95,11 @@ def find_demands(
     """The demand of every resource with a known utilisation, the smallest ceiling first.
 
     Args:
-        resources: with the columns of the judged part.
-        rows: the steps of the judged stage.
-        flows: of the same window.
-        served: throughput by scenario over those rows.
-        climb: the levels of a load in steps; None without any.
+        resources: the resources, with their columns over the judged part.
+        rows: numbers of the steps of the judged stage.
+        flows: the flows of all scenarios in the same window.
+        served: scenario -> throughput over ``rows``, operations per second.
+        climb: measurements of the levels of a load in steps; None for other loads.
     """
     result = []
     for resource in resources:
@@ -113,9 +116,9 @@ def find_demands(
 
 
 def _of_one_level(resource: Resource, measured: Measures, use: float, served: Mapping[str, float]) -> Demand:
-    """All utilisation is attributed to the operations, except that of other processes.
+    """The demand from one load level: operations cause all utilisation except that of other processes.
 
-    As in the model, other processes leave half of the cores to the farm.
+    As in the model, other processes leave at least half of the cores to the farm.
     """
     others = (others_share(resource, measured) or 0.0) * use
     times = (1 - min(others, MOST_OF_OTHERS)) / (use - others)
@@ -134,16 +137,17 @@ def _of_one_level(resource: Resource, measured: Measures, use: float, served: Ma
 
 
 def _of_others(ratio: float) -> str:
-    """The assumption about other processes' utilisation; "" if it is unknown."""
+    """The assumption about the CPU use of other processes, in words; "" without other processes."""
     if ratio > MOST_OF_OTHERS:
         return f"other processes, which use {units.percent(ratio)} of the CPU, leave half of it to the farm"
     return f"other processes go on using {units.percent(ratio)} of the CPU" if ratio else ""
 
 
 def _unmoved(resource: Resource, climb: SteppedLevels) -> bool:
-    """Whether utilisation does not grow with throughput over the levels: then it does not come from the load.
+    """Whether a resource's utilisation does not grow with throughput over the levels.
 
-    Open sessions keep their connections at any load, and a job beside the load has a constant CPU share.
+    The load does not cause such a utilisation. For example, open sessions keep their connections at any load,
+    and a job beside the load has a constant CPU share.
     """
     uses = np.array([found.use for found in climb.measured(resource)], dtype=float)
     known = np.isfinite(uses)
@@ -156,10 +160,10 @@ def _unmoved(resource: Resource, climb: SteppedLevels) -> bool:
 def _of_levels(
     resource: Resource, measured: Measures, use: float, served: Mapping[str, float], climb: SteppedLevels
 ) -> Demand | None:
-    """The demand by the line through the levels; None with too few levels, or if a level contradicts it.
+    """The demand from a line through the levels; None with too few levels or if a level contradicts the line.
 
-    A level contradicts the line if the resource is not saturated at a throughput at which the line says it
-    is.
+    A level contradicts the line if the throughput is above the line's ceiling while the resource is not
+    saturated.
     """
     scenario = climb.levels[0].scenario
     uses, now = [found.use for found in climb.measured(resource)], served.get(scenario)
@@ -182,7 +186,7 @@ def _of_levels(
 
 
 def _assumed(always: str, resource: Resource, more: str = "") -> str:
-    """The assumptions under which a demand holds."""
+    """The assumptions of a demand, in words."""
     return "; ".join(filter(None, [always, more, "its burst credits last" if resource.baseline else ""]))
 
 

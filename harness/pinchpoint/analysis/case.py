@@ -1,4 +1,4 @@
-"""The input of a verdict: steps 0 to 6 over one stretch of a run."""
+"""Computes the input of a verdict: the results of steps 0 to 6 over one part of a run."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ class Case:
 
     Attributes:
         gates: all gates, passed or not.
-        stages: the load levels.
-        stage: the judged one: the sustained one unless only bursts saturated something.
-        found: the evidence against each resource in it, the cause first.
-        climb: the figures of the levels of a load in steps; None without any.
+        stages: the load levels of the run.
+        stage: the judged stage: a sustained stage, or the peak if only bursts saturated a resource; None
+            without stages.
+        found: the suspected resources of ``stage`` with the evidence against each, the cause first.
+        climb: measurements of the levels of a load in steps; None for other loads.
     """
 
     inputs: Inputs
@@ -43,14 +44,14 @@ class Case:
     climb: SteppedLevels | None
 
     def now_per_s(self) -> dict[str, float]:
-        """The present throughput by scenario, for every verdict and prediction.
+        """Scenario -> successful operations per second over the judged steps.
 
-        Successful operations per second over the judged steps: those with measured utilisations.
+        All verdicts and predictions use this throughput, because the utilisations cover the same steps.
         """
         return {} if self.stage is None else self._per_s(self.stage.rows)
 
     def served_per_s(self) -> dict[str, float]:
-        """The same over all load levels, bursts included; they differ where a load has several."""
+        """Scenario -> successful operations per second over all load levels, bursts included."""
         return self._per_s(np.concatenate([one.rows for one in self.stages])) if self.stages else {}
 
     def _per_s(self, rows: Rows) -> dict[str, float]:
@@ -69,13 +70,14 @@ class Case:
 def build_case(
     inputs: Inputs, knee: Knee | None = None, climb: SteppedLevels | None = None, since: Inputs | None = None
 ) -> Case:
-    """Run all steps on one part of the run, as if nothing else had been measured.
+    """The results of all steps on one part of a run, as if nothing else had been measured.
 
     Args:
-        inputs: the stretch.
-        knee: of a load in steps.
-        climb: the figures of all its levels.
-        since: the same with earlier measurements: a disk without burst credits has none now.
+        inputs: the measurements of the part.
+        knee: the knee of a load in steps; None for other loads.
+        climb: measurements of all levels of a load in steps; None for other loads.
+        since: the measurements from the start of the run to the end of the part. They show a disk that spent
+            its burst credits before the part.
     """
     flows, stages = find_flows(inputs), find_stages(inputs)
     resources = _with_earlier_falls(_with_service_times(find_resources(inputs, flows), climb), since)
@@ -93,7 +95,10 @@ def by_all_levels(suspicions: tuple[Suspicion, ...], climb: SteppedLevels | None
 
 
 def _with_service_times(resources: Resources, climb: SteppedLevels | None) -> Resources:
-    """The service-time model of disks, over all levels: the last ones differ too little."""
+    """The resources with disks' service-time models from all load levels.
+
+    The judged levels alone differ too little for a model.
+    """
     if climb is None:
         return resources
     models = {one.key: one.service_time for one in climb.resources}
@@ -101,7 +106,7 @@ def _with_service_times(resources: Resources, climb: SteppedLevels | None) -> Re
 
 
 def _with_earlier_falls(resources: Resources, since: Inputs | None) -> Resources:
-    """The resources, with falls of disks' levels before this part."""
+    """The resources with earlier falls of a disk's rate (for example without burst credits)."""
     if since is None:
         return resources
     before = {one.key: one.shift for one in find_disks(since) if fell(one.shift)}
@@ -111,7 +116,10 @@ def _with_earlier_falls(resources: Resources, since: Inputs | None) -> Resources
 def _judged(
     stages: tuple[Stage, ...], resources: Resources, flows: Flows
 ) -> tuple[Stage | None, Resources, tuple[Suspicion, ...]]:
-    """The first stage in which a resource is saturated (sustained ones first), else the first one."""
+    """(stage, resources, suspects) of the first stage with a saturated resource, else of the first stage.
+
+    Sustained stages come first.
+    """
     first = None
     for stage in stages:
         there = settle(resources, stage.rows)

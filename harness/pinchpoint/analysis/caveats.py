@@ -1,4 +1,4 @@
-"""Caveats of a verdict: the sentences of its warnings."""
+"""Collects the warnings of a verdict, as sentences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pinchpoint.data.inputs import Inputs
 
 
 def caveats(case: Case) -> Iterator[str]:
-    """Warnings that belong to the verdict."""
+    """All warnings about a case, in the order of the verdict."""
     inputs = case.inputs
     yield from inputs.warnings
     if inputs.state != "finished" and not any("incomplete" in warning for warning in inputs.warnings):
@@ -54,7 +54,7 @@ def caveats(case: Case) -> Iterator[str]:
 
 
 def _lost(inputs: Inputs, flow: Flow) -> Iterator[str]:
-    """Scheduled operations of a scenario that were not started, as a warning."""
+    """Warnings about operations of a scenario that failed, were given up, or were dropped."""
     if flow.all_failed:
         kinds = [*failures(inputs, flow), *said_of(inputs, flow)]
         yield f"all operations failed ({wording.listed(kinds)})"

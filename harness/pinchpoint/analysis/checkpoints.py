@@ -1,4 +1,4 @@
-"""Response times while a database writes a checkpoint, compared with the other times.
+"""Compares response times while a database writes a checkpoint with those of the other times.
 
 PostgreSQL counts a checkpoint's buffers while it writes them; so the seconds in which this counter grows
 belong to a checkpoint. Slow operations in these seconds do not prove that the checkpoint is the cause.
@@ -21,13 +21,13 @@ BEGUN = "db.checkpoints_per_s"
 
 
 def checkpoint_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
-    """One row per database server with a checkpoint and scenario; empty without checkpoints.
+    """One row per scenario and database server that wrote a checkpoint; empty without checkpoints.
 
     ``{host, scenario, timed, requested, read_every_s, written_s, written_ratio, p95_during_s, p95_between_s,
-    p95_ratio, throughput_during_per_s, throughput_between_per_s}``: ``timed`` and ``requested`` checkpoints
-    began in the measure phase, for ``written_s`` one was being written, in some of each of the
-    ``read_every_s``. The figures of load are null where less than ten seconds are of that kind: then nothing
-    can be compared.
+    p95_ratio, throughput_during_per_s, throughput_between_per_s}``. ``timed`` and ``requested`` are numbers
+    of checkpoints that began in the measure phase. ``written_s`` is the time of all readings in which a
+    checkpoint was being written; a reading covers ``read_every_s``. The latencies and rates are None if fewer
+    than ten seconds had, or lacked, a checkpoint: too few to compare.
     """
     return tuple(
         row for host in dict.fromkeys(host.name for host in inputs.hosts) for row in _rows(inputs, host)
@@ -52,7 +52,10 @@ def _most(row: Mapping[str, Any]) -> str:
 
 
 def _seldom(row: Mapping[str, Any]) -> str:
-    """A note that readings with a checkpoint also cover time without one; "" for readings of one second."""
+    """The interval of the readings in words if it exceeds one second, else "".
+
+    A long reading with a checkpoint also covers time without one.
+    """
     each_s = row["read_every_s"]
     return f", as known every {units.seconds(each_s)}" if each_s > 1.5 else ""
 
@@ -83,7 +86,7 @@ def _rows(inputs: Inputs, host: str) -> Iterator[dict[str, Any]]:
 
 
 def _begun(inputs: Inputs, host: str, why: str) -> float:
-    """The number of checkpoints by the readings themselves: one may be longer than a step."""
+    """The number of checkpoints that began, from the raw readings: one reading may be longer than a step."""
     series = inputs.samples.series(host, BEGUN, why)
     return series.sum() if series is not None else 0.0
 

@@ -1,4 +1,4 @@
-"""Steps 6 to 8: the outcome of a case: bottleneck, not_reached, inconclusive or invalid."""
+"""Computes the outcome of a case (steps 6 to 8): bottleneck, not_reached, inconclusive or invalid."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Conclusion:
     """The outcome and its reasons; the verdict adds tables and outlook.
 
     Attributes:
-        why: why no bottleneck is named in a valid run, in words; "" if one is named, or no limit was reached.
-            Part of the explanation, like ``sure`` and ``blocking``.
+        why: why a valid run has no named bottleneck, in words; "" if a bottleneck is named or no limit was
+            reached. ``why``, ``sure`` and ``blocking`` are part of the explanation.
         measured: whether an operation ended in the measure phase.
-        served: whether only a lack of headroom prevents the all-clear.
+        served: whether a lack of headroom is the only reason against ``not_reached``.
     """
 
     outcome: Outcome
@@ -54,7 +54,7 @@ class Conclusion:
 
 
 def conclude(case: Case) -> Conclusion:
-    """The first that applies: not valid, nothing to judge, nothing saturated, or a bottleneck."""
+    """The first conclusion that applies: invalid, nothing to judge, a bottleneck, or nothing saturated."""
     blocking = _blocking(case)
     if blocking:
         fault = output.generator_at_fault(case.inputs, case.stage, blocking)
@@ -78,8 +78,8 @@ def conclude(case: Case) -> Conclusion:
 def _blocking(case: Case) -> tuple[Gate, ...]:
     """The gates that make the run invalid.
 
-    In a run too short to name a bottleneck only the recorder can be at fault: a few seconds do not show the
-    generator's fault either.
+    In a run too short to name a bottleneck only the recorder's gate counts: a few seconds do not show a fault
+    of the load generator either.
     """
     brief = case.inputs.window.seconds < MIN_SECONDS.value
     gates = [
@@ -95,11 +95,11 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
 
 
 def _excused(case: Case) -> bool:
-    """Whether the farm may have prevented operations from starting: it is saturated.
+    """Whether the farm, not the load generator, may have prevented operations from starting.
 
-    It may also have prevented them if it was saturated at times, as in bursts; if its operations took longer
-    than at the first level by more than the sessions could compensate; if it no longer answered at the end;
-    and if the farm, its locks, or its short bursts were not measured.
+    The farm may have prevented them if a resource was saturated, also if only at times, as in bursts; if
+    operations took longer than at the first level by more than the sessions could compensate; if the farm no
+    longer answered at the end; or if the farm, its locks, or its short bursts were not measured.
     """
     return bool(
         case.found
@@ -122,7 +122,7 @@ def _often_full(resource: Resource) -> bool:
 
 
 def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
-    """(why, remedy) if the run shows no capacity at all."""
+    """(reason, remedy) if the run shows no capacity at all, else None."""
     inputs = case.inputs
     if not inputs.measured:
         return "the run ended before its measure phase", "Run the plan to its end."
@@ -145,7 +145,7 @@ def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
 
 
 def _used_up(case: Case, stage: Stage) -> Conclusion:
-    """A bottleneck if one can be separated from the others, else two candidates."""
+    """The conclusion if resources are saturated: a bottleneck, or two candidates that cannot be separated."""
     first = case.found[0]
     second = next((one for one in case.found[1:] if not one.not_waited_for), None)
     alone = first.not_waited_for and not first.exact
@@ -175,7 +175,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 
 
 def _nothing_saturated(case: Case, stage: Stage) -> Conclusion:
-    """The conclusion without a saturated resource: no limit reached if the schedule limited the load."""
+    """The conclusion without a saturated resource: ``not_reached`` if only the schedule limited the load."""
     pressed, unhealthy = pressed_words(case.flows), tuple(health_checks(case))
     near = tuple(near_limits(case, stage, served=not pressed))
     result = (*(why for _, why in near), *unhealthy)

@@ -1,4 +1,4 @@
-"""Which other processes took the CPU of the load generator's machine: contention on the host."""
+"""Finds the other processes that took CPU of the load generator's machine (contention on the host)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pinchpoint_collectors.linux.others import HYPERVISOR, METRIC, PROCESS
 
 _THE_HYPERVISOR = "the hypervisor"
 NAMED = 3
+"""Most processes that are named; those that took most come first."""
 NOTED = 0.005
 """A process that took less than half a per cent of the CPU is not named."""
-"""How many of those that took most are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class Contention:
     """CPU of the load generator's machine that neither the run nor the farm's servers used.
 
     Attributes:
-        host: the machine's load worker.
-        ratio: share of the machine's CPU that they took together.
+        host: name of the load worker on the machine.
+        ratio: share of the machine's CPU that other processes and the hypervisor took together.
         by_name: program (or the hypervisor) -> its share, the largest first; empty if unknown.
-        waited_ratio: longest wait of a load worker for a core, as a share of the time; None if not measured.
+        waited_ratio: longest wait of a load worker for a core ÷ measured time; None if not measured.
     """
 
     host: str
@@ -40,18 +40,18 @@ class Contention:
 
     @property
     def delays(self) -> bool:
-        """Whether they can delay a load worker whose own core is not saturated."""
+        """Whether other processes can delay a load worker whose own core is not saturated."""
         if self.waited_ratio is None:
             return self.ratio >= OTHER_PROCESSES.value
         return self.ratio >= CONTENDED.value and self.waited_ratio >= CPU_WAIT.value
 
     @property
     def stolen(self) -> bool:
-        """Whether the hypervisor took most of it."""
+        """Whether the hypervisor took most of the CPU time."""
         return dict(self.by_name).get(_THE_HYPERVISOR, 0.0) > self.ratio / 2
 
     def words(self) -> str:
-        """The sentence, without its end: programs and their shares."""
+        """The programs and their shares of the CPU, as a sentence without a full stop."""
         named = [one for one in self.by_name[:NAMED] if one[1] >= NOTED]
         who = [f"{name} {units.percent(share)}" for name, share in named]
         rest = self.ratio - sum(share for _, share in self.by_name)
@@ -64,7 +64,7 @@ class Contention:
         )
 
     def remedy(self) -> str:
-        """The remedy."""
+        """How to give the load generator the CPU that other processes take."""
         if self.stolen:
             return "give the load generator a machine that does not share its CPU with other virtual machines"
         return (
@@ -78,7 +78,7 @@ class Contention:
 
 
 def find_contention(inputs: Inputs) -> Contention | None:
-    """The machine whose other processes took most CPU; None if not measured."""
+    """The contention on the machine whose other processes took the most CPU; None if not measured."""
     hosts = dict.fromkeys(key.host for key in inputs.samples.keys(METRIC))
     result = [one for one in (_on(inputs, host) for host in hosts) if one is not None]
     return max(result, key=lambda one: one.ratio, default=None)

@@ -1,4 +1,4 @@
-"""Which parts of the farm were measured, and what other processes took from them."""
+"""Finds the parts of the farm that were not measured, and the CPU time that hypervisors took."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pinchpoint.data.inputs import Inputs
 
 _CLOUDS = {"aws": "AWS", "azure": "Azure"}
 WATCHED = 0.5
-"""A watched host must have samples for half of the time; counters of a server cover gaps."""
+"""A host or server must have samples for this share of the time; a server's counters also cover gaps."""
 
 
 READS = "disk.reads_per_s"
 
 
 def _has_gap(inputs: Inputs, host: str, metric: str, instance: str = "") -> bool:
-    """Whether something that lasts 30 s may have been missed, or half of the window was."""
+    """Whether a series has a gap of 30 s or more, or covers less than half of the window."""
     gap_s = inputs.samples.gap_s(host, metric, instance)
     return gap_s >= SUSTAINED.value or inputs.samples.seen_ratio(host, metric, instance) < WATCHED
 
 
 def unseen(inputs: Inputs) -> Iterator[str]:
-    """Hosts and servers that were not measured, or not for 30 s or more."""
+    """Sentences about hosts, servers and disks that were not measured, or only partly."""
     for host in dict.fromkeys(host.name for host in inputs.hosts):
         seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
         if seen == 0:
@@ -44,16 +44,16 @@ def unseen(inputs: Inputs) -> Iterator[str]:
 
 
 def _view_not_seen(kind: str, host: str) -> str:
-    """A collector that looks from within a server, or at what a cloud measured."""
+    """The sentence about a server, or a cloud's metrics of a host, without samples."""
     if kind in _CLOUDS:
         return f"what {_CLOUDS[kind]} measures of {host} was not read"
     return f"the {kind} server on {host} was not measured"
 
 
 def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
-    """Hosts, servers and disks with a role of these tiers that were not measured.
+    """Sentences about hosts, servers and disks of these tiers that were not measured.
 
-    A host without a collector does not count if its database reports the I/O of its disks.
+    A host without a collector is left out if its database reports the I/O of its disks.
     """
     hosts = dict.fromkeys(host.name for host in inputs.hosts if host.tier in tiers)
     for host in hosts:
@@ -71,7 +71,7 @@ def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
 
 
 def _not_seen(inputs: Inputs, host: str) -> str:
-    """The name of a host without CPU samples, or of the server on it that is not measured."""
+    """The sentence about a host without CPU samples, with the servers on the host that were measured."""
     if _is_managed(inputs, host):
         return f"{host} was not measured, only its database"
     servers = [
@@ -85,12 +85,12 @@ def _not_seen(inputs: Inputs, host: str) -> str:
 
 
 def _is_managed(inputs: Inputs, host: str) -> bool:
-    """Whether its database reports the I/O of its disks, because the host has no collector."""
+    """Whether the database reports the I/O of a host's disks, because the host has no collector."""
     return any(disk.host == host and files_of(inputs, disk) for disk in inputs.disks)
 
 
 def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:
-    """Disks with gaps on hosts without gaps."""
+    """Sentences about disks with gaps on hosts without gaps."""
     for disk in {(disk.machine, disk.device): disk for disk in inputs.disks if disk.device}.values():
         hosts = inputs.names_on(disk.machine)
         own = [name for name in hosts if inputs.samples.seen_ratio(name, READS, disk.device or "")]
@@ -100,11 +100,11 @@ def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:
 
 
 HOST_WITH_ROOM = "Run the same plan again when the host under that machine has room."
-"""The remedy where the hypervisor took CPU time."""
+"""The remedy if the hypervisor took CPU time."""
 
 
 def stolen(inputs: Inputs, least: Threshold = STEAL) -> Iterator[str]:
-    """Machines from which the hypervisor took more than this share (5 %) of their CPU time."""
+    """Sentences about machines from which the hypervisor took more than ``least`` of the CPU time."""
     for machine in dict.fromkeys(host.machine for host in inputs.hosts):
         names = inputs.names_on(machine)
         steal = max((inputs.samples.mean(name, "cpu.steal_ratio") or 0.0 for name in names), default=0.0)

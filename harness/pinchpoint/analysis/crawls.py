@@ -1,8 +1,8 @@
-"""A crawl's sources: documents, rates, failures, stages of a document, saturated pools.
+"""Computes the figures of each source of a crawl: documents, rates, failures, stages, busy workers.
 
-The time of a stage is the sum over all of its operations, including every attempt. Divided by the seconds in
-which the source was worked on, it is the mean number of workers there (Little's law); divided by their limit,
-the pool's utilisation.
+The time of a stage is the sum over all of its operations, including every attempt. This time ÷ the seconds in
+which the source was crawled is the mean number of busy workers (Little's law). The number of busy workers ÷
+their limit is the utilisation of the pool.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.operations import Traffic
 
 STAGES = ("politeness", "enumerate", "fetch", "index", "crawl_db")
-"""The stages of a document, in order: turn at the source, enumeration, fetch, index, crawl log."""
+"""The stages of a document, in order: wait for politeness, enumeration, fetch, index, crawl log."""
 _EVENT_ONLY = ("deleted", "unchanged", "bytes", "repository_latency_p50_s", "repository_latency_p95_s")
 _BULK = "crawl/bulk"
-"""A request to the destination with documents of several users."""
+"""The operation of a request that carries documents of several users to the destination."""
 _LOGGED = 50
-"""Number of failed items of a source in the list; the crawl database has all of them."""
+"""Most failed items that a source's row lists; the crawl database has all of them."""
 
 
 def crawl_table(inputs: Inputs) -> list[dict[str, Any]]:
-    """Per crawled source, over the whole of the first crawl that ended, warm-up included."""
+    """One row per crawled source, over the whole of the first crawl that ended, warm-up included."""
     rows: list[dict[str, Any]] = []
     for load in inputs.loads:
         if load.use == "full-crawl":
@@ -41,7 +41,11 @@ def _first_end(events: Iterable[Mapping[str, Any]], scenario: str) -> Mapping[st
 
 
 def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any], load: Load) -> list[dict[str, Any]]:
-    """The counts of the crawl database; rate is count ÷ duration, beside the rate of active seconds."""
+    """One row per source, with the counts of the crawl database.
+
+    ``rate_per_s`` is count ÷ duration; ``rate_active_per_s`` counts only the seconds in which a document
+    ended.
+    """
     rows = []
     destination = _destination(traffic, ended.get("destination_limit"), load)
     for source in ended.get("sources") or ():
@@ -71,7 +75,7 @@ def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any], load: Load) -> list
 
 
 def _open_crawl(traffic: Traffic, load: Load) -> list[dict[str, Any]]:
-    """A crawl that did not end: figures of its operations, marked as incomplete."""
+    """One row per source of a crawl that did not end, from its operations, marked as incomplete."""
     rows = []
     destination = _destination(traffic, None, load)
     for operation in traffic.whole().operation_names:
@@ -104,13 +108,13 @@ def _open_crawl(traffic: Traffic, load: Load) -> list[dict[str, Any]]:
 
 
 def _workers(traffic: Traffic, source: str, limit: int | None, load: Load) -> dict[str, Any]:
-    """Where the time of a source's workers went.
+    """How the workers of a source spent their time.
 
     Returns:
-        stages: stage -> its seconds per ended document; only stages that occurred.
-        workers: the source's limit, else the users of a closed load; None if unknown.
-        workers_busy: mean number of its workers while it was worked on.
-        workers_busy_ratio: over the limit.
+        stages: stage -> seconds per ended document; only stages that occurred.
+        workers: most workers of the source, else the number of users of a closed load; None if unknown.
+        workers_busy: mean number of busy workers while the source was crawled.
+        workers_busy_ratio: ``workers_busy`` ÷ ``workers``.
     """
     documents = traffic.operations(f"document:{source}").count
     spent: dict[str, float] = {}
@@ -132,13 +136,13 @@ def _workers(traffic: Traffic, source: str, limit: int | None, load: Load) -> di
 
 
 def _destination(traffic: Traffic, limit: int | None, load: Load) -> dict[str, Any] | None:
-    """Utilisation of the pool of requests to the destination; None without a destination.
+    """Utilisation of the pool of requests to the destination; None without such requests.
 
     Returns:
         busy: mean number of requests in flight, over the seconds with at least one.
-        limit: most requests at a time: as the crawl reports it if requests have the documents of several
-            users, else its users. None if unknown.
-        busy_ratio: over the limit.
+        limit: most requests at a time. If a request carries documents of several users, the crawl reports
+            this number, else it is the number of users. None if unknown.
+        busy_ratio: ``busy`` ÷ ``limit``.
     """
     bulk = traffic.operations(_BULK)
     requests = bulk if bulk.count else traffic.ending("/index")

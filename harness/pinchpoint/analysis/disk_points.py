@@ -1,8 +1,8 @@
-"""Published points are judged by the rules of a run: means over outstanding I/Os, or means of a farm's parts.
+"""Judges published means of a disk by the rules of a run, at one or several numbers of outstanding I/Os.
 
-Used for a probe's table, an imported one, or a report's figures: there are no samples. Rules that need
-samples (a constant rate, a growing queue) are not applied. A mean alone shows only Little's law: latency =
-outstanding ÷ rate holds for every disk and identifies none.
+Used for the table of a probe, an imported table, or the figures of a report: none of them has samples. Rules
+that need samples (a constant rate, a growing queue) are not applied. A mean alone shows only Little's law:
+latency = outstanding ÷ rate holds for every disk and identifies no limit.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Limits
 from pinchpoint.data.series import Floats
 
 NO_LIMIT = Limits(None, None, None)
-"""A disk without a limit; None means that the limit is unknown."""
+"""The limits of a disk without any; ``None`` instead of ``Limits`` means that the limits are unknown."""
 TENFOLD = 10.0
 DEVICE_QUEUE = 32
-"""The rate of a device is also flat over outstanding I/Os once its own queue (SATA: 32) is full. A cap is
-identified if the rate is flat from below that depth over a range of ten times (our values)."""
+"""The rate of a device is also flat over outstanding I/Os once the device's own queue (SATA: 32) is full. So
+a cap is identified only if the flat range starts at 32 outstanding I/Os or fewer and ends at ten times its
+start or more (our values)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,13 @@ class Point:
     """The means of one measurement of one disk.
 
     Attributes:
-        outstanding: I/Os going on; None: by Little's law, from rate and latency.
+        outstanding: mean number of outstanding I/Os; None: computed from rate and latency by Little's law.
         iops: I/Os per second.
         latency_s: mean time of an I/O; None if not published.
-        bytes_per_s: None if not published.
-        seconds: duration of the measurement; 1 if unknown, the smallest possible one.
-        spread: variation of the rate from second to second, beyond counting noise; None: unknown.
+        bytes_per_s: bytes per second; None if not published.
+        seconds: duration of the measurement; 1, the smallest possible one, if unknown.
+        spread: variation of the rate from second to second beyond counting noise, as a share of the rate;
+            None if unknown.
     """
 
     iops: float
@@ -69,14 +71,14 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The judgement of one load level.
+    """The judgement of one point.
 
     Attributes:
-        kind: how the disk limits at this point; None if the point does not show it.
-        limit: the limit it was compared with, ``declared`` or ``burst``; None if unknown.
-        used_ratio: share of that limit; None if unknown.
-        exact: whether it is at that limit.
-        why: in words.
+        kind: how the disk limits at this point; None if the point shows no limit.
+        limit: the limit that the point was compared with, ``declared`` or ``burst``; None if unknown.
+        used_ratio: I/O at the point ÷ ``limit``; None if unknown.
+        exact: whether the I/O at the point equals ``limit``.
+        why: the judgement in words.
     """
 
     point: Point
@@ -99,15 +101,16 @@ def judge_points(
     """How a disk limits at each of several points of one workload, by the rules of a run.
 
     Args:
-        points: of the same block size and mix, in any order.
-        limits: the declared caps; None: not known; ``NO_LIMIT``: there is none.
-        burst: the limits on credits, if any: they apply to a point above the others.
-        role: what the disk is for; a log's queue depth cannot be raised.
-        wait_ratio: share of its time that the issuer of the I/Os waits for them (a probe: 1); None: unknown.
-        declared: whether the user declared ``limits``; otherwise they were found, and are described so.
+        points: points with the same block size and mix of reads and writes, in any order.
+        limits: the disk's limits; None if unknown, ``NO_LIMIT`` if the disk has none.
+        burst: the limits while burst credits last, if any; used for a point above ``limits``.
+        role: use of the disk, such as ``data``; the queue depth of a log cannot be raised.
+        wait_ratio: share of the time for which the issuer of the I/Os waits for them (1 for a probe); None if
+            unknown.
+        declared: whether the user declared ``limits``; only then are they described as declared.
 
     Returns:
-        One per point, in order of outstanding I/Os.
+        One judgement per point, in order of outstanding I/Os.
     """
     order = sorted(points, key=lambda point: point.going_on or 0.0)
     return tuple(
@@ -147,7 +150,7 @@ def _judged(
 
 
 def _in_force(point: Point, limits: Limits | None, burst: Limits | None) -> tuple[str, Limits | None]:
-    """The limits at a point: those on credits if its rate exceeds the others."""
+    """(name, limits) in force at a point: the burst limits if the point's rate exceeds ``limits``."""
     if burst is None or limits is None:
         return "declared", limits
     _, used = nearest_limit(_disk("", limits), *_columns(point))
@@ -196,7 +199,7 @@ def _measures(points: Sequence[Point], at: int, resource: Resource) -> DiskMeasu
 
 
 def _response(points: Sequence[Point], at: int, resource: Resource) -> RateResponse:
-    """The response of the rate to more outstanding I/Os: towards the next point, at the end from the last."""
+    """The response of the rate to more outstanding I/Os, between a point and the next (or the last two)."""
     point = points[at]
     other = at + 1 if at + 1 < len(points) else at - 1
     slope = _slope(point, points[other], resource) if 0 <= other < len(points) else None
@@ -205,10 +208,10 @@ def _response(points: Sequence[Point], at: int, resource: Resource) -> RateRespo
     same = [one for one in points if abs(one.iops - point.iops) <= FLAT.value * point.iops]
     depth = [one.going_on for one in same if one.going_on]
     if any(one.spread is not None and one.spread > FLAT.value for one in same):
-        return response  # means may agree by chance; a regulator's seconds do as well
+        return response  # means may agree by chance; a regulator's rate is constant in each second
     deeper = [one for one in points if depth and (one.going_on or 0.0) >= min(depth)]
     if len(deeper) > len(same):
-        return response  # of many points some agree by chance; at a limiter all further ones do
+        return response  # at a limit all deeper points agree; by chance only some do
     wide = bool(depth) and min(depth) <= DEVICE_QUEUE and max(depth) >= TENFOLD * min(depth)
     rates = [one.iops for one in same]
     spread = (max(rates) - min(rates)) / 2 / float(np.median(rates))
@@ -216,7 +219,7 @@ def _response(points: Sequence[Point], at: int, resource: Resource) -> RateRespo
 
 
 def _slope(point: Point, other: Point, resource: Resource) -> float | None:
-    """Relative change of the rate ÷ relative change of outstanding I/Os; a limit in between is expected."""
+    """Relative change of the rate ÷ relative change of outstanding I/Os, up to a limit between the points."""
     here, there = point.going_on, other.going_on
     if not here or not there or not point.iops or not other.iops or here == there:
         return None

@@ -1,4 +1,4 @@
-"""Trends of a soak: figures that grow, shrink or slow down over hours at the same load."""
+"""Computes trends of a soak: figures that rise or fall over hours at the same load."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ OF_DISKS = ("disk.write_latency_s", "disk.read_latency_s", "disk.outstanding")
 def drift_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
     """The changes from the first tenth of a soak to its last; empty for other loads.
 
-    One row per thing: ``{of, instance, metric, first, last, change_ratio, trend}``; the trend is ``rises`` or
-    ``falls`` if it changed by a tenth or more and the order of the tenths is significant, ``steady``
-    if not, and None if too little was measured.
+    One row per figure: ``{of, instance, metric, first, last, change_ratio, trend}``. ``trend`` is ``rises``
+    or ``falls`` if the figure changed by a tenth or more and its order over the tenths is significant, else
+    ``steady``; None if too little was measured.
     """
     window = inputs.window
     soaks = [load.scenario for load in inputs.loads if load.model == "soak"]

@@ -1,4 +1,4 @@
-"""Lost acknowledged writes: from the event of a scenario that reads its writes back."""
+"""Counts lost acknowledged writes, from the events of scenarios that read their writes back."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any
 from pinchpoint.data.inputs import Inputs
 
 READ_BACK = "writes_read_back"
-"""A generator's event after reading its writes back (nosql-burst has its fields)."""
+"""The event of a generator that has read its writes back; nosql-burst describes the fields."""
 WORKER_LOST = "worker_lost"
-"""A generator's event of a dead worker: ``worker``, and its ``scenarios``."""
+"""The event of a dead load worker, with the fields ``worker`` and ``scenarios``."""
 _COUNTS = ("acknowledged", "records", "confirmed", "missing", "different", "expired")
 _EXAMPLES = 5
 
 
 def writes_table(inputs: Inputs, scenario: str) -> dict[str, Any] | None:
-    """Writes read back, over all generators of a scenario; None without reading back.
+    """Writes read back, over all generators of a scenario; None if the scenario read none back.
 
-    Its keys are the event's: ``acknowledged`` writes, ``records`` read back, of them ``confirmed``,
-    ``missing``, ``different`` and ``expired``; ``examples`` of records that are missing or different;
-    ``not_read``: why the rest was not read, of each generator with a rest or lost.
+    The keys are those of the event: ``acknowledged`` writes, ``records`` read back, and of these
+    ``confirmed``, ``missing``, ``different`` and ``expired``; ``examples`` of records that are missing or
+    different; ``not_read``: one reason for each generator that was lost or did not read all of its writes
+    back.
     """
     checks = [
         event

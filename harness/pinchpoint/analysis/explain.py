@@ -1,4 +1,4 @@
-"""The explanation of a verdict: the considered resources, why this one was named, what would change it."""
+"""Explains a verdict: the considered resources, why the bottleneck was named, and what would change it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ConsideredResource:
     """One considered resource with its checks.
 
     Attributes:
-        one: the evidence against it; empty if there is none.
+        one: the evidence against the resource; ``one.evidence`` is empty if there is none.
         checks: one per kind of evidence, E1 to E4.
     """
 
@@ -62,7 +62,7 @@ def _innocent(case: Case, stage: Stage, resource: Resource) -> Suspicion:
 
 
 def _saturation(suspicion: Suspicion) -> Check:
-    """E1: its utilisation, or the measure that replaces it."""
+    """E1: the utilisation of a resource, or the measure that replaces the utilisation."""
     kind = KINDS[suspicion.resource.type]
     room = None if "E1" in suspicion.evidence else kind.room(suspicion, suspicion.found)
     if room is not None:
@@ -78,7 +78,7 @@ def _saturation(suspicion: Suspicion) -> Check:
 
 
 def _growth(suspicion: Suspicion, case: Case, kind: str) -> Check:
-    """E2 and E3: only from several levels, with their figures."""
+    """E2 or E3, with its figures; unknown without several load levels."""
     rule = KIND[kind]
     grown = next((fact for fact in suspicion.grown if fact.evidence == kind), None)
     if grown is not None:
@@ -94,7 +94,7 @@ def _growth(suspicion: Suspicion, case: Case, kind: str) -> Check:
 
 
 def _witness(suspicion: Suspicion) -> Check:
-    """E4: what an independent source reports of it."""
+    """E4: the report of an independent source about a resource."""
     seen = tuple(KINDS[suspicion.resource.type].witnesses(suspicion, suspicion.found))
     fact = next((each for each in seen if each.evidence == "E4"), next(iter(seen), None))
     if fact is None or fact.value is None:
@@ -103,7 +103,7 @@ def _witness(suspicion: Suspicion) -> Check:
 
 
 def _reached(fact: Fact) -> bool:
-    """Whether its figure reaches its threshold; False if one of them is unknown."""
+    """Whether a fact's value reaches the fact's threshold; False if the value or the threshold is unknown."""
     if fact.value is None or fact.threshold is None:
         return False
     below = fact.metric == "mem.available_ratio"
@@ -117,11 +117,11 @@ def _unknown(suspicion: Suspicion, why: str, rule: Threshold | None = None) -> F
 
 
 def explain(case: Case, concluded: Conclusion) -> Explanation:
-    """Everything the answer rests on, from the same tables and rules as the answer itself.
+    """The explanation of a conclusion, from the same tables and rules as the conclusion.
 
     Args:
-        case: what was judged.
-        concluded: the conclusion.
+        case: the judged case.
+        concluded: the conclusion from ``case``.
     """
     gates = tuple(_gate(gate, case, concluded) for gate in case.gates)
     if case.stage is None:
@@ -136,7 +136,7 @@ def explain(case: Case, concluded: Conclusion) -> Explanation:
 
 
 def _gate(gate: Gate, case: Case, concluded: Conclusion) -> Check:
-    """The reason why a failed gate does not invalidate the run."""
+    """The check of a gate, with the reason if the failed gate does not invalidate the run."""
     fact = counted(gate.fact, case)
     if not gate.held and gate.excusable and gate not in concluded.blocking:
         fact = replace(fact, fact=f"{fact.fact}; the farm may have caused this, so the run is valid")
@@ -156,12 +156,12 @@ def _row(case: Case, considered: ConsideredResource, concluded: Conclusion) -> C
 
 
 def _suspected(suspicion: Suspicion) -> bool:
-    """Whether it is saturated or waited for; a queue that grows with the load does not suffice."""
+    """Whether a resource is saturated or waited for; a queue that grows with the load does not suffice."""
     return bool(suspicion.evidence & {"E1", "E4"})
 
 
 def _why(case: Case, considered: ConsideredResource, concluded: Conclusion) -> str:
-    """Why it is, or is not, the answer."""
+    """Why a considered resource is, or is not, the bottleneck."""
     one, keys = considered.one, [other.resource.key for other in case.found]
     if one.resource.key in keys[1:]:
         return f"ranks after {resource_name(case.found[0])}: {ahead(case.found[0], one)}"
@@ -248,7 +248,7 @@ def _load_limit(case: Case) -> str:
 def _would_change(
     case: Case, stage: Stage, considered: tuple[ConsideredResource, ...], concluded: Conclusion
 ) -> Iterator[str]:
-    """What would change the answer, a sentence each."""
+    """Sentences about facts and actions that would change the answer."""
     if concluded.blocking:
         yield from (f"for a valid run: {gate.remedy}" for gate in concluded.blocking)
         return
@@ -270,9 +270,9 @@ def _would_change(
 
 
 def _nearest(case: Case, considered: tuple[ConsideredResource, ...]) -> Iterator[str]:
-    """The resource nearest to its limit, and the load at which it would reach the limit.
+    """A sentence about the resource nearest to its limit, and the load at which it would be saturated.
 
-    By the headroom's model, which does not cover memory and resources that only add latency.
+    Computed by the headroom's model, which does not cover memory and resources that only add latency.
     """
     loaded = others(None, demands_of(case))
     if not loaded:
@@ -290,7 +290,7 @@ def _nearest(case: Case, considered: tuple[ConsideredResource, ...]) -> Iterator
 
 
 def _without(case: Case, stage: Stage, first: Suspicion) -> str:
-    """The resource that would be named without the first one."""
+    """A sentence about the bottleneck that would be named without the first one."""
     rest = [one for one in case.resources if one.key != first.resource.key]
     result = by_all_levels(suspects(rest, stage.rows, case.flows), case.climb)
     following = next((one for one in result if not one.not_waited_for), None)

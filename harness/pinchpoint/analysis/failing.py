@@ -1,7 +1,7 @@
-"""Operations that failed, or were in flight when the load ended: with too many there is no all-clear.
+"""Finds operations that failed or were in flight when the load ended: too many prevent the all-clear.
 
-Those in flight are the only trace of a farm that stopped answering: they are in no table of finished
-operations, and if all users wait, those tables describe an earlier time.
+Operations in flight are the only trace of a farm that stopped answering. The tables of finished operations do
+not have them; if all users wait, these tables describe an earlier time.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ OF_CONTENT = ("not_found", "permission", "authentication", "token_expired", "rob
 """Outcomes that depend on the content and not on the load: real content always causes some."""
 
 NAMED = 3
-"""Number of listed kinds of failures, and server messages, per scenario."""
+"""Most kinds of failures, and most server messages, that are listed per scenario."""
 
 
 def failures(inputs: Inputs, flow: Flow) -> Iterator[str]:
-    """How the operations of a scenario ended, without those that never started."""
+    """The outcomes of a scenario's operations, without operations that never started."""
     outcomes = inputs.traffic.of(flow.load.scenario).whole().outcomes()
     yield from (kind for kind in outcomes if kind != "dropped")
 
 
 def said_of(inputs: Inputs, flow: Flow) -> list[str]:
-    """The server's messages for failed statements of a scenario, with file and line of each if known."""
+    """The server's messages for failed statements of a scenario, each with file and line if known."""
     lines = [
         f"{event.get('said')}, {_place(event)}"
         for event in inputs.events
@@ -52,7 +52,7 @@ def _place(event: Mapping[str, Any]) -> str:
 
 
 def failing_words(inputs: Inputs, flows: Flows) -> Iterator[str]:
-    """Scenarios in which more operations fail than an objective allows, or too many without one."""
+    """Sentences about scenarios with more failures than an objective allows, or too many without one."""
     errors = (row for row in objective_table(inputs) if row["metric"] == "errors_ratio")
     allowed = {row["scenario"] for row in errors if row["met"]}
     for flow in flows:
@@ -73,21 +73,20 @@ def _failing(inputs: Inputs, flow: Flow) -> Iterator[str]:
 # ---- in flight at the end --------------------------------------------------------------------------
 
 WAITS_BY_ITSELF = ("full-crawl", "storage-probe")
-"""Scenarios whose sessions wait without an operation going on."""
+"""Scenarios whose sessions also wait without an operation in flight."""
 
 
 def unanswered(inputs: Inputs, scenario: str) -> tuple[int, float]:
-    """(operations in flight when the window ended; the seconds they had been in flight)."""
+    """(number of operations in flight when the window ended, sum of the seconds they had been in flight)."""
     begin_s, end_s = inputs.window.first_s, inputs.window.end_s
     return inputs.whole.of(scenario).under_way(end_s, begin_s)
 
 
 def sessions(inputs: Inputs, flow: Flow) -> float | None:
-    """How many sessions, or users, a scenario has; None if it is not known.
+    """The mean number of sessions (users) of a scenario; None if unknown.
 
-    As the generators counted them together, in the steps in which all that were there did: one that ended, or
-    joined late, had its share only for a while. Where they did not all of the time, it is what was
-    planned: users may have been more, or fewer, in what was lost.
+    The mean covers the steps in which no generator's count is missing; a generator counts from its first to
+    its last count. If these steps cover too little of the window, the number is the planned one.
     """
     keys = [key for key in inputs.samples.keys("generator.users") if key.instance == flow.load.scenario]
     users = joined(inputs.samples.steps(*key) for key in keys) if keys else np.empty(0)
@@ -96,7 +95,7 @@ def sessions(inputs: Inputs, flow: Flow) -> float | None:
 
 
 def unanswered_words(inputs: Inputs, flows: Flows) -> str:
-    """Sessions without an answer at the end of the window, and since when; "" if there are none."""
+    """A sentence about sessions that were waiting when the window ended; "" if there are too few."""
     return "; ".join(text for flow in flows for text in _held_up(inputs, flow))
 
 
@@ -115,7 +114,7 @@ def _held_up(inputs: Inputs, flow: Flow) -> Iterator[str]:
 
 
 def given_up_words(inputs: Inputs, flow: Flow) -> str:
-    """Operations that had not ended some seconds after the load; "" if all had."""
+    """A sentence about operations that had not ended some seconds after the load; "" if all had ended."""
     given_up = inputs.whole.of(flow.load.scenario).operations(UNFINISHED)
     longest = given_up.service()
     if longest is None or flow.load.use in WAITS_BY_ITSELF:

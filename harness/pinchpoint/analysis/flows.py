@@ -1,4 +1,4 @@
-"""Throughput of each scenario, and whether it loaded the farm: only a loaded farm can show a limit."""
+"""Computes each scenario's throughput, and whether it loaded the farm: only a loaded farm shows a limit."""
 
 from __future__ import annotations
 
@@ -19,30 +19,32 @@ from pinchpoint.store.schema import PAUSE
 REFUSED = ("too_many_connections",)
 """Outcomes of operations that got no free connection."""
 EVENER = 0.5
-"""The counts of an even schedule vary at most half as much as those of random arrivals."""
+"""The counts of an even schedule vary at most by this share of the variation of random arrivals."""
 READS_ONLY = ("point_read", "range_scan", "spill")
 """Operations without a commit; every other operation ends with a commit in the scenario's commit tier."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One scenario in the measured window.
+    """The operations of one scenario in the measured window.
 
     Attributes:
-        finished: operations with any outcome.
-        ok: successful operations.
-        failures: failed operations.
-        refused: failures without a free connection.
-        dropped: operations that could not start.
-        started_ratio: started ÷ scheduled; None for closed load, or if not counted.
-        service: of all operations.
+        finished: number of operations with any outcome.
+        ok: number of successful operations.
+        failures: number of failed operations.
+        refused: number of operations that failed because no connection was free.
+        dropped: number of operations that could not start.
+        started_ratio: started ÷ scheduled operations; None for closed load, or if not counted.
+        service: service time of all operations; None if no operation ended.
         commits: service time of commits (an operation's, or a crawl's statements); None without any.
-        in_flight: mean number of operations going on (throughput x service time).
-        stations: where its operations spend their time, one per tier or source.
+        in_flight: mean number of operations in flight (throughput x service time).
+        stations: where the scenario's operations spend their time, one station per tier or source.
         pressed: whether the farm, not the schedule, limited the load, or was slower than an objective allows.
-        think_s: a user's pause after an operation: the plan's, and the mean of recorded pauses.
-        missed: whether only an objective shows this, while the farm served the whole load.
-        even: whether its schedule is as even as a regulator, and was kept: then so is its disk load.
+        think_s: mean pause of a user after an operation, in seconds: the plan's think time plus recorded
+            pauses.
+        missed: whether ``pressed`` is due to a missed objective alone, while the farm served the whole load.
+        even: whether the schedule was kept and is as even as a rate limiter, so that the disk load is even as
+            well.
     """
 
     load: Load
@@ -61,12 +63,12 @@ class Flow:
     missed: bool = False
     think_s: float = 0.0
     _there: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Earlier results of ``going_on``, which is called for every resource, in every resample."""
+    """Earlier results of ``going_on``, which is called for every resource and in every resample."""
 
     def going_on(self, tier: str) -> float:
-        """Mean number of its operations, or of their steps, that wait for a tier or its network.
+        """Mean number of the scenario's operations, or steps of them, that wait for a tier or its network.
 
-        Includes operations in which another tier waits for this one.
+        Includes operations at another tier that waits for ``tier``.
         """
         if tier not in self._there:
             self._there[tier] = self._going_on(tier)
@@ -78,18 +80,18 @@ class Flow:
         return own + sum(float(held.mean()) for held in behind)
 
     def share(self, tier: str) -> float:
-        """The share of its users' time, without think time, that it spends at a tier."""
+        """The share of the users' time, without think time, that operations spend at a tier."""
         total = self.in_flight if self.think_s else self.load.users or self.in_flight
         return min(1.0, self.going_on(tier) / total) if total else 0.0
 
     def visits(self, tier: str) -> bool:
-        """Whether it uses a tier; any tier, if its tiers are unknown."""
+        """Whether the scenario uses a tier; True for any tier if the scenario's tiers are unknown."""
         known = any(station.going_on for station in self.stations)
         return not known or self.going_on(tier) > 0
 
     @property
     def all_failed(self) -> bool:
-        """Whether all of its operations failed."""
+        """Whether all operations of the scenario failed."""
         return self.ok == 0 and self.failures > 0
 
 
@@ -137,17 +139,18 @@ def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
 
 
 def _paused_s(traffic: Traffic) -> float:
-    """Total time that its sessions paused by themselves."""
+    """Total time for which the scenario's sessions paused by themselves, in seconds."""
     paused = traffic.operations(PAUSE).service()
     return paused.count * paused.mean_s if paused else 0.0
 
 
 def _is_even(inputs: Inputs, load: Load, traffic: Traffic) -> bool:
-    """Random arrivals vary from step to step by the square root of their number; bursts are two levels.
+    """Whether the scenario's schedule is even and was kept.
 
-    At a high rate random arrivals vary as little as a rate limit does; so a schedule is even if it varies by
-    at most half of what random arrivals would.
-    If no generator recorded the schedule, the plan says whether arrivals are evenly spaced.
+    Random arrivals vary from step to step by the square root of their number, and bursts have two levels:
+    neither is even. At a high rate random arrivals vary as little as a rate limiter, so an even schedule may
+    vary by at most half of what random arrivals would. If no generator recorded the schedule, the plan says
+    whether arrivals are evenly spaced.
     """
     if not load.scheduled or load.peak_per_s is not None:
         return False
@@ -168,10 +171,10 @@ def _commits(load: Load, traffic: Traffic) -> Latency | None:
 
 
 def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None:
-    """Started ÷ scheduled by the generators' own count, else by what was dropped.
+    """Started ÷ scheduled operations by the generators' counts, else by the ended and dropped operations.
 
-    Their counts are samples, some of which may be lost; operations are not: an ended operation was started,
-    and an ended or dropped one was scheduled.
+    The generators' counts are samples, some of which may be lost; operations are never lost. So at least the
+    ended operations were started, and at least the ended and dropped operations were scheduled.
     """
     if not load.scheduled:
         return None
@@ -191,9 +194,9 @@ def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None
 
 
 def _waits(load: Load, service: Latency | None, started: float | None, think_s: float) -> bool:
-    """Closed: users wait for the farm rather than think. Open: the farm could not follow.
+    """Whether the farm limits the load: users wait rather than think, or scheduled operations do not start.
 
-    A farm that crawls by itself works as fast as it can.
+    A farm that crawls by itself always works as fast as it can.
     """
     if load.native:
         return True
@@ -205,21 +208,21 @@ def _waits(load: Load, service: Latency | None, started: float | None, think_s: 
 
 
 def in_flight(flows: Iterable[Flow], *tiers: str) -> float:
-    """Operations in flight at these tiers, as their clients see it.
+    """Mean number of operations in flight at these tiers, as their clients see it.
 
-    The mean over the window: an operation counts in the second in which it ends, and may have waited for a
-    lock for many seconds.
+    The mean covers the whole window, because an operation counts in the second in which it ends and may have
+    waited for a lock for many seconds.
     """
     return sum(flow.going_on(tier) for flow in flows for tier in tiers)
 
 
 def only_probes(flows: Sequence[Flow]) -> bool:
-    """Whether the plan has storage probes and nothing else: then no application was measured."""
+    """Whether the plan has storage probes and nothing else: no application was measured in that case."""
     return all(flow.load.use == "storage-probe" for flow in flows)
 
 
 def pressed_words(flows: Iterable[Flow]) -> str:
-    """The scenarios that waited for the farm, or missed an objective; "" if none did."""
+    """A sentence about the scenarios that waited for the farm or missed an objective; "" if none did."""
     pressed = [flow for flow in flows if flow.pressed]
     parts = {
         "{} waited for the farm": [one.load.scenario for one in pressed if not one.missed],

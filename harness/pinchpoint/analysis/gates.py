@@ -1,6 +1,6 @@
-"""Step 0: is the run valid evidence? A fault of the load generator or the recorder invalidates it.
+"""Checks whether a run is valid evidence (step 0): no fault of the load generator or the recorder.
 
-Errors of the farm do not: they exclude that operation, or are the finding.
+Errors of the farm do not invalidate the run: they exclude an operation, or are the finding.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ RECORDED = "generator.recorder_ok"
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One question that valid evidence must pass.
+    """One condition of valid evidence, and whether the run meets it.
 
     Attributes:
-        host: the load worker, "" for all of them.
-        fact: what was measured; if the gate failed, what is wrong.
+        host: name of the load worker; "" for all load workers.
+        fact: the measured fact; if the gate failed, what is wrong.
         remedy: what to do if the gate failed.
         held: whether the gate passed.
-        excusable: a saturated farm explains it, and then the run stays valid.
-        contention: what took the CPU, if that and not the load generator is why the gate failed.
-        blames: what the load generator did instead, as far as nothing else explains it.
+        excusable: whether a saturated farm can explain a failed gate, so that the run stays valid.
+        contention: the other processes that took the CPU, if they explain the failed gate; None otherwise.
+        blames: words about the load generator's fault, used if nothing else explains the failed gate.
     """
 
     host: str
@@ -57,10 +57,10 @@ class Gate:
 
 
 def check_gates(inputs: Inputs, flows: Flows) -> tuple[Gate, ...]:
-    """Every gate, the recorder's first; one that nothing was measured for is left out.
+    """All gates, the recorder's first; a gate without measurements is left out.
 
-    Where operations came late though every load worker had room on its own core, and other processes took
-    the CPU, those are the reason and not the load generator.
+    If operations came late though no core of a load worker was saturated, and other processes took the CPU,
+    the other processes are the reason and not the load generator.
     """
     own = [*_recorder(inputs), *_generator_cpu(inputs)]
     late = [*_send_lag(inputs, flows)]
@@ -97,10 +97,10 @@ def _recorder(inputs: Inputs) -> Iterator[Gate]:
 
 
 def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
-    """A core full of load workers for more than a tenth of the time: bursts must be served as well.
+    """Gates of load workers' cores: a core may be saturated for a tenth of the time, bursts included.
 
-    The use of workers pinned to the same core is added up. One whose control group may use less
-    than a core has less to use up.
+    The CPU use of workers pinned to the same core is added up. The use of a worker whose control group allows
+    less than a core is compared with the control group's quota.
     """
     pinned = {worker.name: worker.cores for worker in inputs.generators if len(worker.cores) == 1}
     sharing: dict[tuple[int, ...] | str, list[str]] = {}
@@ -124,7 +124,7 @@ def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
 
 
 def _of_allowed(inputs: Inputs, worker: str) -> Floats:
-    """CPU use of a load worker, as a share of the one core it may use, or of its control group's quota."""
+    """CPU use of a load worker as a share of the one core it may use, or of its control group's quota."""
     used, allowed = (
         inputs.samples.steps(worker, f"generator.{name}") for name in ("cpu_ratio", "allowed_cores")
     )
@@ -132,7 +132,7 @@ def _of_allowed(inputs: Inputs, worker: str) -> Floats:
 
 
 def _send_lag(inputs: Inputs, flows: Flows) -> Iterator[Gate]:
-    """Operations sent later than intended though a session was free."""
+    """Gates of scheduled scenarios: no operation may be sent later than intended while a session is free."""
     for flow in (flow for flow in flows if flow.load.scheduled):
         operations = inputs.traffic.of(flow.load.scenario)
         response, lag = operations.whole().response(), operations.operations(SEND).service()
@@ -147,15 +147,17 @@ def _send_lag(inputs: Inputs, flows: Flows) -> Iterator[Gate]:
 
 
 def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
-    """Little's law on closed load: users = throughput x (time + think time), a replay's own pauses in it.
+    """The gate of closed load by Little's law: users = throughput x (service time + think time).
 
-    Operations that straddle the window's ends widen the tolerance, by as much of it as the longest takes (a
-    stall of the farm holds all users at once), and so does the client's own work between two operations,
-    which shows where operations take a millisecond. Where much is missing, what was in flight at the end is
-    added: a farm that no longer answers holds its users, too. A crawl's sessions wait for its frontier, a
-    probe's for each other and between repetitions, without an operation going on: there only an excess is an
-    error. After a failure a session may wait before it connects again: each failure explains one such pause.
-    The users of a locustfile wait as long, and do as much at once, as the file says: nothing follows there.
+    The pauses of a replay are part of the think time. Operations that straddle the ends of the window widen
+    the tolerance by the longest service time ÷ the window, because a stall of the farm delays all users at
+    once. The client's own work between two operations also widens the tolerance; it matters if operations
+    take about a millisecond. After a failure a session may wait before it connects again, so each failure
+    explains one such pause. If much is missing, the operations in flight at the end are added, because a farm
+    that no longer answers also occupies users. The sessions of a crawl wait for the crawl's frontier, and the
+    sessions of a probe for each other and between repetitions, without an operation in flight: only an excess
+    is an error there. The users of a locustfile wait, and work in parallel, as the file says, so there is no
+    gate for them.
     """
     users = sessions(inputs, flow)
     if (
@@ -189,7 +191,7 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
 
 
 def _users_left(inputs: Inputs, flow: Flow) -> float:
-    """The tolerance for users that ended within the window: they are counted once a step."""
+    """The extra tolerance if users ended within the window, because users are counted once a step; else 0."""
     for key in inputs.samples.keys("generator.users"):
         counts = inputs.samples.steps(*key)
         counts = counts[np.isfinite(counts)]

@@ -1,7 +1,8 @@
-"""Evidence from several load levels: a queue that grows with load (E2), a ceiling that fits (E3).
+"""Computes evidence from several load levels: a queue that grows with load (E2), a ceiling that fits (E3).
 
-docs/rules.md: over the levels before the knee a resource's use is ``U = b + D X``, X the throughput
-of the scenario that is varied and the others held; it is saturated at the ceiling ``(1 - b) / D``.
+Over the levels before the knee the utilisation of a resource is ``U = b + D X`` (docs/rules.md). X is the
+throughput of the scenario that is varied while the other scenarios stay constant. The resource is saturated
+at the ceiling ``(1 - b) / D``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy  # which loads its parts when they are used: most verdicts need none
+import scipy  # loads its parts on first use; most verdicts need no part
 
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.levels import Level
@@ -27,7 +28,7 @@ from pinchpoint.base import units
 from pinchpoint.data.series import Floats, Window
 
 LINE = 3
-"""Levels that a line through the use needs at least."""
+"""Fewest levels for a line through the utilisation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,12 @@ class SteppedLevels:
     """The levels of the scenario that was varied.
 
     Attributes:
-        levels: from low to high.
-        done: throughput at each.
-        resources: with columns over the whole measure phase.
-        window: that phase.
-        knee: of throughput over load.
-        rows_of_levels: what each level brought (``levels.level_table``), in their order.
+        levels: the levels, from low to high.
+        done: throughput at each level, operations per second.
+        resources: the resources, with columns over the whole measure phase.
+        window: the measure phase.
+        knee: the knee of throughput over load.
+        rows_of_levels: the rows of ``levels.level_table``, in the order of ``levels``.
     """
 
     levels: Sequence[Level]
@@ -51,25 +52,25 @@ class SteppedLevels:
     rows_of_levels: Sequence[Mapping[str, Any]] = ()
 
     def rows(self, level: Level) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """The steps of the window that a level covers."""
+        """The numbers of the window's steps that a level covers."""
         span = level.window(self.window.step_s)
         first = (span.first_s - self.window.first_s) // self.window.step_s
         return np.arange(max(0, first), min(self.window.steps, first + span.steps))
 
     def measured(self, resource: Resource) -> list[Measures]:
-        """The figures of a resource at each level; empty if the levels do not cover it."""
+        """The measures of a resource at each level; empty if the resource is not in ``resources``."""
         same = next((one for one in self.resources if one.key == resource.key), None)
         return [measure(same, self.rows(level)) for level in self.levels] if same else []
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The utilisation of a resource as a line: at rest, and per operation.
+    """The utilisation of a resource as a line over throughput.
 
     Attributes:
-        base: the part of it used without the varied scenario: at rest, and by the other scenarios.
-        each_s: what one operation uses of it: share times seconds.
-        levels: how many levels this is measured over.
+        base: utilisation at rest and by the scenarios that are not varied.
+        each_s: demand of one operation in seconds (share x seconds).
+        levels: number of levels that the line is fitted to.
     """
 
     base: float
@@ -78,7 +79,7 @@ class Line:
 
     @property
     def ceiling_per_s(self) -> float:
-        """The throughput at which it is saturated."""
+        """The throughput at which the resource is saturated, in operations per second."""
         return (1 - self.base) / self.each_s
 
 
@@ -105,10 +106,10 @@ def _grown(suspicion: Suspicion, climb: SteppedLevels) -> Suspicion:
 def _queue(
     suspicion: Suspicion, measured: Sequence[Measures], use: Floats, climb: SteppedLevels
 ) -> Fact | None:
-    """E2: what waits for it grows with the load, by Kendall's rank correlation.
+    """E2: the queue of a resource grows with the load, by Kendall's rank correlation; None if it does not.
 
-    Where nothing of it is left a queue is as long as a pool of users or connections lets it be: those levels
-    count as one.
+    At a saturated level the queue is as long as a pool of users or connections allows. So all saturated
+    levels get the mean of their queues.
     """
     words, metric, show = KINDS[suspicion.resource.type].waiting or ("", "", units.percent)
     waiting = np.array([each.waiting for each in measured], dtype=float)
@@ -119,7 +120,7 @@ def _queue(
     ranked = np.where(full, waiting[full].mean(), waiting) if full.any() else waiting
     load = np.array([level.amount for level in climb.levels])
     tau, p = scipy.stats.kendalltau(load[known], ranked[known], alternative="greater")
-    if not p < RISES.value:  # nor if it was the same at all levels, which has no correlation
+    if not p < RISES.value:  # p is not a number if the queue is the same at all levels
         return None
     first, last = (show(float(waiting[known][at])) for at in (0, -1))
     text = (
@@ -144,7 +145,7 @@ def why_not_shown(suspicion: Suspicion, climb: SteppedLevels, kind: str) -> str:
 
 
 def _ceiling(suspicion: Suspicion, line: Line | None, climb: SteppedLevels) -> Fact | None:
-    """E3: the ceiling computed from its use per operation is the highest throughput measured."""
+    """E3: the ceiling by the demand of an operation equals the highest measured throughput; else None."""
     reached = float(climb.done.max())
     if line is None or abs(line.ceiling_per_s / reached - 1) > CEILING.value:
         return None
@@ -154,9 +155,9 @@ def _ceiling(suspicion: Suspicion, line: Line | None, climb: SteppedLevels) -> F
 
 
 def _outrun(line: Line | None, climb: SteppedLevels) -> str:
-    """A sentence if throughput rose far beyond the calculated maximum; "" otherwise.
+    """A sentence if throughput rose far beyond the calculated ceiling; "" otherwise.
 
-    This holds for a log whose commits share writes: the more commits wait, the more share one write.
+    For example, the commits of a log share writes: the more commits wait, the more commits share one write.
     """
     reached = float(climb.done.max())
     if line is None or climb.knee.found is not False or reached <= line.ceiling_per_s * (1 + CEILING.value):
@@ -172,14 +173,14 @@ def _used_up_words(line: Line, reached: float) -> str:
 
 
 def find_line(climb: SteppedLevels, use: Floats) -> Line | None:
-    """U = b + D X over the levels before the knee at which it was not saturated; b is 0 or more.
+    """The line U = b + D X over the unsaturated levels before the knee; b is 0 or more.
 
     Args:
-        climb: the levels, and the throughput at each.
-        use: of each of the levels, NaN if it is not known.
+        climb: the levels, with the throughput at each.
+        use: utilisation at each of the levels; NaN if unknown.
 
     Returns:
-        None if fewer than three levels have it, or its use does not grow with throughput.
+        The line; None if fewer than three levels remain, or if the utilisation does not grow with throughput.
     """
     before = np.array([_before(climb, level) for level in climb.levels]) & (use < UTILISATION.value)
     done, used = climb.done[before], use[before]
@@ -201,7 +202,7 @@ def _use(measures: Measures, suspicion: Suspicion) -> float | None:
 
 
 def _fact(suspicion: Suspicion, text: str, metric: str, value: float, kind: str, rule: Threshold) -> Fact:
-    """The rule's number is no value of the metric: it stays out of the fact.
+    """A fact without a threshold, because the rule's number is no value of the metric.
 
     Pressure and lock waits are measured per host; only disks have series of their own.
     """

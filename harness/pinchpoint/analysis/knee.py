@@ -1,8 +1,8 @@
-"""Step 2: the knee of throughput over load; with too few load levels the answer is "cannot be found".
+"""Finds the knee of throughput over load (step 2), or reports that there are too few load levels.
 
-Two straight lines that meet are fitted to throughput over load; a knee is where the second rises by less than
-a tenth of the first while response times rise. The Universal Scalability Law (Gunther 2007) fitted
-to the same points is the cross-check: it must see the same end of growth.
+Two straight lines that meet are fitted to throughput over load. Their meeting point is a knee if the second
+line rises by less than a tenth of the first while response times rise. The Universal Scalability Law (Gunther
+2007) is fitted to the same points as a cross-check: its growth must end as well.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # which loads its parts when they are used: most verdicts need none
+import scipy  # loads its parts on first use; most verdicts need no part
 
 from pinchpoint.analysis.thresholds import KNEE_RISE, KNEE_SLOPE, MIN_LEVELS, USL_SLOPE
 from pinchpoint.base import units
 from pinchpoint.data.series import Floats, mean
 
 EDGE = 2
-"""Points on either side that a line needs at least."""
+"""Fewest points on either side of the meeting point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,16 @@ class Knee:
     """The result of the search for a knee.
 
     Attributes:
-        found: False if there is none, None if it could not be looked for.
-        levels: load levels there were.
-        needed: load levels a fit needs.
-        why: the answer as a sentence.
-        level: where the two lines meet.
-        throughput_per_s: and at what throughput.
+        found: whether there is a knee; None if there are too few load levels.
+        levels: number of load levels.
+        needed: fewest load levels for a fit.
+        why: the result as a sentence.
+        level: the load level at which the two lines meet: operations per second, or users.
+        throughput_per_s: throughput at ``level``, operations per second.
         slope_ratio: slope of the second line ÷ slope of the first.
-        usl: the law's coefficients for load in multiples of the first level: ``sigma`` (contention),
-            ``kappa`` (coherency), and ``slope_ratio``, its slope at the last level ÷ that at the first; None
-            where it cannot be fitted.
+        usl: coefficients of the Universal Scalability Law for load in multiples of the first level: ``sigma``
+            (contention), ``kappa`` (coherency), and ``slope_ratio``, the slope at the last level ÷ the slope
+            at the first; None if the law cannot be fitted.
     """
 
     found: bool | None
@@ -50,14 +50,14 @@ class Knee:
 
 
 def no_knee(count: int) -> Knee:
-    """The result where there are too few load levels."""
+    """The result if there are too few load levels."""
     needed = int(MIN_LEVELS.value)
     noun = {0: "no load level", 1: "one load level"}.get(count, f"{count} load levels")
     return Knee(None, count, needed, f"{noun}, and at least {needed} are needed to find the knee")
 
 
 def find_knee(rows: Sequence[Mapping[str, Any]]) -> Knee:
-    """Look for the knee of one scenario's levels: rows of ``levels.level_table``, from low to high."""
+    """The knee of one scenario's levels: rows of ``levels.level_table``, from low to high."""
     count, needed = len(rows), int(MIN_LEVELS.value)
     if count < needed:
         return no_knee(count)
@@ -85,7 +85,7 @@ def find_knee(rows: Sequence[Mapping[str, Any]]) -> Knee:
 
 
 def _time_s(row: Mapping[str, Any]) -> float:
-    """Response time, which has waiting for a free session in it; of closed load service time."""
+    """Median response time, which includes waiting for a session; for closed load the service time."""
     times = (row.get("response_p50_s"), row["service_p50_s"])
     return next((float(one) for one in times if one is not None), np.nan)
 
@@ -101,7 +101,7 @@ def _why(level: str, *, flat: bool, rises: bool, agrees: bool) -> str:
 
 
 def _two_lines(load: Floats, done: Floats) -> tuple[int, float, float]:
-    """(the point at which they meet, slope before, slope after) of the best fit."""
+    """(index of the point at which the lines meet, slope before, slope after) of the best fit."""
     best: tuple[float, int, float, float] | None = None
     for at in range(EDGE - 1, len(load) - EDGE):
         terms = np.column_stack([np.ones_like(load), load, np.maximum(0, load - load[at])])
@@ -115,7 +115,10 @@ def _two_lines(load: Floats, done: Floats) -> tuple[int, float, float]:
 
 
 def _usl(load: Floats, done: Floats) -> dict[str, float] | None:
-    """X(N) = unit N / (1 + sigma (N - 1) + kappa N (N - 1)), N in multiples of the first level."""
+    """The coefficients of the Universal Scalability Law; None if it cannot be fitted.
+
+    X(N) = unit N / (1 + sigma (N - 1) + kappa N (N - 1)), with N in multiples of the first level.
+    """
     n = load / load[0]
 
     def law(n: Floats, unit: float, sigma: float, kappa: float) -> Floats:
@@ -127,7 +130,7 @@ def _usl(load: Floats, done: Floats) -> dict[str, float] | None:
             law, n, done, guess, bounds=([0, 0, 0], [np.inf, 1, 1])
         )
     except (RuntimeError, scipy.optimize.OptimizeWarning):
-        return None  # no scalability law fits: there is no cross-check, and ``usl`` is None
+        return None  # without a fit there is no cross-check
     ends = np.array([n[0], n[-1]])
     slopes = (law(ends + 1e-4, unit, sigma, kappa) - law(ends, unit, sigma, kappa)) / 1e-4
     return {"sigma": float(sigma), "kappa": float(kappa), "slope_ratio": float(slopes[1] / slopes[0])}

@@ -1,4 +1,4 @@
-"""A load in steps: throughput of each level, the levels to judge, and the last that met the objectives."""
+"""Computes the throughput of each load level, the levels to judge, and the last that met the objectives."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pinchpoint.data.inputs import Inputs, utc
 from pinchpoint.data.series import Window
 
 SETTLE_S = 2.0
-"""The begin of a level, in which the level before still shows, is left out (design value)."""
+"""Seconds at the start of a level that are left out, because the level before still shows (design value)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of a scenario's load, as it was held.
+    """One level of a scenario's load.
 
     Attributes:
         scenario: the scenario that is loaded.
         amount: the rate per second, or the number of users.
         unit: ``per_s`` or ``users``.
-        start_s, end_s: UTC seconds; its begin, in which the level before still shows, left out.
+        start_s, end_s: UTC seconds; the first ``SETTLE_S`` of the level are left out.
     """
 
     scenario: str
@@ -39,16 +39,16 @@ class Level:
 
     @property
     def words(self) -> str:
-        """``50/s`` or ``4 users``."""
+        """The level in words: ``50/s`` or ``4 users``."""
         return units.load_level(self.amount, self.unit)
 
     def window(self, step_s: int) -> Window:
-        """The whole steps of that length in it; none where it is shorter."""
+        """The whole steps of ``step_s`` seconds within the level; none if the level is shorter."""
         return Window.between(self.start_s, self.end_s, float(step_s))
 
 
 def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
-    """The levels a run noted, in their order; empty if no load was in steps."""
+    """The levels in a run's manifest, in their order; empty if no load was in steps."""
     return tuple(
         Level(
             step["scenario"],
@@ -67,7 +67,7 @@ def judged_levels(inputs: Inputs, levels: Sequence[Level]) -> tuple[Level, ...]:
 
 
 def unjudged_words(inputs: Inputs, noted: Sequence[Level]) -> Iterator[str]:
-    """A warning for load levels of which nothing was measured."""
+    """A warning about each scenario with load levels that were too short to judge."""
     judged, step_s = judged_levels(inputs, noted), inputs.window.step_s
     for scenario in dict.fromkeys(level.scenario for level in noted if level not in judged):
         every = [level for level in noted if level.scenario == scenario]
@@ -81,17 +81,18 @@ def unjudged_words(inputs: Inputs, noted: Sequence[Level]) -> Iterator[str]:
 def judged_part(
     inputs: Inputs, levels: Sequence[Level], knee: Knee | None, full_from_s: float = math.inf
 ) -> Inputs:
-    """The part of a run that is judged, as if there were nothing else.
+    """The part of a run that is judged, as if nothing else had been measured.
 
     For a load in steps: the levels beyond the knee, and the knee's own level if the same resource was
-    saturated all through it (``full_from_s``: since when). Without a knee: the levels at the end at which it
-    was saturated, else the last one, which is the highest. For a ramp: the part after it reached its end.
+    saturated for all of it (since ``full_from_s``). Without a knee: the last levels if a resource was
+    saturated there, else the last level alone, which is the highest. For a ramp: the part after the ramp's
+    end.
     """
     if levels:
         climber, top = levels[0].scenario, max(levels, key=lambda level: level.end_s)
         knee_at = knee.level if knee and knee.found and knee.level is not None else math.inf
         own = [one for one in levels if one.scenario == climber]
-        full_s = full_from_s - float(inputs.window.step_s)  # which is in whole steps
+        full_s = full_from_s - float(inputs.window.step_s)  # ``full_from_s`` is known to one step
         judged = [
             one for one in own if one.amount > knee_at or (one.amount == knee_at and one.start_s > full_s)
         ]
@@ -116,7 +117,7 @@ def _cut(inputs: Inputs, start_s: float, end_s: float, users: Mapping[str, float
 
 
 def _users(levels: Sequence[Level], start_s: float, end_s: float) -> dict[str, float]:
-    """Scenario -> how many users it had on average."""
+    """Scenario -> mean number of users."""
     there = [one for one in levels if one.unit == "users" and one.end_s > start_s and one.start_s < end_s]
     return {
         name: sum(one.amount for one in there if one.scenario == name)
@@ -161,9 +162,10 @@ def _row(inputs: Inputs, level: Level) -> dict[str, Any]:
 
 
 def _due(there: Inputs, level: Level) -> Iterator[dict[str, Any]]:
-    """The scenario's objectives that this level can meet: it cannot serve more than was offered.
+    """The scenario's objectives that this level can meet: throughput cannot exceed the offered rate.
 
-    If the offered rate equals the target and was served, chance decides which of the two is larger.
+    If the offered rate equals the target and was served, chance decides whether throughput reaches the
+    target.
     """
     for row in objective_table(there):
         offered = level.unit == "per_s" and level.amount >= row["target"]
@@ -173,10 +175,10 @@ def _due(there: Inputs, level: Level) -> Iterator[dict[str, Any]]:
 
 
 def stepped_objectives(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[str, Any], ...]:
-    """The objectives of scenarios whose load was in steps: met as far as the first level that misses it.
+    """One row per objective of a scenario in steps: met up to the level before the first that misses it.
 
-    The load rises until a limit is reached, so its last level does not show whether an objective can be met;
-    the value is that of the highest level that met it. Throughput is that of the best level.
+    The load rises until a limit is reached, so the last level does not show whether an objective can be met.
+    The value is that of the highest level that met the objective. The throughput is that of the best level.
     """
     rows: list[dict[str, Any]] = []
     for scenario in dict.fromkeys(level.scenario for level in levels):
@@ -190,7 +192,7 @@ def stepped_objectives(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[st
 
 
 def _over_levels(levels: Sequence[Level], value: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One objective at each of the levels -> its row."""
+    """The row of one objective, from the objective's row at each level."""
     if value[0]["metric"] == THROUGHPUT:
         best = max(range(len(value)), key=lambda at: value[at]["value"] or 0.0)
         if value[best]["met"] is None:
@@ -215,9 +217,10 @@ def _over_levels(levels: Sequence[Level], value: Sequence[dict[str, Any]]) -> di
 def highest_held(
     rows: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Per scenario with objectives: the highest level up to which they held without a break.
+    """Per scenario with objectives: the highest level up to which every level met the objectives.
 
-    ``never_per_s`` is a throughput that is wanted and that no level came near, else None: the others held.
+    ``never_per_s``: a target throughput that no level came near; None if there is none. The other objectives
+    were met.
     """
     result: dict[str, dict[str, Any]] = {}
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
@@ -229,7 +232,7 @@ def highest_held(
         for row in own:
             if row["objectives_met"] is False:
                 break
-            if row["objectives_met"]:  # otherwise no level could meet it: no more is served than is offered
+            if row["objectives_met"]:  # None: there is no objective that this level can meet
                 held = row
         result[scenario] = {
             "unit": own[0]["unit"],
@@ -249,7 +252,7 @@ def _never(own: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, A
 
 
 def held_words(held: Mapping[str, Mapping[str, Any]], levels: Sequence[Level]) -> Iterator[str]:
-    """The highest load at which the objectives were met, for the summary."""
+    """Sentences about the highest load at which the objectives were met, for the summary."""
     words = {(level.scenario, level.amount): level.words for level in levels}
     for scenario, result in held.items():
         if result["level"] is None:
@@ -261,7 +264,7 @@ def held_words(held: Mapping[str, Mapping[str, Any]], levels: Sequence[Level]) -
 
 
 def never_words(held: Mapping[str, Any]) -> str:
-    """The exception: a target throughput that no level reached; "" if there is none."""
+    """Words about a target throughput that no level reached; "" if there is none."""
     wanted = held["never_per_s"]
     if wanted is None:
         return ""

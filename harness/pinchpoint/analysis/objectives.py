@@ -1,4 +1,4 @@
-"""The plan's objectives: met, missed, or not measured.
+"""Judges the plan's objectives: met, missed, or not measured.
 
 Objectives count from the user's request: an operation that never started is an error with an infinite time.
 """
@@ -18,10 +18,10 @@ THROUGHPUT = "throughput_per_s"
 
 
 def objective_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
-    """A row per objective: ``{scenario, metric, target, value, met, result, holds}``; met None: not measured.
+    """One row per objective: ``{scenario, metric, target, value, met, result, holds}``.
 
-    ``holds`` is the load up to which it is met, if one level shows it. ``value`` is also None for an infinite
-    time.
+    ``met`` is None if the objective was not measured. ``value`` is None if not measured or infinite.
+    ``holds`` describes the load up to which the objective is met, as far as one level shows this load.
     """
     return tuple(row for objective in inputs.objectives for row in _rows(inputs, objective))
 
@@ -36,7 +36,7 @@ def missed_scenarios(inputs: Inputs) -> frozenset[str]:
 
 
 def not_measured_words(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A warning for each objective that was not measured: a run with one is not one that met them all."""
+    """A warning for each objective that was not measured, and so was not met."""
     for row in rows:
         if row["met"] is None and row["scenario"] is None:
             name, of = wording.objective_name(row), wording.objective_of(row)
@@ -69,7 +69,7 @@ def _rows(inputs: Inputs, objective: Mapping[str, Any]) -> Iterator[dict[str, An
 
 
 def _result(traffic: Traffic, metric: str, met: bool | None) -> str:
-    """``met``, ``missed`` or ``not measured``; with the number of unstarted operations if they matter."""
+    """``met``, ``missed`` or ``not measured``, with the share of unstarted operations if missed."""
     if met is None:
         return "not measured"
     if met or metric == THROUGHPUT or not traffic.dropped:
@@ -82,7 +82,7 @@ def _wanted(traffic: Traffic) -> int:
 
 
 def _holds(inputs: Inputs, scenario: str, met: bool | None) -> str:
-    """The load up to which it is met; one level alone does not show it."""
+    """The load at which the objective was met or missed, in words."""
     if met is None:
         return "not measured"
     load = inputs.load(scenario)
@@ -95,12 +95,15 @@ def _holds(inputs: Inputs, scenario: str, met: bool | None) -> str:
 
 
 def _measured(traffic: Traffic, metric: str, length_s: int) -> float | None:
-    """Response times for a load with a schedule, else service times (DESIGN section 9)."""
+    """The measured value of an objective; latencies are response times for a scheduled load.
+
+    Latencies of other loads are service times (DESIGN section 9).
+    """
     if metric in PERCENTILES:
         done = traffic.ok()
         latency = done.response(traffic.dropped) or done.service(traffic.dropped)
         if latency is None:
-            # No request was served: all failed, or never started.
+            # No operation was served: all operations failed or never started.
             return math.inf if traffic.dropped or traffic.failures else None
         return float(getattr(latency, metric))
     if length_s == 0:

@@ -1,4 +1,4 @@
-"""Step 7: the parts of a verdict: the bottleneck, headroom, the next bottleneck."""
+"""Builds the parts of a verdict (step 7): the bottleneck, the headroom, the next bottleneck."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint.analysis.verdict import Bottleneck, Next
 from pinchpoint.data.inputs import Inputs, utc
 
 LEAST_USED = 0.05
-"""A resource with a lower use by the load is no next bottleneck: the ratio would have no meaning."""
+"""A resource of which the load uses less is no next bottleneck: its ceiling would have no meaning."""
 
 
 def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
@@ -27,7 +27,7 @@ def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
 
 
 def named(inputs: Inputs, stage: Stage, suspicion: Suspicion, trust: Trust | None) -> Bottleneck:
-    """A suspicion in the verdict's form; without ``trust`` it is only a candidate."""
+    """A suspected resource in the verdict's form; without ``trust`` the resource is only a candidate."""
     where = place(suspicion.resource, suspicion.found) | {"resource": kind_of(suspicion).reported}
     return Bottleneck(
         kind=suspicion.kind,
@@ -42,9 +42,9 @@ def named(inputs: Inputs, stage: Stage, suspicion: Suspicion, trust: Trust | Non
 
 
 def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, ...]) -> Bottleneck:
-    """An invalid run's cause: contention on its machine, the load generator, or its recorder.
+    """The cause of an invalid run: contention on the machine, the load generator, or the recorder.
 
-    It has no confidence, because the run is no evidence about the farm.
+    The cause has no confidence, because the run is no evidence about the farm.
     """
     first, contention = gates[0], gates[0].contention
     blamed = "recorder" if first.fact.metric == RECORDED else "generator"
@@ -63,7 +63,7 @@ def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, .
 
 
 def nearest(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tuple[Bottleneck, ...]:
-    """If no resource stands out: the two nearest to their limit, including unmeasured ones."""
+    """The two resources nearest to their limits, unmeasured ones included, if none stands out."""
     ranked = []
     for one in resources:
         kind, result = KINDS[one.type], measure(one, stage.rows)
@@ -75,7 +75,7 @@ def nearest(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tupl
 
 
 def candidates(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tuple[Bottleneck, ...]:
-    """CPUs and disks as candidates, in that order."""
+    """The CPUs and disks among the resources as candidates, in the order given."""
     rated = ((one, KINDS[one.type]) for one in resources)
     return tuple(_candidate(inputs, stage, one, kind) for one, kind in rated if kind.candidate is not None)
 
@@ -94,10 +94,10 @@ def _candidate(inputs: Inputs, stage: Stage, resource: Resource, kind: ResourceK
 
 
 def reach(first: Suspicion, demands: Sequence[Demand]) -> float:
-    """The throughput at which the first resource is saturated ÷ throughput now: 1 if it is saturated now.
+    """The throughput at which the first resource is saturated ÷ throughput now; 1 if saturated now.
 
-    For a disk whose burst credits ran out it is below 1: the throughput since then ÷ the mean before and
-    after.
+    After a disk's burst credits ran out, the ratio is below 1: the throughput since then ÷ the mean before
+    and after.
     """
     left = kind_of(first).left(first, first.found)
     if left is not None:
@@ -124,7 +124,7 @@ def _counts(demand: Demand, first: Suspicion | None) -> bool:
 
 
 def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next, ...]:
-    """The next bottlenecks after the first, in order: gain at most X_2 ÷ X_1 - 1 (docs/rules.md)."""
+    """The next bottlenecks after the first, in order; a gain is at most X_2 ÷ X_1 - 1 (docs/rules.md)."""
     now = 1.0 if first is None else reach(first, demands)
     return tuple(_next(one, now) for one in others(first, demands))
 

@@ -1,4 +1,4 @@
-"""The bottleneck over time: one resource after the other, or several that take turns within a step."""
+"""Finds the bottleneck over time: one resource after the other, or several that take turns within a step."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from pinchpoint.data.series import Floats, Window
 Steps = npt.NDArray[np.bool_]
 
 MOST_BLOCKS = 24
-"""Largest number of equal parts of a window."""
+"""Most blocks of equal length in a window."""
 READINGS = 2
-"""Smallest number of readings of each disk in a part."""
+"""Fewest readings of each disk in a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class Period:
     """A part of the window in which one resource, or none, was saturated.
 
     Attributes:
-        window: the part.
-        blocks: number of consecutive parts with the same result.
-        first: the suspicion of the part's first block; None if nothing was saturated.
+        window: the time of the period.
+        blocks: number of consecutive blocks with the same result.
+        first: the first suspect in the period's first block; None if no resource was saturated.
         suspected: resource -> number of blocks with evidence against it.
-        seen: resource -> number of blocks in which it was measured.
-        level: for a load in steps its levels, in words; else "".
+        seen: resource -> number of blocks in which the resource was measured.
+        level: the load levels of the period, in words; "" if no load was in steps.
     """
 
     window: Window
@@ -54,14 +54,14 @@ class Period:
 
     @property
     def key(self) -> str | None:
-        """The saturated resource."""
+        """The key of the saturated resource; None if no resource was saturated."""
         return self.first.resource.key if self.first else None
 
 
 def find_periods(inputs: Inputs, levels: Sequence[Level] = ()) -> tuple[Period, ...]:
-    """The window in blocks, or in a load's levels; consecutive ones with the same result are one period.
+    """The periods of the window: consecutive blocks, or load levels, with the same result form one period.
 
-    A single block between two blocks with the same other result counts as chance and joins them.
+    A single block between two blocks with the same other result counts as chance and gets that result.
     """
     blocks = [_block(inputs, window, words) for window, words in _windows(inputs, levels)]
     for before, at, after in zip(blocks, range(1, len(blocks)), blocks[2:], strict=False):
@@ -90,7 +90,7 @@ def _windows(inputs: Inputs, levels: Sequence[Level]) -> Iterator[tuple[Window, 
 
 
 def _longest_reading_s(inputs: Inputs) -> float:
-    """The longest interval between readings of a disk, in seconds: a part needs at least one reading."""
+    """The longest interval between readings of a disk, in seconds; 0 without disks."""
     known = ((one.host, one.device) for one in inputs.disks if one.device is not None)
     each_s = (disk_reading_s(inputs.samples, [host], device) for host, device in known)
     return max(each_s, default=0.0)
@@ -105,7 +105,7 @@ def _block(inputs: Inputs, window: Window, words: str) -> Period:
 
 
 def _measured(resource: Resource) -> bool:
-    """Whether it has a reading: a resource whose counters stopped is not known to be below its limit."""
+    """Whether a resource has a reading: without readings it may be at its limit."""
     column = next(
         (resource.columns[name] for name in ("reads", "busy", "used") if name in resource.columns), None
     )
@@ -146,24 +146,24 @@ def _apart(period: Period, other: Period) -> bool:
 
 
 def moved_at_s(periods: Sequence[Period]) -> float:
-    """Until when the first resource was saturated; infinite if the bottleneck did not move."""
+    """The UTC second until which the first resource was saturated; infinite without a move."""
     return _held(periods)[0].window.end_s if moved(periods) else math.inf
 
 
 def longest(periods: Sequence[Period]) -> Period:
-    """The longest period with a saturated resource, the later one of two equals."""
+    """The longest period with a saturated resource; the later of two equally long ones."""
     held = [one for one in periods if one.first]
     return max(held, key=lambda one: (one.window.seconds, one.window.first_s))
 
 
 def full_from_s(periods: Sequence[Period]) -> float:
-    """The time from which one resource was saturated until the end; infinite without one."""
+    """The UTC second since which one resource was saturated until the end; infinite if none was."""
     last = periods[-1] if periods else None
     return float(last.window.first_s) if last and last.first else math.inf
 
 
 def moved_words(periods: Sequence[Period]) -> str:
-    """The sequence of bottlenecks, in order of time."""
+    """The bottlenecks in order of time, as a sentence."""
     held, end_s = _held(periods), periods[-1].window.end_s
     parts = []
     for before, one in zip([None, *held], held, strict=False):
@@ -180,7 +180,7 @@ def _clock(time_s: float) -> str:
 
 
 def at_times_words(periods: Sequence[Period]) -> str:
-    """Resources that were saturated for a part of the time, in words; "" if none was for long enough."""
+    """A sentence about resources saturated for part of the time; "" if each was saturated too briefly."""
     lasted, blocks = Counter[str](), Counter[str]()
     firsts: dict[str, Suspicion] = {}
     for one in periods:
@@ -201,11 +201,12 @@ def at_times_words(periods: Sequence[Period]) -> str:
 def timeline_table(
     periods: Sequence[Period], judged: Suspicion | None = None, window: Window | None = None
 ) -> tuple[dict[str, Any], ...]:
-    """One row per period: from, to, level, and what was saturated (``kind`` null: nothing).
+    """One row per period: from, to, level, and the saturated resource (``kind`` None: no resource).
 
     Args:
-        periods: of the whole window.
-        judged: the verdict's resource: its kind of limit comes from the whole window, not from a block.
+        periods: the periods of the whole window.
+        judged: the verdict's suspect, which replaces that of a period: its kind of limit comes from the whole
+            window, not from a block.
         window: the judged part of the run.
     """
     return tuple(
@@ -237,10 +238,10 @@ def _row(period: Period) -> dict[str, Any]:
 def taking_turns(case: Case) -> list[tuple[Resource, float]]:
     """The resources that take turns at their limit, with their shares of the time, the largest first.
 
-    A turn begins and ends within a step: of one in which none is at its limit each has the share that is used
-    of it. Each is often at its limit while the others are not, and together they leave hardly any time: what
-    works on one after the other takes the sum of both. So they are at their limits at once less than half as
-    often as two that have nothing to do with each other would be.
+    Work that uses one resource after the other takes the sum of the times at both. So the resources are at
+    their limits at once less than half as often as independent resources would be. Each resource is often at
+    its limit while the others are not, and together they leave hardly any time. A turn begins and ends within
+    a step. So in a step in which no resource is at its limit, the share of each resource is its utilisation.
     """
     if case.stage is None:
         return []
@@ -250,7 +251,8 @@ def taking_turns(case: Case) -> list[tuple[Resource, float]]:
         if one.whole is None and (least := KINDS[one.type].full_now) is not None
         for used in [one.columns[least.column][case.stage.rows]]
     ]
-    # What a tier may use of its cores is a limit of its own only where it is less than they are.
+    # A tier's CPU limit is a limit of its own only if it is lower than the machine's cores. If both are full
+    # equally often, the cores come first.
     uses.sort(key=lambda use: (-use[2].mean(), use[0].type != KINDS[use[0].type].kind, use[0].key))
     turns: list[tuple[Resource, Floats, Steps]] = []
     for one, used, full in uses:
@@ -272,13 +274,13 @@ def taking_turns(case: Case) -> list[tuple[Resource, float]]:
 
 
 def _of_the_same_cores(resource: Resource, other: Resource) -> bool:
-    """Whether one is the other's cores, or what a tier may use of them."""
+    """Whether two resources are the cores of one machine and a tier's CPU limit on that machine."""
     limit = KINDS[resource.type].kind == KINDS[other.type].kind
     return limit and resource.type != other.type and resource.machine == other.machine
 
 
 def alternating_words(case: Case) -> str:
-    """Which resources take turns at their limit, with their shares of the time; "" where none do."""
+    """A sentence about the resources that take turns at their limit, with shares of the time, else ""."""
     turns = taking_turns(case)
     if case.stage is None or not turns:
         return ""

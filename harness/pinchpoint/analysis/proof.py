@@ -1,6 +1,6 @@
-"""The causal test of ``run --prove``: the verdict of its measured windows.
+"""Computes the result of the causal test of ``run --prove`` from the test's measured windows.
 
-Its inputs are measurements, and the share of its speed that a resource kept.
+The inputs are the measurements of the windows, and the share of speed that a slowed resource kept.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ DRIFT_FROM = 6
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect of a change.
+    """The measured effect of a change on a figure.
 
     Attributes:
-        ratio: throughput in the test ÷ normal throughput. low, high: its 95 % interval; None with too few
-            windows.
+        ratio: figure of the changed windows ÷ figure of the normal windows.
+        low: lower end of the 95 % interval of ``ratio``; None with too few windows.
+        high: upper end of the 95 % interval of ``ratio``; None with too few windows.
     """
 
     ratio: float
@@ -48,14 +49,14 @@ class Effect:
     high: float | None = None
 
     def shares(self, expected: float) -> tuple[float | None, float | None]:
-        """(least, most) share of an expected effect: 1 is all of it, 0 none."""
+        """(least, most) measured share of the effect ``expected``: 1 is all of the effect, 0 none."""
         if self.low is None or self.high is None:
             return None, None
         return math.log(self.high) / math.log(expected), math.log(self.low) / math.log(expected)
 
     @property
     def words(self) -> str:
-        """``74 % (71 % to 78 %)``."""
+        """The effect in words: ``74 % (71 % to 78 %)``."""
         if self.low is None or self.high is None:
             return units.percent(self.ratio)
         return f"{units.percent(self.ratio)} ({units.percent(self.low)} to {units.percent(self.high)})"
@@ -75,12 +76,13 @@ class PredictedEffect:
 
 
 def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effect]:
-    """The effect of each change on a figure: least squares of its logarithm, with a common drift.
+    """The effect of each change on a figure, by least squares of its logarithm with a common drift.
 
-    The window is the unit: seconds within it resemble each other. All kinds of windows share one spread.
+    The unit is a window, because the seconds within a window resemble each other. All kinds of windows have
+    the same variance.
 
     Args:
-        windows: (change, time (any origin), figure above 0).
+        windows: (change, time in seconds from any origin, figure above 0) of each window.
     """
     rows = list(windows)
     kinds = [kind for kind in (SLOWER, CONTROL) if any(row[0] == kind for row in rows)]
@@ -108,18 +110,19 @@ def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effec
 def predicted(
     suspicion: Suspicion | None, kind: Kind, change: Mapping[str, Any], working: float = 1.0
 ) -> PredictedEffect:
-    """The throughput that the model predicts when the named resource is slower.
+    """The throughput that the model predicts if the named resource is slower.
 
-    Waits for the resource take 1 ÷ ratio as long: X' ÷ X = 1 ÷ (1 + w (1 ÷ ratio - 1)), where w is the waits'
-    share of the users' time, including think time (Little's law at a fixed number of users). A saturated
-    resource does less in proportion: X' ÷ X = ratio ÷ U, and nothing changes while U is below the ratio
-    (utilisation law).
+    If operations wait for the resource, these waits take 1 ÷ ratio times as long: X' ÷ X = 1 ÷ (1 + w (1 ÷
+    ratio - 1)), where w is the waits' share of the users' time, including think time (Little's law at a fixed
+    number of users). A saturated resource does less in proportion: X' ÷ X = ratio ÷ U. Nothing changes while
+    U is below the ratio (utilisation law).
 
     Args:
         suspicion: the evidence about the resource; None if only its name is known.
-        kind: how it limits, or would limit.
-        change: ``ratio``, and its base ``of``: the resource's ``capacity``, or its earlier ``use``.
-        working: the share of users' time with an operation in progress; the rest is think time.
+        kind: how the resource limits, or would limit.
+        change: ``ratio``, the speed after the change ÷ before, and ``of``, what it is a share of: the
+            resource's ``capacity`` or its earlier ``use``.
+        working: share of the users' time with an operation in flight; the rest is think time.
     """
     ratio = float(change["ratio"])
     if LIMIT_MODES[kind] == "time":
@@ -135,7 +138,7 @@ def predicted(
 
 
 def _used(suspicion: Suspicion | None) -> float:
-    """Its utilisation; 1 if that is unknown, or if its limit shows directly."""
+    """The utilisation of the resource; 1 if unknown, or if the resource does not limit by its utilisation."""
     if suspicion is None or LIMIT_MODES[suspicion.kind] != "use":
         return 1.0
     used = kind_of(suspicion).used_share(suspicion, suspicion.found)
@@ -147,13 +150,13 @@ def answer(
 ) -> tuple[Literal["agrees", "contradicts", "undecided"], str]:
     """Whether the measurement agrees with the model, with a sentence that explains the answer.
 
-    Judged by the measured share of the model's effect, on a logarithmic scale, with its interval.
+    The answer depends on the measured share of the model's effect, on a logarithmic scale, and its interval.
 
     Args:
-        effect: of the change.
-        model: the model's prediction.
-        also: other changes with an effect that should have none.
-        what: the analysed resource, in words.
+        effect: the measured effect of the change; None if a window has no finished operation.
+        model: the effect that the model predicts.
+        also: another change that had an effect and should have none, in words; None without such a change.
+        what: the compared figure, in words.
     """
     if effect is None:
         return "undecided", "nothing got through in some of the windows"
@@ -180,12 +183,12 @@ NAMED = ("kind", *PLACE)
 
 @dataclass(frozen=True, slots=True)
 class EffectFigure:
-    """The figure that is compared in every window, and must be lower in a slower one.
+    """The figure that is compared between windows, and that must be lower in a slower window.
 
     Attributes:
         scenario: the scenario of the operations.
         name: ``throughput_per_s``, or ``operations_per_busy_s`` (1 ÷ service time) for an open load that the
-            farm keeps up with, whose throughput follows the schedule.
+            farm keeps up with: the throughput of such a load follows the schedule.
     """
 
     scenario: str
@@ -193,11 +196,11 @@ class EffectFigure:
 
     @property
     def words(self) -> str:
-        """The figure in words, before ``came to``."""
+        """The name of the figure, in words."""
         return SPEED if self.name == "operations_per_busy_s" else "throughput"
 
     def of(self, traffic: Traffic, seconds: int) -> float | None:
-        """The figure's value over these seconds; None for times if no operation finished."""
+        """The figure over ``traffic`` of ``seconds`` seconds; None if it is a time and no operation ended."""
         done = traffic.of(self.scenario).whole().ok()
         if self.name == "throughput_per_s":
             return done.count / seconds
@@ -208,8 +211,8 @@ class EffectFigure:
 def with_proof(verdict: Verdict, run: StoredRun, case: Case) -> Verdict:
     """The verdict with the result of the causal test; unchanged without a test.
 
-    Agreement adds a sentence and changes nothing else (docs/rules.md has no such evidence). A contradiction
-    lowers confidence to low; if throughput hardly responded at all, no bottleneck is named.
+    Agreement adds a sentence and changes nothing else, because docs/rules.md has no such evidence. A
+    contradiction lowers the confidence to low. If throughput hardly responded at all, no bottleneck is named.
     """
     given = run.manifest.get("proof")
     if given is None:
@@ -278,7 +281,7 @@ def _judged(
 
 
 def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Bottleneck) -> EffectFigure | None:
-    """The scenario that waits most at the suspect's tier, and its figure that must respond."""
+    """The figure that must respond, of the scenario that waits most at the suspect's tier."""
     flows = [flow for flow in flows if flow.ok]
     named = (suspicion.disk.waiting if suspicion.disk else suspicion.resource.scenario) if suspicion else None
     own = [flow for flow in flows if flow.load.scenario == named]
@@ -293,7 +296,10 @@ def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Bottlene
 
 
 def _working(case: Case, figure: EffectFigure) -> float:
-    """The share of its users' time with an operation in flight: think time stays the same."""
+    """The share of the users' time with an operation in flight.
+
+    The rest is think time, which a slower resource does not change.
+    """
     flow = next(flow for flow in case.flows if flow.load.scenario == figure.scenario)
     if figure.name != "throughput_per_s" or flow.service is None or not flow.think_s:
         return 1.0
@@ -314,7 +320,7 @@ def _values(
 def _effects(windows: Sequence[Mapping[str, Any]]) -> dict[str, Effect]:
     """The effect of each change; none if a window with, or without, the change has no finished operation.
 
-    The remaining windows would be the better ones alone.
+    The remaining windows alone would make the figure look too good.
     """
     empty = {row["what"] for row in windows if row["value"] is None or row["value"] == 0}
     rows = [(row["what"], row["at_s"], row["value"]) for row in windows if row["value"] is not None]
@@ -336,7 +342,7 @@ def _measured(effect: Effect | None, ratio: float) -> dict[str, Any]:
 def _control(
     given: Mapping[str, Any] | None, effect: Effect | None, figure: EffectFigure
 ) -> dict[str, Any] | None:
-    """A resource with room was slower as well: nothing must have changed."""
+    """The result of the control test: a resource with headroom was slower, so nothing must have changed."""
     if given is None:
         return None
     change, ratio = given["change"], float(given["change"]["ratio"])
@@ -387,7 +393,7 @@ def _fact(
 def _amended(
     verdict: Verdict, fact: Fact, proof: Mapping[str, Any], effect: Effect | None, model: PredictedEffect
 ) -> Verdict:
-    """The verdict with this evidence, and without the parts that the test contradicts."""
+    """The verdict with the test as evidence, and without the parts that the test contradicts."""
     result, why = proof["result"], proof["why"]
     target = verdict.bottleneck or verdict.candidates[0]
     named = replace(target, evidence=(*target.evidence, fact))
@@ -420,7 +426,7 @@ def _amended(
 
 
 def without_proof(run: StoredRun) -> StoredRun:
-    """The run without the test's windows: other analyses must not see the slowdowns."""
+    """The run without the windows of the test, so that other analyses do not see the slowdowns."""
     begun = [phase["from"] for phase in run.manifest.get("phases") or () if phase["name"] == "prove"]
     if not begun:
         return run

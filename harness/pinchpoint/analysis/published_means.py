@@ -1,8 +1,8 @@
-"""A farm known only by a report's means: its possible limits, and what must be measured.
+"""Judges a farm by the means in a report: its possible limits, and what must be measured.
 
-The ranks are those of a run in which no resource stands out (``output``): a disk slower than its role's
-limit, then unmeasured resources. Means alone show no queue, no second source, no constant level: at most one
-kind of evidence.
+The ranks are those of a run in which no resource stands out (``output``): disks slower than the limit of
+their role come first, then unmeasured resources. Means alone show no queue, no second source and no constant
+level, so there is at most one kind of evidence.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class DiskMean:
     """A disk's published means; None for missing ones.
 
     Attributes:
-        latency_s: of a read or write, whichever the report is about.
-        limits: its declared caps; None if they are not known.
+        latency_s: mean latency of a read or of a write, whichever the report is about.
+        limits: the disk's declared limits; None if unknown.
     """
 
     tier: str
@@ -47,7 +47,7 @@ class DiskMean:
 
 @dataclass(frozen=True, slots=True)
 class CpuMean:
-    """A host's published CPU use; None: not measured."""
+    """A host's published CPU utilisation; None if it was not measured."""
 
     tier: str
     host: str
@@ -59,7 +59,7 @@ class SourceMean:
     """A crawled source's published means.
 
     Attributes:
-        tier: the farm's tier behind it; None if it is outside of the farm.
+        tier: the farm's tier that serves the source; None for a source outside the farm.
     """
 
     name: str
@@ -70,14 +70,14 @@ class SourceMean:
 
 @dataclass(frozen=True, slots=True)
 class Suspected:
-    """A resource that may limit the farm, or one source of it.
+    """A resource that may limit the farm, or one source of a crawl.
 
     Attributes:
-        of: ``cpu``, ``disk`` or ``dependency``.
-        role: a disk's role, else None.
-        source: the only source that it limits; None: all of the load.
-        measured: False if it is suspected only because it was not measured.
-        why: in words.
+        of: type of the resource: ``cpu``, ``disk`` or ``dependency``.
+        role: role of a disk; None for other resources.
+        source: the only source that the resource limits; None if it limits the whole load.
+        measured: False if the resource is suspected only because it was not measured.
+        why: the reason for the suspicion, in words.
     """
 
     kind: Kind
@@ -92,17 +92,17 @@ class Suspected:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The result of judging published means.
+    """The possible limits of a farm by its published means.
 
     Attributes:
-        outcome: ``bottleneck`` only if one is saturated and all others were measured and are not.
-        confidence: ``low`` at most: means are one kind of evidence.
-        candidates: the two nearest to their limits, hosts of one tier together; for a bottleneck only that
-            one.
-        rest: further possible limits.
-        sources: limits of single sources.
-        slow: every disk that is slower than its role allows, or at a limit, with its kind of limit.
-        experiment: what would decide.
+        outcome: ``bottleneck`` only if one resource is saturated and all others were measured and are not.
+        confidence: ``low`` for a bottleneck, because means are one kind of evidence; else None.
+        candidates: the two resources nearest to their limits, hosts of one tier together; for a bottleneck
+            only the bottleneck.
+        rest: further resources that may limit the farm.
+        sources: resources that limit a single source.
+        slow: every disk that is slower than its role allows, or at a limit, with the disk's kind of limit.
+        experiment: the measurement that would identify the bottleneck; None if not needed.
     """
 
     outcome: Literal["bottleneck", "not_reached", "inconclusive"]
@@ -121,8 +121,8 @@ def judge_means(
 
     Args:
         disks: the farm's published disks.
-        cpus: every working host, in the order of the call path, including unmeasured ones.
-        sources: of a crawl, each with its repository latency.
+        cpus: CPUs of all working hosts in the order of the call path, including unmeasured ones.
+        sources: the sources of a crawl, each with its repository latency.
     """
     judged = [(disk, _kind(disk)) for disk in disks]
     slow = tuple((disk, kind) for disk, kind in judged if kind is not None)
@@ -150,7 +150,7 @@ def judge_means(
 
 
 def _kind(disk: DiskMean) -> Kind | None:
-    """How a disk limits by its own means; None if it is fast enough, or if they do not show it."""
+    """How a disk limits by its own means; None if the means show no limit."""
     slow = disk.latency_s is not None and disk.latency_s > latency_limit(disk.role).value
     if disk.iops is None:
         return "disk_latency" if slow else None
@@ -173,7 +173,7 @@ def _slow(disk: DiskMean, kind: Kind) -> Suspected:
 
 
 def _unknown(disk: DiskMean) -> str:
-    """Why means do not show a disk's distance from its limit, in words; "" if they do."""
+    """Why the means do not show how near a disk is to its limit, in words; "" if they show it."""
     cap = disk.limits.iops if disk.limits is not None else None
     if cap and disk.iops is not None and exceeds(disk.iops / cap):
         return (
@@ -198,7 +198,7 @@ def _cpu(cpu: CpuMean) -> Suspected:
 
 
 def _together(suspecteds: Sequence[Suspected]) -> tuple[Suspected, ...]:
-    """Hosts of one tier with the same suspicion are one candidate."""
+    """The candidates; hosts of one tier with the same suspicion become one candidate."""
     joined: dict[tuple[str | None, str, str | None], Suspected] = {}
     for one in suspecteds:
         key = (one.tier, one.of, one.role)
@@ -216,9 +216,9 @@ def _together(suspecteds: Sequence[Suspected]) -> tuple[Suspected, ...]:
 
 
 def _outside(sources: Sequence[SourceMean]) -> tuple[Suspected, ...]:
-    """A source outside of the farm in which half or more of all requests in flight are (Little's law).
+    """Sources outside the farm with half or more of all requests in flight (Little's law).
 
-    It limits its own source alone; the other sources are judged by the rest of the farm.
+    Such a source limits only itself; the other sources are judged by the rest of the farm.
     """
     going_on = {source.name: source.rate_per_s * source.latency_s for source in sources}
     total = sum(going_on.values())
@@ -239,5 +239,5 @@ def _outside(sources: Sequence[SourceMean]) -> tuple[Suspected, ...]:
 def _name(suspected: Suspected) -> str:
     hosts = ", ".join(suspected.hosts)
     what = f"the {suspected.role} disks" if suspected.of == "disk" else "the CPU"
-    shown = suspected.measured or suspected.of == "disk"  # a disk's limit may be unknown
+    shown = suspected.measured or suspected.of == "disk"  # the limit of a measured disk may be unknown
     return f"{what} of {suspected.tier} ({hosts}{'' if shown else ', not measured'})"

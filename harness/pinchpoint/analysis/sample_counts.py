@@ -1,4 +1,4 @@
-"""The number of samples, or operations, behind a fact of the verdict."""
+"""Counts the samples, or operations, behind a fact of the verdict."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import Key, each_core
 
 OF_LEVELS = ("E2", "E3")
-"""Evidence that several levels give."""
+"""Kinds of evidence that come from several load levels."""
 
 
 def counted(fact: Fact, case: Case) -> Fact:
-    """The fact with the number of its samples, or of operations if it is about these.
+    """The fact with the number of its samples, or of operations if the fact is about operations.
 
-    Hosts of one machine read the same: the number is that of the first of them. A fact from several levels
-    counts all of them, any other the part that is judged.
+    Hosts of one machine have the same samples, so the number is that of the first host with samples. A fact
+    from several levels counts all of these levels; any other fact counts the judged part.
     """
     parts = [(case.inputs, None if case.stage is None else case.stage.rows)]
     if fact.evidence in OF_LEVELS and case.climb is not None:
@@ -34,7 +34,7 @@ def counted(fact: Fact, case: Case) -> Fact:
 
 
 def _count(fact: Fact, inputs: Inputs, rows: Rows | None) -> int:
-    """How many samples, or operations, a fact rests on in those steps of a part of the run (None: in all)."""
+    """The number of samples, or operations, behind a fact in the steps ``rows`` (None: in all steps)."""
     if "." not in fact.metric or fact.metric.startswith("operations."):
         return sum(inputs.traffic.of(name).whole().count for name in _scenarios(fact, inputs))
     samples = inputs.samples
@@ -47,15 +47,16 @@ def _count(fact: Fact, inputs: Inputs, rows: Rows | None) -> int:
             if fact.host in {key.host, ""} and fact.instance in {key.instance, None}
         ]
     result = [series for series in (samples.series(*key) for key in keys) if series is not None]
-    if not result and len(keys) > 1 and fact.instance:  # single cores were not measured, only the machine
+    if not result and len(keys) > 1 and fact.instance:  # only the machine was measured, not single cores
         return _count(replace(fact, instance=""), inputs, rows)
     judged = rows is not None and not fact.metric.startswith("generator.")
     counts = [int(series.counts[rows].sum()) for series in result] if judged else []
-    return sum(counts) or sum(series.measured for series in result)  # of long intervals, the middle counts
+    # the middle of a long interval may be outside ``rows``
+    return sum(counts) or sum(series.measured for series in result)
 
 
 def _scenarios(fact: Fact, inputs: Inputs) -> list[str]:
-    """The scenario it is about, else all; none where it rests on no figure."""
+    """The scenario of a fact, else all scenarios; none for a fact without a metric."""
     names = [load.scenario for load in inputs.loads]
     if not fact.metric:
         return []

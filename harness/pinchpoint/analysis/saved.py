@@ -1,4 +1,4 @@
-"""verdict.json beside a run: written by a new analysis, or read."""
+"""Reads and writes verdict.json beside a run."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, SAMPLES, VERDI
 from pinchpoint.store.write import write_file, write_json
 
 _MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""A run of another user, or on a read-only medium."""
+"""Errors for a run of another user, or on a read-only medium."""
 _CODE = ("pinchpoint", "pinchpoint_collectors", "pinchpoint_infra", "pinchpoint_scenarios")
 _JUDGED = (MANIFEST, OPERATIONS, SAMPLES, EVENTS)
 _REMEMBERED = 200
-"""Verdicts that are known to be up to date, the latest."""
+"""Most verdicts that are remembered as up to date; the latest are kept."""
 
 
 def verdict_of(directory: Path) -> tuple[StoredRun, Verdict]:
-    """Analyse a run anew and keep the verdict beside it, where we may write there.
+    """The run and its new verdict, which is saved beside the run if the folder is writable.
 
-    The verdict on a run in progress is not saved: it would be taken for that of the whole run.
+    The verdict on a run in progress is not saved, because it would be taken for that of the whole run.
 
     Raises:
-        InputError: the folder is no run, or damaged.
+        InputError: the folder is no run, or the run is damaged.
     """
     run = open_run(directory)
     return run, _judged(run)
 
 
 def current_verdict(directory: Path) -> tuple[StoredRun, dict[str, Any]]:
-    """The content of verdict.json if this code made it of the files as they are; else of a new one.
+    """The run with the content of verdict.json, or of a new verdict if files or code have changed.
 
-    Raises as ``verdict_of``.
+    Raises the errors of ``verdict_of``.
     """
     run = open_run(directory)
     with suppress(OSError):
@@ -57,9 +57,9 @@ def current_verdict(directory: Path) -> tuple[StoredRun, dict[str, Any]]:
 
 
 def saved_verdict(directory: Path) -> dict[str, Any]:
-    """The verdict that a history needs, analysed now if there is no verdict.json.
+    """The verdict of a run for a history, analysed now if there is no verdict.json.
 
-    Raises as ``verdict_of``.
+    Raises the errors of ``verdict_of``.
     """
     again = f"`pinchpoint analyse {directory}` writes it anew"
     try:
@@ -71,14 +71,14 @@ def saved_verdict(directory: Path) -> dict[str, Any]:
 
 def _judged(run: StoredRun) -> Verdict:
     verdict = analyse(run)
-    if run.manifest["state"] != "running":  # and alive: one that was killed has been mended
+    if run.manifest["state"] != "running":  # a killed run was repaired and has another state
         try:
             write_json(run.directory / VERDICT, verdict.to_json())
         except OSError as error:
             if error.errno not in _MAY_NOT:
                 raise InputError(f"{run.directory / VERDICT}: cannot be written: {error.strerror}") from error
         else:
-            with suppress(OSError):  # then it is judged anew next time
+            with suppress(OSError):  # without the stamp the next call judges the run again
                 _remember(_stamp(run.directory))
     return verdict
 
@@ -87,17 +87,17 @@ def _judged(run: StoredRun) -> Verdict:
 
 
 def _stamp(directory: Path) -> str:
-    """Stands for a verdict, the files it was made of and the code that made it. Raises OSError."""
+    """A hash of a verdict, of the state of the run's files, and of the code. Raises OSError."""
     stamp = sha256((directory / VERDICT).read_bytes())
     for path in (*(directory.resolve() / name for name in _JUDGED), *_code()):
-        with suppress(FileNotFoundError):  # no events, say
+        with suppress(FileNotFoundError):  # a run may have no events, for example
             state = path.stat()
             stamp.update(os.fsencode(f"{path} {state.st_size} {state.st_mtime_ns}\n"))
     return stamp.hexdigest()
 
 
 def _code() -> Iterator[Path]:
-    """The files of the packages."""
+    """The files of Pinchpoint's packages."""
     for package in _CODE:
         result = find_spec(package)
         for place in (result and result.submodule_search_locations) or ():

@@ -1,4 +1,4 @@
-"""The plan's objectives of servers against what was measured: met, missed, or not measured."""
+"""Judges the plan's objectives of servers: met, missed, or not measured."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from pinchpoint.plan.metrics import SERVER_FIGURES, at_least
 
 NAMED = ("host", "tier", "role", "device")
 SEEN = 0.9
-"""A figure of less than this share of the time says so (design value)."""
+"""A figure that was measured for less than this share of the time has a note (design value)."""
 
 
 def server_table(inputs: Inputs, levels: tuple[Level, ...] = ()) -> tuple[dict[str, Any], ...]:
-    """A row per objective: as those of scenarios, with ``scenario`` None, ``figure``, and what it names.
+    """One row per objective: the fields of a scenario's objective, ``figure``, and the place.
 
-    ``where`` is the series that decides, the worst of all that have to reach the goal: ``sql2 nvme1n1``.
-    Of a load in steps it is met as far as the first level that misses it.
+    ``scenario`` is None. ``where`` is the deciding series, such as ``sql2 nvme1n1``: the worst of all series
+    that must meet the objective. For a load in steps, the objective is met up to the level before the first
+    that misses it.
     """
     return tuple(_row(inputs, objective, levels) for objective in inputs.server_objectives)
 
 
 class _Measured(NamedTuple):
-    """One objective over one time.
+    """The result of one objective over one window.
 
     Attributes:
-        value: of the series that decides; None without one.
-        where: which one that is.
-        met: None if it was not measured.
-        why: why it was not, or what a reader must know of the value.
+        value: value of the deciding series; None without one.
+        where: host and instance of the deciding series.
+        met: whether the objective was met; None if it was not measured.
+        why: why the objective was not measured, or a note about the value.
     """
 
     value: float | None
@@ -46,7 +47,7 @@ class _Measured(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A series that must meet the objective; ``key`` is None if it does not exist, and ``why`` says so."""
+    """A series that must meet the objective; without one ``key`` is None and ``why`` the reason."""
 
     host: str
     key: Key | None
@@ -87,7 +88,7 @@ def _result(measured: _Measured) -> str:
 
 
 def _over_levels(inputs: Inputs, about: Mapping[str, Any], levels: list[Level]) -> tuple[_Measured, str, str]:
-    """(what decides, its result, up to what load it is met), level by level."""
+    """(deciding value, result, load up to which the objective is met), over all levels."""
     each = [_measured_value(_during(inputs, level), about) for level in levels]
     measured = [at for at, found in enumerate(each) if found.met is not None]
     if not measured:
@@ -110,7 +111,7 @@ def _during(inputs: Inputs, level: Level) -> Inputs:
 
 
 def _measured_value(inputs: Inputs, about: Mapping[str, Any]) -> _Measured:
-    """The worst of all series that have to reach the goal."""
+    """The worst value of all series that must meet the objective."""
     lower = about["at_least"]
     missing: list[_Place] = []
     idle: list[_Place] = []
@@ -139,7 +140,7 @@ def _measured_value(inputs: Inputs, about: Mapping[str, Any]) -> _Measured:
 
 
 def _partly(inputs: Inputs, key: Key) -> str:
-    """A note if a series covers only a part of the time; a latency has no value without I/O."""
+    """A note if a series covers only part of the time; "" for a latency, which has no value without I/O."""
     series = inputs.samples.series(*key)
     seen = inputs.samples.seen_ratio(*key)
     if series is None or series.weighted or seen >= SEEN:
@@ -163,7 +164,7 @@ def _value(inputs: Inputs, key: Key, figure: str) -> float | None:
 
 
 def _places(inputs: Inputs, about: Mapping[str, Any]) -> Iterator[_Place]:
-    """Every series of the objective, and every host of it without one."""
+    """Every series that must meet the objective, and each host of the objective without such a series."""
     for host in inputs.hosts:
         if about["tier"] not in (None, host.tier) or about["host"] not in (None, host.name):
             continue
@@ -174,7 +175,7 @@ def _places(inputs: Inputs, about: Mapping[str, Any]) -> Iterator[_Place]:
 
 
 def _disks(inputs: Inputs, host: Host, about: Mapping[str, Any]) -> Iterator[_Place]:
-    """The disk of a role; hosts of one machine read the same."""
+    """The series of the disk with the objective's role; hosts of one machine have the same series."""
     metric = about["metric"]
     for disk in inputs.disks:
         if (disk.host, disk.tier, disk.role) != (host.name, host.tier, about["role"]):

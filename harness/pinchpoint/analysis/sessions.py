@@ -1,7 +1,7 @@
-"""Sampled database sessions: independent evidence of what sessions wait for (docs/rules.md).
+"""Computes from sampled database sessions what these sessions wait for (docs/rules.md).
 
-Wait events are PostgreSQL's (its documentation, "Wait Event Types"): the collector samples them. Of other
-databases a collector says itself what a wait is for, in front of the server's own name for it.
+The collector of PostgreSQL samples the server's wait events (its documentation, "Wait Event Types"). The
+collectors of other databases put the kind of wait in front of the server's own name for the wait.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Inputs
 from pinchpoint.data.series import Floats, added, measured_or_zero
 
 LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite", "Log:")
-"""A session writes or flushes the log, or waits for the one that does: group commit."""
+"""Waits of sessions that write or flush the log, or wait for the session that does (group commit)."""
 DATA_WAITS = (
     "IO:DataFile",
     "IO:AioIo",
@@ -29,10 +29,11 @@ DATA_WAITS = (
     "LWLock:AioUringCompletion",
     "Data:",
 )
-"""A session reads or writes pages of tables, or waits for the one that reads the same page.
+"""Waits of sessions that read or write pages of tables, or wait for another session's read of a page.
 
-The latter is ``LWLock:BufferIO`` in 13, ``IPC:BufferIO`` from 14 on and ``IPC:BufferIo`` from 17 on, when
-``SLRURead`` became ``SlruRead``, too; with ``io_method = io_uring`` (18) also ``LWLock:AioUringCompletion``.
+A wait for another session's read is ``LWLock:BufferIO`` in 13, ``IPC:BufferIO`` from 14 on and
+``IPC:BufferIo`` from 17 on, when ``SLRURead`` also became ``SlruRead``. With ``io_method = io_uring`` (18) it
+can be ``LWLock:AioUringCompletion``.
 """
 TEMPORARY_WAITS = ("IO:BufFile", "Temp:")
 
@@ -43,16 +44,16 @@ WAITS = {
     "data": DATA_WAITS,
     "tempdb": TEMPORARY_WAITS,
 }
-"""Disk role -> how the names of waits for it begin."""
+"""Disk role -> prefixes of the names of waits for such a disk."""
 
 LOCK = "Lock:"
-"""How the names of waits for locks on rows and tables begin."""
+"""Prefix of the names of waits for locks on rows and tables."""
 
 
 def sessions_at_work(inputs: Inputs, hosts: Iterable[str]) -> Floats:
-    """Sessions whose statement runs or waits, or whose transaction is open; NaN if not measured.
+    """Per step, sessions with a running or waiting statement or an open transaction; NaN if not measured.
 
-    Those that are hidden from whoever asks may be at work as well.
+    Sessions that are hidden from the collector are included, because they may be at work.
     """
 
     def of(host: str) -> Floats:
@@ -66,14 +67,17 @@ def sessions_at_work(inputs: Inputs, hosts: Iterable[str]) -> Floats:
 
 
 def active_sessions(inputs: Inputs, host: str) -> Floats:
-    """Sessions whose statement runs or waits; NaN if not measured, or if more were hidden than visible."""
+    """Per step, sessions whose statement runs or waits; NaN if unknown or if most were hidden."""
     active = inputs.samples.steps(host, "db.sessions_active")
     hidden = measured_or_zero(inputs.samples.steps(host, "db.sessions_hidden"))
     return np.where(hidden > active, np.nan, active)
 
 
 def largest_lock(inputs: Inputs, host: str) -> str:
-    """The kind of lock most sessions wait for (``transactionid``: a row that another transaction changed)."""
+    """The kind of lock that most sessions wait for; "" if no session waits for a lock.
+
+    The kind ``transactionid`` is a row that another transaction changed.
+    """
     waits = {
         key.instance.removeprefix(LOCK): inputs.samples.mean(*key) or 0.0
         for key in inputs.samples.keys("db.sessions_waiting")
@@ -83,9 +87,9 @@ def largest_lock(inputs: Inputs, host: str) -> str:
 
 
 def held_for_disks(inputs: Inputs, host: str) -> Floats:
-    """The share of working sessions that wait for a disk, without sessions that wait for a lock; NaN if none.
+    """Per step, the share of working sessions that wait for a disk; NaN without working sessions.
 
-    Holders of locks are included.
+    Sessions that wait for a lock are left out; sessions that hold a lock are included.
     """
     waits = _sessions(inputs, host, (*LOG_WAITS, *DATA_WAITS, *TEMPORARY_WAITS))
     locked = measured_or_zero(inputs.samples.steps(host, "db.lock_waiters"))
@@ -95,7 +99,7 @@ def held_for_disks(inputs: Inputs, host: str) -> Floats:
 
 
 def waiting_sessions(inputs: Inputs, roles: Iterable[DiskRole]) -> Floats:
-    """How many sessions waited for a device with these roles; NaN if no database was read.
+    """Per step, sessions that waited for a device with these roles; NaN if no database was read.
 
     A data disk has the log and the temporary files too, if they have no separate disk. No database
     reports waits for a disk whose role has no wait event, such as a second data disk.

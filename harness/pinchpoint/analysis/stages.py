@@ -1,8 +1,8 @@
-"""Step 1: the load levels of a run, and which part of each is steady.
+"""Finds the load levels of a run, and the steady part of each (step 1).
 
-A crawl's load falls when its sources end, as the users find less work: the level at which most of the
-documents were crawled is judged. MSER-5 proposes how much of the start to cut; the cut is made only where a
-change-point test agrees that the level changed, as MSER alone also cuts noise.
+A crawl's load falls when its sources end, because fewer users have work. So the level is judged at which most
+of the documents were crawled. MSER-5 proposes the length of the start to cut. The cut is made only if a
+change-point test agrees that the level changed, because MSER alone also cuts noise.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Stage:
     """One load level.
 
     Attributes:
-        name: ``measure``, or ``base`` and ``peak`` where the load comes in bursts.
-        rows: the steps of the window that belong to it, the transient left out.
-        cut_steps: how many steps were cut as transient.
-        steady: whether the level held; None if there are too few samples.
+        name: ``measure``, or ``base`` and ``peak`` if the load comes in bursts.
+        rows: numbers of the window's steps in the level, without the transient.
+        cut_steps: number of steps that were cut as transient.
+        steady: whether throughput was constant; None if there are too few samples.
         unsteady: the scenarios whose throughput still changed.
-        fewer_users_steps: how many steps were left out because fewer users of a crawl had work.
+        fewer_users_steps: number of steps that were left out because fewer users of a crawl had work.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Stage:
 
 
 def find_stages(inputs: Inputs) -> tuple[Stage, ...]:
-    """The load levels, the sustained one first. Empty if there is no measured window."""
+    """The load levels, the sustained level first; empty without a measured window."""
     steps = inputs.window.steps
     if steps == 0:
         return ()
@@ -63,7 +63,7 @@ def find_stages(inputs: Inputs) -> tuple[Stage, ...]:
 
 
 def peak_steps(inputs: Inputs, scenario: str | None = None) -> npt.NDArray[np.bool_]:
-    """The steps in which a burst (of one scenario, or any) was scheduled: above half-way to its peak."""
+    """Per step, whether a burst (of one scenario, or any) was scheduled: above half-way to its peak."""
     inside = np.zeros(inputs.window.steps, dtype=bool)
     for load in inputs.loads:
         if load.peak_per_s is None or load.base_per_s is None or scenario not in {None, load.scenario}:
@@ -74,18 +74,19 @@ def peak_steps(inputs: Inputs, scenario: str | None = None) -> npt.NDArray[np.bo
 
 
 def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
-    """Scheduled operations per second in each step, over all generators; NaN if no generator reported any."""
+    """Per step, scheduled operations per second of all generators; NaN if no generator reported any."""
     keys = [key for key in inputs.samples.keys("generator.scheduled_per_s") if key.instance == scenario]
     if not keys:
         return np.full(inputs.window.steps, np.nan)
-    # A worker that died or joined late has no data for the rest of the time; the others have.
+    # A worker that died or joined late has no data for the rest of the time; the other workers have data.
     return added(inputs.samples.steps(*key) for key in keys)
 
 
 def _at_main_level(inputs: Inputs) -> npt.NDArray[np.bool_]:
-    """The steps at the load (users with work) at which most documents were crawled; else all.
+    """Per step, whether a crawl's load (users with work) was that of most crawled documents.
 
-    A crawl's load begins with its first document: until then it has found little work for its users.
+    The load begins with the first document, because before that the crawl has found little work for its
+    users. If the steps at this load are too few to judge, all steps are used.
     """
     window = inputs.window
     begins = window.first_s + np.arange(window.steps) * window.step_s
@@ -101,15 +102,15 @@ def _at_main_level(inputs: Inputs) -> npt.NDArray[np.bool_]:
 
 
 def _users_at_work(inputs: Inputs, load: Load, begins: npt.NDArray[np.int64]) -> Floats:
-    """How many users a crawl's sources could keep busy in each step; infinite where that is not known.
+    """Per step, the number of users that a crawl's sources could keep busy; infinite if unknown.
 
-    A source that limits its workers keeps no more users busy than those, any other one all of them. When
-    sources ended is known once their crawl has ended.
+    A source with a limit of workers keeps at most this number of users busy, any other source all users. The
+    times at which sources ended are known once the crawl has ended.
 
     Args:
-        inputs: the run.
-        load: the crawl's.
-        begins: when each step begins, in UTC seconds.
+        inputs: the inputs of the run.
+        load: the load of the crawl.
+        begins: start of each step, UTC seconds.
     """
     busy = np.full(len(begins), math.inf)
     for event in inputs.events:
@@ -129,9 +130,9 @@ def _users_at_work(inputs: Inputs, load: Load, begins: npt.NDArray[np.int64]) ->
 
 
 def _transient(inputs: Inputs, judged: Rows) -> tuple[int, bool | None, tuple[str, ...]]:
-    """Steps to cut, whether the rest is steady, and who is not.
+    """(number of steps to cut, whether the rest is steady, scenarios that are not steady).
 
-    Bursts are unsteady on purpose, and so is a load of which several levels are looked at: left out.
+    Bursts are left out because they are unsteady on purpose, and so is a load with several judged levels.
     """
     window = inputs.window
     if len(judged) < MIN_SAMPLES.value:

@@ -1,10 +1,10 @@
-"""Where operations spend their time: each tier and source a scenario goes to, and how many wait there.
+"""Computes the tiers and sources that operations of a scenario go to, and the number of operations at each.
 
-By Little's law the mean number of operations at a station is their rate times their time there; over a pool
-for users it is the share that waits at the station (docs/rules.md).
+By Little's law the mean number of operations at a station is their rate times their time at the station. This
+mean ÷ the number of users is the share of users that wait at the station (docs/rules.md).
 
-A client sees how long the web tier takes, and not that this waits for sql. But the database counts its
-sessions: those beyond the scenarios' own belong to the upstream tiers (docs/rules.md).
+A client sees how long the web tier takes, but not that the web tier waits for sql. The database, however,
+counts its sessions: those beyond the scenarios' own belong to the upstream tiers (docs/rules.md).
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from pinchpoint.data.operations import Traffic
 from pinchpoint.data.series import Floats, added, mean
 
 ENDPOINT = {"sql-mix": "sql", "nosql-burst": "nosql"}
-"""The tier whose endpoint all of a scenario's operations go to."""
+"""Scenario -> the tier whose endpoint all of the scenario's operations go to."""
 
 DEPTH = {"web": 1, "search": 1, "files": 1, "sql": 2, "nosql": 2}
-"""How deep a tier lies on the call path. A saturated resource makes upstream tiers wait, so the deepest of
-several is the cause. Tiers a user named are taken as the first to be called."""
+"""Tier -> depth on the call path. A saturated resource makes upstream tiers wait, so the deepest of several
+saturated tiers is the cause. A tier that a user named counts as called first."""
 
 SOURCE_TIER = {"sharepoint": "web", "profiles": "web", "files": "files"}
-"""The tier behind a crawled source of that kind, where the farm has one."""
+"""Kind of a crawled source -> the tier that serves the source, if the farm has this tier."""
 CRAWL_TIERS = {"search": ("/index",), "sql": ("/crawl_db",)}
-"""The stages of a crawled document by the tier they go to."""
+"""Tier -> the stages of a crawled document that go to the tier."""
 WHOLE_CRAWL = ("crawl/reset", "crawl/commit")
 """Operations of one user at the search tier while all other users wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """One tier or source of one scenario.
+    """One tier or source that a scenario's operations go to.
 
     Attributes:
-        name: the source's, else the tier's.
-        tier: the tier behind it.
-        source: whether it is a content source: what is crawled, not what crawls.
-        going_on: mean number of users, or of operations, that are there.
-        per_step: likewise in each step of the window.
-        mean_s: of one request to it; None if there was none.
-        downstream: of those that are there, how many wait, through that tier, for a deeper one.
+        name: name of the source, else of the tier.
+        tier: the tier that serves the station.
+        source: whether the station is a content source that is crawled.
+        going_on: mean number of users, or of operations, at the station.
+        per_step: number of users, or of operations, at the station in each step of the window.
+        mean_s: mean time of a request to the station, in seconds; None without requests.
+        downstream: deeper tier -> operations at the station that wait for that tier, one number per step.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Station:
 
 
 def find_stations(inputs: Inputs, load: Load) -> tuple[Station, ...]:
-    """The stations of one scenario; none if it is not known where its operations go."""
+    """The stations of one scenario; empty if the scenario's tiers are unknown."""
     traffic = inputs.traffic.of(load.scenario)
     if load.native:
         return ()
@@ -91,7 +91,7 @@ def _crawl(inputs: Inputs, load: Load, traffic: Traffic) -> Iterator[Station]:
 
 
 def _source(operation: str) -> str:
-    """The source a crawl's operation is about, "" for another one."""
+    """The source of a crawl's operation; "" for an operation without a source."""
     return operation.removeprefix("document:").split("/")[0] if operation.startswith("document:") else ""
 
 
@@ -104,7 +104,7 @@ def _station(inputs: Inputs, name: str, tier: str, traffic: Traffic, *, source: 
 
 
 MOST = 1.2
-"""Sessions, or reads, per operation: more than that belong (also) to another tier."""
+"""Most sessions, or reads, per operation; if there are more, some of them belong to another tier."""
 
 
 def waiting_downstream(inputs: Inputs, stations: Sequence[Station]) -> tuple[Mapping[str, Floats], ...]:
@@ -126,11 +126,11 @@ def waiting_downstream(inputs: Inputs, stations: Sequence[Station]) -> tuple[Map
 
 
 def calls(inputs: Inputs, tier: str, deeper: str) -> bool:
-    """Whether one tier of the farm may call another one: that lies deeper on the call path."""
+    """Whether one tier of the farm may call another: the called tier lies deeper on the call path."""
     known = {host.tier for host in inputs.hosts}
     return {tier, deeper} <= known and DEPTH.get(tier, 1) < DEPTH.get(deeper, 1)
 
 
 def at_work(inputs: Inputs, tier: str) -> Floats:
-    """Sessions of a tier's databases whose statement runs or waits; NaN where none was asked."""
+    """Per step, sessions of a tier's databases whose statement runs or waits; NaN if not measured."""
     return added(active_sessions(inputs, host.name) for host in inputs.hosts if host.tier == tier)

@@ -1,4 +1,4 @@
-"""Tables of servers' own statistics beside sessions and files: logs, queues, connections."""
+"""Builds the tables of servers' own statistics other than sessions and files: logs, queues, connections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pinchpoint.data.inputs import ROLE_ORDER, Inputs
 
 KINDS = ("valkey", "cassandra", "mongodb", "mariadb", "sqlserver", "azure", "aws")
-"""Collectors that look into such a server, or report what its cloud measured."""
+"""Collectors that read such a server, or report what the server's cloud measured."""
 
 _OF_A_CLOUD_DISK = {
     "iops_ratio": "of its IOPS limit used",
@@ -80,14 +80,14 @@ FIGURES: Mapping[tuple[str, str], str] = {
         for metric, of in _OF_A_CLOUD_DISK.items()
     },
 }
-"""Metric and instance -> its meaning, in the order of the table."""
+"""(metric, instance) -> meaning in words, in the order of the table."""
 
 
 def store_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
-    """A row per store and figure it reported: ``{tier, host, of, metric, instance, mean, max}``, base units.
+    """One row per store and reported figure: ``{tier, host, of, metric, instance, mean, max}``, base units.
 
-    Over the measure phase; the mean of a time is one over operations. A figure that the store does not
-    have has no row; one that should have been read and was not has nulls.
+    The figures are over the measure phase; the mean of a time is weighted by operations. A figure that the
+    store does not have has no row. A figure that should have been read and was not is None.
     """
     tiers = {host.name: host.tier for host in inputs.hosts}
     hosts = dict.fromkeys(host for kind, host in inputs.views if kind in KINDS)

@@ -1,12 +1,12 @@
-"""NoSQL stores' own statistics: waits for the log, for data, for a thread (docs/rules.md).
+"""Computes waits of NoSQL stores for the log, for data and for a thread from the stores' own statistics.
 
-None of them samples waits as a database does; each has counters from which waits follow:
+No store samples waits as a database does, but each has counters from which waits follow (docs/rules.md):
 
-- Valkey, Redis: one thread serves all clients in turn, and the share of its time in its log is counted.
-- Cassandra: a write keeps its place in a stage until it is in the commit log (and, if the node is configured
-  so, until the disk has it), a read until it is read. What keeps a place and neither is on a CPU nor waits
-  for one waits for a disk: writes for the data's while memtables wait to be written out, else for the log's.
-- MongoDB: the journal's flushes are timed, and clients' waiting for pages and for room in the cache.
+- Valkey, Redis: one thread serves all clients in turn. The server counts the thread's time in the log.
+- Cassandra: a write occupies its stage until it is in the commit log (on the disk, if the node is configured
+  so), a read until the data is read. An operation in a stage that is not on a CPU and does not wait for a CPU
+  waits for a disk: writes for the data disk while memtables wait to be written out, else for the log disk.
+- MongoDB: the server times the journal's flushes, and the clients' waits for pages and for room in the cache.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from pinchpoint.data.series import Floats, Key
 
 WRITES, READS, REQUESTS = "MutationStage", "ReadStage", "Native-Transport-Requests"
 FLUSHES = ("MemtableFlushWriter", "PerDiskMemtableFlushWriter")
-"""Cassandra's pools."""
+"""Thread pools of Cassandra."""
 
 LEAST = 1e-9
-"""Tasks: no division by none."""
+"""Least number of tasks, which avoids a division by 0."""
 
 TICKETS = {"read": "tickets for reading", "write": "tickets for writing"}
-"""MongoDB's, by the collector's instance."""
+"""Instance of MongoDB's ticket metrics -> words."""
 
 
 @dataclass(slots=True)
 class StoreView:
-    """Requests that wait for one device, as the stores report; NaN if none reports it.
+    """Operations that wait for one device, as the stores report; NaN if no store reports them.
 
     Attributes:
-        waiting: how many operations wait for it.
-        share: of what is done (of the time of a write), the share that is waiting for it.
-        series: what that rests on, what operations wait for first.
+        waiting: operations that wait for the device, one number per step.
+        share: share of the work (of the time of a write) that is waiting for the device, one value per step.
+        series: the series that ``waiting`` and ``share`` come from.
     """
 
     waiting: Floats
@@ -53,13 +53,13 @@ class StoreView:
         return cls(unknown, unknown)
 
     def wait(self, more: Floats, *series: Key) -> None:
-        """Add operations that wait."""
+        """Add waiting operations, one number per step, and the series they come from."""
         self.waiting = np.where(np.isfinite(more), np.nan_to_num(self.waiting) + more, self.waiting)
         self.series += series
 
 
 def store_view(inputs: Inputs, roles: Iterable[DiskRole]) -> StoreView:
-    """Figures of the stores whose disk has these roles; a log without its own disk is on the data disk."""
+    """The waits for a disk with these roles; a log without its own disk is on the data disk."""
     view = StoreView.empty(inputs.window.steps)
     for role in roles:
         own = {disk.role for disk in inputs.disks if disk.host == role.host}
@@ -78,10 +78,10 @@ def store_view(inputs: Inputs, roles: Iterable[DiskRole]) -> StoreView:
 
 
 def _valkey_log(inputs: Inputs, host: str, view: StoreView) -> None:
-    """The share of the main thread's work that writes and flushes the log: all clients wait for it."""
+    """Add the share of the main thread's work that writes and flushes the log: all clients wait for it."""
     key = Key(host, "db.aof.wait_ratio", "")
     waits, busy = inputs.samples.steps(*key), inputs.samples.steps(host, "db.main_thread.busy_ratio")
-    # Without a measured busy time: at most all of the time.
+    # Without a measured busy time the thread counts as busy all of the time.
     busy = np.where(np.isfinite(busy), busy, 1.0)
     share = np.divide(waits, busy, out=np.full_like(waits, np.nan), where=busy > 0)
     _share(view, np.minimum(1.0, share), key)
@@ -91,11 +91,12 @@ def _valkey_log(inputs: Inputs, host: str, view: StoreView) -> None:
 
 
 def _mongodb_log(inputs: Inputs, host: str, view: StoreView) -> None:
-    """The share of a write's time that is spent waiting for the journal.
+    """Add the share of a write's time that is waiting for the journal.
 
-    If flushes follow one another without a pause, writes always wait for the next one. Else a write waits for
-    its own flush, and for another one as often as one is running. Writes that take less than half of a flush
-    do not wait for it; for those in between the number is not known.
+    If flushes follow one another without a pause, writes always wait for the next flush. Otherwise a write
+    waits for its own flush, and in addition for a flush that is running when the write comes. Writes that
+    take less than half of a flush do not wait for it. For writes that take between half of a flush and a
+    flush the share is unknown.
     """
     key = Key(host, "db.journal.sync_s_per_s", "")
     busy, flush_s = inputs.samples.steps(*key), inputs.samples.steps(host, "db.journal.sync_latency_s")
@@ -107,14 +108,14 @@ def _mongodb_log(inputs: Inputs, host: str, view: StoreView) -> None:
 
 
 def waiting_for_data(inputs: Inputs, host: str) -> Floats:
-    """The number of MongoDB clients that wait for pages or for room in the cache; NaN if not reported."""
+    """Per step, MongoDB clients that wait for pages or for room in the cache; NaN if not reported."""
     view = StoreView.empty(inputs.window.steps)
     _mongodb_data(inputs, host, view)
     return view.waiting
 
 
 def _mongodb_data(inputs: Inputs, host: str, view: StoreView) -> None:
-    """Clients that read pages, or wait until pages of the cache are written."""
+    """Add clients that read pages, or that wait until pages of the cache are written."""
     room = Key(host, "db.cache_wait_s_per_s", "")
     pages = Key(host, "db.cache_read_latency_s", "")
     each_s, how_many = inputs.samples.steps(*pages), inputs.samples.weights(*pages)
@@ -139,7 +140,7 @@ def _cassandra(inputs: Inputs, host: str, view: StoreView, *, log: bool, data: b
         return
     held, (used, queue) = writes + np.nan_to_num(reads), _on_cpu(inputs, host)
     most, least = (np.clip(1 - ready / np.maximum(held, LEAST), 0, 1) for ready in (used, used + queue))
-    idle = np.where(least >= most / 2, least, np.nan)  # with cores that full it cannot be decided
+    idle = np.where(least >= most / 2, least, np.nan)  # with nearly full cores the share is unknown
     if not np.isfinite(idle).any():
         return
     flushing = sum(_pending(inputs, host, pool) for pool in _pools(inputs, host, FLUSHES)) > 0
@@ -151,7 +152,7 @@ def _cassandra(inputs: Inputs, host: str, view: StoreView, *, log: bool, data: b
 
 
 def tasks_held(inputs: Inputs, host: str, pool: str) -> Floats:
-    """Tasks of a pool that run or wait for a thread."""
+    """Per step, tasks of a pool that run or wait for a thread."""
     return inputs.samples.steps(host, "db.pool.active", pool) + _pending(inputs, host, pool)
 
 
@@ -165,10 +166,11 @@ def _pools(inputs: Inputs, host: str, names: tuple[str, ...]) -> list[str]:
 
 
 def _on_cpu(inputs: Inputs, name: str) -> tuple[Floats, Floats]:
-    """(how many of a store's threads are on a CPU, at most how many wait for one); NaN if not measured.
+    """Per step, (threads of a store on a CPU, most threads that wait for one); NaN if not measured.
 
-    On a CPU: the cores' worth it uses. Waiting: at most ``u² ÷ (1 - u)``, the queue of one server that is
-    busy u of the time (M/M/1); several serve it sooner.
+    The threads on a CPU are the number of cores that the store uses. The waiting threads are at most ``u² ÷
+    (1 - u)``, the queue of one server that is busy for a share u of the time (M/M/1); the queue of several
+    servers is shorter.
     """
     host = next((one for one in inputs.hosts if one.name == name), None)
     if host is None:
@@ -182,7 +184,7 @@ def _on_cpu(inputs: Inputs, name: str) -> tuple[Floats, Floats]:
 
 
 def operations_inside(inputs: Inputs, host: str) -> Floats:
-    """How many operations have a thread (Cassandra) or a ticket (MongoDB); NaN of any other store."""
+    """Per step, operations with a thread (Cassandra) or a ticket (MongoDB); NaN for any other store."""
     threads = inputs.samples.steps(host, "db.pool.active", REQUESTS)
     tickets = [inputs.samples.steps(host, "db.tickets_used", instance) for instance in TICKETS]
     return np.where(np.isfinite(threads), threads, np.sum(tickets, axis=0))

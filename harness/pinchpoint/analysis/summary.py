@@ -1,4 +1,4 @@
-"""The verdict in one or two plain sentences, and the experiment that would decide where it could not."""
+"""Words the verdict in one or two plain sentences, and the experiment that would decide an open one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGER = "Measure for at least a minute at the same load."
 
 
 def bottleneck_words(suspicion: Suspicion, runner_up: Suspicion | None, *, in_bursts: bool) -> Summary:
-    """The bottleneck, the number that shows it, and what else is saturated."""
+    """The bottleneck, the figure that shows it, and the runner-up if saturated."""
     when = " in the bursts" if in_bursts else ""
     also = "" if runner_up is None else f"Also saturated: {bare(resource_name(runner_up))}."
     return Summary(f"{bare(resource_name(suspicion))}.", label=f"Bottleneck{when}").then(
@@ -27,7 +27,7 @@ def bottleneck_words(suspicion: Suspicion, runner_up: Suspicion | None, *, in_bu
 
 
 def invalid_words(gates: Sequence[Gate]) -> Summary:
-    """Why a run is no evidence."""
+    """Why a run is no valid evidence, in words."""
     why = gates[0].fact.fact
     if gates[0].contention is not None:
         return Summary(f"{gates[0].contention.words()}.", f"{capitalised(why)}.", "Invalid run")
@@ -46,13 +46,13 @@ def not_reached_words(rates: Mapping[str, float], most_used: Demand | None) -> S
 
 
 def inconclusive_words(why: str, candidates: Sequence[Bottleneck]) -> Summary:
-    """Why no resource can be named, and which may be it."""
+    """Why no resource can be named, with the candidates, in words."""
     named = listed([bare(KINDS[one.resource].place(one)) for one in candidates])
     return Summary(f"{why}.", f"Candidates: {named}." if named else "", "Inconclusive")
 
 
 def experiment(flows: Sequence[Flow], suspicions: Sequence[Suspicion]) -> str:
-    """The one experiment that would decide most."""
+    """The one experiment that would decide most, in words."""
     if suspicions:
         return _of_suspects(suspicions)
     if only_probes(flows):

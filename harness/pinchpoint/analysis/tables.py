@@ -1,4 +1,4 @@
-"""The verdict's tables: scenarios, disks, CPUs. Each number is one measured thing."""
+"""Builds the verdict's tables of scenarios, disks and CPUs. Each number is one measured quantity."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _latencies(name: str, latency: Latency | None) -> dict[str, float | None]:
 
 
 def disk_table(inputs: Inputs) -> list[dict[str, Any]]:
-    """Every disk with a role, over the measure phase; what was not measured is null, with the reason."""
+    """One row per disk with a role, over the measure phase; None with the reason if not measured."""
     return [_disk(inputs, disk) for disk in inputs.disks]
 
 
@@ -97,10 +97,10 @@ def _why_no_iops(latency: Series | None) -> str:
 
 
 def _sum(writes: Readings | None, reads: Readings | None) -> Floats:
-    """Reads and writes of the same intervals, added; empty if either was not measured."""
+    """Reads plus writes of the same intervals; empty if either was not measured."""
     if writes is None or reads is None:
         return np.empty(0)
-    # Stamps of one reading agree to well below a tenth of a second.
+    # The time stamps of one reading differ by much less than a tenth of a second.
     first, second = (np.rint(one.middle_s * 10).astype(np.int64) for one in (writes, reads))
     _, left, right = np.intersect1d(first, second, return_indices=True)
     total: Floats = writes.value[left] + reads.value[right]

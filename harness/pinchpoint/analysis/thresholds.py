@@ -1,4 +1,4 @@
-"""Every number a finding compares with, as data, each with where it comes from.
+"""Defines every number that a finding is compared with, each with its source.
 
 Sources: ``SP`` Microsoft, "Storage and SQL Server capacity planning and configuration (SharePoint
 Server)"; ``PAL`` the threshold files of clinthuffman/PAL; ``MS-IO`` Microsoft support, "Troubleshoot slow
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A limit and its authority.
+    """A limit and its source.
 
     Attributes:
-        value: in base units (seconds, ratios 0-1, counts).
-        source: ``SP``, ``PAL``, ``MS-IO`` or ``design``.
+        value: the limit in base units (seconds, ratios 0-1, counts).
+        source: author of the limit, such as ``SP``, ``PAL``, ``MS-IO`` or ``design``.
         says: the rule in the source's words, shortened.
     """
 
@@ -25,7 +25,7 @@ class Threshold:
     says: str
 
 
-# Latency of a disk by its role. Where sources conflict the role's own row comes before PAL's general one.
+# Latency of a disk by its role. If sources conflict, the value of the role comes before PAL's general value.
 LOG_LATENCY_S = Threshold(0.005, "SP", "SQL log disk: good up to 5 ms per read or write")
 DATA_LATENCY_S = Threshold(0.020, "SP", "SQL data disk: acceptable up to 20 ms per read or write")
 INDEX_LATENCY_S = Threshold(
@@ -163,18 +163,19 @@ def latency_limit(role: str) -> Threshold:
 
 
 def at_least(value: float | None, limit: Threshold) -> bool:
-    """Whether it was measured and reaches the limit."""
+    """Whether a value reaches the limit; False if the value was not measured."""
     return value is not None and value >= limit.value
 
 
 def at_most(value: float | None, limit: Threshold) -> bool:
-    """Whether it was measured and does not exceed the limit."""
+    """Whether a value does not exceed the limit; False if the value was not measured."""
     return value is not None and value <= limit.value
 
 
 def exceeds(done: float | None, limit: float | None = 1.0) -> bool:
-    """Whether clearly more was done than a declared limit allows: then it is no limit, or not this one.
+    """Whether clearly more was done than a declared limit allows, so that another limit must apply.
 
-    A little more (``CAP_MATCH``) is at it. False if one of the two is not known.
+    A value slightly above the limit (``CAP_MATCH``) is at the limit. False if the value or the limit is
+    unknown.
     """
     return done is not None and limit is not None and done > limit * (1 + CAP_MATCH.value)

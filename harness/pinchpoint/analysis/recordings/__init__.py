@@ -1,4 +1,4 @@
-"""The verdict on samples without operations: what was saturated, when, and what was not measured."""
+"""Judges samples without operations: what was saturated, when, and what was not measured."""
 
 from pinchpoint.analysis.recordings.judge import is_recording, judge_recording
 

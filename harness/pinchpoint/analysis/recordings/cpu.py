@@ -1,4 +1,4 @@
-"""CPU of a host in a recording: cores, the busiest core, what waits for a core, virtual machines."""
+"""Judges a host's CPU in a recording: all cores, the busiest core, waiting threads, virtual machines."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ CONTEXT = (
     ("cpu.wait_ratio", "idle while I/O was outstanding"),
 )
 _PARTS = {"thread:": "thread", "vcpu:": "virtual processor"}
-"""Prefix of an instance's name -> the part beside the cores that can be busy."""
+"""Prefix of an instance's name -> the type of part, other than a core, that can be busy."""
 _PROCESS = "process:"
 _OF_PARTS = ("tier:", _PROCESS, *_PARTS)
 USED_CORES = "cpu.used_cores"
 _ALL, _IDLE = f"{_PROCESS}_Total", f"{_PROCESS}Idle"
-"""Windows' processes that stand for all cores, and for what is idle of them."""
+"""Windows' counters of processes that stand for all cores and for the idle cores."""
 SPENT = Threshold(0.99, "AWS", "its CPU credits are spent: it gets its baseline, whatever is demanded")
 
 
 def cpus(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """The host's CPU; its busiest core where that was saturated and the cores together were not."""
+    """A host's CPU; also its busiest core, if that core was saturated and all cores together were not."""
     whole = _whole(inputs, host.name)
     pressure = figure(inputs, host.name, "pressure.cpu_ratio")
     cores = _number_of_cores(inputs, host)
@@ -51,7 +51,7 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
     if not is_share:
         what = "saturation", "cores that its processes used:"
     busy = measure(inputs, whole or parts, UTILISATION, *what)
-    # Short processes are not visible: the CPU was at least as busy as the listed ones.
+    # Short processes are not visible, so the CPU was at least as busy as the listed processes.
     is_least = parts is not None and not (busy and busy.at_limit)
     is_missing = busy is None or is_least
     waited = measure(inputs, pressure, PRESSURE, "saturation", "work waited for a CPU")
@@ -89,16 +89,17 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def _number_of_cores(inputs: Inputs, host: Host) -> int:
-    """How many cores it has; 0 where that was not recorded."""
+    """The number of cores of a host; 0 if not recorded."""
     logged = len(_cores(inputs, host.name))
     every = figure(inputs, host.name, USED_CORES, _ALL)
     if not host.usable and every is not None:
         return round(every.mean)
-    return len(host.usable) or (logged if logged > 1 else 0)  # of a single one others may not be logged
+    # if a single core is logged, the log may lack others
+    return len(host.usable) or (logged if logged > 1 else 0)
 
 
 def _stolen(inputs: Inputs, host: Host, cores: int) -> Measure | None:
-    """CPU time that the hypervisor took; of one core if the number of cores was not recorded."""
+    """The share of CPU time that the hypervisor took, or the number of cores if the host's is unknown."""
     rows, noun = figure(inputs, host.name, "cpu.steal_ratio"), "stolen by the hypervisor"
     taken = figure(inputs, host.name, STOLEN_CORES)
     if rows is None and taken is not None:
@@ -133,7 +134,7 @@ def _virtual_machines(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def _queue(inputs: Inputs, host: Host, cores: int) -> Measure | None:
-    """Threads that waited for a core, for each core where their number is known."""
+    """Threads that waited for a core, per core if the number of cores is known."""
     rows = figure(inputs, host.name, WAITING)
     running = figure(inputs, host.name, RUNNING)
     if rows is None and running is not None and cores:
@@ -146,7 +147,7 @@ def _queue(inputs: Inputs, host: Host, cores: int) -> Measure | None:
 
 
 def _whole(inputs: Inputs, host: str) -> Rows | None:
-    """All cores together; where only single cores were read, their mean."""
+    """The utilisation of all cores together; the mean of the cores if only single cores were read."""
     rows = figure(inputs, host, _BUSY)
     if rows is not None:
         return rows
@@ -162,7 +163,7 @@ def _whole(inputs: Inputs, host: str) -> Rows | None:
 
 
 def _processes(inputs: Inputs, host: str, cores: int) -> Rows | None:
-    """The processes that were recorded, all together: a share of the machine, else the cores they used."""
+    """The recorded processes together: the share of the machine, or cores if their number is unknown."""
     metric = _BUSY if _parts(inputs, host, _PROCESS) else USED_CORES
     names = [name for name in _parts(inputs, host, _PROCESS, metric) if name not in (_ALL, _IDLE)]
     if not names:
@@ -185,7 +186,7 @@ def _cores(inputs: Inputs, host: str) -> list[str]:
 
 
 def _busiest(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """The thread, virtual processor or core that was at its limit for longest: others cannot help it."""
+    """The thread, virtual processor or core that was at its limit for longest: no other can do its work."""
     parts = [name for kind in _PARTS for name in _parts(inputs, host.name, kind)]
     cores = _cores(inputs, host.name)
     busiest = _longest(inputs, host, parts) or (_longest(inputs, host, cores) if len(cores) > 1 else None)
@@ -215,13 +216,13 @@ def _busiest(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def _part(instance: str) -> tuple[str, str]:
-    """(type, name) of what is busy: a thread, a virtual processor, or a core."""
+    """(type, name) of a part that can be busy: a thread, a virtual processor, or a core."""
     kind = next((kind for kind in _PARTS if instance.startswith(kind)), "")
     return _PARTS.get(kind, "core"), instance.removeprefix(kind)
 
 
 def _longest(inputs: Inputs, host: Host, instances: Sequence[str]) -> Measure | None:
-    """The instance that was at its limit for the longest time."""
+    """The instance that was at its limit for the longest time; None if none was at its limit."""
     result = []
     for instance in instances:
         rows = figure(inputs, host.name, _BUSY, instance)

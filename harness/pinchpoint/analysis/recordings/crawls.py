@@ -1,4 +1,4 @@
-"""Crawls of a search product from its own log: a row per content source."""
+"""Computes the figures of a search product's crawls from the product's log, one row per content source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from pinchpoint.data.series import Key, Series
 
 
 def crawl_rows(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """Per source: rate = documents ÷ duration; what the product reports as its rate stands beside it."""
+    """One row per source.
+
+    ``rate_per_s`` is documents ÷ duration; ``rate_active_per_s`` is the rate that the product reports.
+    """
     for key in inputs.samples.keys("search.documents_per_s"):
         done = _series(inputs, key, "documents_per_s")
         if done is None or not done.measured:
@@ -37,7 +40,10 @@ def crawl_rows(inputs: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def crawl_findings(inputs: Inputs) -> Iterator[str]:
-    """At which source most requests of a crawl are in flight; a log does not say where that source is."""
+    """A sentence about the source at which most requests of a crawl are in flight.
+
+    A log does not say whether the source is part of the farm.
+    """
     sources = [
         SourceMean(row["source"], row["rate_per_s"], row["repository_latency_s"])
         for row in crawl_rows(inputs)

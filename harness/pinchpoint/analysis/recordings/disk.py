@@ -1,7 +1,7 @@
-"""A disk in a recording: its latency, its declared limits, and I/O that waits behind I/O.
+"""Judges a disk in a recording: its latency, its limits, and I/O that waits behind other I/O.
 
-Which kind of limit a disk is at needs seconds and the number of outstanding I/Os under a varying load: here a
-disk that is at its declared limit is ``disk_cap``, and any other that is slow is ``disk``.
+The kind of a disk's limit shows only in readings of each second with the number of outstanding I/Os, under a
+varying load. So here a disk at its declared limit is ``disk_cap``, and any other slow disk is ``disk``.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ LOG_CONTEXT = (
     ("db.log_flush_waits_per_s", "commits that waited for a log flush"),
     ("db.log_bytes_per_s", "what the database server wrote to its log"),
 )
-"""Metrics that are shown beside a disk that commits wait for."""
+"""Metrics that are shown beside a disk for which commits wait."""
 
 
 def disks(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """Each disk of a host; one for all of them where none was recorded, or none explains that work waited."""
+    """Each disk of a host; one entry for all disks if none was recorded or none explains the waits."""
     waits = _waits(inputs, host.name)
     own = [_disk(inputs, disk, waits) for disk in inputs.disks if disk.host == host.name]
     yield from own
@@ -90,7 +90,7 @@ def disks(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The samples of a disk: latency per direction, and how busy it was."""
+    """The measures of a disk: latency per direction, busy time, and queue."""
 
     latencies: tuple[Measure, ...]
     busy: Measure | None
@@ -115,10 +115,10 @@ def _disk(inputs: Inputs, disk: DiskRole, waits: Sequence[Measure]) -> RecordedR
     elif queued and not seen.latencies:
         kept = queued
         doubt = "a disk that serves I/Os in parallel can be busy all the time and have room"
-    else:  # busy, or a queue, is no limit where latency is not
+    else:  # a busy disk or a queue is no limit if latency is low
         kept = [one for one in (capped, *seen.latencies) if one]
         room = _has_room(seen, capped, waits)
-        figures = CONTEXT if room else (BUSY, *CONTEXT)  # a hint, and no measure
+        figures = CONTEXT if room else (BUSY, *CONTEXT)  # shown as a hint, not as a measure
     if disk.device is None or not (kept or seen.busy or seen.queue):
         missing = f"the {name} was not measured{f': {disk.why}' if disk.why else ''}"
     elif device.casefold() == _SUM:
@@ -168,7 +168,7 @@ def _seen(inputs: Inputs, disk: DiskRole) -> _Seen:
 
 
 def _in_flight(inputs: Inputs, disk: DiskRole) -> Rows | None:
-    """How many I/Os were outstanding by Little's law: their rate x their latency."""
+    """The number of outstanding I/Os by Little's law (rate x latency); None without latencies."""
     device, rows = disk.device or "", None
     for way in DIRECTIONS:
         latency = figure(inputs, disk.host, f"disk.{way}_latency_s", device)
@@ -181,7 +181,7 @@ def _in_flight(inputs: Inputs, disk: DiskRole) -> Rows | None:
 
 
 def _often(inputs: Inputs, disk: DiskRole, way: str) -> Steps:
-    """The steps in which there were enough such I/Os to delay anything."""
+    """The steps with enough I/Os of this direction to delay work, or with an unknown rate."""
     rates = {other: _rate(inputs, disk, other) for other in DIRECTIONS}
     own, both = rates[way], np.nan_to_num(rates["read"]) + np.nan_to_num(rates["write"])
     with np.errstate(invalid="ignore"):
@@ -189,9 +189,10 @@ def _often(inputs: Inputs, disk: DiskRole, way: str) -> Steps:
 
 
 def _spread(inputs: Inputs, disk: DiskRole) -> Floats:
-    """The share of each reading in which its I/Os came: less than 1 if they came together.
+    """The share of each reading in which its I/Os came; less than 1 if the I/Os came in a burst.
 
-    A disk with this many outstanding is busy for 1 - exp(-outstanding) of the time if they come at random.
+    If I/Os come at random, a disk with this mean number of outstanding I/Os is busy for 1 - exp(-outstanding)
+    of the time.
     """
     busy, outstanding = (
         inputs.samples.steps(disk.host, f"disk.{name}", disk.device or "")
@@ -207,9 +208,9 @@ def _rate(inputs: Inputs, disk: DiskRole, way: str) -> Floats:
 
 
 def _doubt(inputs: Inputs, disk: DiskRole, slow: Measure, seen: _Seen) -> tuple[str, str]:
-    """(why work may not have waited for it, what would show it); "" if PAL's rule says that it did.
+    """(why work may not have waited for a disk, what would show this); "" if PAL's rule says it waited.
 
-    PAL calls a disk overwhelmed where I/Os are slow and queue. Writes to data files are mostly asynchronous
+    PAL calls a disk overwhelmed if its I/Os are slow and queue. Writes to data files are mostly asynchronous
     (docs/rules.md), whatever their latency.
     """
     logged = any(other.host == disk.host and other.role in COMMIT_ROLES for other in inputs.disks)
@@ -234,7 +235,7 @@ def _has_room(seen: _Seen, capped: Measure | None, waits: Sequence[Measure]) -> 
         return None
     if capped is not None:
         return capped.has_room
-    if seen.busy is not None:  # of a disk that is seldom idle it is not known how much more it could do
+    if seen.busy is not None:  # the headroom of a disk that is seldom idle is unknown
         return True if seen.busy.has_room else None
     return True if seen.latencies else None
 
@@ -251,7 +252,7 @@ def _waits(inputs: Inputs, host: str) -> tuple[Measure, ...]:
 
 
 def _at_cap(inputs: Inputs, disk: DiskRole) -> Measure | None:
-    """The disk against its limits, which the platform reports or which were declared; None: not measured."""
+    """A disk's I/O as a share of its limits, reported by the platform or declared; None if not measured."""
     limits, device = disk.limits, disk.device or ""
     reported = (
         measure(inputs, figure(inputs, disk.host, metric, device), limit, "utilisation", noun)

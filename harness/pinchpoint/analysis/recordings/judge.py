@@ -1,4 +1,4 @@
-"""The verdict on a recording, from its samples: resources, outcome, and the tables of the report."""
+"""Judges a recording by its samples: resources, outcome, and the tables of the report."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ RESOURCES = (
     collapses,
     work,
 )
-"""The functions that judge each kind of resource of a host; a new kind is one more function."""
+"""One function per kind of resource of a host; a new kind is one more function."""
 
 
 def is_recording(inputs: Inputs) -> bool:
@@ -108,7 +108,10 @@ def judge_recording(inputs: Inputs) -> Verdict:
 
 
 def _recorded_s(inputs: Inputs, resources: Sequence[RecordedResource]) -> float:
-    """How long the recording is: 60 readings of a second are a minute, though 59 s lie between them."""
+    """The length of the recording in seconds.
+
+    The last reading is included: 60 readings of a second are a minute, though 59 s lie between them.
+    """
     measured = [one.measured_s for each in resources for one in each.measures]
     return max([float(inputs.window.seconds), *measured])
 
@@ -179,7 +182,7 @@ def _considered(resource: RecordedResource, result: RecordingConclusion, case: C
 
 
 def _timeline(resources: Sequence[RecordedResource]) -> tuple[dict[str, Any], ...]:
-    """The longest times in which a resource was saturated, in their order."""
+    """The longest times in which a resource was saturated, in order of time."""
     periods = [
         (stretch, one) for one in resources for stretch in one.stretches if stretch.seconds >= SUSTAINED.value
     ]
@@ -201,7 +204,7 @@ def _timeline(resources: Sequence[RecordedResource]) -> tuple[dict[str, Any], ..
 
 
 def _disk_row(inputs: Inputs, row: dict[str, Any]) -> dict[str, Any]:
-    """If the file does not separate reads and writes, their sum is the disk's I/O."""
+    """The row of a disk; if reads and writes were recorded together, their sum is the disk's I/O."""
     if row["iops_mean"] is not None or row["device"] is None:
         return row
     series = inputs.samples.series(row["host"], "disk.transfers_per_s", row["device"])
@@ -229,7 +232,7 @@ def _warnings(inputs: Inputs, resources: Sequence[RecordedResource]) -> Iterator
         if left is not None and left < MEMORY_CRITICAL.value:
             yield f"{host}: only {units.percent(left)} of memory available (PAL: critical below 5 %)"
     yield from (one.missing for one in resources if one.missing and one.resource == "disk")
-    if any(one.measures for one in resources):  # else the summary says it
+    if any(one.measures for one in resources):  # otherwise the summary has the finding
         for finding in crawl_findings(inputs):
             yield f"crawl: {finding}; if that source is outside of the farm, it limits this crawl"
     yield from stolen(inputs)

@@ -1,8 +1,8 @@
-"""Measures of a resource in a recording: when a figure was at its limit, and what it came to.
+"""Computes the measures of a resource in a recording: a figure, and the times in which it was at its limit.
 
-A figure is at its limit if its mean over 30 seconds is, and not by a spike of a few seconds alone, so that
-rows of 1, 5 and 10 seconds give the same answer; where readings are longer than half of that, each reading is
-judged alone.
+A figure is at its limit if its mean over 30 seconds is at the limit, and not because of a spike of a few
+seconds alone. So rows of 1, 5 and 10 seconds give the same answer. Readings longer than 15 seconds are judged
+one by one.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ STANDS_OUT = Threshold(
     "a reading of more than 30 s that stands out may contain 30 s at the limit: half of it",
 )
 _LEAST_COVERED = 0.5
-"""A mean over 30 seconds needs readings for half of them; a stretch includes gaps as long as that."""
+"""A mean over 30 seconds needs readings for this share of them; shorter gaps do not end a stretch."""
 _GAP = 0.75
-"""Gaps up to this share of a reading do not interrupt a period of longer readings."""
+"""Gaps up to this share of a reading's length do not end a stretch of longer readings."""
 
 _LASTING = 0.25
-"""If the mean of 30 s reached a limit, at least this share of the readings must have reached it."""
+"""If a mean over 30 s is at the limit, at least this share of the time must be at the limit itself."""
 _SERVER = re.compile(r"[\w#$]+/")
 _THROUGHOUT = 0.9
-"""The first and the last reading of a recording cover less than a whole one."""
+"""Least share of a short recording: the first and the last reading cover less than a whole one."""
 _ROUNDING = 1e-9
-"""Means of equal values differ in their last digits."""
+"""Tolerance of comparisons with a limit: means of equal values differ in their last digits."""
 
 _RESOURCE_OF = {"cpu_thread": "thread", "disk_cap": "disk", "external": "dependency"}
-"""Kinds of limits that are not called as their resource."""
+"""Kind of limit -> name of the resource, if the two names differ."""
 
 What = Literal["utilisation", "saturation", "errors", "attribution"]
 Steps = npt.NDArray[np.bool_]
@@ -48,14 +48,14 @@ Steps = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A time in which a figure was at its limit, UTC seconds."""
+    """A time in which a figure was at its limit, in UTC seconds."""
 
     from_s: float
     to_s: float
 
     @property
     def seconds(self) -> float:
-        """The length of the period."""
+        """The length of the stretch in seconds."""
         return self.to_s - self.from_s
 
 
@@ -64,11 +64,11 @@ class Rows:
     """A figure over the steps of the window.
 
     Attributes:
-        values: one per step; NaN where nothing was read.
-        covered_s: the seconds that the readings of each step cover.
-        weight: the operations behind each value, or the seconds.
-        metric: the series they are of.
-        instance: likewise.
+        values: one value per step, in the base unit of the metric; NaN without a reading.
+        covered_s: one value per step: seconds that the readings of the step cover.
+        weight: one value per step: number of operations behind the value, or seconds.
+        metric: metric of the series.
+        instance: instance of the series.
     """
 
     values: Floats
@@ -92,7 +92,7 @@ class Rows:
 
     @property
     def mean(self) -> float:
-        """Weighted by operations or by time."""
+        """The mean value, weighted by operations or by time."""
         there = np.isfinite(self.values) & (self.weight > 0)
         if not there.any():
             return float(np.nanmean(self.values))
@@ -109,32 +109,32 @@ class Rows:
 
     @property
     def most(self) -> float:
-        """The largest value of a step."""
+        """The largest value of all steps."""
         return float(np.nanmax(self.values))
 
     @property
     def reading_s(self) -> float:
-        """How long a reading is, the median."""
+        """The median length of a reading in seconds."""
         return float(np.median(self.covered_s[self.covered_s > 0]))
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One of a resource's four questions, answered by one figure.
+    """A figure that measures the utilisation, saturation, errors or attribution of a resource.
 
     Attributes:
-        what: which of the four.
-        metric: the series it is of.
-        instance: likewise.
-        value: its mean over the recording, base units.
-        limit: what it is compared with.
+        what: the aspect that the figure measures, such as ``utilisation``.
+        metric: metric of the figure's series.
+        instance: instance of the figure's series.
+        value: mean over the recording, in base units.
+        limit: the threshold that the figure is compared with.
         words: the figures in words.
-        stretches: when it was at its limit, the longest first.
-        highest: the largest mean over 30 seconds.
-        has_room: of a share: below 75 % throughout, and no long reading stands out.
-        over_s: how long it was at its limit altogether.
-        least_s: how long it must be at its limit to count.
-        measured_s: how long it was measured.
+        stretches: times in which the figure was at its limit, the longest first.
+        highest: largest mean over 30 seconds, in base units.
+        has_room: whether the figure, as a share, was below 75 % throughout and no long reading stands out.
+        over_s: total time at the limit, in seconds.
+        least_s: least time at the limit that counts, in seconds.
+        measured_s: total time with readings, in seconds.
     """
 
     what: What
@@ -152,25 +152,26 @@ class Measure:
 
     @property
     def at_limit(self) -> bool:
-        """Whether it was at its limit for 30 seconds or longer, or throughout a shorter recording."""
+        """Whether the figure was at its limit for 30 seconds or longer, or throughout a shorter recording."""
         return bool(self.stretches) and self.stretches[0].seconds >= self.least_s
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedResource:
-    """One resource of one host, with all that a recording says about it.
+    """One resource of one host, with its measures in a recording.
 
     Attributes:
-        kind: the kind of limit it would be (docs/reading-a-verdict.md).
-        name: in words: ``CPU of APP3``.
-        metric: the series that would show it best.
-        measures: what was measured, the deciding one first; empty: nothing was.
-        has_room: whether the measures show that it did not limit; None if they cannot.
-        missing: what was not measured of it, and why; "" where nothing is missing.
-        doubt: why work may not have waited for it although it is at its limit; "" without doubt.
-        remedy: what to do so that it can be judged; "" if that is known already.
-        context: further figures.
-        recorded: whether it is known; else something that was not recorded must have been waited for.
+        kind: the kind of limit of the resource (docs/reading-a-verdict.md).
+        name: the resource in words, such as ``CPU of APP3``.
+        metric: the metric that would show the resource best.
+        measures: the resource's measures, the deciding one first; empty if nothing was measured.
+        has_room: whether the measures show that the resource did not limit; None if unknown.
+        missing: the measurement of the resource that is missing, and why; "" if none is missing.
+        doubt: why work may not have waited for the resource although it is at its limit; "" without doubt.
+        remedy: the measurement or action that would decide; "" if none is needed.
+        context: further measured facts.
+        recorded: whether the resource itself was recorded; False for work that waited for an unknown
+            resource.
     """
 
     kind: Kind
@@ -200,12 +201,12 @@ class RecordedResource:
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """When it was saturated: of the deciding measure, the longest first."""
+        """The times in which the resource was saturated, by the deciding measure; the longest first."""
         return self.saturated[0].stretches if self.saturated else ()
 
     @property
     def over_s(self) -> float:
-        """How long it was saturated."""
+        """The total time for which the resource was saturated, in seconds."""
         return self.saturated[0].over_s if self.saturated else 0.0
 
     def facts(self) -> tuple[Fact, ...]:
@@ -246,17 +247,18 @@ def measure(
     only: Steps | None = None,
     share: Floats | None = None,
 ) -> Measure | None:
-    """A figure against its limit; None if it was not measured.
+    """The measure of a figure against its limit; None if the figure was not measured.
 
     Args:
         inputs: the recording.
-        rows: the figure.
-        limit: it is at its limit from this value on; ``above``: only beyond it.
-        what: which question it answers.
-        noun: what stands before the figures in words: ``busy``.
-        above: see ``limit``.
-        only: steps in which it counts.
-        share: for what share of each step its value can have lasted; all of it where None or not finite.
+        rows: the values of the figure.
+        limit: the figure is at its limit from this value on; with ``above`` only beyond this value.
+        what: the aspect that the figure measures.
+        noun: words before the figures, such as ``busy``.
+        above: whether only values beyond ``limit`` are at the limit.
+        only: one value per step: whether the figure counts in the step; None: in all steps.
+        share: one value per step: share of the step for which the figure can have lasted; None or NaN: all of
+            it.
     """
     if rows is None:
         return None
@@ -287,18 +289,18 @@ def measure(
 
 
 def sustained_s(window: Window) -> float:
-    """How long a figure must be at its limit: 30 seconds; nearly throughout a recording that is shorter."""
+    """The least time at the limit that counts: 30 seconds, or nearly all of a shorter recording."""
     return min(SUSTAINED.value, _THROUGHOUT * window.seconds)
 
 
 def _hides_more(rows: Rows, limit: float) -> bool:
-    """Whether a long reading may contain 30 seconds at the limit: it is half of that, and twice as usual."""
+    """Whether a long reading may contain 30 s at the limit: half of the limit, and twice the median."""
     usual = float(np.nanmedian(rows.values))
     return rows.reading_s > SUSTAINED.value / 2 and rows.most >= max(STANDS_OUT.value * limit, 2 * usual)
 
 
 def figure(inputs: Inputs, host: str, metric: str, instance: str = "") -> Rows | None:
-    """A series of a host; None if nothing was read."""
+    """The values of a host's series; None if nothing was read."""
     key = Key(host, metric, instance)
     return Rows.of(inputs.samples.series(*key), key)
 
@@ -306,20 +308,20 @@ def figure(inputs: Inputs, host: str, metric: str, instance: str = "") -> Rows |
 def servers(inputs: Inputs, host: str, *metrics: str) -> list[str]:
     """The prefixes of instance names of a host's database servers that have one of these metrics.
 
-    Of the only one, or the default one, that is nothing; of a named SQL Server beside others ``NAME/``.
+    The prefix of a single or default server is "", and of a named SQL Server beside others ``NAME/``.
     """
     keys = (key for metric in metrics for key in inputs.samples.keys(metric) if key.host == host)
     return sorted({server_of(key) for key in keys})
 
 
 def server_of(key: Key) -> str:
-    """The beginning of its instance that names its database server; "" where none is named."""
+    """The prefix of a series' instance that names the database server; "" without a name."""
     named = _SERVER.match(key.instance) if key.metric.startswith("db.") else None
     return named[0] if named else ""
 
 
 def named(server: str) -> str:
-    """A database server behind a noun, in words: `` NAME``; "" of the only one, or the default one."""
+    """A database server's name in words, to follow a noun: `` NAME``; "" for a single or default server."""
     return f" {server[:-1]}" if server else ""
 
 
@@ -331,7 +333,7 @@ def database(server: str, host: str) -> str:
 def sessions_waiting(
     inputs: Inputs, host: str, kinds: Sequence[str], server: str | None = None
 ) -> Rows | None:
-    """Sessions that waited for one of these kinds of things, of a database server or (None) of all there."""
+    """Sessions with one of these kinds of waits, of one database server or, if None, of all servers."""
     keys = [
         key
         for key in inputs.samples.keys("db.sessions_waiting")
@@ -346,7 +348,7 @@ def sessions_waiting(
 
 
 def context(inputs: Inputs, host: str, metric: str, instance: str, words: str) -> Fact | None:
-    """A further figure in words, where it was measured and is not 0 throughout."""
+    """A further figure as a fact; None if the figure was not measured or always 0."""
     rows = figure(inputs, host, metric, instance)
     if rows is None or rows.most <= 0:
         return None
@@ -357,7 +359,10 @@ def context(inputs: Inputs, host: str, metric: str, instance: str, words: str) -
 def contexts(
     inputs: Inputs, host: str, figures: Iterable[tuple[str, str]], instance: str = ""
 ) -> tuple[Fact, ...]:
-    """Likewise several: metric and words of each, of every database server that reports it."""
+    """Further figures as facts, of every database server that reports them.
+
+    ``figures``: (metric, words) of each figure.
+    """
     result = (
         context(inputs, host, metric, f"{server}{instance}", f"{words}{named(server)}")
         for metric, words in figures
@@ -367,7 +372,7 @@ def contexts(
 
 
 def common(these: Sequence[Stretch], those: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """The times that are in both, the longest first."""
+    """The times that two resources have in common, the longest first."""
     result = [
         Stretch(max(one.from_s, other.from_s), min(one.to_s, other.to_s))
         for one in these
@@ -378,7 +383,7 @@ def common(these: Sequence[Stretch], those: Sequence[Stretch]) -> tuple[Stretch,
 
 
 def inside(window: Window, stretches: Sequence[Stretch]) -> Steps:
-    """The steps in one of these times."""
+    """Per step, whether the step lies in one of these times."""
     middle = window.first_s + (np.arange(window.steps) + 0.5) * window.step_s
     steps = np.zeros(window.steps, dtype=bool)
     for each in stretches:
@@ -387,7 +392,7 @@ def inside(window: Window, stretches: Sequence[Stretch]) -> Steps:
 
 
 def overlap_s(these: Sequence[Stretch], those: Sequence[Stretch]) -> float:
-    """How long two resources were saturated at the same time."""
+    """The time for which two resources were saturated at once, in seconds."""
     return sum(each.seconds for each in common(these, those))
 
 
@@ -400,9 +405,10 @@ def _judged(
     *,
     above: bool,
 ) -> tuple[Floats, Steps]:
-    """(the mean over 30 seconds around each step, whether the step belongs to one that is at the limit).
+    """Per step, (the mean over 30 seconds around the step, whether the step is in 30 seconds at the limit).
 
-    A mean does not show for how long: a spike of a second can lift it, and a long reading as well.
+    A mean alone does not suffice, because a spike of a second or a long reading can lift it: the readings
+    themselves must be at the limit for a quarter of the time.
     """
     there = rows.covered_s > 0
     sustained = sustained_s(window)
@@ -429,7 +435,7 @@ def _beyond(values: Floats, limit: float, *, above: bool) -> Steps:
 
 
 def _running(values: Floats, steps: int) -> Floats:
-    """The sum over this many steps around each."""
+    """The sum over this number of steps around each step."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     at = np.arange(len(values))
     first = np.maximum(at - steps // 2, 0)
@@ -443,9 +449,10 @@ def _stretches(
 ) -> tuple[Stretch, ...]:
     """The times in which the mean was at the limit without a break; the longest first.
 
-    Each is from the first to the last reading that was at the limit itself: a mean is at the limit some
-    seconds before and after these. That is known to within a reading: where 30 seconds are, the mean decides,
-    but of what has no highest value (latency, what waits): a spike of seconds lifts the mean of one reading.
+    A stretch lasts from the first to the last reading that was itself at the limit, because the mean is at
+    the limit some seconds before and after these readings. The length is known to within a reading. If it may
+    be 30 seconds, the mean decides. A figure without a highest value (latency, waits) is excepted, because a
+    spike of seconds lifts the mean of one reading.
     """
     runs: list[list[int]] = []
     result: list[Stretch] = []
@@ -468,16 +475,16 @@ def _stretches(
 
 
 def _adjacent(window: Window, covered_s: Floats, last: int, at: int) -> bool:
-    """Whether no more than a short gap lies between two readings."""
+    """Whether at most a short gap lies between two readings."""
     gap_s = _between(window, covered_s, at, at).from_s - _between(window, covered_s, last, last).to_s
     longest_s = (1 - _LEAST_COVERED) * SUSTAINED.value
     return gap_s <= max(_GAP * max(float(covered_s[at]), window.step_s), longest_s)
 
 
 def _between(window: Window, covered_s: Floats, first: int, last: int) -> Stretch:
-    """From the begin of one reading to the end of another.
+    """The time from the start of one reading to the end of another.
 
-    A reading longer than a step lies in the step of its middle; shorter ones fill their step.
+    A reading longer than a step is stored in the step of its middle; a shorter reading fills its step.
     """
     middles = (window.first_s + (at + 0.5) * window.step_s for at in (first, last))
     halves = (max(float(covered_s[at]), float(window.step_s)) / 2 for at in (first, last))

@@ -1,4 +1,4 @@
-"""Memory of a host in a recording: what is available, paging, and work that waits for memory."""
+"""Judges a host's memory in a recording: available memory, paging, and work that waits for memory."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ GRANTS_PENDING = Threshold(1.0, "MS", "Memory Grants Pending: 0 is healthy; quer
 
 
 def memories(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """The host's memory, and those of its database servers: grants that queries wait for, and buffers."""
+    """The memory of a host, and of its database servers: memory grants that queries wait for, and buffers."""
     yield _of_host(inputs, host)
     yield from _of_parts(inputs, host)
     for server in servers(inputs, host.name, GRANTS):
@@ -107,7 +107,7 @@ def memories(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def _of_parts(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """Memory that machines, processes or servers lack: they demand more, gave some back, or tidy up."""
+    """Virtual machines, processes and database servers that lack memory, by signs such as ballooning."""
     for metric, limit, noun, kind in _LACKING:
         for key in inputs.samples.keys(metric):
             rows = figure(inputs, *key) if key.host == host.name else None
@@ -129,7 +129,7 @@ def _of_parts(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def _buffer(inputs: Inputs, host: Host, server: str) -> Iterator[RecordedResource]:
-    """The buffer of a database server, by how long a page stays in it."""
+    """The buffer of a database server, judged by the time that a page stays in the buffer."""
     life = figure(inputs, host.name, PAGE_LIFE, server)
     if life is None:
         return
@@ -153,7 +153,10 @@ def _buffer(inputs: Inputs, host: Host, server: str) -> Iterator[RecordedResourc
 
 
 def _of_host(inputs: Inputs, host: Host) -> RecordedResource:
-    """Little available while paging: without paging little available is no limit (docs/other-rules.md)."""
+    """The memory of a host; at its limit if little is available while the host pages.
+
+    Without paging little available memory is no limit (docs/other-rules.md).
+    """
     left = figure(inputs, host.name, LEFT)
     paged = figure(inputs, host.name, PAGED) or figure(inputs, host.name, BOTH_WAYS)
     paged = paged or _faults(inputs, host.name)
@@ -207,7 +210,7 @@ def _of_host(inputs: Inputs, host: Host) -> RecordedResource:
 def _without_size(
     inputs: Inputs, host: str, paging: Measure | None
 ) -> tuple[list[Measure], bool | None, str, str]:
-    """(measures, has room, doubt, remedy) of a memory of which no share that is available was recorded."""
+    """(measures, has room, doubt, remedy) of memory without a recorded share of available memory."""
     size = f"say how much memory {host} has (--memory {host}=SIZE), and import again"
     if paging is not None and paging.at_limit and (small := _least(inputs, host)):
         doubt = f"{small} was available at least; the size of its memory was not recorded"
@@ -229,7 +232,7 @@ def _used(rows: Rows) -> Rows:
 
 
 def _available(free: Measure, left: Rows, paging: Measure | None) -> Measure:
-    """Available memory; where paging was recorded, at its limit only while the host paged as well."""
+    """The measure of available memory; at its limit only while the host paged, if paging was recorded."""
     low = tuple(each for each in free.stretches if each.seconds >= free.least_s)
     both = low if paging is None else common(low, paging.stretches)
     lowest = float(np.nanmin(left.values))
@@ -245,7 +248,7 @@ def _available(free: Measure, left: Rows, paging: Measure | None) -> Measure:
 
 
 def pages_to(inputs: Inputs, memory: RecordedResource, disk: RecordedResource) -> bool:
-    """Whether half or more of what a disk moved, while both were saturated, was paged in or out."""
+    """Whether half or more of a disk's I/O, while disk and memory were saturated, was paging."""
     if disk.resource != "disk" or disk.host != memory.host:
         return False
     during = inside(inputs.window, common(memory.stretches, disk.stretches))
@@ -262,13 +265,13 @@ def _bytes(inputs: Inputs, host: str, metrics: Sequence[str], instance: str, dur
 
 
 def _faults(inputs: Inputs, host: str) -> Rows | None:
-    """Bytes that were paged in at least: a page of 4 KiB for each major fault."""
+    """The least number of bytes paged in per second: a page of 4 KiB for each major fault."""
     faults = figure(inputs, host, "mem.major_faults_per_s")
     return faults and replace(faults, values=_PAGE_BYTES * faults.values, metric=PAGED)
 
 
 def _few(inputs: Inputs, host: str) -> Measure | None:
-    """The memory that was available, in bytes, where that is hardly any whatever the size of the memory."""
+    """Available memory in bytes, if it is too little for a memory of any size; else None."""
     left = figure(inputs, host, LEFT_BYTES)
     if left is None:
         return None
@@ -279,7 +282,7 @@ def _few(inputs: Inputs, host: str) -> Measure | None:
 
 
 def _least(inputs: Inputs, host: str) -> str:
-    """The least that was available, where that is little; "" where it is not, or was not measured."""
+    """The least available memory in words, if it was little; "" otherwise, or if not measured."""
     left = figure(inputs, host, LEFT_BYTES)
     lowest = float(np.nanmin(left.values)) if left is not None else SMALL.value
     return units.bytes_(lowest) if lowest < SMALL.value else ""

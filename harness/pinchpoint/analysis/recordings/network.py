@@ -1,4 +1,4 @@
-"""Network of a host in a recording: the fuller direction of each interface against its speed, and losses."""
+"""Judges a host's network in a recording: traffic of each interface against its speed, and losses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAITING = Threshold(2.0, "PAL", "Output Queue Length: critical when more than 2 
 
 
 def interfaces(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """Each interface with traffic; one for all where none was recorded, or where TCP sent much again."""
+    """Each interface with traffic; one entry for all if none was recorded or TCP retransmitted much."""
     keys = [key for metric in (RECEIVED, BOTH, USED, QUEUE, DROPS) for key in inputs.samples.keys(metric)]
     keys += [key for metric in SHARES_DROPPED for key in inputs.samples.keys(metric) if _loses(inputs, key)]
     names = sorted({key.instance for key in keys if key.host == host.name})

@@ -1,15 +1,15 @@
-"""From the resources of a recording to an outcome: what is named, how surely, and what is missing.
+"""Computes the outcome of a recording from its resources: bottleneck, confidence, missing measurements.
 
 | outcome | when |
 | --- | --- |
 | `bottleneck` | one resource was saturated and nothing speaks against it, or several took turns |
 | `not_reached` | CPU, memory, disks and network of every host were measured and had room |
-| `inconclusive` | all else: with candidates, what was not measured, and the experiment that decides |
+| `inconclusive` | otherwise: with candidates, missing measurements, and the experiment that decides |
 
 | confidence | when |
 | --- | --- |
-| medium | two measures agree; its host's CPU, memory and disks were measured; all else was not near |
-| low | one of these is not true |
+| medium | two measures agree; its host's CPU, memory, disks were measured; no other limit was near |
+| low | one of these conditions is not met |
 
 High confidence needs operations at several levels of load, which a recording does not have.
 """
@@ -27,13 +27,13 @@ from pinchpoint.data.inputs import Inputs
 
 NO_OPERATIONS = "no operation was recorded: throughput and waits are not known"
 LEAST_S = 60.0
-"""A recording of less than a minute shows a moment, not a load."""
+"""Shortest recording that is judged, in seconds: a shorter one shows a moment, not a load."""
 _READ_LATE = 0.05
-"""A recorder that waits a second between its readings takes 59 a minute, each of a second by name."""
+"""Tolerance of the length: a recorder that waits a second between readings takes 59 a minute."""
 _TOGETHER = 0.5
-"""Half of the time in which one of the two was at its limit both were."""
+"""Least share of the longer one of two times at the limit in which both were at their limits."""
 _TURNS = 0.2
-"""Resources take turns where the times in which both are saturated are less than a fifth of the shorter."""
+"""Resources take turns if they are saturated together for less than this share of the shorter time."""
 _HARDWARE = ("cpu", "thread", "memory", "disk", "network")
 _NEEDED = ("cpu", "memory", "disk", "network")
 _MOST_CANDIDATES = 3
@@ -41,17 +41,17 @@ _MOST_CANDIDATES = 3
 
 @dataclass(frozen=True, slots=True)
 class RecordingConclusion:
-    """What a recording comes to.
+    """The outcome of a recording, with its reasons.
 
     Attributes:
         outcome: the outcome.
-        named: the bottleneck, else None.
-        others: with a bottleneck: those that took turns with it; without one: the candidates.
-        confidence: of the bottleneck.
-        limits: what keeps the confidence from being higher.
-        symptoms: what agrees with the bottleneck: finished work that was less or slower meanwhile.
+        named: the bottleneck; None without one.
+        others: the resources that took turns with the bottleneck; without a bottleneck the candidates.
+        confidence: confidence in the bottleneck; None without one.
+        limits: the reasons why the confidence is not higher.
+        symptoms: finished work that was less or slower while the bottleneck was saturated, in words.
         missing: the resources that were not measured.
-        too_short: seconds that were recorded, where that is too little; else None.
+        too_short: length of the recording in seconds if it is too short; else None.
     """
 
     outcome: Outcome
@@ -67,7 +67,7 @@ class RecordingConclusion:
 def conclude_recording(
     inputs: Inputs, resources: Sequence[RecordedResource], recorded_s: float
 ) -> RecordingConclusion:
-    """The outcome of a recording."""
+    """The outcome of a recording, with its reasons."""
     missing = tuple(one for one in resources if one.missing)
     saturated = sorted((one for one in resources if one.saturated), key=lambda one: -one.over_s)
     if recorded_s < LEAST_S * (1 - _READ_LATE):
@@ -100,10 +100,11 @@ def conclude_recording(
 def _causes(
     inputs: Inputs, saturated: Sequence[RecordedResource], resources: Sequence[RecordedResource]
 ) -> list[RecordedResource]:
-    """The saturated resources, without waits for locks, pools or other systems that hardware below explains.
+    """The saturated resources, without waits that saturated hardware explains.
 
-    A disk whose I/O is mostly paging is a victim of the memory. At times without saturated hardware locks,
-    pools and others are causes only where all hardware of the host was seen to have room.
+    Such waits are for locks, pools or other systems. A disk whose I/O is mostly paging is left out, because
+    the memory is the cause. At times without saturated hardware, locks, pools and other systems are causes
+    only if all hardware of the host was measured and had room.
     """
     hardware = [one for one in saturated if one.resource in _HARDWARE]
     short = [one for one in hardware if one.resource == "memory"]
@@ -117,12 +118,15 @@ def _causes(
 
 
 def _explains(resource: RecordedResource, collapse: RecordedResource) -> bool:
-    """Whether work that collapsed waited for what is known to have been waited for at that time."""
+    """Whether a resource on the same host was saturated during a collapse of work, and so explains it."""
     return resource.host == collapse.host and overlap_s(resource.stretches, collapse.stretches) > 0
 
 
 def _is_waited_for(resource: RecordedResource, collapses: Sequence[RecordedResource]) -> bool:
-    """Whether work collapsed while sessions waited for it, and hardly at other times: then it is no guess."""
+    """Whether work collapsed while sessions waited for a lock or dependency, and hardly at other times.
+
+    The collapse removes the doubt about such a resource.
+    """
     if resource.resource not in ("dependency", "lock") or not resource.recorded:
         return False
     return any(
@@ -151,13 +155,13 @@ def _confidence(
     resources: Sequence[RecordedResource],
     symptoms: Sequence[str],
 ) -> tuple[Confidence, tuple[str, ...]]:
-    """See the module's table."""
+    """(confidence, reasons why it is not higher), by the module's table."""
     agree = {one.what for one in named.saturated} | ({"symptom"} if symptoms else set())
     limits = [] if len(agree) > 1 else ["only one measure of it was at its limit"]
     own = [one for one in resources if one.host == named.host and one.resource in ("cpu", "memory", "disk")]
     others_cpu = [one for one in resources if one.host != named.host and one.resource == "cpu"]
     limits += [one.missing for one in (*own, *others_cpu) if one.missing]
-    # Finished work that collapsed is the effect, and a symptom that agrees.
+    # Finished work that collapsed is an effect of the bottleneck and no second resource near its limit.
     near = [
         one for one in resources if one is not named and one.recorded and (one.saturated or _is_near(one))
     ]

@@ -1,4 +1,4 @@
-"""Symptoms in a recording: when rates of finished work fell, and when latencies rose."""
+"""Finds symptoms in a recording: times in which rates of finished work fell or latencies rose."""
 
 from __future__ import annotations
 
@@ -39,31 +39,32 @@ _FINISHED = tuple(f"{of}.{_MANY.get(one, f'{one}s')}_per_s" for of in ("db", "se
 _TIMED = tuple(f"{of}.{one}_latency_s" for of in ("db", "search") for one in ("response", *_WORK))
 _AT_WORK = ("db.sessions_active", "search.in_progress")
 _CONNECTED = ("db.connections",)
-"""A pool keeps idle connections: they show that work waited only where the rate fell at once."""
+"""Connections show waiting work only if the rate fell at once, because a pool keeps idle connections."""
 _LEAST_AT_WORK = 2.0
-"""A single session may be that of the recorder itself."""
+"""Fewest active sessions that show waiting work: a single session may be the recorder's own."""
 
 COLLAPSED = Threshold(0.5, "design", "finished work fell to half of its usual rate, or less")
 LOST = Threshold(1 - COLLAPSED.value, COLLAPSED.source, COLLAPSED.says)
 SLOWER = Threshold(1.5, "design", "latency rose to one and a half times its usual value, or more")
 FEWER = Threshold(0.8, "design", "finished work fell to four fifths of its usual rate, or less")
 _CAUGHT_UP = 2.0
-"""A rate above this multiple of the usual one counts as this: work caught up later undoes no collapse."""
+"""A rate above this multiple of the usual one counts as this multiple: work caught up later hides no
+collapse."""
 _MEDIAN, _UPPER_QUARTILE = 0.5, 0.75
 _DEVIATIONS = 3.0
-"""Fewer than one in 700 counts of independent events lie this many standard deviations below their mean."""
+"""Fewer than one in 700 counts of independent events lie this many standard deviations below the mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """A rate of finished work, or a latency of it, against its usual value."""
+    """A rate or a latency of finished work ÷ its usual value."""
 
     ratio: float
     words: str
 
 
 def symptoms_during(inputs: Inputs, stretches: Sequence[Stretch]) -> Iterator[Symptom]:
-    """Finished work that was less, or took longer, in these times than in the rest of the recording."""
+    """Lower rates and higher latencies of finished work in these times than in the rest of the recording."""
     during = _inside(inputs.window, stretches)
     for key, rows in _series(inputs, _FINISHED):
         ratio = _against_rest(rows, during)
@@ -77,10 +78,10 @@ def symptoms_during(inputs: Inputs, stretches: Sequence[Stretch]) -> Iterator[Sy
 
 
 def collapses(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """Finished work that collapsed for a part of the recording: what it waited for was not measured.
+    """Finished work that collapsed for part of the recording; the cause was not measured.
 
-    Less load looks the same. Work waited if latency rose, or if the usual number of sessions stayed active.
-    Without that a rate that declines slowly is less load.
+    A smaller load looks the same. Work waited if latency rose, or if the usual number of sessions stayed
+    active. Without such a sign, a rate that declines slowly means a smaller load.
     """
     for key, rows in _series(inputs, _FINISHED, host.name):
         result = next(_collapsed(inputs, key, rows), None)
@@ -105,7 +106,7 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def work(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """The missing measurements where nothing shows whether work waited."""
+    """An entry about the missing measurements, if nothing shows whether work waited."""
     if host != inputs.hosts[0] or any(True for _ in _series(inputs, (*_FINISHED, *_TIMED, *_AT_WORK))):
         return
     yield RecordedResource(
@@ -121,9 +122,9 @@ def work(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def _collapsed(inputs: Inputs, key: Key, rows: Rows) -> Iterator[tuple[Measure, str]]:
-    """(what was lost of the usual rate, what shows that work waited, or "").
+    """(the lost share of the usual rate, the sign that work waited, or "") of each collapse.
 
-    What is usual is the median; where work waited for longer, the upper quartile.
+    The usual rate is the median; if work waited for longer than half of the time, the upper quartile.
     """
     for part in (_MEDIAN, _UPPER_QUARTILE):
         usual = float(np.nanquantile(rows.values, part))
@@ -134,7 +135,7 @@ def _collapsed(inputs: Inputs, key: Key, rows: Rows) -> Iterator[tuple[Measure, 
         lost = replace(rows, values=share, weight=rows.covered_s, metric="db.lost_ratio")
         one = measure(inputs, lost, LOST, "attribution", f"{_name(key)}, of their usual rate lost:")
         if one is None or not one.at_limit or one.over_s > part * one.measured_s + SUSTAINED.value:
-            continue  # beside the means at the edges
+            continue  # 30 s are allowed for the edges of the means
         if not _beyond_chance(capped, usual, _inside(inputs.window, one.stretches)):
             continue
         at_once = part == _MEDIAN and _at_once(inputs.window, rows, one.stretches, usual)
@@ -145,7 +146,7 @@ def _collapsed(inputs: Inputs, key: Key, rows: Rows) -> Iterator[tuple[Measure, 
 
 
 def _at_once(window: Window, rows: Rows, stretches: Sequence[Stretch], usual: float) -> bool:
-    """Whether the rate was nearly as usual within a minute, or two readings, of where it was low."""
+    """Whether the rate was nearly usual within a minute, or two readings, of the time with a low rate."""
     near_s = max(2 * rows.reading_s, 2 * SUSTAINED.value)
     low = _inside(window, stretches)
     wide = [Stretch(each.from_s - near_s, each.to_s + near_s) for each in stretches]
@@ -154,7 +155,7 @@ def _at_once(window: Window, rows: Rows, stretches: Sequence[Stretch], usual: fl
 
 
 def _beyond_chance(rows: Rows, usual: float, during: Steps) -> bool:
-    """Whether independent requests would hardly ever be so few by chance (Poisson: three deviations)."""
+    """Whether so low a number of independent requests is hardly chance (Poisson: three deviations)."""
     expected = usual * float(rows.covered_s[during].sum())
     finished = float(np.nansum(rows.values[during] * rows.covered_s[during]))
     return bool(expected - finished > _DEVIATIONS * np.sqrt(expected))
@@ -177,7 +178,7 @@ def _witnesses(
 
 
 def _series(inputs: Inputs, metrics: Sequence[str], host: str | None = None) -> Iterator[tuple[Key, Rows]]:
-    """The series of these metrics, of one host or of all."""
+    """(key, values) of each series of these metrics, of one host or of all hosts."""
     for metric in metrics:
         for key in inputs.samples.keys(metric):
             rows = figure(inputs, *key) if host in {None, key.host} else None
@@ -192,7 +193,7 @@ def _inside(window: Window, stretches: Sequence[Stretch]) -> Steps:
 def _against_rest(rows: Rows, during: Steps) -> float | None:
     """The median in these steps ÷ the median in all others; None if one part is shorter than 30 seconds.
 
-    What is nothing else is infinitely more.
+    If the median of the others is 0, the result is infinite.
     """
     there = np.isfinite(rows.values)
     if min(rows.covered_s[there & during].sum(), rows.covered_s[there & ~during].sum()) < SUSTAINED.value:
@@ -207,5 +208,5 @@ def _name(key: Key) -> str:
 
 
 def _server(key: Key) -> str:
-    """The host, and in front of it which of several database servers there."""
+    """The host, preceded by the name of the database server if several run on the host."""
     return " on ".join(filter(None, (server_of(key).removesuffix("/"), key.host)))

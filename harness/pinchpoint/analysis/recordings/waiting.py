@@ -1,4 +1,4 @@
-"""Waits other than for hardware in a recording: locks, pools, and systems outside the farm."""
+"""Finds waits in a recording other than for hardware: locks, pools, and systems outside the farm."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _KINDS: Mapping[str, tuple[Kind, str]] = {
     "Replica": ("external", "secondary replicas of {0}"),
     "External": ("external", "other servers that {0} calls"),
 }
-"""Kind of wait -> kind of resource, and its name."""
+"""Kind of wait -> (kind of limit, name of the resource)."""
 _BACKLOG = Threshold(1e8, "design", "100 MB of the log wait for a secondary replica")
 _QUEUES = (
     ("db.log_send_queue_bytes", "log that was not sent to the secondary replica:"),
@@ -111,7 +111,7 @@ CRAWL = (("search.waiting", "documents that waited to be crawled"),)
 
 
 def locks(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """The locks of each database server, where sessions that wait for one were recorded, and of processes."""
+    """The locks of each database server with recorded lock waits, and the locks of processes."""
     read = [metric for metric, _ in _LOCKS]
     for server in servers(inputs, host.name, *read, _LOCK_REQUESTS, _SESSIONS, _DEADLOCKS):
         blocked = [_saturation(inputs, host, metric, noun, server) for metric, noun in _LOCKS]
@@ -122,7 +122,7 @@ def locks(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
         result = [one for one in blocked if one]
         waits = _saturation(inputs, host, _LOCK_REQUESTS, "lock requests that waited:", server)
         if waits and (any(one.at_limit for one in result) or not waits.at_limit):
-            result.append(waits)  # requests that wait for a moment are no limit by themselves
+            result.append(waits)  # requests that wait for a moment are no limit alone
         ended = figure(inputs, host.name, _DEADLOCKS, server)
         deadlocks = measure(inputs, ended, DEADLOCKS, "errors", "deadlocks:")
         only = deadlocks is not None and deadlocks.at_limit and not any(one.at_limit for one in result)
@@ -141,7 +141,7 @@ def locks(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def _waiters(inputs: Inputs, host: str, of: str, server: str) -> Rows | None:
-    """How many waited at a time, by Little's law: how long a wait took x waits a second."""
+    """The mean number of waiting sessions by Little's law: seconds per wait x waits per second."""
     metrics = f"db.{of}_wait_s", f"db.{of}_waits_per_s"
     took, rate = (figure(inputs, host, metric, server) for metric in metrics)
     if took is None or rate is None:
@@ -175,7 +175,7 @@ def sessions(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def waited_mostly(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """What sessions waited for most of the time they waited, as a mean since the start of their server."""
+    """The kinds of waits that took most of the sessions' waiting time, as a mean since the server's start."""
     for key in inputs.samples.keys(_SHARES):
         rows = figure(inputs, *key) if key.host == host.name else None
         one = measure(
@@ -212,7 +212,7 @@ def replicas(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def file_servers(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """The NFS servers a host calls, by the calls that it had to repeat."""
+    """The NFS servers that a host calls, by the calls that the host had to repeat."""
     calls = figure(inputs, host.name, "net.nfs_retransmits_per_s")
     one = measure(inputs, calls, RESENT_CALLS, "saturation", "NFS calls that were sent again:")
     if one is not None:
@@ -224,7 +224,7 @@ def file_servers(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
 
 
 def pools(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """Connections and threads of the host's servers; of one pool several figures may be there."""
+    """Connections and threads of a host's servers; one pool may have several measures."""
     pools_: dict[tuple[str, str], list[Measure]] = {}
     for metric, limit, what, noun, held in _POOLS:
         for key in inputs.samples.keys(metric):

@@ -1,4 +1,4 @@
-"""The words of a recording's verdict."""
+"""Words the verdict of a recording: its summary, its experiment, and the states of resources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ _NEARLY_ALL = 0.995
 def summary(
     conclusion: RecordingConclusion, resources: Sequence[RecordedResource], crawl: str, offset_s: int
 ) -> Summary:
-    """The outcome, and the figures behind it; ``crawl``: at which source a crawl's requests are, or ""."""
+    """The outcome of a recording in words, with its figures.
+
+    ``crawl`` is a sentence about the source at which most requests of a crawl are in flight, or "".
+    ``offset_s`` is the offset of local time from UTC in seconds.
+    """
     if conclusion.too_short is not None:
         recorded = units.seconds(conclusion.too_short)
         text = f"only {recorded} were recorded, at least {LEAST_S:.0f} s are needed."
@@ -68,7 +72,7 @@ def _nothing_measured(crawl: str) -> Summary:
 
 
 def _over_limit(resources: Sequence[RecordedResource], offset_s: int) -> Summary:
-    """Several resources at their limits, or one that no work need have waited for: each with its figures."""
+    """The summary of resources at their limits that work may not have waited for, each with its figures."""
     names = listed([one.name for one in resources])
     if len(resources) == 1:
         text, rest = f"1 resource was over its limit: {names}.", "Whether it slows users"
