@@ -112,7 +112,7 @@ def _mean(series: Series | None) -> float | None:
 
 
 def cpu_table(inputs: Inputs) -> list[dict[str, Any]]:
-    """Per tier and host: busy ratio of the tier's own processes (of its cores), and of the whole machine."""
+    """One row per tier and host: busy share of the tier's own processes (of its cores), and of the host."""
     rows = []
     for host in inputs.hosts:
         own = inputs.samples.series(host.name, "cpu.busy_ratio", f"tier:{host.tier}")

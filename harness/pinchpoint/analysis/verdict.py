@@ -1,4 +1,4 @@
-"""The verdict: what a run proves, as frozen records. verdict.json is their plain form."""
+"""Defines the verdict of an analysis as frozen records; verdict.json is their plain form."""
 
 from __future__ import annotations
 
@@ -34,25 +34,26 @@ Kind = Literal[
 
 
 PLACE = ("tier", "host", "resource", "instance", "role")
-"""Fields that say where a resource is."""
+"""Names of the fields that say where a resource is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that was measured, in words and as a number.
+    """One measured fact, in words and as a number.
 
     Attributes:
-        fact: the sentence.
-        metric: the metric of samples.parquet it rests on, or the column of operations.parquet.
-        value: the number, base units; None if nothing was measured.
-        host: whose samples.
-        instance: which instance of the metric, or cores ("0,1"); None: several of the host's together.
+        fact: the fact as a sentence.
+        metric: the metric of samples.parquet, or the column of operations.parquet, that the fact comes from.
+        value: the measured number in base units; None if nothing was measured.
+        host: name of the host whose samples were used; "" if the fact belongs to no host.
+        instance: instance of the metric, or cores ("0,1"); None for several instances of the host together.
         evidence: ``E1`` saturation, ``E2`` growing queue, ``E3`` ceiling, ``E4`` independent witness,
             ``causal`` the test of ``run --prove``, or ``context``.
-        threshold: what the value was compared with, base units.
-        source: where the threshold comes from: ``SP``, ``PAL``, ``MS-IO``, ``design``, or ``declared``.
-        rule: what the threshold says, in words.
-        samples: how many samples of that series (or operations) it rests on; None if it is no such thing.
+        threshold: number that the value was compared with, in base units; None without one.
+        source: author of the threshold: ``SP``, ``PAL``, ``MS-IO``, ``design``, or ``declared``; None without
+            one.
+        rule: the threshold's rule, in words.
+        samples: number of samples of the series, or of operations, behind the fact; None if not counted.
     """
 
     fact: str
@@ -69,12 +70,12 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question that was asked.
+    """The answer to one question about a resource or a gate.
 
     Attributes:
         evidence: ``E1`` to ``E4``, or ``gate``.
-        holds: None if it could not be judged.
-        fact: what was measured, and what it was compared with; ``value`` None if nothing was.
+        holds: whether the evidence was found, or the gate passed; None if it could not be judged.
+        fact: the measured value and its threshold; the fact's ``value`` is None if nothing was measured.
     """
 
     evidence: str
@@ -84,14 +85,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """A resource that was considered.
+    """A resource that was considered as the bottleneck.
 
     Attributes:
-        name: in words.
-        kind: how it would limit; None if nothing speaks against it.
-        used_ratio: how much of it is used; None if that is not known (a disk without a declared limit).
-        checks: E1 to E4.
-        why: why it is, or is not, the answer.
+        name: the resource in words.
+        kind: how the resource would limit; None without evidence against it.
+        used_ratio: utilisation of the resource; None if unknown (a disk without a declared limit).
+        checks: the checks for E1 to E4.
+        why: why the resource is, or is not, the bottleneck.
     """
 
     name: str
@@ -108,13 +109,13 @@ class Considered:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The chain behind the answer.
+    """The evidence and the reasons behind a verdict.
 
     Attributes:
-        gates: what valid evidence had to pass.
-        considered: every resource, the most used first.
-        reasons: why this answer, in sentences.
-        would_change: what would change it, in sentences.
+        gates: the checks that valid evidence must pass.
+        considered: every considered resource, the most used first.
+        reasons: the reasons for the verdict, as sentences.
+        would_change: facts and actions that would change the verdict, as sentences.
     """
 
     gates: tuple[Check, ...]
@@ -125,23 +126,26 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """A resource that limits the farm, or may.
+    """A resource that limits the farm, or may limit it.
 
     Attributes:
-        kind: how it limits (docs/reading-a-verdict.md).
-        tier: the tier that causes it: on a shared machine the one that uses most of it, of a dependency the
-            one behind it; None if the farm has none, or which tier uses the shared cores was not measured.
-        host: the host.
-        resource: ``cpu``, ``thread``, ``disk``, ``memory``, ``network``, ``lock``, ``pool``, ``dependency``,
-            ``generator``, ``recorder``.
-        instance: device, cores ("0,1"), thread, interface, kind of lock, source or endpoint.
-        role: the disk's role; None of all disks of a machine together, whose type is then the ``instance``.
-        confidence: None for candidates that nothing was concluded about.
+        kind: how the resource limits (docs/reading-a-verdict.md).
+        tier: the tier that causes the limit: on a shared machine the tier that uses most of the resource, for
+            a dependency the tier behind the dependency. None if the farm has no such tier, or if the tiers'
+            use of the shared cores was not measured.
+        host: name of the host.
+        resource: type of the resource: ``cpu``, ``thread``, ``disk``, ``memory``, ``network``, ``lock``,
+            ``pool``, ``dependency``, ``generator``, ``recorder``.
+        instance: device, cores ("0,1"), thread, interface, kind of lock, source, or endpoint.
+        role: role of a disk; None for all disks of a machine together, whose ``instance`` is the machine's
+            type.
+        confidence: confidence in the bottleneck; None for a candidate.
         window: UTC start and end of the analysed time.
-        evidence: what was measured.
+        evidence: the measured facts.
         shared_with: the other tiers that use the same resource.
-        uses: who used how much of it: ``{"tier", "share_ratio"}``, the most first.
-        why_not_more: sentences: what keeps the confidence from being higher.
+        uses: ``{"tier", "share_ratio"}``: the share of each tier in the use of the resource, the largest
+            first.
+        why_not_more: the reasons why the confidence is not higher, as sentences.
     """
 
     kind: Kind
@@ -160,14 +164,14 @@ class Bottleneck:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The next bottleneck once this one is removed.
+    """The next bottleneck after the present one is removed.
 
     Attributes:
-        gain_ratio: the most throughput gained until then (0.38 = 38 %).
-        utilisation_ratio: how much of it is used now.
-        assumes: what must stay as it is for that to hold.
-        at_most: whether it is a bound: by one load level it is an estimate.
-        others_ratio: the part of the utilisation that other processes use; None if none is known.
+        gain_ratio: most throughput gained until the next bottleneck limits (0.38 = 38 %).
+        utilisation_ratio: present utilisation of the next bottleneck.
+        assumes: the conditions of the gain, in words.
+        at_most: whether the gain is a bound; from one load level the gain is an estimate.
+        others_ratio: part of the utilisation by other processes; None if unknown.
     """
 
     kind: Kind
@@ -185,16 +189,17 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """How much more load there is room for: throughput at the objectives ÷ throughput now - 1.
+    """The room for more load: throughput at the objectives ÷ throughput now - 1.
 
     Attributes:
-        ratio: None if that is not known; 0 if there is none.
-        how: ``levels``: read off a load in steps; ``model``: reckoned from what is used; else ``unknown``.
-        scenario: whose load it is about; None: all of them in the same proportion.
-        now_per_s: its throughput in what was judged.
-        objectives_per_s: the highest throughput at which its objectives hold.
-        why: how that was found, or why it could not be, in words.
-        assumes: what must stay as it is for that to hold; "" where nothing was reckoned.
+        ratio: the headroom; 0 if there is none, None if unknown.
+        how: ``levels``: measured by a load in steps; ``model``: computed from utilisations; else ``unknown``.
+        scenario: the scenario whose load grows; None: all scenarios grow in the same proportion.
+        now_per_s: throughput of the scenario in the judged part, operations per second.
+        objectives_per_s: highest throughput at which the scenario's objectives are met, operations per
+            second.
+        why: how the headroom was found, or why it is unknown, in words.
+        assumes: the conditions of the headroom, in words; "" if nothing was computed.
     """
 
     ratio: float | None
@@ -208,22 +213,24 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One thing to do, from the model and the catalogue.
+    """One recommended change, from the model and the catalogue.
 
     Attributes:
-        kind: the kind of limit it is about.
-        target: what is changed: ``sql.log``, ``search``.
-        what: what to do.
-        gain_ratio: the throughput gained by it (0.38 = 38 %), as ``what-if`` says where ``set`` is given,
-            else at most; None if that is not known.
-        limit_next: what limits then; None if that is not known.
-        assumes: what must stay as it is for that to hold, or why the gain is not known.
-        source: the entries of the catalogue it rests on (``entry``, ``source``, ``date``); None: on none.
-        text: all of it as a sentence.
+        kind: the kind of limit that the change is for.
+        target: the resource that is changed, such as ``sql.log`` or ``search``.
+        what: the change, in words.
+        gain_ratio: throughput gained by the change (0.38 = 38 %): predicted by ``what-if`` if ``set`` is
+            given, else the most possible gain; None if unknown.
+        limit_next: the limit after the change, in words; None if unknown.
+        assumes: the conditions of the gain, or why the gain is unknown, in words.
+        source: entries of the catalogue that the change is based on (``entry``, ``source``, ``date``); None
+            if there are none.
+        text: the whole advice as a sentence.
         at_most: whether the gain is a bound.
-        set: the same for ``what-if --set``; none: a change that it does not know.
-        interval_ratio: of the gain, where ``set`` is given.
-        scenario: the scenario that gains it, if ``set`` is given; of several the one that gains most.
+        set: arguments of ``what-if --set`` for the change; empty if ``what-if`` has no setting for it.
+        interval_ratio: (low, high) of the gain if ``set`` is given; else None.
+        scenario: the scenario that gains this, if ``set`` is given; of several scenarios the one that gains
+            most.
     """
 
     kind: Kind
@@ -242,28 +249,30 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Everything an analysis found, see docs/run-directory.md.
+    """Everything that an analysis found; docs/run-directory.md describes all fields.
 
     Attributes:
-        answer: ``summary`` in its parts.
-        capacity_at_least_per_s: if no limit was reached, the throughput served, by scenario.
-        then: the bottleneck after the next.
-        headroom: the same as ``headroom_ratio``, with how it was found.
-        advice: what to do, the most useful first.
-        demand: what the load takes of each resource, and where that ends (``capacity.demand_row``).
-        knee: what the search for a knee answered.
+        answer: the parts of ``summary``.
+        capacity_at_least_per_s: scenario -> served throughput in operations per second, if no limit was
+            reached.
+        then: the bottleneck after ``next``.
+        headroom: ``headroom_ratio`` with how it was found.
+        advice: the recommended changes, the most useful first.
+        demand: utilisation of each resource, and the throughput that saturates it (``capacity.demand_row``).
+        knee: the result of the search for a knee.
         stages: the analysed load levels.
-        levels: of a load in steps, what each level brought; else empty.
-        objectives_held: of such a load, per scenario, the highest level that met its objectives.
-        explanation: what was considered, why this is the answer, what would change it.
-        timeline: what was saturated when, one row per period (``timeline.timeline_table``).
-        drift: of a soak, what changed over it (``drift.drift_table``); else empty.
-        checkpoints: the load while a database wrote them, and in between (``checkpoints.checkpoint_table``).
-        stores: what NoSQL stores reported of themselves (``store_tables.store_table``).
-        proof: what the test of ``run --prove`` said (``proof.with_proof``); None if none was wanted.
-        measured: whether anything was measured at all: False if the measure phase never began, where no
-            operation ended in it, or, of samples alone, where no sample holds a value.
-        tables: the dictionaries of ``scenarios``, ``crawl``, ``disks``, ``cpus``, ``objectives``.
+        levels: figures of each level of a load in steps; else empty.
+        objectives_held: for a load in steps: scenario -> the highest level that met the scenario's
+            objectives.
+        explanation: the considered resources, the reasons for the verdict, and facts that would change it.
+        timeline: the saturated resource over time, one row per period (``periods.timeline_table``).
+        drift: changes over a soak (``drift.drift_table``); else empty.
+        checkpoints: the load while a database wrote checkpoints, and in between
+            (``checkpoints.checkpoint_table``).
+        stores: statistics that NoSQL stores reported (``store_tables.store_table``).
+        proof: the result of the test of ``run --prove`` (``proof.with_proof``); None without the test.
+        measured: whether anything was measured: False if the measure phase never began, if no operation ended
+            in it, or, for samples alone, if no sample has a value.
     """
 
     outcome: Outcome
@@ -306,7 +315,7 @@ class Verdict:
         """The content of verdict.json: only JSON types, null for "not measured".
 
         Raises:
-            ValueError: a number is not finite; such a value has no place in a verdict.
+            ValueError: a number is not finite, which a verdict must not contain.
         """
         content = {"schema": SCHEMA, "summary": self.summary, **asdict(self)}
         result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
@@ -314,10 +323,10 @@ class Verdict:
 
 
 def exit_status(verdict: Verdict) -> int:
-    """The exit status of a verdict: 3 not valid evidence, 1 an objective not met, 0 fine.
+    """The exit status of a verdict: 3 no valid evidence, 1 an objective was not met, 0 otherwise.
 
-    A run that measured nothing is no evidence, and an objective that was not measured was not met; nor was
-    any, said or not, where every operation failed.
+    A run that measured nothing is no evidence. An objective that was not measured was not met. If all
+    operations failed, the status is 1 even without objectives.
     """
     if verdict.outcome == "invalid" or not verdict.measured:
         return 3

@@ -1,4 +1,4 @@
-"""The parts of verdict.json that a history of many runs reads; a report shows all of it."""
+"""Defines the parts of verdict.json that a history of many runs reads."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pinchpoint.analysis.verdict import Bottleneck, Outcome
 from pinchpoint.store.document import Form, NotBelow0
 
 Amount = NotBelow0 | None
-"""None: not measured."""
+"""A number of 0 or more; None: not measured."""
 
 
 class TierUse(Form):
-    """How much of a shared resource a tier used."""
+    """The share of a shared resource that a tier used."""
 
     tier: str
     share_ratio: NotBelow0
@@ -20,7 +20,7 @@ class TierUse(Form):
 
 @dataclass(frozen=True, slots=True)
 class BottleneckForm(Bottleneck):
-    """A suspect, with the form of its uses."""
+    """A bottleneck whose ``uses`` are checked."""
 
     uses: tuple[TierUse, ...] = ()  # type: ignore[assignment]
 
@@ -42,7 +42,7 @@ class CrawlForm(Form):
 
 
 class VerdictForm(Form):
-    """verdict.json. Only its outcome was always there."""
+    """The content of verdict.json; only ``outcome`` is in the files of all versions."""
 
     outcome: Outcome
     bottleneck: BottleneckForm | None = None

@@ -1,1 +1,1 @@
-"""A farm that is ready for load: declared, or embedded and started on this machine."""
+"""Prepares a farm for load: a declared farm, or an embedded one that is started on this machine."""

@@ -1,4 +1,4 @@
-"""The embedded farm as a run sees it; needs the extra ``pinchpoint[farm]``."""
+"""Starts, describes and stops the embedded farm of a run; needs the extra ``pinchpoint[farm]``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def spec(farm: Farm) -> FarmSpec:
 def disk_spec(disk: BuiltDisk) -> DiskSpec:
     """The disk that infra builds for one entry of ``embedded.disks``.
 
-    A profile brings its caps and its credits; a burst that has to be bought is not part of it.
+    A profile contains the disk's caps and credits; a burst that must be bought is left out.
     """
     return DiskSpec(
         **_figures(disk),
@@ -89,7 +89,7 @@ def _figures(disk: BuiltDisk) -> dict[str, Any]:
     figures = {name: getattr(disk.limits, name) for name in type(disk.limits).model_fields if name != "burst"}
     burst = disk.limits.burst
     if burst:
-        # What has no burst of its own stays at its base.
+        # A limit without a burst of its own stays at its base.
         iops, bytes_per_s = burst.iops or disk.limits.iops, burst.bytes_per_s or disk.limits.bytes_per_s
         figures["burst"] = BurstAllowance(iops or 0.0, bytes_per_s or 0.0, burst.credit_s)
     return figures
@@ -103,10 +103,10 @@ def _device(disk: BuiltDisk) -> Device | None:
 
 
 def stand_ins(farm: Farm) -> dict[str, dict[str, str]]:
-    """Addresses for the endpoints of a farm that is down: nothing listens there.
+    """Placeholder addresses for the endpoints of an embedded farm that is down; nothing listens there.
 
-    ``cache_bytes`` is what the SQL tier's buffer cache will be; "" where that depends on what can be emulated
-    here.
+    ``cache_bytes`` is the future size of the SQL tier's buffer cache; "" if the size depends on what can be
+    emulated on this machine.
     """
     assert farm.embedded is not None  # noqa: S101 -- callers ask first
     known = {
@@ -137,7 +137,7 @@ def _cache_bytes(farm: Farm) -> str:
 
 
 def up(farm: Farm, progress: Callable[[str], None], *, lifeline: bool) -> FarmStatus:
-    """Start the farm, or find it up. Raises FarmUnavailable, InputError."""
+    """Start the farm unless it is up, and return its status. Raises FarmUnavailable, InputError."""
     for sentence in remains(farm.identity):
         progress(sentence)
     with _explained(farm):
@@ -146,7 +146,7 @@ def up(farm: Farm, progress: Callable[[str], None], *, lifeline: bool) -> FarmSt
 
 @contextmanager
 def _explained(farm: Farm) -> Iterator[None]:
-    """Raises infra's errors as errors of the command."""
+    """Turn infra's errors into errors of the command."""
     try:
         yield
     except FarmInputError as error:
@@ -156,7 +156,10 @@ def _explained(farm: Farm) -> Iterator[None]:
 
 
 def down(identity: Path) -> list[str]:
-    """Stop a farm and remove all it made; sentences of what was done. Raises FarmUnavailable."""
+    """Stop a farm and remove everything it made. Raises FarmUnavailable.
+
+    Returns sentences about what was done.
+    """
     try:
         return embedded.down(identity)
     except FarmError as error:
@@ -164,7 +167,7 @@ def down(identity: Path) -> list[str]:
 
 
 def down_by_id(farm_id: str) -> list[str]:
-    """Stop a farm whose file may be gone; see ``down``."""
+    """Stop a farm by its id, because its file may be gone; see ``down``."""
     try:
         return embedded.down_by_id(farm_id)
     except FarmError as error:
@@ -182,7 +185,7 @@ def describe_known() -> str:
 
 
 def remains(besides: Path) -> list[str]:
-    """A sentence for every other farm that has crashed and left something."""
+    """A sentence about each other farm that crashed and left something on this machine."""
     mine = status(besides).farm_id
     return [
         f"a farm that crashed has left something (from {file or 'an unknown file'}): "
@@ -193,12 +196,12 @@ def remains(besides: Path) -> list[str]:
 
 
 def status(identity: Path) -> FarmStatus:
-    """How a farm is."""
+    """The state of a farm and of its tiers."""
     return embedded.status(identity)
 
 
 def describe(value: FarmStatus) -> str:
-    """A farm's tiers for the terminal: state, process, port, log; why one crashed."""
+    """A farm's tiers for the terminal: state, process, port and log; for a crashed one the log's end."""
     lines = [f"farm {value.farm_id}: {value.state}"]
     width = max((7, *(len(tier.server) for tier in value.tiers)))
     for tier in value.tiers:
@@ -217,14 +220,14 @@ def describe(value: FarmStatus) -> str:
 
 
 def standing(farm: Farm) -> FarmStatus | None:
-    """The farm as it stands; None when it is not up."""
+    """The status of the farm; None if the farm is not up."""
     result = status(farm.identity)
     return result if result.state == "up" else None
 
 
 @contextmanager
 def embedded_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[FarmStatus]:
-    """The farm, up; stopped at the end if it was launched here. Raises FarmUnavailable, InputError."""
+    """The farm while it is up; stopped at the end if launched here. Raises FarmUnavailable, InputError."""
     for sentence in remains(farm.identity):
         progress(sentence)
     with _explained(farm):
@@ -243,7 +246,7 @@ def embedded_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[FarmS
 
 
 def limit(identity: Path, *, hold: bool) -> None:
-    """Let a farm's limits and delays hold, or lift them. Raises FarmUnavailable."""
+    """Put a farm's limits and delays in force, or lift them. Raises FarmUnavailable."""
     try:
         embedded.limit(identity, hold=hold)
     except FarmError as error:
@@ -251,7 +254,7 @@ def limit(identity: Path, *, hold: bool) -> None:
 
 
 def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
-    """Make one thing of a farm slower for a while, or put everything back. Raises FarmUnavailable."""
+    """Make one resource of a farm slower for a time, or restore everything. Raises FarmUnavailable."""
     try:
         embedded.slow(identity, slower, for_s)
     except FarmError as error:
@@ -259,12 +262,12 @@ def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
 
 
 def cpu_caps_missing() -> str:
-    """Why no tier's CPU can be capped on this machine; "" where it can."""
+    """Why the CPU of a tier cannot be capped on this machine; "" if it can."""
     return caps.support().missing.get("cpu", "")
 
 
 def confine_generator(farm: Farm, value: FarmStatus) -> Callable[[int], None]:
-    """A function that puts a load generator's process where the farm starves it, if it does."""
+    """A function that puts a load generator's process under the farm's CPU cap for generators, if any."""
     machine = caps.support()
     if farm.embedded is None or GENERATOR not in farm.embedded.cpus or "cpu" not in machine.roots:
         return lambda _: None
@@ -272,7 +275,7 @@ def confine_generator(farm: Farm, value: FarmStatus) -> Callable[[int], None]:
 
 
 def disk_events(value: FarmStatus) -> Callable[[], list[dict[str, Any]]]:
-    """A function that returns what happened to the farm's emulated disks since it was last called."""
+    """A function that returns the events of the farm's emulated disks since the function's last call."""
     places = {name: Path(disk["events"]) for name, disk in value.emulated.items()}
     read = {name: place.stat().st_size if place.exists() else 0 for name, place in places.items()}
 
@@ -284,7 +287,7 @@ def disk_events(value: FarmStatus) -> Callable[[], list[dict[str, Any]]]:
             with place.open("rb") as file:
                 file.seek(read[name])
                 for line in file:
-                    if line.endswith(b"\n"):  # else it is being written at this moment
+                    if line.endswith(b"\n"):  # otherwise the line is still being written
                         read[name] += len(line)
                         happened.append({"disk": name, **json.loads(line)})
         return happened
@@ -293,7 +296,7 @@ def disk_events(value: FarmStatus) -> Callable[[], list[dict[str, Any]]]:
 
 
 def crashed_tiers(identity: Path) -> list[Crash]:
-    """Every tier that ended by itself."""
+    """Every tier that ended without being stopped."""
     result = status(identity)
     return [
         Crash(tier.name, tier.host, tier.server, _ended(tier.exit_status), tier.log_tail)
@@ -303,7 +306,7 @@ def crashed_tiers(identity: Path) -> list[Crash]:
 
 
 def _ended(exit_status: int | None) -> str:
-    """How a process ended; a negative exit status is a signal's number."""
+    """How a process ended, in words; a negative exit status is a signal's number."""
     if exit_status is None:
         return "its exit status is not known"
     if exit_status >= 0:

@@ -1,6 +1,6 @@
-"""The endpoints and collectors of a farm that is ready for load.
+"""Computes the endpoints and collectors of a farm that is ready for load.
 
-The one place where the two ways to describe a farm meet; everything after it sees no difference.
+Only this module distinguishes the two ways to describe a farm; later code sees no difference.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from pinchpoint_collectors.remote.ssh import OPTIONS
 from pinchpoint_scenarios.contract import DISK
 
 TIER_ENDPOINT = {"web": "sharepoint"}
-"""The endpoint a tier answers, where it is not the one of its own name."""
+"""Tier -> the endpoint of the tier, if the endpoint has another name."""
 
 _WATCHED_BY = {"postgresql": "postgres", "valkey": "valkey"}
-"""The scheme of a server's URL -> the kind of collector that asks it."""
+"""Scheme of a server's URL -> the kind of collector that reads the server."""
 
 
 _SQL = ("postgresql", "mssql", "mysql", "mariadb")
@@ -46,19 +46,19 @@ _PORTS = {
     "http": 80,
     "https": 443,
 }
-"""The scheme of an endpoint -> the port its server listens on where the URL names none."""
+"""Scheme of an endpoint -> the port of the server if the URL names none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """An embedded tier that ended by itself.
+    """An embedded tier that ended without being stopped.
 
     Attributes:
-        tier: its name.
-        host: its host.
-        server: its tier; ``tier.host`` where the tier has several hosts.
-        ended: how: ``exit status 1``, ``ended by SIGKILL``.
-        log_tail: the end of its log; may be empty.
+        tier: name of the tier.
+        host: name of the host.
+        server: name of the server: the tier, or ``tier.host`` if the tier has several hosts.
+        ended: how the process ended: ``exit status 1``, ``ended by SIGKILL``.
+        log_tail: the end of the tier's log; may be empty.
     """
 
     tier: str
@@ -69,25 +69,26 @@ class Crash:
 
     @property
     def words(self) -> str:
-        """What happened, for a person."""
+        """The crash in words."""
         log = f"; the end of its log:\n{self.log_tail}" if self.log_tail.strip() else "; its log is empty"
         return f"tier {self.server} crashed ({self.ended}){log}"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyFarm:
-    """What a run needs of a farm.
+    """The parts of a farm that a run needs.
 
     Attributes:
-        endpoints: by name, with ``${ENV}`` unexpanded.
-        watches: (collector kind, what to watch) of every host.
-        generator_cores: where load generators run; empty: wherever the system puts them.
-        content: what an embedded farm was filled with, else None.
-        warnings: what a reader of the run must know about the farm.
-        crashed: returns every embedded tier that has ended by itself.
-        limit: lets the limits and delays an embedded farm was given hold (True) or lifts them.
-        confine: puts a load generator (its process id) where the farm starves it, if it does.
-        disk_events: returns what happened to its emulated disks since the last call.
+        endpoints: name -> options of the endpoint, with ``${ENV}`` unexpanded.
+        watches: (kind of collector, what to watch) for every collector of every host.
+        generator_cores: cores for load generators; empty: the system chooses.
+        content: the content that an embedded farm was filled with; None for a declared farm.
+        warnings: sentences about the farm that a reader of the run must know.
+        crashed: returns every embedded tier that has ended without being stopped.
+        limit: puts the limits and delays of an embedded farm in force (True) or lifts them (False).
+        confine: puts a load generator (its process id) under the farm's CPU cap for generators, if there is
+            one.
+        disk_events: returns the events of emulated disks since the last call.
     """
 
     endpoints: dict[str, dict[str, str]]
@@ -103,11 +104,11 @@ class ReadyFarm:
 
 @contextmanager
 def ready_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[ReadyFarm]:
-    """The farm, up: an embedded one is started unless it is up already, and stopped only if started here.
+    """The farm while it is up: an embedded farm is started if needed, and stopped only if started here.
 
     Raises:
         FarmUnavailable: an embedded tier does not start, this installation has no embedded farm, or another
-            process else drives it.
+            process drives the farm.
     """
     with claimed(farm, progress):
         if farm.embedded is None:
@@ -119,9 +120,10 @@ def ready_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[ReadyFar
 
 @contextmanager
 def claimed(farm: Farm, say: Callable[[str], None]) -> Iterator[None]:
-    """One run or probe at a time: a second one would load what the first measures, and lift its limits.
+    """Lock the farm: a second run or probe would load what the first measures, and lift its limits.
 
-    Its file is the lock: it is let go of however this process ends. That a file system has no locks is said.
+    The farm's file is locked, so the lock ends with this process in any case. If the file system has no
+    locks, ``say`` gets a sentence.
     """
     with farm.identity.open("rb") as file:
         try:
@@ -140,7 +142,7 @@ def claimed(farm: Farm, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def standing_farm(farm: Farm) -> ReadyFarm | None:
-    """The farm as it stands; None for an embedded one that is down. Starts nothing."""
+    """The farm if it is up; None for an embedded farm that is down. Starts nothing."""
     if farm.embedded is None:
         return _declared(farm)
     status = embedded().standing(farm)
@@ -148,7 +150,7 @@ def standing_farm(farm: Farm) -> ReadyFarm | None:
 
 
 def embedded() -> ModuleType:
-    """The module that starts and stops embedded farms. Raises FarmUnavailable where it is not installed."""
+    """The module that starts and stops embedded farms. Raises FarmUnavailable if it is not installed."""
     try:
         return importlib.import_module("pinchpoint.farm.embedded")
     except ModuleNotFoundError as error:
@@ -167,12 +169,12 @@ def _embedded(farm: Farm, status: Any) -> ReadyFarm:
                 tier=tier.name,
                 disks=status.disks.get(tier.server, {}),
                 processes=Processes(pids=(tier.pid,)) if tier.pid else None,
-                options={"verify": True},  # the folders are ours: the write test may run there
+                options={"verify": True},  # the folders are ours, so the write test may run there
             ),
         )
         for tier in status.tiers
     ]
-    # A server watched from within has a role for that, which scenarios are not given.
+    # A server that is read from inside has a login for this, which scenarios do not get.
     endpoints = _given(farm) | {name: dict(given) for name, given in status.endpoints.items()}
     endpoints |= _disks(
         {
@@ -187,7 +189,7 @@ def _embedded(farm: Farm, status: Any) -> ReadyFarm:
         for tier in status.tiers
         if (url := monitors.get(tier.name))
     ]
-    shared = set(status.generator_cores) == set(status.farm_cores)  # a single core: no use to pin
+    shared = set(status.generator_cores) == set(status.farm_cores)  # with a single core pinning has no use
     return ReadyFarm(
         endpoints=endpoints,
         watches=watches,
@@ -217,12 +219,13 @@ def _declared(farm: Farm) -> ReadyFarm:
     ]
     endpoints |= _probed_disks(farm, endpoints)
     usable = sorted(os.sched_getaffinity(0))
-    # A generator on its own core; the farm's servers, if they run here at all, are not ours to pin.
+    # The generator gets a core of its own. The servers of a declared farm are not pinned, even on this
+    # machine.
     return ReadyFarm(endpoints, watches, tuple(usable[-1:]) if len(usable) > 1 else ())
 
 
 def _probed_disks(farm: Farm, endpoints: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-    """Disks of this machine and of hosts over ssh; with their host's name where its tier has several."""
+    """Disks of this machine and of hosts over ssh, with the host's name if the tier has several hosts."""
     result: dict[str, dict[str, str]] = {}
     for tier, declared in farm.tiers.items():
         for name, host in declared.hosts.items():
@@ -240,20 +243,20 @@ def _probed_disks(farm: Farm, endpoints: dict[str, dict[str, str]]) -> dict[str,
 
 
 def _disks(folders: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Disks of this machine, as endpoints of whoever probes them."""
+    """Disks of this machine as endpoints for probes."""
     host = socket.gethostname()
     return {f"{DISK}{name}": {"url": folder, "host": host} for name, folder in folders.items()}
 
 
 def _given(farm: Farm) -> dict[str, dict[str, str]]:
-    """The endpoints that are running already, beside an embedded farm, too."""
+    """The endpoints of servers that are already running, also of those beside an embedded farm."""
     return {name: dict(endpoint.given) for name, endpoint in farm.endpoints.named().items()}
 
 
 def _options(endpoints: dict[str, dict[str, str]], tier: str, host: str, collect: Collect) -> dict[str, Any]:
-    """A collector's options, ``${ENV}`` filled in; where it asks an endpoint, with its ``url`` and login.
+    """A collector's options with ``${ENV}`` expanded, and with the ``url`` and login of its endpoint.
 
-    Raises InputError where a variable is not set.
+    Raises InputError if a variable is not set.
     """
     own = dict(collect.options)
     here = f"tiers.{tier}.hosts.{host}.collect.{collect.kind}"
@@ -264,7 +267,7 @@ def _options(endpoints: dict[str, dict[str, str]], tier: str, host: str, collect
         return values
     name = own.get("endpoint", TIER_ENDPOINT.get(tier, tier))
     if name not in endpoints:
-        return own  # the collector says what it lacks
+        return own  # the collector reports the missing endpoint
     login = {key: str(own[key]) for key in ("user", "password") if key in own}
     endpoint, unfit = expanded(name, endpoints[name] | login, os.environ)
     if unfit:
@@ -279,7 +282,8 @@ def _watch(
 ) -> Watch:
     places = {role: disk.device or disk.path for role, disk in host.disks.items()}
     answers = TIER_ENDPOINT.get(tier, tier)
-    # A tier may have several servers of one name; a database that is asked by SQL is one of them.
+    # A tier may have several servers with the process name of a collector. An SQL endpoint identifies one of
+    # them.
     several = "process" in options and not _asked_by_sql(endpoints.get(answers))
     return Watch(
         host=name,
@@ -295,14 +299,14 @@ def _asked_by_sql(endpoint: dict[str, str] | None) -> bool:
 
 
 def _listener(name: str, endpoint: dict[str, str] | None) -> Processes | None:
-    """The processes behind an endpoint on this machine: whoever listens on its port."""
+    """The processes that listen on an endpoint's port on this machine; None for another endpoint."""
     if endpoint is None:
         return None
     result, unfit = expanded(name, endpoint, os.environ)
-    url = urlsplit("" if unfit else result.url)  # what is unfit, whoever uses it complains of
+    url = urlsplit("" if unfit else result.url)  # the user of an unfit endpoint reports the error
     if url.hostname not in ("127.0.0.1", "::1", "localhost") or "," in url.netloc:
         return None
-    if url.scheme in valkey_urls.SENTINEL:  # which say where the server is; they are not it
+    if url.scheme in valkey_urls.SENTINEL:  # sentinels name the server and are not the server
         return None
     port = url.port or _PORTS.get(url.scheme)
     return Processes(port=port) if port else None

@@ -1,1 +1,4 @@
-"""Load: when operations start, who performs them, how they are recorded. Only ``engine`` uses Locust."""
+"""Offers load: when operations start, who performs them, how they are recorded.
+
+Only ``engine`` uses Locust.
+"""

@@ -8,21 +8,23 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One generator process's part of a run; travels as JSON, ``${ENV}`` unexpanded.
+    """One generator process's part of a run; sent as JSON with ``${ENV}`` unexpanded.
 
     Attributes:
-        name: the worker's name (``generator1``).
-        worker: its number from 0, which no other has in this run.
-        cores: the cores it runs on; empty: wherever the system puts it.
-        beat_s: how far into each second it writes down what the last one measured.
-        journal: the run's journal folder; empty if what is measured is sent (another machine).
+        name: name of the worker (``generator1``).
+        worker: number of the worker from 0, unique in the run.
+        cores: numbers of the cores to run on; empty: the system chooses.
+        beat_s: seconds after the start of each second at which the last second's measurements are recorded.
+        journal: path of the run's journal folder; "" if measurements are sent (another machine).
         seed: the plan's seed.
-        endpoints: as in farm.yaml.
-        scenarios: plan name -> ``use``, ``params``, ``load`` (base units), ``repeat_s``.
-        slots: plan name -> the slots of its load that are done here.
-        ranks: plan name -> (which of the workers that do that scenario this is, how many they are at first).
-        clock_offset_ns: the controller's UTC clock minus this machine's.
-        web_ui_port: where Locust's own page sets the number of users, on this machine; None: the plan does.
+        endpoints: name -> options, as in farm.yaml.
+        scenarios: plan name of the scenario -> ``use``, ``params``, ``load`` (base units), ``repeat_s``.
+        slots: plan name of the scenario -> numbers of the load's slots that this worker owns.
+        ranks: plan name of the scenario -> (number of this worker among the scenario's workers, number of
+            these workers at first).
+        clock_offset_ns: the controller's UTC clock minus this machine's, nanoseconds.
+        web_ui_port: port on this machine of Locust's page, which sets the number of users; None: the plan
+            sets it.
     """
 
     name: str

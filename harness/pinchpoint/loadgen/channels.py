@@ -1,4 +1,4 @@
-"""The controller's connection to a load generator: pipes of a child process, or the encrypted link."""
+"""Connects the controller to a load generator: by pipes to a child process, or by the encrypted link."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from pinchpoint_collectors.environment import child_environment
 
 Hear = Callable[[dict[str, Any]], None]
 Gone = Callable[[str], None]
-_SHOWN = 80  # bytes of a line that is no message, for the person who must find who wrote it
+_SHOWN = 80  # bytes of an invalid line that are shown, so that the user can find its origin
 
 
 class GeneratorChannel(Protocol):
-    """To and from one generator."""
+    """The messages to and from one generator."""
 
     def listen(self, hear: Hear, gone: Gone) -> None:
         """Receive every message, and at last why there will be no more; called from another thread."""
         ...
 
     def send(self, message: JsonObject) -> None:
-        """Send the generator a message; nothing happens where it is gone."""
+        """Send a message to the generator; does nothing if the generator has ended."""
         ...
 
     def close(self) -> None:
-        """End it at once, whatever it is doing. Safe to call twice."""
+        """End the generator at once, whatever it is doing. Safe to call twice."""
         ...
 
 
 class ChildProcess:
-    """A child that speaks JSON lines."""
+    """A child process that exchanges messages as JSON lines."""
 
     def __init__(self, module: str, *arguments: str, environment: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            bufsize=0,  # nothing is left to flush when a dead one's pipe is closed
+            bufsize=0,  # no data is left to flush when the pipe is closed
             env=dict(environment),
-            start_new_session=True,  # a Ctrl-C in the terminal is the controller's to handle
+            start_new_session=True,  # the controller handles a Ctrl-C in the terminal
         )
         self._sending = threading.Lock()
         self._reader: threading.Thread | None = None
@@ -60,7 +60,7 @@ class ChildProcess:
             with self._sending:
                 self.process.stdin.write(json.dumps(message).encode() + b"\n")
         except (BrokenPipeError, ValueError):
-            return  # it ended, or was ended; its reader reports why
+            return  # the child has ended; the reader reports why
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -76,11 +76,11 @@ class ChildProcess:
         with self.process.stdout as lines:
             for line in lines:
                 if not line.endswith(b"\n"):
-                    break  # it was ended while it wrote
+                    break  # the child ended while it wrote
                 message = _message(line)
                 if message is None:
                     gone(f"wrote what is no message: {line[:_SHOWN].decode(errors='replace').strip()!r}")
-                    return  # what else it says cannot be trusted; with its pipe closed, it ends
+                    return  # later lines cannot be trusted; the child ends because its pipe is closed
                 hear(message)
         gone(f"ended by itself in mid-run (exit status {self.process.wait()})")
 
@@ -95,10 +95,10 @@ def _message(line: bytes) -> dict[str, Any] | None:
 
 
 class LocalGenerator(ChildProcess):
-    """A generator of this machine.
+    """A generator on this machine.
 
     Args:
-        environment: its environment variables.
+        environment: environment variables of the generator.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -109,12 +109,12 @@ class BridgeProcess:
     """The child process that carries messages to and from workers of other machines (``loadgen.master``).
 
     Args:
-        host: the address it listens on.
-        port: the port.
-        journal: where what they measured is kept.
-        token: the secret that they share with this run.
-        joined: called with a worker's id and what it said of itself, from the reader's thread.
-        on_event: called with an event and its fields, likewise.
+        host: address that the child listens on.
+        port: port that the child listens on.
+        journal: folder for the workers' measurements.
+        token: the secret that the workers share with this run.
+        joined: called with a worker's id and the worker's first message, from the reader's thread.
+        reported: called with an event's name and fields, from the reader's thread.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class BridgeProcess:
         self._process = ChildProcess(
             "pinchpoint.loadgen.master", host, str(port), journal, environment=child_environment()
         )
-        self._process.send({"token": token})  # by its pipe: others can read a command line
+        self._process.send({"token": token})  # by the pipe, because other users can read a command line
         self._process.listen(self._hear, self._gone)
 
     def channel(self, worker: str) -> GeneratorChannel:
@@ -143,21 +143,21 @@ class BridgeProcess:
         return RemoteGenerator(self, worker)
 
     def register(self, worker: str, hear: Hear, gone: Gone) -> None:
-        """Receiver of a worker's messages."""
+        """Set the receivers of a worker's messages and of the reason of its end."""
         self._peers[worker] = (hear, gone)
         if not self.reaches(worker):
             gone(self._lost[worker])
 
     def reaches(self, worker: str) -> bool:
-        """Whether a worker that has joined was not lost since."""
+        """Whether a worker that has joined is still connected."""
         return worker not in self._lost
 
     def send(self, worker: str, message: JsonObject) -> None:
-        """Send a worker a message."""
+        """Send a message to a worker."""
         self._process.send({"to": worker, "message": message})
 
     def close(self) -> None:
-        """End it; workers notice the silence. Safe to call twice."""
+        """End the child process; workers notice missing messages. Safe to call twice."""
         self._closing = True
         self._process.close()
 
@@ -172,7 +172,8 @@ class BridgeProcess:
                 self._lost.pop(worker, None)
                 self._joined(worker, message)
             case {"type": "lost", "why": why, "dropped": dropped, "host": host}:
-                self._lost[worker] = f"{host} {why}" if host else why  # first: it may be registered now
+                # first, because the worker may be registered now
+                self._lost[worker] = f"{host} {why}" if host else why
                 if dropped:
                     self._reported("worker_dropped", machine=host, why=why)
                 if worker in self._peers:
@@ -184,14 +185,14 @@ class BridgeProcess:
 
     def _gone(self, why: str) -> None:
         if self._closing:
-            return  # it was ended from here
+            return  # this side has ended the child
         self.broken = self.broken or why
         for _, gone in self._peers.values():
             gone(f"the connection to workers of other machines {why}")
 
 
 class RemoteGenerator:
-    """A generator of another machine."""
+    """A generator on another machine."""
 
     def __init__(self, bridge: BridgeProcess, worker: str) -> None:
         self._bridge = bridge
@@ -204,5 +205,5 @@ class RemoteGenerator:
         self._bridge.send(self._worker, message)
 
     def close(self) -> None:
-        """See ``GeneratorChannel``: it ends by itself without messages of the master or of this run."""
+        """Stop the worker, which also ends by itself without messages of the master or of this run."""
         self._bridge.send(self._worker, {"stop": True})

@@ -1,8 +1,8 @@
-"""The only module that imports Locust (importing it monkey-patches the process: generators only).
+"""Runs users on Locust; the only module that imports Locust, because the import monkey-patches the process.
 
-Locust hosts the users (greenlets with a life cycle). Pinchpoint decides when operations start and times them:
-Locust's pacing is closed-loop and its percentiles are bucketed. So is what travels between machines
-(``wire``): Locust's connection knows neither secrets nor proofs.
+Locust hosts the users (greenlets with a life cycle). Pinchpoint decides when operations start and measures
+their times, because Locust's pacing is closed-loop and Locust's percentiles are bucketed. Pinchpoint also
+carries the messages between machines (``wire``), because Locust's connection has no secrets and no proofs.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from pinchpoint.loadgen.recorder import NO_FAILURES
 from pinchpoint.loadgen.scenario_load import ScenarioLoad
 
 _HERE = "127.0.0.1"
-_STOP_S = 5.0  # how long operations in flight may take to end when the load stops
+_STOP_S = 5.0  # longest time for operations in flight to end when the load stops
 
 
 class Engine:
     """Hosts all users of this process on Locust's local runner.
 
     Args:
-        loads: the scenarios' shares, by name.
-        failed: called once with a sentence if a session raised: an internal error, or no session was opened.
+        loads: scenario name -> this process's share of the load.
+        failed: called once with the error if a session raised: an internal error, or no session was opened.
     """
 
     def __init__(self, loads: Mapping[str, ScenarioLoad], failed: Callable[[BaseException], None]) -> None:
-        logging.getLogger("locust").setLevel(logging.CRITICAL)  # what goes wrong is reported by us
+        logging.getLogger("locust").setLevel(logging.CRITICAL)  # Pinchpoint reports errors itself
         self._loads = loads
         self._classes = {name: _user_class(load, failed) for name, load in loads.items()}
         classes: list[type[locust.User]] = list(self._classes.values())
@@ -51,22 +51,22 @@ class Engine:
         self._runner = self._environment.create_local_runner()
 
     def open(self) -> None:
-        """Spawn every user; sessions open concurrently."""
+        """Spawn every user; the sessions open concurrently."""
         for name, load in self._loads.items():
             self._spawn(name, load.users)
 
     @property
     def all_open(self) -> bool:
-        """Whether every user has its session."""
+        """Whether every user has an open session."""
         return all(load.open_users >= load.users for load in self._loads.values())
 
     @property
     def over(self) -> bool:
-        """Whether someone has ended the load before the controller did."""
+        """Whether the load was ended before the controller ended it."""
         return False
 
     def take_slots(self, name: str, slots: frozenset[int], from_ns: int, since_ns: int | None) -> None:
-        """More of a scenario's load is done here from now on: see ``ScenarioLoad.own``."""
+        """Take over slots of a scenario's load from now on: see ``ScenarioLoad.take_slots``."""
         self._spawn(name, self._loads[name].take_slots(slots, from_ns, since_ns))
 
     def stop(self) -> None:
@@ -82,16 +82,17 @@ class Engine:
 
 
 class WebUiEngine(Engine):
-    """Hosts the number of users that is set on Locust's own page, from its Start to its Stop.
+    """Hosts the number of users that is set on Locust's page, from the page's Start to its Stop.
 
-    The page shows what the recorder records, in Locust's statistics.
+    The page shows the recorded operations in Locust's statistics.
 
     Args:
-        loads: the scenarios' shares, all of them closed load; their users are the most there can be.
-        failed: as for ``Engine``.
-        port: where the page is, on this machine.
-        event: writes ``web_ui_ready`` with the page's ``url``; and ``users_set`` with the ``users`` of each
-            scenario, after a change of their number is complete.
+        loads: scenario name -> this process's share of a closed load; its users are the most that the page
+            can set.
+        failed: called once with the error if a session raised.
+        port: port of the page on this machine.
+        event: called with ``web_ui_ready`` and the page's ``url``, and with ``users_set`` and the ``users``
+            of each scenario after each completed change of their number.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class WebUiEngine(Engine):
         gevent.spawn(stats_history, self._runner)
 
     def open(self) -> None:
-        """Open the page; its Start button spawns users."""
+        """Open the page; the page's Start button spawns users."""
         self._page.start()
         self._page.greenlet.link_exception(lambda greenlet: self._failed(greenlet.exception))
         while not (self._page.server and self._page.server.started):
@@ -127,7 +128,7 @@ class WebUiEngine(Engine):
 
     @property
     def all_open(self) -> bool:
-        """Whether Start was pressed: sessions open as users are spawned."""
+        """Whether Start was pressed; sessions open as users are spawned."""
         return self._began
 
     @property
@@ -158,7 +159,7 @@ class WebUiEngine(Engine):
         return {name: counts[made.__name__] for name, made in self._classes.items()}
 
     def _refused(self, port: int) -> flask.Response | None:
-        """Other pages in the browser, and what the run cannot do, are turned away before Locust acts."""
+        """The refusal of a request that comes from another page, or that the run cannot fulfil; else None."""
         allowed = {f"{host}:{port}" for host in (_HERE, "localhost")}
         origin = flask.request.headers.get("Origin")
         if flask.request.host not in allowed or (origin and origin.partition("://")[2] not in allowed):
@@ -175,7 +176,7 @@ class WebUiEngine(Engine):
 
 
 class _User(locust.User):
-    """A user that learns when it is to leave."""
+    """A user with an event that is set when the user must leave."""
 
     abstract = True
 
@@ -210,11 +211,11 @@ class UserClass:
     """The declarations of one user class of a locustfile.
 
     Attributes:
-        name: the class's name.
-        host: its own base URL, if it has one.
-        is_http: whether it cannot be made without a base URL.
-        weight: its share of the users.
-        fixed_count: how many of it there are whatever the weights say; 0: the weights decide.
+        name: name of the class.
+        host: base URL of the class; None without one.
+        is_http: whether a user of the class needs a base URL.
+        weight: relative number of users of the class.
+        fixed_count: number of users of the class, whatever the weights; 0: the weights decide.
     """
 
     name: str
@@ -228,15 +229,16 @@ class LocustUsers:
     """The users of a plain locustfile, in an environment of its own.
 
     Args:
-        path: the locustfile.
-        host: the base URL of all its users; None: each class has its own.
+        path: path of the locustfile.
+        host: base URL of all users; None: each class has its own.
 
     Raises:
-        BaseException: whatever the file raises while it is imported, ``SystemExit`` included.
+        BaseException: any exception that the file raises while it is imported, ``SystemExit`` included.
     """
 
     def __init__(self, path: Path, host: str | None) -> None:
-        # The module's events are what a file registers its listeners on; none of another file are in these.
+        # A file registers its listeners on the module's events. New events contain no listeners of another
+        # file.
         untyped: Any = Events
         self._events = locust.events = untyped()
         classes, shapes = load_locustfile(str(path))
@@ -257,7 +259,7 @@ class LocustUsers:
 
     @property
     def classes(self) -> list[UserClass]:
-        """The file's user classes, those of weight 0 left out as Locust does."""
+        """The file's user classes; classes of weight 0 are left out, as in Locust."""
         return [
             UserClass(
                 name=one.__name__,
@@ -270,16 +272,16 @@ class LocustUsers:
         ]
 
     def listen(self, on_request: Callable[..., None], on_error: Callable[..., None]) -> None:
-        """Listeners of Locust's events for requests and for exceptions of tasks."""
+        """Add listeners to Locust's events for requests and for exceptions of tasks."""
         self._events.request.add_listener(on_request)
         self._events.user_error.add_listener(on_error)
 
     def user(self, position: int) -> LocustUser:
-        """A user of the class at this position of ``classes``, not started yet."""
+        """A user of the class at ``position`` in ``classes``, not started yet."""
         return LocustUser(self._classes[position](self._environment), self._runner.user_greenlets)
 
     def begin(self, users: int) -> None:
-        """Notify the file's listeners that the test begins, with this many users here."""
+        """Notify the file's listeners that the test begins, with the number of users in this process."""
         self._events.init.fire(environment=self._environment, runner=self._runner, web_ui=None)
         self._events.test_start.fire(environment=self._environment)
         self._events.spawning_complete.fire(user_count=users)
@@ -300,24 +302,24 @@ class LocustUser:
         self._leaves = False
 
     def run(self) -> None:
-        """Live until it ends by itself or has to leave."""
+        """Run the user until it ends by itself or must leave."""
         self._life = self._user.start(self._group)
         self._life.join()
 
     def leave(self) -> None:
-        """End after the present task, or at once while it waits for the next. Returns at once."""
+        """End the user after its present task, or at once while it waits for the next. Does not block."""
         if self._life is not None and not self._leaves:
             self._leaves = True  # Locust raises if a user is stopped twice
             gevent.spawn(self._user.stop)
 
     def close(self) -> None:
-        """End, whatever it is doing. Safe to call twice."""
+        """End the user at once, whatever it is doing. Safe to call twice."""
         if self._life is not None:
             self._life.kill(block=False)
 
 
 class _UserGroup(Group):  # type: ignore[misc]  # gevent ships no types
-    """Greenlets of users; one whose ``on_start`` raised has ended, and the user_error event reports it."""
+    """Greenlets of users; a user whose ``on_start`` raises ends, which the user_error event reports."""
 
     def spawn(self, run: Callable[[locust.User], None], user: locust.User) -> gevent.Greenlet:
         def quietly(user: locust.User) -> None:
@@ -330,7 +332,7 @@ class _UserGroup(Group):  # type: ignore[misc]  # gevent ships no types
 
 
 class _Totals(RequestStats):
-    """Totals for listeners that ask for them; by name they would grow with every new URL or error message."""
+    """Locust's statistics as totals alone: entries by name would grow with each new URL or error message."""
 
     def log_request(self, method: str, name: str, response_time: int, content_length: int) -> None:  # noqa: ARG002 -- Locust's
         self.total.log(response_time, content_length)

@@ -1,12 +1,12 @@
-"""A load generator: performs its part of a run, in a process of its own, here or on another machine.
+"""Performs a load generator's part of a run, in a process of its own on this or another machine.
 
-It receives commands from the controller: the assignment, ``{"begin": [scenario, ...], "at_ns": UTC}`` as
-often as needed, ``{"own": {scenario: {"slots", "from_ns", "since_ns"}}}`` when it takes over slots,
-``{"hold": {scenario: seconds}}`` when steps climb no further than they have by then, ``{"stop": true}``. It
-says ``ready``, one ``second`` a second, ``event``, ``working`` (whether a scenario has work left, when it
-changes), ``busy`` (how long it may look for what the load did, after it), ``stopped``; or ``failed`` with the
-reason. How both travel is a ``GeneratorLink``'s affair: a child process of the controller has pipes
-(``local``), one elsewhere a connection that is encrypted (``remote``).
+The controller sends commands: the assignment; ``{"begin": [scenario, ...], "at_ns": UTC}``, as often as
+needed; ``{"own": {scenario: {"slots", "from_ns", "since_ns"}}}`` when the generator takes over slots;
+``{"hold": {scenario: seconds}}`` when a load in steps climbs no further than at that time; ``{"stop":
+true}``. The generator sends ``ready``, one ``second`` per second, ``event``, ``working`` (whether a scenario
+has work left, at each change), ``busy`` (the longest time that it needs to check the load's results after the
+load), and ``stopped``; or ``failed`` with the reason. A ``GeneratorLink`` carries the messages: pipes for a
+child process of the controller (``local``), an encrypted connection for another machine (``remote``).
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ from pinchpoint_collectors.record import Sample
 from pinchpoint_scenarios.contract import Verified
 from pinchpoint_scenarios.errors import ScenarioError
 
-_LAG_PROBE_S = 0.1  # on an idle machine each wake-up takes as long as some operations
-_CAP_PROBE_S = 10.0  # a container's quota may be changed; reading it takes as long as some operations
+_LAG_PROBE_S = 0.1  # on an idle machine a wake-up takes as long as some operations
+_CAP_PROBE_S = 10.0  # a quota may change, but reading it takes as long as some operations
 
 
 class GeneratorLink(Protocol):
-    """How a generator receives and sends messages of the controller."""
+    """A generator's connection to the controller, for commands, messages and measurements."""
 
     def commands(self) -> Iterator[dict[str, Any]]:
-        """Every command after the assignment; ends when the controller is gone."""
+        """Every command after the assignment; ends when the controller has ended."""
         ...
 
     def say(self, **message: Any) -> None:
-        """Send the controller a message."""
+        """Send a message to the controller."""
         ...
 
     def record(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> None:
-        """Put down what was measured, and report the progress. Raises OSError."""
+        """Store or send measurements, and report the progress. Raises OSError."""
         ...
 
     def close(self) -> None:
-        """Everything is put down: nothing more will come. Raises OSError."""
+        """Finish storing or sending after the last measurements. Raises OSError."""
         ...
 
 
 class GeneratorProcess:
-    """One generator process.
+    """The main object of one generator process.
 
     Args:
-        assignment: what it is to do.
-        link: to the controller.
+        assignment: the part of the run to perform.
+        link: the connection to the controller.
     """
 
     def __init__(self, assignment: Assignment, link: GeneratorLink) -> None:
@@ -87,9 +87,10 @@ class GeneratorProcess:
         self._allowed_until_s = 0.0
 
     def run(self) -> None:
-        """Perform the assignment until it is stopped."""
+        """Perform the assignment until the controller stops it."""
         self._engine.open()
-        # Called by the loop itself: a greenlet that sleeps takes twice the time, and wakes as late.
+        # The event loop calls the probe itself: a sleeping greenlet would take twice the time and wake as
+        # late.
         probe = gevent.get_hub().loop.timer(_LAG_PROBE_S, _LAG_PROBE_S)
         probe.start(self._watch_loop)
         gevent.spawn(self._guarded, self._each_second)
@@ -110,7 +111,7 @@ class GeneratorProcess:
                 case {"stop": True}:
                     self._guarded(self._stop)
                     return
-        os._exit(1)  # the controller is gone: no one is left to notify, and nothing may keep this process
+        os._exit(1)  # the controller has ended; nothing may keep this process
 
     def _made_engine(self) -> engine.Engine:
         port = self._assignment.web_ui_port
@@ -162,8 +163,8 @@ class GeneratorProcess:
 
     def _each_second(self) -> None:
         while True:
-            # Once in every second, at a time of its own: siblings on the same core would delay each other,
-            # and collectors read when the second begins.
+            # Once in every second, at a time of this generator's own: generators on the same core would delay
+            # each other, and collectors read at the start of a second.
             gevent.sleep(1 - (time.time() - self._assignment.beat_s) % 1)
             for name, load in self._loads.items():
                 finished = load.finished or self._engine.over
@@ -180,7 +181,7 @@ class GeneratorProcess:
         self._link.record(seconds, samples, now_ns)
 
     def _health(self, before_s: int, now_ns: int) -> list[Sample]:
-        """How well this generator kept up in the second that ended, as samples like any other."""
+        """Samples of how well this generator kept up in the second that ended."""
         cpu_s, self._cpu_s = time.process_time() - self._cpu_s, time.process_time()
         lag_s, self._loop_lag_s = self._loop_lag_s, 0.0
         host = self._assignment.name
@@ -224,7 +225,7 @@ class GeneratorProcess:
 
 
 def _waited_s() -> float | None:
-    """How long this thread was ready to run and had no core so far; None: the kernel does not count it."""
+    """Seconds for which this thread was ready to run but had no core so far; None if not counted."""
     try:
         return int(read_text("/proc/thread-self/schedstat").split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
@@ -232,7 +233,7 @@ def _waited_s() -> float | None:
 
 
 def say_failed(link: GeneratorLink, error: BaseException) -> None:
-    """Report to the controller why this generator must end: the farm failed, or it can no longer record."""
+    """Report to the controller why this generator must end: the farm failed, or recording failed."""
     match error:
         case ScenarioError() | InputError():
             link.say(type="failed", kind="environment", why=masked(str(error)))

@@ -1,7 +1,7 @@
-"""Response times of one second as bins that can be added, for live percentiles.
+"""Counts the response times of one second in bins that can be added, for live percentiles.
 
-Bins are one percent wide, so a percentile of any number of seconds and workers is known to half a percent.
-Percentiles themselves cannot be added, nor averaged.
+Bins are one percent wide, so a percentile over any number of seconds and workers is exact to half a percent.
+Percentiles themselves can be neither added nor averaged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _WIDTH = math.log(1.01)
 
 
 def binned(durations_ns: npt.NDArray[np.int64]) -> list[list[int]]:
-    """``[bins, counts]`` of durations in nanoseconds, ready for JSON."""
+    """``[bins, counts]`` of durations in nanoseconds, as JSON types."""
     bins, counts = np.unique(
         np.floor(np.log(np.maximum(durations_ns, 1)) / _WIDTH).astype(np.int64), return_counts=True
     )
@@ -26,9 +26,9 @@ def binned(durations_ns: npt.NDArray[np.int64]) -> list[list[int]]:
 def percentiles_s(
     reported: Iterable[Sequence[Sequence[int]]], percents: Sequence[float], never: int = 0
 ) -> list[float] | None:
-    """Percentiles, in seconds, of everything in ``binned``; None if that is nothing.
+    """Percentiles in seconds over all durations in results of ``binned``; None without durations.
 
-    ``never``: how many more never started; a percentile that falls on one of them is infinite.
+    ``never`` is the number of further operations that never started; a percentile among them is infinite.
     """
     parts = [part for part in reported if part[0]]
     if not parts:

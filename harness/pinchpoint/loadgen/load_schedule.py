@@ -18,19 +18,19 @@ from pinchpoint.plan.arrivals import (
 from pinchpoint.plan.load_model import Steps
 
 _SESSIONS_MIN, _SESSIONS_MAX = 4, 64
-_SESSION_S = 0.1  # an open load's sessions carry its peak rate at up to this service time
-_WORKERS_MAX = 1000  # in one run, those that died included
+_SESSION_S = 0.1  # longest service time at which an open load's sessions carry the peak rate
+_WORKERS_MAX = 1000  # most workers in one run, those that died included
 
 
 def starts(
     load: JsonObject, seed: int, held: Callable[[], float] = lambda: math.inf
 ) -> Iterator[float] | None:
-    """Intended starts of the whole load, in seconds from its begin; None for a closed load.
+    """Intended starts of the whole load, in seconds since the load began; None for closed load.
 
     Args:
-        load: the load model as it travels.
-        seed: of the scenario.
-        held: for a load in steps, when its steps end (``StepRates``).
+        load: the load model in its JSON form.
+        seed: the seed of the scenario.
+        held: returns the time in seconds at which a load in steps stops climbing (``StepRates``).
     """
     profile = _profile(load, held, seed)
     return arrival_times(profile, load.get("arrivals", "poisson"), seed) if profile else None
@@ -39,7 +39,7 @@ def starts(
 def _profile(
     load: JsonObject, held: Callable[[], float] = lambda: math.inf, seed: int = 0
 ) -> RateProfile | None:
-    """How the rate goes over time; None for closed load."""
+    """The rate over time; None for closed load."""
     match load:
         case {"model": "open" | "soak", "rate_per_s": rate}:
             return Constant(rate)
@@ -56,7 +56,7 @@ def _profile(
 
 
 def expected_starts(load: JsonObject, seed: int, length_s: float) -> float | None:
-    """How many operations of a load begin within this many seconds, on average; None for closed load."""
+    """The mean number of operations that begin within ``length_s`` seconds; None for closed load."""
     profile = _profile(load, seed=seed)
     if profile is None:
         return None
@@ -72,7 +72,7 @@ def expected_starts(load: JsonObject, seed: int, length_s: float) -> float | Non
 
 
 def is_closed(load: JsonObject) -> bool:
-    """Whether users start their next operation when they are free, not by a schedule."""
+    """Whether users start their next operation when they are free instead of by a schedule."""
     return _profile(load) is None
 
 
@@ -82,7 +82,7 @@ def levels(load: JsonObject) -> tuple[float, ...]:
 
 
 def user_start_s(load: JsonObject, number: int) -> float:
-    """When the user of a closed load with session ``number`` starts working, in seconds from the begin."""
+    """When the user with session ``number`` of a closed load starts, in seconds since the load began."""
     match load:
         case {"model": "ramp", "start": {"users": first}, "to": {"users": last}, "over_s": over}:
             return float(max(0, number + 1 - first) * over / (last - first))
@@ -104,16 +104,16 @@ def most(load: JsonObject) -> float:
 
 
 def session_numbers(load: JsonObject, worker: int, slots: frozenset[int]) -> list[int]:
-    """The numbers, unique over all workers, of the sessions that a worker is to have; more slots only add.
+    """The numbers of a worker's sessions, unique over all workers; more slots only add sessions.
 
-    Closed load has one session for each user, in its slot. Open load has enough for its peak rate at a
-    service time of 0.1 s, so that a short stall queues operations instead of losing them; any worker's serve
-    any arrival, so they are numbered by worker.
+    Closed load has one session for each user, in the user's slot. Open load has enough sessions for its peak
+    rate at a service time of 0.1 s, so that a short stall queues operations instead of losing them. Sessions
+    of any worker can serve any arrival, so these sessions are numbered by worker.
 
     Args:
-        load: the load model as it travels.
-        worker: the worker's number.
-        slots: what it owns.
+        load: the load model in its JSON form.
+        worker: number of the worker.
+        slots: numbers of the slots that the worker owns.
     """
     if is_closed(load):
         return [number for number in range(int(most(load))) if slot(number) in slots]

@@ -191,7 +191,7 @@ class RecordedResource:
 
     @property
     def resource(self) -> str:
-        """``cpu``, ``thread``, ``memory``, ``disk``, ``network``, ``lock``, ``pool`` or ``dependency``."""
+        """The type of the resource, such as ``cpu``, ``thread``, ``disk``, ``lock`` or ``dependency``."""
         return _RESOURCE_OF.get(self.kind, self.kind)
 
     @property
