@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow.compute as pc
-import scipy  # its parts are imported when used: most verdicts need none
+import scipy  # loads its parts on first use; most verdicts need no part
 
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow

@@ -1,4 +1,4 @@
-"""The assignment of a generator process; a separate module, so that passing it on imports no scenario."""
+"""Defines the assignment of a generator process, in a module that imports no scenario."""
 
 from __future__ import annotations
 

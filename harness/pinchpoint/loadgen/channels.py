@@ -23,7 +23,7 @@ class GeneratorChannel(Protocol):
     """The messages to and from one generator."""
 
     def listen(self, hear: Hear, gone: Gone) -> None:
-        """Receive every message, and at last why there will be no more; called from another thread."""
+        """Pass every message to ``hear``, and at last the reason of the end to ``gone``, in a thread."""
         ...
 
     def send(self, message: JsonObject) -> None:

@@ -7,7 +7,7 @@ carries the messages between machines (``wire``), because Locust's connection ha
 
 from __future__ import annotations
 
-import locust  # first of all: it patches sockets, sleep and locks before others import them
+import locust  # first, because it patches sockets, sleep and locks before others import them
 
 # isort: split
 import logging
@@ -139,7 +139,7 @@ class WebUiEngine(Engine):
     def hear(
         self, scenario: str, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int
     ) -> None:
-        """See ``recorder.Listener``: an operation, its stages left out, is a request to Locust."""
+        """Report an operation to Locust as a request, without its stages (``recorder.Listener``)."""
         if "/" in operation:
             return
         self._requests.fire(

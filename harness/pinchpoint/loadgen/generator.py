@@ -11,7 +11,7 @@ child process of the controller (``local``), an encrypted connection for another
 
 from __future__ import annotations
 
-from pinchpoint.loadgen import engine  # first of all: see there
+from pinchpoint.loadgen import engine  # first: see engine
 
 # isort: split
 import math

@@ -1,8 +1,8 @@
-"""A locustfile's users in a load generator: Locust runs them, and their requests are recorded like ours."""
+"""Runs a locustfile's users in a load generator: Locust performs them, Pinchpoint records their requests."""
 
 from __future__ import annotations
 
-from pinchpoint.loadgen import engine  # first of all: see there
+from pinchpoint.loadgen import engine  # first: see engine
 
 # isort: split
 import json
@@ -28,32 +28,32 @@ from pinchpoint_scenarios.contract import OK
 from pinchpoint_scenarios.errors import ScenarioError
 
 MAX_NAMES = 500
-"""This many different requests are kept apart: a file that names them by URL would have no end of them."""
+"""Most names of requests that are kept apart: a file that names requests by URL would have endless names."""
 OTHERS = "(other requests)"
 _NAME_LENGTH = 200
 _SLASH = "\u2215"
-"""Stands for the slash in a request's name, as a path has: with one it would be a stage of an operation."""
+"""Replaces the slash in a request's name: a name with a slash would be a stage of an operation."""
 _TASK = "task"
 _LATE_S = 60.0
-_REPORTED_MAX = 10  # log records of one place, user errors of one kind: this number is reported
+_REPORTED_MAX = 10  # most log records of one place, and most user errors of one kind, that are reported
 
 
 class LocustLoad(ScenarioLoad):
-    """The share of a locustfile's users that live in this process.
+    """The share of a locustfile's users in this process.
 
     Args:
-        name: the scenario's name in the plan.
-        scenario: what the plan says of it.
-        load: the load model as it travels; of users.
-        seed: of the scenario.
-        worker: this worker's number.
-        slots: the part of the load that is done here.
+        name: name of the scenario in the plan.
+        scenario: the locustfile's path and host.
+        load: the load model in its JSON form, in users.
+        seed: the seed of the scenario.
+        worker: number of this worker.
+        slots: numbers of the load's slots that this worker owns.
         recorder: the process's recorder.
-        report: writes an event.
-        failed: called when a request could not be recorded.
+        report: called with an event's name and fields.
+        failed: called with the error if a request could not be recorded.
 
     Raises:
-        ScenarioError: the file is not here, or cannot be imported.
+        ScenarioError: the file is not on this machine, or cannot be imported.
     """
 
     def __init__(  # noqa: PLR0913 -- a load's own arguments and the two ways out
@@ -87,13 +87,13 @@ class LocustLoad(ScenarioLoad):
         super().begin(begin_ns)
 
     def stop(self) -> None:
-        """See ``ScenarioLoad``: users end after the task they are at."""
+        """Stop the load (``ScenarioLoad``); users end after their present task."""
         super().stop()
         for user in self._living:
             user.leave()
 
     def work(self, leaving: Event) -> None:
-        """One user's life: made, started when the load begins, ended by itself or when the load ends."""
+        """Run one user, from the begin of the load until the user ends by itself or the load ends."""
         number = self._numbers.popleft()
         user = self._hosted.user(self._order[number])
         self.open_users += 1
@@ -125,7 +125,7 @@ class LocustLoad(ScenarioLoad):
         start_time: float | None = None,
         **_more: object,
     ) -> None:
-        """Locust's event of a request that has ended."""
+        """Record a request; Locust calls this when a request has ended."""
         now_ns = time.perf_counter_ns()
         try:
             spent_ns = round(response_time * 1e6)
@@ -139,7 +139,7 @@ class LocustLoad(ScenarioLoad):
             self._failed(ScenarioError(why))
 
     def _error(self, user_instance: object, exception: BaseException, tb: TracebackType | None) -> None:
-        """Locust's event of a task, or an ``on_start``, that raised: a failed operation of its own."""
+        """Record a task or an ``on_start`` that raised, as a failed operation; Locust calls this."""
         del user_instance
         now_ns, kind = time.perf_counter_ns(), type(exception).__name__
         self._recorder.add(self.name, _TASK, kind, now_ns, now_ns, 0, None)
@@ -166,7 +166,7 @@ class LocustLoad(ScenarioLoad):
 
 
 class _LogReporter(logging.Handler):
-    """Warnings and errors that the file, or what it uses, logs: events of the run."""
+    """Reports warnings and errors that the file, or a library of the file, logs as events of the run."""
 
     def __init__(self, report: Callable[..., None]) -> None:
         super().__init__(logging.WARNING)
@@ -174,16 +174,16 @@ class _LogReporter(logging.Handler):
         self._seen: Counter[tuple[str, int]] = Counter()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Report the first records of every place in the code."""
+        """Report the first records of each place in the code."""
         self._seen[record.pathname, record.lineno] += 1
         if self._seen[record.pathname, record.lineno] <= _REPORTED_MAX:
             self._report("logged", level=record.levelname.lower(), why=record.getMessage())
 
 
 def shared_out(classes: Sequence[engine.UserClass], users: int) -> list[int]:
-    """Which class (its position) each of this many users is of, the same in every worker.
+    """The class of each user, as a position in ``classes``; the same in every worker.
 
-    As Locust does: first the fixed counts, then by weight, as evenly as can be from the first user on.
+    As in Locust, fixed counts come first, then the weights, as evenly as possible from the first user on.
     """
     order = [place for place, one in enumerate(classes) for _ in range(one.fixed_count)]
     weights = {place: one.weight for place, one in enumerate(classes) if not one.fixed_count}
@@ -196,7 +196,7 @@ def shared_out(classes: Sequence[engine.UserClass], users: int) -> list[int]:
 
 
 def place(error: BaseException, tb: TracebackType | None, path: Path) -> str:
-    """Where in the locustfile an error comes from, ``"line 12: "``; nothing where it is not from there."""
+    """The place in the locustfile where an error was raised, ``"line 12: "``; "" for another file."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f"line {error.lineno}: "
     lines = [frame.lineno for frame in traceback.extract_tb(tb) if frame.filename == str(path)]
@@ -204,15 +204,15 @@ def place(error: BaseException, tb: TracebackType | None, path: Path) -> str:
 
 
 def _since_ns(start_time: float | None, spent_ns: int) -> int:
-    """How long ago the request ended: a ``with`` block reports it only when it is left."""
+    """Nanoseconds since the request ended: a ``with`` block reports a request only when the block ends."""
     if start_time is None:
         return 0
     since_ns = time.time_ns() - round(start_time * 1e9) - spent_ns
-    return since_ns if 0 < since_ns < _LATE_S * 1e9 else 0  # larger: the system's clock was set meanwhile
+    return since_ns if 0 < since_ns < _LATE_S * 1e9 else 0  # larger: the clock was set meanwhile
 
 
 def _outcome(exception: BaseException | str | None, response: object) -> str:
-    """``ok``, ``http_500``, or the name of the exception."""
+    """The outcome of a request: ``ok``, ``http_500``, or the name of the exception."""
     if not exception:
         return OK
     status = getattr(response, "status_code", 0)
@@ -222,10 +222,10 @@ def _outcome(exception: BaseException | str | None, response: object) -> str:
 
 
 def _imported(path: Path, host: str | None) -> engine.LocustUsers:
-    """The file's users. Raises ``ScenarioError``."""
+    """The users of a locustfile. Raises ``ScenarioError``."""
     if not path.is_file():
         raise ScenarioError(f"the locustfile {path} is not on this machine; put it there, as on the first")
-    sys.stdout = sys.stderr  # what the file prints must not mix with what this process says
+    sys.stdout = sys.stderr  # output of the file must not mix with messages of this process
     try:
         return engine.LocustUsers(path, host)
     except BaseException as error:  # the file may raise anything, SystemExit too
@@ -238,7 +238,7 @@ def _cause(error: BaseException, path: Path) -> str:
 
 
 def main() -> None:
-    """Entry of ``python -m pinchpoint.loadgen.locust_load PATH``: says as JSON what the file holds."""
+    """Entry of ``python -m pinchpoint.loadgen.locust_load PATH``: prints the file's user classes as JSON."""
     answer, path = os.dup(1), Path(sys.argv[1])
     os.dup2(2, 1)
     result: dict[str, Any]
@@ -249,7 +249,7 @@ def main() -> None:
     else:
         result = {"classes": [asdict(one) for one in users.classes], "has_shape": users.has_shape}
     os.write(answer, json.dumps(result).encode())
-    os._exit(0)  # whatever the file has started ends with it
+    os._exit(0)  # also ends everything that the file has started
 
 
 if __name__ == "__main__":

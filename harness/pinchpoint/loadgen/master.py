@@ -1,10 +1,11 @@
-"""The child process that holds the controller's connections to load generators on other machines.
+"""Carries the controller's connections to load generators on other machines, in a child process.
 
-It speaks JSON lines with the controller and ``messages`` with the workers. From the controller: the token,
-then ``{"to": worker, "message": {...}}``. To it: ``listening`` once; ``joined`` when a worker has said what
-it is and its clock is known; what the workers say, checked, with ``worker`` added; ``lost`` with ``why`` when
-one has been silent too long or has sent what no worker sends; ``unproved`` when connections did not prove
-that they know the token. What workers measured goes to a journal here and no further.
+The process exchanges JSON lines with the controller and ``messages`` with the workers. From the controller:
+the token, then ``{"to": worker, "message": {...}}``. To the controller: ``listening`` once; ``joined`` when a
+worker has sent its hello and its clock is known; the checked messages of workers, with ``worker`` added;
+``lost`` with ``why`` when a worker was silent for too long or sent an invalid message; ``unproved`` when
+connections did not prove that they know the token. The workers' measurements go to a journal of this process
+and not to the controller.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from pinchpoint.store.journal import JournalWriter
 from pinchpoint_collectors.record import Sample
 
 SILENT_S = 4.0
-"""A worker sends a message every second; without one for this long it is lost."""
+"""A worker sends a message every second; a worker without a message for this long is lost."""
 _SILENT = "could not be reached any more"
 _TICK_S = 1.0
 _PINGS = 5
 _MOST_PEERS = 1000
-_MOST_PER_S = 1000  # messages of one worker; it has a few
+_MOST_PER_S = 1000  # messages of one worker; a few are usual
 JOURNAL = "remote"
 
 
@@ -53,14 +54,14 @@ class _Peer:
     """A worker on another machine.
 
     Attributes:
-        hello: what it said of itself.
-        heard_s: when it last said anything.
-        joined_s: when it came (UTC).
-        receiver: checks what it sends.
-        asked_ns: what the last ping said; None: none is unanswered.
-        clock: (round trip, controller's clock minus its own) of every ping answered.
-        work: its name and its scenarios, once it has an assignment.
-        messages: how many it has sent in the second that goes on.
+        hello: the worker's facts about itself.
+        heard_s: time of the worker's last message (monotonic, seconds).
+        joined_s: time at which the worker joined (UTC seconds).
+        receiver: checks the worker's messages.
+        asked_ns: the time in the last ping, nanoseconds; None: every ping was answered.
+        clock: (round trip, controller's clock minus the worker's), in nanoseconds, of every answered ping.
+        work: (name, scenarios) of the worker's assignment; None before the assignment.
+        messages: number of the worker's messages in the present second.
     """
 
     hello: WorkerHello
@@ -74,12 +75,12 @@ class _Peer:
 
 
 class Bridge:
-    """Carries messages both ways.
+    """Carries messages between the controller and the workers.
 
     Args:
-        host: the address to listen on.
-        port: the port.
-        journal: the run's journal folder.
+        host: address to listen on.
+        port: port to listen on.
+        journal: path of the run's journal folder.
         token: the secret that workers share with this run.
     """
 
@@ -120,21 +121,21 @@ class Bridge:
                 self._drop(worker, f"sent what no load worker sends ({why})")
 
     def _take(self, worker: bytes, data: bytes) -> None:
-        """Act on a message. Raises ``BadMessage``."""
+        """Act on a worker's message. Raises ``BadMessage``."""
         peer = self._peers.get(worker)
         receiver = peer.receiver if peer else Receiver.of_worker()
         message = receiver.taken(data)
         if peer is None:
             if isinstance(message, WorkerHello):
                 self._greet(worker, message, receiver)
-            return  # from a lost worker, or of another run: it gets no answer, and ends
+            return  # a lost worker, or a worker of another run, gets no answer and ends
         peer.heard_s = time.monotonic()
         peer.messages += 1
         if peer.messages > _MOST_PER_S:
             raise BadMessage(f"more than {_MOST_PER_S} messages in a second")
         match message:
             case WorkerHello() | Waiting():
-                return  # only noted
+                return  # only the time is noted
             case Pong():
                 self._clock(worker, peer, message)
             case _ if peer.work is None:
@@ -174,7 +175,7 @@ class Bridge:
         if len(peer.clock) < _PINGS:
             self._ping(worker, peer)
             return
-        # The quickest answer had the least time to be delayed on one way only.
+        # The quickest answer had the least time for a delay in one direction.
         round_trip_ns, offset_ns = min(peer.clock)
         _say(
             type="joined",
@@ -199,10 +200,10 @@ class Bridge:
             _say(worker=worker.hex(), type="unrecorded", why=why)
 
     def _drop(self, worker: bytes, why: str) -> None:
-        """Ignore a worker from now on; all others continue."""
+        """Ignore a worker from now on; all other workers continue."""
         peer = self._peers.pop(worker, None)
         if len(self._dropped) >= _MOST_PEERS and peer is None:
-            return  # they come from someone who knows the token: reported often enough
+            return  # such peers know the token and were reported often enough
         self._dropped.add(worker)
         self._send(worker, {"refused": f"this worker {why}"})
         _say(type="lost", worker=worker.hex(), why=why, dropped=True, host=peer.hello.host if peer else "")
@@ -211,7 +212,7 @@ class Bridge:
         while True:
             slept_s = time.monotonic()
             gevent.sleep(_TICK_S)
-            # While this process was stopped it received nothing, whoever sent.
+            # While this process was stopped it received no messages, even if workers sent some.
             stood_s = max(0.0, time.monotonic() - slept_s - 2 * _TICK_S)
             for worker, peer in list(self._peers.items()):
                 peer.messages = 0
@@ -236,16 +237,14 @@ def _say(**message: Any) -> None:
     try:
         os.write(1, json.dumps(message).encode() + b"\n")
     except BrokenPipeError:
-        os._exit(1)  # a dead controller ends the process
+        os._exit(1)  # without a controller this process ends
 
 
 def main() -> None:
-    """Entry of ``python -m pinchpoint.loadgen.master HOST PORT JOURNAL``; its first line has the token."""
+    """Entry of ``python -m pinchpoint.loadgen.master HOST PORT JOURNAL``; the first line has the token."""
     host, port, journal = sys.argv[1:]
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(
-        resource.RLIMIT_NOFILE, (most, most)
-    )  # connections that prove nothing take some for a while
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # unproved connections use some for a while
     commands = FileObject(sys.stdin.fileno(), "rb", close=False)
     token = json.loads(commands.readline() or b"{}").get("token", "")
     try:

@@ -1,7 +1,8 @@
-"""The messages between a controller and the load workers of other machines, and what is allowed in them.
+"""Defines and checks the messages between a controller and load workers on other machines.
 
-A message is JSON: ``{"number": N, "message": {...}}``. Numbers only grow, so that none is taken twice. Both
-sides check every message before they use it; what does not fit is ``BadMessage`` and ends its sender alone.
+A message is JSON: ``{"number": N, "message": {...}}``. Numbers only grow, so that no message is accepted
+twice. Both sides check every message before use. An invalid message raises ``BadMessage`` and ends its sender
+alone.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pinchpoint.store import histogram
 from pinchpoint.store.schema import OPERATIONS_SCHEMA
 
 LARGEST_BYTES = 16 * 2**20
-"""A second of 800 operations, each with two histograms of 8 KB, fits."""
+"""Enough for a second of 800 operations, each with two histograms of 8 KB."""
 
 EVENTS = frozenset(
     {
@@ -53,16 +54,17 @@ EVENTS = frozenset(
         "writes_read_back",
     }
 )
-"""The events of a load worker. All others are the controller's: a worker cannot forge a phase or a guard."""
+"""The events that a load worker may send. All other events come from the controller, so that a worker cannot
+forge a phase or a guard."""
 
-_SLACK_S = 60  # a clock that was set during the run, a message that waited
+_SLACK_S = 60  # for a clock that was set during the run, or a delayed message
 _END_OF_TIME_S = 2**62  # ``before_s`` of the last second
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a terminal would obey them
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # control characters, which a terminal would obey
 _EVENT_BYTES = 64 * 1024
 
 
 class BadMessage(Exception):  # noqa: N818 -- what the message is
-    """The message is not what this side takes; its text says why."""
+    """A message that this side does not accept; the text says why."""
 
 
 def _printable(text: str) -> str:
@@ -102,7 +104,7 @@ class _Checked(BaseModel):
 
 
 class WorkerHello(_Checked):
-    """The facts about a worker before it has joined."""
+    """A worker's facts about itself, sent before the worker joins."""
 
     type: Literal["hello"]
     host: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9_.-]+$")]
@@ -111,13 +113,13 @@ class WorkerHello(_Checked):
 
 
 class Waiting(_Checked):
-    """A worker that is connected and has no work yet."""
+    """Sent by a worker that is connected and has no work yet."""
 
     type: Literal["waiting"]
 
 
 class Pong(_Checked):
-    """The answer to a ping."""
+    """The worker's answer to a ping."""
 
     type: Literal["pong"]
     sent_ns: Utc
@@ -125,19 +127,19 @@ class Pong(_Checked):
 
 
 class Ready(_Checked):
-    """Every session is open."""
+    """Sent when every session of the worker is open."""
 
     type: Literal["ready"]
 
 
 class WorkerStopped(_Checked):
-    """The load has ended and all that was measured has been sent."""
+    """Sent when the load has ended and all measurements have been sent."""
 
     type: Literal["stopped"]
 
 
 class ScenarioProgress(_Checked):
-    """One scenario's figures of a second: see ``recorder.Seconds.progress``."""
+    """One scenario's figures of a second; see ``recorder.Seconds.progress``."""
 
     ok: Count
     failed: Count
@@ -187,7 +189,7 @@ class ScenarioEvent(_Checked):
 
 
 class Working(_Checked):
-    """Whether a scenario has work left here."""
+    """Whether a scenario has work left in this worker."""
 
     type: Literal["working"]
     scenario: Name
@@ -195,14 +197,14 @@ class Working(_Checked):
 
 
 class Busy(_Checked):
-    """How long it may look for what the load did, after it."""
+    """The time that the worker may need to check the load's results after the load."""
 
     type: Literal["busy"]
     for_s: Seconds
 
 
 class WorkerFailed(_Checked):
-    """The worker must end."""
+    """Sent when the worker must end, with the reason."""
 
     type: Literal["failed"]
     kind: Literal["environment", "recorder"]
@@ -231,19 +233,19 @@ class WorkerRefused(_Checked):
 
 
 class Ping(_Checked):
-    """A question for the time."""
+    """The controller's request for the worker's time."""
 
     ping: Utc
 
 
 class Tick(_Checked):
-    """The controller is there."""
+    """Sent every second to show that the controller is alive."""
 
     tick: Literal[True]
 
 
 class Late(_Checked):
-    """The work of this run was shared out before the worker joined: it gets none."""
+    """Sent to a worker that joined after the load was shared out, and so gets no work."""
 
     late: Literal[True]
 
@@ -269,20 +271,20 @@ class WorkMessage(_Checked):
 
 
 class Begin(_Checked):
-    """When the load of some scenarios begins."""
+    """The time at which the load of some scenarios begins."""
 
     begin: Annotated[list[Name], Field(max_length=1000)]
     at_ns: Utc
 
 
 class HoldSteps(_Checked):
-    """When loads in steps climb no further."""
+    """Scenario -> seconds since the load began at which its steps climb no further."""
 
     hold: dict[Name, Annotated[float, Field(ge=0, le=1e9)]]
 
 
 class LoadShare(_Checked):
-    """A part of a scenario's load."""
+    """The slots of a scenario's load that a worker owns."""
 
     slots: Slots
     from_ns: Utc
@@ -290,13 +292,13 @@ class LoadShare(_Checked):
 
 
 class Own(_Checked):
-    """The parts that are done here from now on."""
+    """The shares of the load that the worker owns from now on."""
 
     own: Annotated[dict[Name, LoadShare], Field(max_length=1000)]
 
 
 class Stop(_Checked):
-    """The load ends."""
+    """The controller's command to end the load."""
 
     stop: Literal[True]
 
@@ -316,13 +318,13 @@ _FROM_CONTROLLER: TypeAdapter[_Numbered[Any]] = TypeAdapter(_Numbered[FromContro
 
 
 class Sender:
-    """Numbers messages. The first number is the time: a sender that starts anew does not begin below."""
+    """Numbers messages. The first number is the time, so that a restarted sender does not reuse numbers."""
 
     def __init__(self) -> None:
         self._number = time.time_ns()
 
     def encoded(self, message: Mapping[str, Any]) -> bytes:
-        """The message as it travels."""
+        """The message with its number, as JSON."""
         self._number += 1
         return json.dumps({"number": self._number, "message": message}, default=str).encode()
 
@@ -345,7 +347,7 @@ class Receiver:
         return cls(_FROM_CONTROLLER)
 
     def taken(self, data: bytes) -> Any:
-        """The message. Raises ``BadMessage``."""
+        """The checked message in ``data``. Raises ``BadMessage``."""
         if len(data) > LARGEST_BYTES:
             raise BadMessage(f"a message of {len(data):,} bytes; allowed: {LARGEST_BYTES:,}")
         try:
@@ -359,7 +361,7 @@ class Receiver:
 
 
 def _first(error: ValidationError) -> str:
-    """The first thing that is wrong, without what was found: that may be a secret, or long."""
+    """The first error in words, without the invalid value, which may be secret or long."""
     one = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(str(part) for part in one["loc"][:6] if part != "message")
     return _printable(f"{where[:200]}: {one['msg'][:200]}" if where else one["msg"][:200])

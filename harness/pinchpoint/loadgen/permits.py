@@ -1,7 +1,7 @@
-"""Permits of a load worker's operator: a token, variables and files.
+"""Checks the permits of a load worker's operator: a token, variables and files.
 
-The token is a secret that the controller and its workers share. It comes from the environment or from a
-file, never from the command line, which every user of a host can read.
+The token is a secret that the controller and its workers share. The token comes from the environment or from
+a file, never from the command line, which every user of a host can read.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ TOKEN_VARIABLE = "PINCHPOINT_WORKER_TOKEN"  # noqa: S105 -- the variable's name
 _TOKEN = re.compile(r"[!-~]{32,256}")
 _MAKE_ONE = "python3 -c 'import secrets; print(secrets.token_urlsafe())'"
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PASSWORDS = ("password", "pwd")  # in a URL's query: they may contain a slash, and are no file
+_PASSWORDS = ("password", "pwd")  # keys of a URL's query whose values may contain a slash and are no files
 
 
 def new_token() -> str:
-    """A token that no one can guess."""
+    """A new token that cannot be guessed."""
     return secrets.token_urlsafe()
 
 
 def given_token(file: Path | None) -> str | None:
-    """The token that the operator gives, by file or by environment; None: there is none.
+    """The operator's token, from a file or from the environment; None if there is none.
 
-    The variable is removed from this process's environment: what is started from here must not inherit it.
+    The variable is removed from this process's environment, so that child processes do not inherit it.
 
     Raises:
-        InputError: it cannot be read, other users may read it, or it is too short to be secret.
+        InputError: the token cannot be read, other users may read it, or it is too short to be secret.
     """
     from_environment = os.environ.pop(TOKEN_VARIABLE, None)
     if file is None:
@@ -71,11 +71,11 @@ def _checked(where: str, token: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Permits:
-    """Variables and files that a run from another machine may use here.
+    """Variables and files of this machine that a run from another machine may use.
 
     Attributes:
         variables: names of environment variables that may be filled into endpoints.
-        folders: absolute folders; files in them, and in their folders, may be read and written.
+        folders: absolute paths of folders; files in these folders, at any depth, may be read and written.
     """
 
     variables: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Permits:
 
     @classmethod
     def given(cls, variables: tuple[str, ...], folders: tuple[Path, ...]) -> Permits:
-        """As the command line has them. Raises InputError."""
+        """The permits on the command line. Raises InputError."""
         for name in variables:
             if not _VARIABLE_NAME.fullmatch(name) or name == TOKEN_VARIABLE:
                 raise InputError(
@@ -96,7 +96,7 @@ class Permits:
         return cls(tuple(dict.fromkeys(variables)), tuple(str(folder.resolve()) for folder in folders))
 
     def check(self, assignment: Assignment, machine: str) -> None:
-        """Raises InputError that names every variable and file that the work uses without permission."""
+        """Raise InputError with every variable and file that the work uses without permission."""
         if problems := [f"worker on {machine}: {why}" for why in self._refusals(assignment)]:
             raise InputError(*dict.fromkeys(problems))
 
@@ -110,7 +110,7 @@ class Permits:
                     f"it with: pinchpoint worker --allow-env {name}"
                 )
         if refused:
-            return  # paths are known only once variables are filled in
+            return  # paths are known only after variables are expanded
         for where, path in named_paths(assignment):
             if not self._may_use(path):
                 yield (
@@ -123,7 +123,7 @@ class Permits:
 
 
 def folder_of(path: str) -> Path:
-    """The folder to permit so that a file, or a folder, may be used."""
+    """The folder to permit so that a file or a folder may be used."""
     result = Path(path)
     return result if result.is_dir() else result.parent
 
@@ -155,7 +155,7 @@ def named_paths(assignment: Assignment) -> Iterator[tuple[str, str]]:
 def _endpoint_paths(name: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     where = f"endpoints.{name}"
     if name.startswith(DISK):
-        over_ssh = "address" in given  # then the folder is that machine's, and ssh's own files are ours
+        over_ssh = "address" in given  # the folder is on the other machine, ssh's own files are on this one
         for key in ("identity", "config") if over_ssh else ("url",):
             if key in given:
                 yield (where if key == "url" else f"{where}.{key}"), given[key]
@@ -168,7 +168,7 @@ def _endpoint_paths(name: str, given: Mapping[str, str]) -> Iterator[tuple[str, 
     for key in FILE_OPTIONS:
         if key in endpoint.options:
             yield f"{where}.{key}", endpoint.options[key]
-    # Drivers take files from the query: a key, a password file, a library to load.
+    # Drivers read files that the URL's query names: a key, a password file, a library to load.
     for key, value in parse_qsl(urlsplit(endpoint.url).query):
         if ("/" in value or value.startswith("~")) and key.lower() not in _PASSWORDS:
             yield f"{where}.url, {key}", value

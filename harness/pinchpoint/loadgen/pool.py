@@ -1,4 +1,4 @@
-"""The controller's load generators: starts them, shares out the load, collects results, ends them."""
+"""Starts the controller's load generators, shares out the load, collects results, and ends the generators."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.channels import BridgeProcess, GeneratorChannel, LocalGenerator
 from pinchpoint.loadgen.slots import Owners, deal_slots, reassigned_slots
 
-_READY_S = 60.0  # sessions of a slow farm take a while to open
+_READY_S = 60.0  # sessions of a slow farm open slowly
 _STOP_S = 15.0  # operations in flight may take engine._STOP_S, then the last seconds are written
-_SILENT_S = 4.0  # every generator sends a message once a second: without one for this long it is lost
-_STOOD_STILL_S = (
-    1.0  # this process checks several times a second: it was stopped, and received nothing meanwhile
-)
-_AHEAD_NS = 300_000_000  # a load begins when all generators have the message
+_SILENT_S = 4.0  # a generator sends a message every second; without one for this long it is lost
+_STOOD_STILL_S = 1.0  # longest time between two checks; after a longer one this process was stopped
+_AHEAD_NS = 300_000_000  # time for a message to reach all generators before a load begins
 
 
 @dataclass(slots=True)
 class GeneratorState:
-    """One load generator and what it has said of itself.
+    """One load generator, with the state that it has reported.
 
     Attributes:
-        assignment: its first task.
-        channel: how it is reached.
-        failed: (kind, why): ``environment`` (the farm refused) or ``recorder`` (the evidence is void).
-        gone: why it can no longer be reached, where it can not.
-        heard_s: when it last said anything (monotonic).
-        busy_s: how long it said that it needs after the load, beyond what any generator does.
+        assignment: the generator's first assignment.
+        channel: the connection to the generator.
+        failed: (kind, why): ``environment`` (the farm refused) or ``recorder`` (the evidence is void); None
+            without a failure.
+        gone: why the generator can no longer be reached; None while it can be.
+        heard_s: time of the generator's last message (monotonic, seconds).
+        busy_s: extra time that the generator reported to need after the load, in seconds.
     """
 
     assignment: Assignment
@@ -55,13 +54,13 @@ class GeneratorPool:
     """All generators of a run.
 
     Args:
-        assignments: one per generator of this machine; their slots are dealt here.
-        environment: the environment variables they get (``${ENV}`` of farm.yaml is expanded there).
+        assignments: one per generator of this machine, without slots; the pool deals the slots.
+        environment: environment variables of the generators, in which ``${ENV}`` of farm.yaml is expanded.
         on_event: called with an event's name and fields, from reader threads.
-        on_second: called with a worker's name and its progress, from reader threads.
-        listen: (address, port) for workers of other machines; None: there are none.
-        elsewhere: what such a worker does, except its name, number, slots and ranks.
-        journal: the run's journal folder, for what such workers measure.
+        on_second: called with a worker's name and its progress in a second, from reader threads.
+        listen: (address, port) to listen on for workers of other machines; None: no such workers.
+        elsewhere: assignment of a worker on another machine, without name, number, slots and ranks.
+        journal: path of the run's journal folder, for the measurements of such workers.
         token: the secret that such workers share with this run.
     """
 
@@ -94,7 +93,7 @@ class GeneratorPool:
     # ---- before the load -------------------------------------------------------------------------
 
     def wait_joined(self, count: int, interrupted: Callable[[], bool], wait_s: float) -> int:
-        """Wait until this many workers of other machines are there; how many are."""
+        """Wait until ``count`` workers of other machines have joined; return how many have."""
         until = time.monotonic() + wait_s
         while len(self._waiting()) < count and not interrupted() and time.monotonic() < until:
             if self._bridge and self._bridge.broken:
@@ -103,7 +102,7 @@ class GeneratorPool:
         return len(self._waiting())
 
     def start(self) -> None:
-        """Share the load out and start every generator, and every worker that has joined by now."""
+        """Share the load out, and start every generator and every worker that has joined."""
         try:
             planned: list[tuple[Assignment, str | None]] = [(one, None) for one in self._planned]
             for waiting in self._waiting():
@@ -129,7 +128,7 @@ class GeneratorPool:
                     and not generator.lost
                     and not isinstance(generator.channel, LocalGenerator)
                 ):
-                    self._reassign_slots_of(generator)  # another machine's: the load can begin without it
+                    self._reassign_slots_of(generator)  # the load can begin without another machine
             if all(generator.ready.wait(0.05) for generator in self.generators if not generator.lost):
                 return
             waited_s += 0.05
@@ -144,7 +143,7 @@ class GeneratorPool:
     # ---- while it goes on ------------------------------------------------------------------------
 
     def begin(self, scenarios: list[str]) -> None:
-        """Start the load of these scenarios, wherever they are assigned, everywhere at the same time."""
+        """Start the load of these scenarios in all generators at the same time."""
         at_ns = time.time_ns() + _AHEAD_NS
         self._begun_ns |= dict.fromkeys(scenarios, at_ns)
         self._tended_s = time.monotonic()
@@ -152,22 +151,22 @@ class GeneratorPool:
             generator.channel.send({"begin": scenarios, "at_ns": at_ns})
 
     def hold(self, held_s: Mapping[str, float]) -> None:
-        """Let loads in steps climb no further; scenario -> seconds after its begin, a little from now."""
+        """End the growth of loads in steps; scenario -> seconds since its load began, soon after now."""
         for generator in self._reachable():
             generator.channel.send({"hold": dict(held_s)})
 
     def begun_ns(self, scenario: str) -> int:
-        """When the load of a scenario began, or will (UTC)."""
+        """When the load of a scenario began or will begin (UTC, nanoseconds)."""
         return self._begun_ns[scenario]
 
     def loading(self) -> dict[str, int]:
-        """Scenario -> when its load began (UTC), of those that have begun and have work left."""
+        """Scenario -> begin of its load (UTC, nanoseconds), of begun scenarios with work left."""
         if self._ending:
             return {}
         return {name: at_ns for name, at_ns in self._begun_ns.items() if not self.done(name)}
 
     def check_workers(self) -> None:
-        """To be called several times a second: hand on what a lost worker did."""
+        """Find lost workers and give their slots to others; to be called several times a second."""
         if self._ending:
             return
         now_s = time.monotonic()
@@ -213,7 +212,7 @@ class GeneratorPool:
     # ---- the end ---------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Stop the load and wait until every generator has written what it measured."""
+        """Stop the load and wait until every generator has written its measurements."""
         self._hear_of_all()
         asked = self._reachable()
         for generator in asked:
@@ -237,9 +236,9 @@ class GeneratorPool:
             self._bridge.close()
 
     def _hear_of_all(self) -> None:
-        """Wait until each remote worker has sent one more message (a second at most), or is lost.
+        """Wait until each remote worker has sent one more message (a second at most) or is lost.
 
-        The work of a lost worker is handed on, and counted, only while others work.
+        The slots of a lost worker are reassigned, and the loss is reported, only while other workers run.
         """
         asked_s = time.monotonic()
         self.check_workers()
@@ -252,7 +251,7 @@ class GeneratorPool:
     # ---- shares ----------------------------------------------------------------------------------
 
     def _reassign_slots_of(self, lost: GeneratorState) -> None:
-        """Give the slots of a lost worker to workers of the same scenarios; without any, the run fails."""
+        """Give a lost worker's slots to workers of the same scenarios; if there are none, the run fails."""
         lost.channel.close()
         why = lost.gone or ""
         mine = [name for name, owners in self._owners.items() if owners.get(lost.name)]
@@ -301,9 +300,9 @@ class GeneratorPool:
     # ---- what is heard ---------------------------------------------------------------------------
 
     def _waiting(self) -> list[str]:
-        """The workers of other machines that have joined and have nothing to do yet.
+        """The workers of other machines that have joined and have no work yet.
 
-        Lost workers are forgotten: one that is started again joins anew.
+        Lost workers are forgotten, because a restarted worker joins again.
         """
         for peer in list(self._joining):
             if self._bridge is None or not self._bridge.reaches(peer):
@@ -353,7 +352,7 @@ class GeneratorPool:
 
     def _hear(self, generator: GeneratorState, message: dict[str, Any]) -> None:  # noqa: C901 -- one case a message
         if generator.gone:
-            return  # another worker has its share: further messages would count twice
+            return  # another worker has the share: messages would count twice
         generator.heard_s = time.monotonic()
         match message.pop("type"):
             case "ready":
@@ -370,7 +369,7 @@ class GeneratorPool:
                 generator.stopped.set()
             case "failed" if isinstance(generator.channel, LocalGenerator) or not self._begun_ns:
                 generator.failed = (message["kind"], message["why"])
-            case "failed":  # another machine's trouble is its own: others take over
+            case "failed":  # other workers take over from another machine
                 generator.gone = f"could not go on: {message['why']}"
             case "unrecorded":
                 generator.failed = ("recorder", message["why"])

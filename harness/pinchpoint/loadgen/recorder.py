@@ -1,4 +1,4 @@
-"""Counts and times operations: four numbers per operation, the rest once a second."""
+"""Records operations: four numbers for each operation, all other figures once a second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pinchpoint_scenarios.contract import OK
 NO_FAILURES = (OK, "skipped")
 """Outcomes of operations that did not fail."""
 _NONE = 0
-"""The start or intended start of an operation without one; the performance counter left it behind at boot."""
+"""Stands for a missing start or intended start; the performance counter is above 0 since boot."""
 
 _START, _END, _BYTES, _INTENDED = range(4)
 _WIDTH = 4
@@ -29,7 +29,7 @@ _Taken = dict[tuple[str, str, str], npt.NDArray[np.int64]]
 
 
 class _Cells(dict[_Key, "array[int]"]):
-    """One scenario's operations not taken yet: start, end, bytes, intended start of each in turn."""
+    """One scenario's operations that were not taken yet: start, end, bytes, intended start of each."""
 
     def __missing__(self, key: _Key) -> array[int]:
         self[key] = made = array("q")
@@ -37,7 +37,7 @@ class _Cells(dict[_Key, "array[int]"]):
 
 
 class Listener(Protocol):
-    """Hears of every operation as it is recorded."""
+    """Receives every operation as it is recorded."""
 
     def __call__(
         self, scenario: str, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int
@@ -45,10 +45,11 @@ class Listener(Protocol):
 
 
 class UserRecord:
-    """One user's way to the recorder; ``add`` is the ``Record`` its session is given.
+    """The record of one user; ``add`` is the ``Record`` that the user's session gets.
 
     Attributes:
-        intended_ns: the intended start of the operation the user is performing; 0: it has none.
+        intended_ns: intended start of the user's present operation (performance counter, nanoseconds); 0:
+            none.
     """
 
     __slots__ = ("_cells", "intended_ns")
@@ -58,12 +59,13 @@ class UserRecord:
         self.intended_ns = _NONE
 
     def add(self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0) -> None:
-        # One call that takes the list whole: four appends cost 70 ns more, a second's number 90.
+        # One call with the whole list is fastest: four appends cost 70 ns more, the number of the second 90
+        # ns more.
         self._cells[operation, outcome].fromlist([start_ns, end_ns, size_bytes, self.intended_ns])
 
 
 class ObservedRecord(UserRecord):
-    """A user's record that is also passed on to a listener."""
+    """A user's record that also passes each operation to a listener."""
 
     __slots__ = ("_listener", "_scenario")
 
@@ -80,14 +82,15 @@ class ObservedRecord(UserRecord):
 class Recorder:
     """All operations of one generator process, by the UTC second in which they ended.
 
-    Not thread-safe: ``add`` and ``take`` belong to the event loop; what ``take`` returned may be encoded
-    anywhere.
+    Not thread-safe: ``add`` and ``take`` run in the event loop. The result of ``take`` may be encoded in any
+    thread.
 
     Args:
-        clock_offset_ns: the controller's UTC clock minus this machine's: all seconds are the controller's.
+        clock_offset_ns: the controller's UTC clock minus this machine's, nanoseconds: all seconds are the
+            controller's.
 
     Attributes:
-        listener: receives every operation of users made after it was set.
+        listener: receives every operation of users that were made after it was set; None: no listener.
     """
 
     def __init__(self, clock_offset_ns: int = 0) -> None:
@@ -98,7 +101,7 @@ class Recorder:
         self.follow_clock()
 
     def follow_clock(self) -> None:
-        """Take the distance between the performance counter and UTC anew (UTC is steered, and may step)."""
+        """Measure the distance between the performance counter and UTC again, because UTC may step."""
         self._utc_offset_ns = time.time_ns() - time.perf_counter_ns() + self._clock_offset_ns
 
     def utc_ns(self, counter_ns: int) -> int:
@@ -132,13 +135,13 @@ class Recorder:
             self.listener(scenario, operation, outcome, start_ns, end_ns, size_bytes)
 
     def drop(self, scenario: str, intended_ns: int) -> None:
-        """Count an operation that could not start, in the second it was intended for."""
+        """Count an operation that could not start, in the second of its intended start."""
         self._dropped[self.utc_ns(intended_ns) // 1_000_000_000, scenario] += 1
 
     def take(self, before_s: int) -> Seconds:
-        """Hand over everything that ended before the UTC second ``before_s``.
+        """Return and remove all operations that ended before the UTC second ``before_s``.
 
-        What ended before and is recorded only later is handed over the next time, in its own second.
+        An operation that ended earlier and is recorded later is in the next result, in its own second.
         """
         before_ns = min(self.counter_ns(before_s * 1_000_000_000), _LAST_NS)
         taken: _Taken = {}
@@ -158,7 +161,7 @@ class Recorder:
 
 
 class Seconds:
-    """Operations of whole seconds, handed over by the recorder."""
+    """Operations of whole seconds, as ``Recorder.take`` returns them."""
 
     def __init__(
         self, cells: _Taken, dropped: dict[tuple[int, str], int], utc_offset_ns: int, before_s: int
@@ -169,7 +172,7 @@ class Seconds:
         self._before_s = before_s
 
     def rows(self, worker: str) -> list[list[Any]]:
-        """Rows of the operations table (``store.schema.OPERATIONS_SCHEMA``)."""
+        """The rows of the operations table (``store.schema.OPERATIONS_SCHEMA``)."""
         rows: list[list[Any]] = []
         for names, table in self._cells.items():
             seconds = (table[:, _END] + self._utc_offset_ns) // 1_000_000_000
@@ -184,10 +187,11 @@ class Seconds:
         return rows
 
     def progress(self) -> dict[str, dict[str, Any]]:
-        """Figures of each scenario that are needed during the run.
+        """Scenario -> figures that are needed during the run.
 
-        ``ok``, ``failed``, ``skipped``, ``dropped``: operations; ``p95_s`` of all that ended; ``times``: of
-        those that are ok, as ``times.binned``; ``before_s``: the UTC second before which all that ended.
+        ``ok``, ``failed``, ``skipped``, ``dropped``: numbers of operations. ``p95_s``: 95th percentile over
+        all ended operations. ``times``: durations of the ok operations, as ``latency_bins.binned``.
+        ``before_s``: the UTC second before which all these operations ended.
         """
         nothing: dict[str, Any] = {
             "ok": 0,
@@ -220,10 +224,10 @@ class Seconds:
 
 
 def _distinct(seconds: npt.NDArray[np.int64]) -> list[int]:
-    """Each second that occurs, ascending: operations of one second and the few before.
+    """Each second that occurs, ascending.
 
-    Not by ``np.unique``: it imports all of ``numpy.ma`` the first time, a tenth of a second in which no
-    operation starts.
+    These are one second and a few before it. ``np.unique`` is not used, because its first call imports all of
+    ``numpy.ma``: for a tenth of a second no operation would start.
     """
     first = seconds.min()
     result: list[int] = (np.flatnonzero(np.bincount(seconds - first)) + first).tolist()
@@ -244,7 +248,7 @@ def _figures(operation: str, table: npt.NDArray[np.int64]) -> list[Any]:
         service = histogram.encoded(histogram.counted((ends - table[:, _START])[begun]))
     meant = intended != _NONE
     response = None
-    # A stage begins when the stage before it ends: only its whole operation has an intended start.
+    # A stage begins when the stage before it ends: only the whole operation has an intended start.
     if "/" not in operation and meant.any():
         response = histogram.encoded(histogram.counted(ends[meant] - intended[meant]))
     return [len(table), int(table[:, _BYTES].sum()), service, response, 0]

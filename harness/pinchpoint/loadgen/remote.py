@@ -1,13 +1,13 @@
-"""A load generator on another machine: one run's work for a controller that knows the worker's token.
+"""Runs a load generator on another machine: one run's work for a controller that knows the worker's token.
 
-It says hello until a controller answers, receives its assignment, performs it if its operator permits all
-that it uses, and ends. Without a message for some seconds, the run's controller is gone or cannot
-be reached, and the load ends at once.
+The worker sends a hello until a controller answers, receives its assignment, performs the assignment if the
+operator permits all that it uses, and ends. If no message arrives for some seconds, the run's controller has
+ended or cannot be reached, and the load ends at once.
 """
 
 from __future__ import annotations
 
-from pinchpoint.loadgen import engine  # noqa: F401 -- first of all: see there
+from pinchpoint.loadgen import engine  # noqa: F401 -- first: see engine
 
 # isort: split
 import json
@@ -45,8 +45,8 @@ from pinchpoint_collectors.record import Sample
 MASTER_SILENT_S = 5.0
 """The controller sends a message every second; without one for this long, this worker ends its load."""
 _HELLO_S = 1.0
-_LINGER_S = 1.0  # the last words travel
-_LOOK_S = 1.0  # whether who started it is still there
+_LINGER_S = 1.0  # time for the last message to be sent
+_LOOK_S = 1.0  # interval of checks whether the parent process still runs
 
 
 class MasterLost(Exception):  # noqa: N818 -- what happened, not a fault
@@ -54,12 +54,12 @@ class MasterLost(Exception):  # noqa: N818 -- what happened, not a fault
 
 
 class RemoteLink:
-    """The ``Link`` of a generator on another machine.
+    """The ``GeneratorLink`` of a generator on another machine.
 
     Args:
-        host: the controller's.
-        port: the controller's.
-        token: the secret that both share.
+        host: address of the controller.
+        port: port of the controller.
+        token: the secret that controller and worker share.
     """
 
     def __init__(self, host: str, port: int, token: str) -> None:
@@ -67,7 +67,7 @@ class RemoteLink:
         self._inbox: Queue[Any] = Queue()
         self._sender = Sender()
         self._line = WireLine(host, port, token, uuid.uuid4().bytes)
-        self._encoder = ThreadPool(1)  # histograms are encoded beside the load, not in its loop
+        self._encoder = ThreadPool(1)  # a thread encodes histograms and keeps the event loop free
         self._name = ""
         gevent.spawn(self._hear)
 
@@ -105,7 +105,7 @@ class RemoteLink:
                         "one waits for the next run"
                     )
                 case Tick():
-                    self.say(type="waiting")  # to the controller, whoever says nothing is lost
+                    self.say(type="waiting")  # the controller counts a silent worker as lost
             if not known:
                 known = True
                 report("joined the run's controller, waits for the run to begin")
@@ -120,13 +120,13 @@ class RemoteLink:
         self._line.send(self._sender.encoded(message))
 
     def record(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> None:
-        """See ``Link``: sent, one message a second."""
+        """Send the measurements, one message a second (``GeneratorLink``)."""
         del now_ns
         rows, progress = self._encoder.spawn(lambda: (seconds.rows(self._name), seconds.progress())).get()
         self.say(type="second", rows=rows, samples=[list(one) for one in samples], progress=progress)
 
     def close(self) -> None:
-        """See ``Link``."""
+        """Does nothing, because all measurements were sent (``GeneratorLink``)."""
 
     def _hear(self) -> None:
         receiver = Receiver.of_controller()
@@ -137,7 +137,7 @@ class RemoteLink:
                 _end(f"{self._where} sent what no controller sends ({why}): the load was ended")
 
     def _next(self, timeout_s: float) -> Any:
-        """The next message, pings answered; None after that long without any."""
+        """The next message that is no ping; None after ``timeout_s``. Pings are answered."""
         until = time.monotonic() + timeout_s
         while (left_s := until - time.monotonic()) > 0:
             try:
@@ -156,16 +156,16 @@ class RemoteLink:
 
 def _end(why: str) -> NoReturn:
     report(why)
-    os._exit(ExitStatus.ENVIRONMENT)  # whatever this process is doing, and in whichever greenlet
+    os._exit(ExitStatus.ENVIRONMENT)  # ends the process in any state, from any greenlet
 
 
 def report(sentence: str) -> None:
-    """One line for the person who started the worker."""
+    """Print one line for the user who started the worker."""
     os.write(1, sentence.encode() + b"\n")
 
 
 def _end_with(parent: int) -> None:
-    """End at once when the `pinchpoint worker` that started this process was killed: it has no owner now."""
+    """End at once when the `pinchpoint worker` that started this process has ended."""
     while os.getppid() == parent:
         gevent.sleep(_LOOK_S)
     os._exit(1)
@@ -174,15 +174,15 @@ def _end_with(parent: int) -> None:
 def main() -> None:
     """Entry of ``python -m pinchpoint.loadgen.remote HOST PORT [PARENT]``; exits after one run.
 
-    Its first line of standard input says the token, and what may be used here: neither is for other users of
-    this machine to read.
+    The first line of standard input has the token and the permits, because other users of this machine must
+    not read them.
     """
     sys.setswitchinterval(0.0005)  # see loadgen.local
     host, port, *parent = sys.argv[1:]
     given = json.loads(sys.stdin.readline() or "{}")
     permits = Permits(tuple(given.get("variables", ())), tuple(given.get("folders", ())))
     if parent:
-        gevent.spawn(_end_with, int(parent[0]))  # before the connection: that waits for a controller
+        gevent.spawn(_end_with, int(parent[0]))  # before the connection, which waits for a controller
     link = RemoteLink(host, int(port), given.get("token", ""))
     try:
         assignment = link.assignment()

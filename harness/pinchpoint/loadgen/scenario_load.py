@@ -1,8 +1,8 @@
-"""One scenario's users in one generator process: when each performs, and with which session.
+"""Performs one scenario's users in one generator process: when each performs, and with which session.
 
 Closed load: every user performs again as soon as it is free. Open load: a pacer puts intended starts into a
-queue when they are due, and free users take them from there. Which part of the load is done here is set by
-slots (``loadgen.slots``), and may grow during the load.
+queue when they are due, and free users take the starts from the queue. Slots (``loadgen.slots``) set the part
+of the load in this process; it may grow during the load.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from pinchpoint_scenarios.contract import Blocking, Record, Scenario, Session
 
 # Threads for sessions whose driver blocks in C code, so that the event loop is not blocked.
 #
-# A hop into a thread and back costs some 45 microseconds and a turn of the loop. Users that start again as
-# soon as they are free hop once for many operations; what is recorded is set down in the loop, for the
-# recorder belongs to it.
+# A hop into a thread and back costs some 45 microseconds and a turn of the loop. So users that start again as
+# soon as they are free hop once for many operations. The loop records these operations afterwards, because
+# the recorder is not thread-safe.
 
 _Recorded = tuple[str, str, int, int, int]
 _Result = TypeVar("_Result")
@@ -42,7 +42,7 @@ class SessionThreads:
     """One thread for each session.
 
     Args:
-        sessions: how many there are to be.
+        sessions: number of sessions.
     """
 
     def __init__(self, sessions: int) -> None:
@@ -50,13 +50,13 @@ class SessionThreads:
         self._sessions = sessions
 
     def grow(self, sessions: int) -> None:
-        """This many more sessions come."""
+        """Allow for this number of further sessions."""
         self._sessions += sessions
         self._pool.maxsize = max(1, self._sessions)
 
     def call(self, function: Callable[[], _Result]) -> _Result:
-        """The result of the function, run in a thread; it may raise."""
-        # An error is handed over, not raised: the pool would print its traceback.
+        """The result of ``function``, run in a thread; an error of the function is raised."""
+        # An error is returned and not raised in the thread, because the pool would print its traceback.
         result, error = self._pool.spawn(_done, function).get()
         if error is not None:
             raise error
@@ -68,10 +68,11 @@ class ThreadedSession:
 
     Args:
         threads: the threads that make the calls.
-        scenario: the driver.
-        number: the session's.
-        stretch_s: one ``perform`` does further operations for this time; 0: it does one.
-        stopped: whether no further operation is to start; asked from within the thread.
+        scenario: the driver of the scenario.
+        number: number of the session.
+        stretch_s: time in seconds for which one ``perform`` goes on with further operations; 0: one
+            operation.
+        stopped: returns whether no further operation may start; called in the thread.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class ThreadedSession:
         self._session: Session = threads.call(lambda: scenario.session(number))
 
     def perform(self, record: Record) -> bool:
-        """As ``Session``'s, for as long as the stretch is."""
+        """Perform operations for the length of the stretch; see ``Session``."""
         recorded: list[_Recorded] = []
         self._under_way = True
         try:
@@ -101,7 +102,7 @@ class ThreadedSession:
         return going_on
 
     def close(self) -> None:
-        """Close connections, unless the driver still waits: then they end with the process."""
+        """Close the connections, unless the driver still waits: then they end with the process."""
         if not self._under_way:
             self._threads.call(self._session.close)
 
@@ -125,14 +126,14 @@ def _done(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
 
 # Wakes a greenlet at an exact time.
 #
-# An event loop's own timers count in whole milliseconds: on an idle loop gevent wakes half a millisecond
-# late, 1.1 ms at p99, half of what a punctual generator may be late at all. A timerfd is a file the kernel
-# makes readable at the nanosecond asked for; the loop hears of it at once.
+# The timers of an event loop count in whole milliseconds: on an idle loop gevent wakes half a millisecond
+# late, 1.1 ms at p99, which is half of the allowed delay of a punctual generator. A timerfd is a file that
+# the kernel makes readable at the requested nanosecond; the loop is notified at once.
 
-_CLOCK_MONOTONIC = 1  # what time.perf_counter_ns() reads on Linux
+_CLOCK_MONOTONIC = 1  # the clock of time.perf_counter_ns() on Linux
 _CLOEXEC_NONBLOCK = os.O_CLOEXEC | os.O_NONBLOCK
 _ABSTIME = 1
-_READ = 1  # gevent's loop: wait until a file is readable
+_READ = 1  # event of gevent's loop: a file is readable
 
 
 class _Timespec(ctypes.Structure):
@@ -144,7 +145,7 @@ class _Itimerspec(ctypes.Structure):
 
 
 class Alarm:
-    """One timer; for one greenlet at a time. Linux."""
+    """A timer for one greenlet at a time. Linux only."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -166,7 +167,7 @@ class Alarm:
             os.read(self._file, 8)
 
     def close(self) -> None:
-        """Give the timer back."""
+        """Free the timer."""
         self._watcher.close()
         os.close(self._file)
 
@@ -180,31 +181,31 @@ class Alarm:
 
 
 STRETCH_S = 0.2
-"""How long a user that need not wait performs before it comes back; its record is that much later."""
-_BREATH = 1_000  # arrivals of others walked past before the loop gets a turn
-_AHEAD_S = 0.5  # a schedule is looked into so far
+"""Seconds for which a user that need not wait performs in its thread; its operations are recorded then."""
+_BREATH = 1_000  # arrivals of other workers that are skipped before the event loop gets a turn
+_AHEAD_S = 0.5  # seconds for which a schedule is read ahead
 
 
 class ScenarioLoad:
     """One scenario's share of the load in this process.
 
     Args:
-        name: its name in the plan.
-        scenario: the driver.
-        load: the load model as it travels (``Assignment.scenarios``).
-        seed: of the scenario.
-        worker: this worker's number, which no other has in this run.
-        slots: the part of the load that is done here.
+        name: name of the scenario in the plan.
+        scenario: the driver of the scenario.
+        load: the load model in its JSON form (``Assignment.scenarios``).
+        seed: the seed of the scenario.
+        worker: number of this worker, unique in the run.
+        slots: numbers of the load's slots that this worker owns.
         recorder: the process's recorder.
 
     Attributes:
-        users: how many sessions there are to be here.
-        open_users: how many are open.
-        finished_users: how many of them found that there is nothing left to do.
-        waiting_users: how many of them are to work when the load has grown so far.
-        scheduled: arrivals by the UTC second of their intended start.
-        started: likewise, of those that did start.
-        send_lags_s: how late those started that a free user waited for.
+        users: number of sessions in this process.
+        open_users: number of open sessions.
+        finished_users: number of users that found no work left.
+        waiting_users: number of users that will work when the load has grown far enough.
+        scheduled: UTC second of the intended start -> number of arrivals.
+        started: UTC second of the intended start -> number of arrivals that started.
+        send_lags_s: delays in seconds of starts that a free user waited for.
     """
 
     def __init__(
@@ -245,11 +246,11 @@ class ScenarioLoad:
 
     @property
     def finished(self) -> bool:
-        """Whether the load has begun and every user has found that there is nothing left to do."""
+        """Whether the load has begun and every user has found no work left."""
         return self._begun.is_set() and self.finished_users >= self.users
 
     def begin(self, begin_ns: int) -> None:
-        """Let the users, whose sessions are open by now, start when the performance counter says so."""
+        """Let the users, whose sessions are open, start at this value of the performance counter."""
         self._begin_ns = begin_ns
         if self._starts is not None:
             self._schedule = ArrivalSchedule(_walked(self._starts, begin_ns), begin_ns, self._slots)
@@ -257,13 +258,13 @@ class ScenarioLoad:
         self._begun.set()
 
     def hold(self, hold_s: float) -> None:
-        """End the steps of a load: the level at this time after its begin stays."""
+        """End the steps of a load: the level at ``hold_s`` seconds after the load's begin stays."""
         self._hold_s = hold_s
 
     def take_slots(self, slots: frozenset[int], from_ns: int, since_ns: int | None) -> int:
-        """More of the load is done here from now on; see ``ArrivalSchedule.own``.
+        """Take over more of the load from now on; see ``ArrivalSchedule.take_slots``.
 
-        Returns how many more sessions are to be opened.
+        Returns the number of further sessions to open.
         """
         had, wanted = (session_numbers(self._load, self._worker, part) for part in (self._slots, slots))
         self._slots = slots
@@ -281,7 +282,7 @@ class ScenarioLoad:
         return len(gained)
 
     def stop(self) -> None:
-        """Start no further operation, and drop those that are due."""
+        """Start no further operation, and drop the operations that are due."""
         if self._stop.is_set():
             return
         gevent.killall(self._pacers)
@@ -290,13 +291,13 @@ class ScenarioLoad:
         while not self._due.empty():
             self._drop(self._due.get())
         for _ in range(self.users):
-            self._due.put(None)  # whoever waits for a start learns that none will come
+            self._due.put(None)  # wakes each user that waits for a start
 
     def work(self, leaving: Event) -> None:
-        """One user's life: open a session, wait for the start, perform, again; until load or work ends.
+        """Run one user: open a session, wait for the start, and perform until the load or the work ends.
 
         Args:
-            leaving: set when this user is to end before the load does; another may then take its place.
+            leaving: set when this user must end before the load ends; another user may then take its place.
         """
         number = self._numbers.popleft()
         session = self._opened(number)
@@ -309,7 +310,7 @@ class ScenarioLoad:
             self._left(number, leaving)
 
     def _left(self, number: int, leaving: Event) -> None:
-        """Of a user that had to leave, the number is free again."""
+        """Free the number of a user that had to leave."""
         if leaving.is_set() and not self._stop.is_set():
             self.open_users -= 1
             self._numbers.append(number)
@@ -338,7 +339,8 @@ class ScenarioLoad:
             try:
                 more = session.perform(add)
             except gevent.GreenletExit:
-                # It did not end in the given time: what blocks a farm in its last seconds must be recorded.
+                # The operation did not end in the given time. It is recorded, because it may show what blocks
+                # the farm.
                 add(UNFINISHED, GIVEN_UP, begun_ns, time.perf_counter_ns())
                 raise
             if not more:
@@ -347,14 +349,14 @@ class ScenarioLoad:
             if self._think_s:
                 self._stop.wait(self._think_s)
             elif closed and loop.iteration == turn:
-                gevent.sleep(0)  # a driver that did not wait must not keep the others from running
+                gevent.sleep(0)  # a driver that did not wait must let other users run
 
     def _wait_turn(self, number: int) -> None:
-        """Wait until this user of a closed load is to work: at once, or when the load has grown so far."""
+        """Wait until this user of a closed load must work: at once, or when the load has grown far enough."""
         self.waiting_users += 1
         self._stop.wait(self._until_start_s(number))
         if user_start_s(self._load, number) > self._hold_s:
-            self._stop.wait()  # the load has stopped growing before
+            self._stop.wait()  # the load stopped growing before this user's turn
         self.waiting_users -= 1
 
     def _until_start_s(self, number: int) -> float:
@@ -368,8 +370,9 @@ class ScenarioLoad:
                 alarm.wait_until(arrival.at_ns)
                 self.scheduled[self._second(arrival.at_ns)] += 1
                 self._due.put(arrival.at_ns)
-                # With every user stuck, starts would pile up for ever: those too late are dropped here. The
-                # one just put may be: whoever cannot keep up walks past what is long due.
+                # If every user is stuck, starts would pile up without end, so starts that are too late are
+                # dropped here. The start just added may be too late as well, because a pacer that cannot keep
+                # up reads starts that are long due.
                 while not self._due.empty() and self._too_late(self._due.peek()):
                     self._drop(self._due.get())
 
@@ -383,7 +386,7 @@ class ScenarioLoad:
         if intended_ns is None:
             return None
         if free:
-            # Only users that were free in time show how punctual the generator is; a late start for lack of a
+            # Only users that were free in time show how punctual the generator is. A late start for lack of a
             # free session is the farm's doing and counts as response time.
             now_ns = time.perf_counter_ns()
             self.send_lags_s.append((now_ns - intended_ns) / 1e9)
@@ -403,7 +406,10 @@ class ScenarioLoad:
 
 
 def _walked(starts_s: Iterator[float], begin_ns: int) -> Iterator[float]:
-    """The starts, no further ahead than arrivals of others are remembered, and with turns for the loop."""
+    """The starts, read at most ``_AHEAD_S`` ahead because others' arrivals are remembered for a limited time.
+
+    The event loop gets turns in between.
+    """
     for number, start_s in enumerate(starts_s, 1):
         ahead_s = start_s - (time.perf_counter_ns() - begin_ns) / 1e9
         if ahead_s > _AHEAD_S:

@@ -1,4 +1,4 @@
-"""The scenarios of a plan: in the form that travels to load generators, and as drivers."""
+"""Converts the scenarios of a plan to the JSON form for load generators, and to drivers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pinchpoint_scenarios.errors import ScenarioError
 
 
 def planned_scenarios(plan: Plan) -> dict[str, dict[str, Any]]:
-    """The plan's scenarios in the form that travels: see ``Assignment.scenarios``."""
+    """The plan's scenarios in their JSON form: see ``Assignment.scenarios``."""
     return {
         name: {
             "use": planned.use,
             "params": dict(planned.params),
             "load": planned.load.to_json(),
-            # Work that ends is done over and over, or, where the plan measures until it is done, as often as
-            # the least time to measure asks for.
+            # Work that ends is repeated as long as the load lasts. If the plan measures until the work is
+            # done, the work is repeated only for the least time to measure.
             "repeat_s": plan.phases.measure.at_least_s if plan.phases.measure.until else None,
         }
         for name, planned in plan.scenarios.items()
@@ -45,7 +45,7 @@ def make_scenario(  # noqa: PLR0913 - a context's parts, by name where they are 
 ) -> Scenario:
     """The driver of one of the plan's scenarios (``Assignment.scenarios``), with secrets expanded.
 
-    Raises ``InputError`` where plan and farm do not go together: a crawl has no database on this server.
+    Raises ``InputError`` if plan and farm do not fit: for example a crawl without a database on this server.
     """
     use = scenario_class(given["use"])
     context = ScenarioContext(

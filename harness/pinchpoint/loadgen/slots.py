@@ -1,8 +1,8 @@
-"""Shares the load of a scenario between workers: slots, their owners, and the arrivals of each owner. Pure.
+"""Shares the load of a scenario between workers: slots, their owners, and the arrivals of each owner.
 
 A scenario's whole load is cut into ``SLOTS`` slots that never change: arrival ``k`` of an open load and
-session ``n`` belong to the slots ``k % SLOTS`` and ``n % SLOTS``. Every slot has one owner at a time, so
-any number of workers does the same work as one, and a worker that dies only moves its slots.
+session ``n`` belong to the slots ``k % SLOTS`` and ``n % SLOTS``. Every slot has one owner at a time. So any
+number of workers does the same work as one worker, and if a worker dies, only its slots move.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 SLOTS = 840
-"""Divisible by every number up to 8: this many workers share evenly, more to within a tenth."""
+"""Number of slots, divisible by every number up to 8: up to 8 workers get equal shares, more workers get
+shares that are equal to within a tenth."""
 Owners = dict[str, frozenset[int]]
-"""Worker -> the slots it owns."""
+"""Worker -> the slots that the worker owns."""
 
 
 def slot(number: int) -> int:
@@ -24,13 +25,13 @@ def slot(number: int) -> int:
 
 
 def deal_slots(workers: Iterable[str]) -> Owners:
-    """Every slot to one of the workers, in turn: their first arrivals and sessions alternate."""
+    """The owners of all slots, dealt in turn, so that the workers' first arrivals and sessions alternate."""
     names = list(workers)
     return {name: frozenset(range(first, SLOTS, len(names))) for first, name in enumerate(names)}
 
 
 def reassigned_slots(owners: Mapping[str, frozenset[int]], lost: str) -> Owners:
-    """The lost worker's slots dealt to the others, which keep their own; to none where none is left."""
+    """The owners after the lost worker's slots were dealt to the others; empty without other workers."""
     left = {name: set(slots) for name, slots in owners.items() if name != lost}
     names = sorted(left)
     for position, one in enumerate(sorted(owners[lost]) if names else ()):
@@ -38,16 +39,17 @@ def reassigned_slots(owners: Mapping[str, frozenset[int]], lost: str) -> Owners:
     return {name: frozenset(slots) for name, slots in left.items()}
 
 
-_KEPT_NS = 30_000_000_000  # arrivals of others: long enough to find those of a worker that died unnoticed
+# time for which arrivals of others are kept, to find those of a worker whose end was noticed late
+_KEPT_NS = 30_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One intended start.
+    """One intended start of an operation.
 
     Attributes:
-        slot: the slot it belongs to.
-        at_ns: the performance counter's value at which it is due.
+        slot: the slot of the start.
+        at_ns: the performance counter's value at which the start is due.
     """
 
     slot: int
@@ -55,20 +57,21 @@ class Arrival:
 
 
 class ArrivalSchedule:
-    """Walks the whole schedule and yields this worker's own arrivals.
+    """Reads the whole schedule and yields the arrivals of this worker.
 
-    Every worker walks the same arrivals, so none is done twice or left out, however many there are.
+    Every worker reads the same arrivals, so no arrival is done twice or left out, however many workers run.
 
     Args:
-        starts: intended starts of the whole load, in seconds from its begin.
-        begin_ns: the performance counter's value at that begin.
-        slots: the slots this worker owns at first.
+        starts: intended starts of the whole load, in seconds since the load began.
+        begin_ns: the performance counter's value when the load began.
+        slots: the slots that this worker owns at first.
     """
 
     def __init__(self, starts: Iterable[float], begin_ns: int, slots: frozenset[int]) -> None:
         self._numbered = enumerate(starts)
         self._begin_ns = begin_ns
-        self._owned_ns = dict.fromkeys(slots, begin_ns)  # slot -> from which arrivals on it is owned
+        # slot -> due time from which its arrivals are this worker's
+        self._owned_ns = dict.fromkeys(slots, begin_ns)
         self._others: deque[Arrival] = deque()
 
     def __iter__(self) -> Iterator[Arrival]:
@@ -82,16 +85,17 @@ class ArrivalSchedule:
     def take_slots(
         self, slots: frozenset[int], from_ns: int, since_ns: int | None = None
     ) -> tuple[list[Arrival], list[Arrival]]:
-        """From now on more slots are owned: a worker that died had them.
+        """Own more slots from now on, such as those of a worker that died.
 
         Args:
-            slots: all that are owned from then on.
-            from_ns: from which arrivals on.
-            since_ns: from which arrivals on they are not known; None: it died before the load began.
+            slots: all slots that are owned from then on.
+            from_ns: performance counter's value from which due arrivals are started here.
+            since_ns: performance counter's value from which the lost worker's arrivals are unknown; None: the
+                worker died before the load began.
 
         Returns:
-            (arrivals of the new slots that were not started; those that are to be started yet though this
-            worker has walked past them already).
+            (arrivals of the new slots that were not started, arrivals of the new slots that must still start
+            though this worker has read past them).
         """
         gained = slots - self._owned_ns.keys()
         self._owned_ns |= dict.fromkeys(gained, from_ns)

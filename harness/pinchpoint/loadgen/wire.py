@@ -1,8 +1,8 @@
-"""Sockets between a controller and load workers on other machines, encrypted with the shared token.
+"""Connects a controller and load workers on other machines by sockets, encrypted with the shared token.
 
-ZeroMQ's CURVE: both ends derive both key pairs from the token, so each proves to the other that it knows it,
-nothing that travels can be read, and nothing that was recorded can be played back. A peer without the token
-never gets as far as a message.
+ZeroMQ's CURVE: both ends derive both key pairs from the token. So each end proves to the other that it knows
+the token, no message can be read on the way, and no recorded message can be replayed. A peer without the
+token cannot send a message.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from pinchpoint.loadgen.messages import LARGEST_BYTES
 
 _CONTROLLER, _WORKER = b"pinchpoint controller", b"pinchpoint worker"
 _DOMAIN = b"pinchpoint"
-_HANDSHAKE_MS = 5000  # a peer without proof by then is disconnected
+_HANDSHAKE_MS = 5000  # a peer that has proved nothing by then is disconnected
 _RECONNECT_MS = (200, 2000)
-_WAITING = 1000  # messages that wait for a peer; beyond, the sender waits, or they are lost with the peer
+_WAITING = 1000  # most messages that wait for a peer; then the sender waits, or they are lost with the peer
 _UNPROVED = (
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL,
     zmq.EVENT_HANDSHAKE_FAILED_AUTH,
     zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL,
 )
 _GIVEN_UP = (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH)
-"""After these ZeroMQ does not connect again by itself; a run may listen there later."""
+"""After these events ZeroMQ does not connect again by itself, but a run may listen there later."""
 
 
 class _Socket:
     """The socket code that both ends share.
 
     Args:
-        kind: of ZeroMQ's.
-        host: of the controller.
-        port: of the controller.
+        kind: ZeroMQ's type of socket.
+        host: address of the controller.
+        port: port of the controller.
     """
 
     def __init__(self, kind: int, host: str, port: int) -> None:
@@ -53,8 +53,9 @@ class _Socket:
             zmq.RECONNECT_IVL: _RECONNECT_MS[0],
             zmq.RECONNECT_IVL_MAX: _RECONNECT_MS[1],
             zmq.SNDHWM: _WAITING,
-            zmq.RCVHWM: 16,  # of up to LARGEST_BYTES each
-            # A little more than is taken: what is too large by little is seen, and its sender named.
+            zmq.RCVHWM: 16,  # messages of up to LARGEST_BYTES each
+            # Larger than the limit of a message, so that a message slightly above the limit is received and
+            # its sender is named.
             zmq.MAXMSGSIZE: 2 * LARGEST_BYTES,
         }
         for option, value in options.items():
@@ -65,27 +66,27 @@ class _Socket:
 
 
 class Door(_Socket):
-    """The controller's end.
+    """The controller's end of the connections.
 
     Args:
-        host: the address to listen on; ``*``: all of this machine's.
-        port: the port.
+        host: address to listen on; ``*``: all addresses of this machine.
+        port: port to listen on.
         token: the shared secret.
 
     Raises:
-        OSError: it cannot listen there.
+        OSError: listening at this address is not possible.
     """
 
     def __init__(self, host: str, port: int, token: str) -> None:
         super().__init__(zmq.ROUTER, host, port)
         self.unproved = 0
-        """How many connections did not prove that they know the token."""
+        """Number of connections that did not prove that they know the token."""
         public, secret = _keys(token, _CONTROLLER)
         self._expected = z85.decode(_keys(token, _WORKER)[0])
         self._socket.curve_server = True
         self._socket.curve_publickey, self._socket.curve_secretkey = public, secret
         self._socket.setsockopt(zmq.ZAP_DOMAIN, _DOMAIN)
-        self._socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)  # without the answer of _admit no one comes in
+        self._socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)  # no peer is accepted without _admit
         self._asked = self._context.socket(zmq.REP)
         self._asked.bind("inproc://zeromq.zap.01")
         for loop in (self._admit, self._count):
@@ -96,19 +97,20 @@ class Door(_Socket):
             raise OSError(str(error)) from error
 
     def receive(self) -> tuple[bytes, bytes]:
-        """The next message and its sender."""
+        """The sender of the next message, and the message."""
         peer, *parts = self._socket.recv_multipart()
-        return peer, parts[0] if len(parts) == 1 else b""  # all of ours have one part; an empty one is unfit
+        # our messages have one part; an empty one is invalid
+        return peer, parts[0] if len(parts) == 1 else b""
 
     def send(self, peer: bytes, data: bytes) -> None:
-        """Send to one peer; it is lost where the peer is gone or takes nothing."""
+        """Send to one peer; the message is lost if the peer has ended or accepts nothing."""
         try:
             self._socket.send_multipart([peer, data], zmq.NOBLOCK)
         except zmq.ZMQError:
-            return  # it says nothing either, and is lost for that
+            return  # such a peer is also silent, and so counts as lost
 
     def _admit(self) -> None:
-        """ZeroMQ asks whether a peer's public key may come in (ZAP, RFC 27)."""
+        """Answer ZeroMQ's questions whether a peer's public key is accepted (ZAP, RFC 27)."""
         while True:
             version, request, domain, _address, _identity, mechanism, *keys = self._asked.recv_multipart()
             known = (domain, mechanism, keys) == (_DOMAIN, b"CURVE", [self._expected])
@@ -121,21 +123,21 @@ class Door(_Socket):
 
 
 class WireLine(_Socket):
-    """A worker's end.
+    """A worker's end of the connection.
 
     Args:
-        host: the controller's.
-        port: the controller's.
+        host: address of the controller.
+        port: port of the controller.
         token: the shared secret.
-        name: this worker's, unlike any other's.
+        name: name of this worker, unique among all workers.
     """
 
     def __init__(self, host: str, port: int, token: str, name: bytes) -> None:
         super().__init__(zmq.DEALER, host, port)
         self.proved = Event()
-        """Whether a controller that knows the token is reached."""
+        """Set while a controller that knows the token is connected."""
         self.refused = Event()
-        """Whether something that does not, or does not know this worker's, has ever answered there."""
+        """Set once a peer has answered at this address that does not share this worker's token."""
         self._socket.setsockopt(zmq.IDENTITY, name)
         self._socket.curve_serverkey = _keys(token, _CONTROLLER)[0]
         self._socket.curve_publickey, self._socket.curve_secretkey = _keys(token, _WORKER)
@@ -144,12 +146,12 @@ class WireLine(_Socket):
         self._socket.connect(self._address)
 
     def receive(self) -> bytes:
-        """The next message."""
+        """The next message; empty if it is invalid."""
         parts: list[bytes] = self._socket.recv_multipart()
         return parts[0] if len(parts) == 1 else b""
 
     def send(self, data: bytes) -> None:
-        """Send one message; it waits while the controller cannot be reached."""
+        """Send one message; blocks while the controller cannot be reached."""
         self._socket.send(data)
 
     def _watch(self) -> None:
@@ -169,7 +171,10 @@ class WireLine(_Socket):
 
 
 def _keys(token: str, end: bytes) -> tuple[bytes, bytes]:
-    """(public, secret) key of one end. Slow on purpose: whoever tries tokens needs as long for each."""
+    """The (public, secret) key of one end.
+
+    The computation is slow on purpose, because an attacker needs the same time for each token.
+    """
     secret = z85.encode(hashlib.scrypt(token.encode(), salt=end, n=2**14, r=8, p=1, dklen=32))
     return zmq.curve_public(secret), secret
 
@@ -180,5 +185,5 @@ def _has_ipv6(host: str, port: int) -> bool:
     try:
         result = socket.getaddrinfo(host.strip("[]"), port, proto=socket.IPPROTO_TCP)
     except socket.gaierror:
-        return False  # connecting, or listening, says so
+        return False  # connecting or listening reports the error
     return socket.has_dualstack_ipv6() and any(family == socket.AF_INET6 for family, *_ in result)

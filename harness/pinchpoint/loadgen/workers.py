@@ -1,4 +1,4 @@
-"""The load generators of a run: processes here, and machines elsewhere."""
+"""Assigns a run's work to load generators: processes on this machine, and workers on other machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.permits import TOKEN_VARIABLE, folder_of, named_paths, named_variables
 
 DEFAULT_PORT = 5557
-"""Where workers of other machines are expected, where no port is given."""
+"""Port for workers of other machines if none is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,13 @@ class WorkerOptions:
     """The load generators that were requested for a run.
 
     Attributes:
-        workers: how many processes here share every scenario; None: one process for each scenario.
-        remote: this many workers of other machines are waited for.
-        listen: (address, port) for them; None: none may come.
-        token: the secret that they share with this run; empty if none may come.
-        web_ui_port: where Locust's own page sets the number of users; None: the plan does.
-        token_made: whether the token was made here and must be shown to the person who starts a worker.
+        workers: number of processes on this machine that share every scenario; None: one process per
+            scenario.
+        remote: number of workers of other machines to wait for.
+        listen: (address, port) to listen on for workers of other machines; None: no such workers.
+        token: the secret that such workers share with this run; "" without such workers.
+        web_ui_port: port of Locust's page, which sets the number of users; None: the plan sets it.
+        token_made: whether the token was made for this run and must be shown to the user who starts a worker.
     """
 
     workers: int | None = None
@@ -36,7 +37,7 @@ class WorkerOptions:
 
 
 ONE_EACH = WorkerOptions()
-"""One process here for each scenario, none elsewhere."""
+"""One process on this machine for each scenario, no workers on other machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class Assignments:
     """The work of every worker; slots are assigned when all workers have joined.
 
     Attributes:
-        here: one per process of this machine.
-        elsewhere: what a worker of another machine does, except its name, number, slots and ranks.
+        here: one assignment per process of this machine.
+        elsewhere: assignment of a worker on another machine, without name, number, slots and ranks.
     """
 
     here: tuple[Assignment, ...]
@@ -59,14 +60,14 @@ def assign(
     cores: tuple[int, ...],
     seed: int,
 ) -> Assignments:
-    """Assign the scenarios of a plan.
+    """The assignments of a plan's scenarios to the load generators.
 
     Args:
-        crew: who there is.
-        scenarios: as they travel (``load.planned_scenarios``).
-        endpoints: the farm's, ``${ENV}`` unexpanded.
-        cores: where generators of this machine run; empty: wherever the system puts them.
-        seed: the plan's.
+        crew: the requested load generators.
+        scenarios: the scenarios in their JSON form (``scenarios.planned_scenarios``).
+        endpoints: the farm's endpoints, with ``${ENV}`` unexpanded.
+        cores: cores for generators of this machine; empty: the system chooses.
+        seed: the seed of the plan.
     """
     every = {name: dict(given) for name, given in scenarios.items()}
     elsewhere = Assignment(
@@ -81,7 +82,8 @@ def assign(
         slots={},
         ranks={},
     )
-    # One each where no number is given: the client work of one scenario must not delay another's operations.
+    # Without a given number each scenario has its own process: the client work of one scenario must not delay
+    # another's operations.
     parts = (
         [{name: given} for name, given in every.items()] if crew.workers is None else [every] * crew.workers
     )
