@@ -86,7 +86,7 @@ class AdviceInputs:
         return f"{role.tier}.{role.role}"
 
     def cpu_target(self, keys: Set[str]) -> str | None:
-        """The ``what-if`` name of the CPU whose pools of cores are exactly ``keys``; None if it has none."""
+        """The ``what-if`` name of the CPU whose pools of cores are exactly ``keys``; None without a name."""
         pools = [part for part in self.modelled.measured.parts if isinstance(part, CoresPart)]
         allowed = {tier for part in pools if part.allowance for tier in part.tiers}
         first, _ = owner(self.first.resource, self.first.found)

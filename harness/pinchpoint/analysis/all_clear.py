@@ -164,7 +164,7 @@ def _silence(inputs: Inputs, flow: Flow) -> Iterator[str]:
 
 
 def _rising(inputs: Inputs, flow: Flow) -> Iterator[str]:
-    """A sentence if operation times grow at a constant rate: the farm cannot clear its queue."""
+    """A sentence if operation times grow under a constant load: the farm cannot clear its queue."""
     times = inputs.traffic.of(flow.load.scenario).whole().ok().medians_s(inputs.window)
     times = times[np.isfinite(times)]
     if len(times) < MIN_SAMPLES.value:

@@ -76,7 +76,7 @@ def build_case(
         inputs: the measurements of the part.
         knee: the knee of a load in steps; None for other loads.
         climb: measurements of all levels of a load in steps; None for other loads.
-        since: the measurements from the start of the run to the end of the part. They show a disk that spent
+        since: the measurements from the start of the run to the end of the part, which show a disk that spent
             its burst credits before the part.
     """
     flows, stages = find_flows(inputs), find_stages(inputs)

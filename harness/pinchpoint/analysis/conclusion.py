@@ -97,9 +97,10 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
 def _excused(case: Case) -> bool:
     """Whether the farm, not the load generator, may have prevented operations from starting.
 
-    The farm may have prevented them if a resource was saturated, also if only at times, as in bursts; if
-    operations took longer than at the first level by more than the sessions could compensate; if the farm no
-    longer answered at the end; or if the farm, its locks, or its short bursts were not measured.
+    The farm may have prevented operations from starting if a resource was saturated, also if only at times,
+    as in bursts; if operations took longer than at the first level by more than the sessions could
+    compensate; if the farm no longer answered at the end; or if the farm, its locks, or its short bursts were
+    not measured.
     """
     return bool(
         case.found

@@ -94,7 +94,7 @@ def _growth(suspicion: Suspicion, case: Case, kind: str) -> Check:
 
 
 def _witness(suspicion: Suspicion) -> Check:
-    """E4: the report of an independent source about a resource."""
+    """E4: what an independent source reports about a resource."""
     seen = tuple(KINDS[suspicion.resource.type].witnesses(suspicion, suspicion.found))
     fact = next((each for each in seen if each.evidence == "E4"), next(iter(seen), None))
     if fact is None or fact.value is None:

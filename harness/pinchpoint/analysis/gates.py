@@ -1,6 +1,6 @@
 """Checks whether a run is valid evidence (step 0): no fault of the load generator or the recorder.
 
-Errors of the farm do not invalidate the run: they exclude an operation, or are the finding.
+An error of the farm does not invalidate the run: the operation is left out, or the error is the finding.
 """
 
 from __future__ import annotations

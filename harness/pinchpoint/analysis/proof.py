@@ -277,7 +277,7 @@ def _judged(
     return _amended(explained, fact, proof, effects.get(SLOWER), model)
 
 
-# ---- what was measured -------------------------------------------------------------------------------
+# ---- measurements of the test ------------------------------------------------------------------------
 
 
 def _figure(flows: Iterable[Flow], suspicion: Suspicion | None, target: Bottleneck) -> EffectFigure | None:
@@ -363,7 +363,7 @@ def _control(
     }
 
 
-# ---- what the verdict makes of it --------------------------------------------------------------------
+# ---- changes of the verdict --------------------------------------------------------------------------
 
 
 def _fact(

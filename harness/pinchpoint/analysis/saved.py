@@ -83,7 +83,7 @@ def _judged(run: StoredRun) -> Verdict:
     return verdict
 
 
-# ---- whether it is up to date ---------------------------------------------------------------------
+# ---- stamps of verdicts that are up to date -------------------------------------------------------
 
 
 def _stamp(directory: Path) -> str:

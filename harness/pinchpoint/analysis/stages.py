@@ -83,7 +83,7 @@ def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
 
 
 def _at_main_level(inputs: Inputs) -> npt.NDArray[np.bool_]:
-    """Per step, whether a crawl's load (users with work) was that of most crawled documents.
+    """Per step, whether a crawl had the load (users with work) at which most documents were crawled.
 
     The load begins with the first document, because before that the crawl has found little work for its
     users. If the steps at this load are too few to judge, all steps are used.

@@ -140,7 +140,7 @@ class GeneratorPool:
                         f"opened no full set of sessions within {within_s:.0f} s",
                     )
 
-    # ---- while it goes on ------------------------------------------------------------------------
+    # ---- during the load -------------------------------------------------------------------------
 
     def begin(self, scenarios: list[str]) -> None:
         """Start the load of these scenarios in all generators at the same time."""
@@ -209,7 +209,7 @@ class GeneratorPool:
         """The process ids of the generators of this machine."""
         return [one.channel.process.pid for one in self.generators if isinstance(one.channel, LocalGenerator)]
 
-    # ---- the end ---------------------------------------------------------------------------------
+    # ---- stopping --------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """Stop the load and wait until every generator has written its measurements."""
@@ -248,7 +248,7 @@ class GeneratorPool:
             time.sleep(0.05)
             self.check_workers()
 
-    # ---- shares ----------------------------------------------------------------------------------
+    # ---- slots of the load -----------------------------------------------------------------------
 
     def _reassign_slots_of(self, lost: GeneratorState) -> None:
         """Give a lost worker's slots to workers of the same scenarios; if there are none, the run fails."""
@@ -297,7 +297,7 @@ class GeneratorPool:
     def _reachable(self) -> list[GeneratorState]:
         return [one for one in self.generators if not (one.gone or one.failed or one.lost)]
 
-    # ---- what is heard ---------------------------------------------------------------------------
+    # ---- messages of the generators --------------------------------------------------------------
 
     def _waiting(self) -> list[str]:
         """The workers of other machines that have joined and have no work yet.

@@ -226,8 +226,8 @@ class Seconds:
 def _distinct(seconds: npt.NDArray[np.int64]) -> list[int]:
     """Each second that occurs, ascending.
 
-    These are one second and a few before it. ``np.unique`` is not used, because its first call imports all of
-    ``numpy.ma``: for a tenth of a second no operation would start.
+    The operations are of one second and the few before it. ``np.unique`` is not used, because its first call
+    imports all of ``numpy.ma``: for a tenth of a second no operation would start.
     """
     first = seconds.min()
     result: list[int] = (np.flatnonzero(np.bincount(seconds - first)) + first).tolist()

@@ -181,7 +181,7 @@ class Alarm:
 
 
 STRETCH_S = 0.2
-"""Seconds for which a user that need not wait performs in its thread; its operations are recorded then."""
+"""Seconds for which a user without think time performs in its thread before its operations are recorded."""
 _BREATH = 1_000  # arrivals of other workers that are skipped before the event loop gets a turn
 _AHEAD_S = 0.5  # seconds for which a schedule is read ahead
 
@@ -339,8 +339,8 @@ class ScenarioLoad:
             try:
                 more = session.perform(add)
             except gevent.GreenletExit:
-                # The operation did not end in the given time. It is recorded, because it may show what blocks
-                # the farm.
+                # An operation that does not end in the given time is recorded, because it may show what
+                # blocks the farm.
                 add(UNFINISHED, GIVEN_UP, begun_ns, time.perf_counter_ns())
                 raise
             if not more:

@@ -99,7 +99,7 @@ def _number_of_cores(inputs: Inputs, host: Host) -> int:
 
 
 def _stolen(inputs: Inputs, host: Host, cores: int) -> Measure | None:
-    """The share of CPU time that the hypervisor took, or the number of cores if the host's is unknown."""
+    """The share of CPU time that the hypervisor took; in cores if the number of cores is unknown."""
     rows, noun = figure(inputs, host.name, "cpu.steal_ratio"), "stolen by the hypervisor"
     taken = figure(inputs, host.name, STOLEN_CORES)
     if rows is None and taken is not None:
@@ -186,7 +186,7 @@ def _cores(inputs: Inputs, host: str) -> list[str]:
 
 
 def _busiest(inputs: Inputs, host: Host) -> Iterator[RecordedResource]:
-    """The thread, virtual processor or core that was at its limit for longest: no other can do its work."""
+    """The thread, virtual processor or core that was at its limit for longest; no other can do its work."""
     parts = [name for kind in _PARTS for name in _parts(inputs, host.name, kind)]
     cores = _cores(inputs, host.name)
     busiest = _longest(inputs, host, parts) or (_longest(inputs, host, cores) if len(cores) > 1 else None)

@@ -372,7 +372,7 @@ def contexts(
 
 
 def common(these: Sequence[Stretch], those: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """The times that two resources have in common, the longest first."""
+    """The times that are in both sequences, the longest first."""
     result = [
         Stretch(max(one.from_s, other.from_s), min(one.to_s, other.to_s))
         for one in these
@@ -450,9 +450,9 @@ def _stretches(
     """The times in which the mean was at the limit without a break; the longest first.
 
     A stretch lasts from the first to the last reading that was itself at the limit, because the mean is at
-    the limit some seconds before and after these readings. The length is known to within a reading. If it may
-    be 30 seconds, the mean decides. A figure without a highest value (latency, waits) is excepted, because a
-    spike of seconds lifts the mean of one reading.
+    the limit some seconds before and after these readings. The length of a stretch is known to within a
+    reading. If the length may be 30 seconds, the mean decides. A figure without a highest value (latency,
+    waits) is excepted, because a spike of seconds lifts the mean of one reading.
     """
     runs: list[list[int]] = []
     result: list[Stretch] = []

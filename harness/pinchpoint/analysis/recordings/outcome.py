@@ -102,9 +102,9 @@ def _causes(
 ) -> list[RecordedResource]:
     """The saturated resources, without waits that saturated hardware explains.
 
-    Such waits are for locks, pools or other systems. A disk whose I/O is mostly paging is left out, because
-    the memory is the cause. At times without saturated hardware, locks, pools and other systems are causes
-    only if all hardware of the host was measured and had room.
+    Locks, pools and other systems are left out if saturated hardware explains the waits. A disk whose I/O is
+    mostly paging is left out, because the memory is the cause. At times without saturated hardware, locks,
+    pools and other systems are causes only if all hardware of the host was measured and had room.
     """
     hardware = [one for one in saturated if one.resource in _HARDWARE]
     short = [one for one in hardware if one.resource == "memory"]

@@ -155,7 +155,7 @@ def _at_once(window: Window, rows: Rows, stretches: Sequence[Stretch], usual: fl
 
 
 def _beyond_chance(rows: Rows, usual: float, during: Steps) -> bool:
-    """Whether so low a number of independent requests is hardly chance (Poisson: three deviations)."""
+    """Whether chance hardly explains the low number of requests (Poisson: three deviations)."""
     expected = usual * float(rows.covered_s[during].sum())
     finished = float(np.nansum(rows.values[during] * rows.covered_s[during]))
     return bool(expected - finished > _DEVIATIONS * np.sqrt(expected))
