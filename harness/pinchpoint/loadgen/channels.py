@@ -172,7 +172,7 @@ class BridgeProcess:
                 self._lost.pop(worker, None)
                 self._joined(worker, message)
             case {"type": "lost", "why": why, "dropped": dropped, "host": host}:
-                # first, because the worker may be registered now
+                # stored first, because ``register`` may run at the same time
                 self._lost[worker] = f"{host} {why}" if host else why
                 if dropped:
                     self._reported("worker_dropped", machine=host, why=why)

@@ -91,7 +91,7 @@ def _pipes() -> tuple[int, int]:
 
     A C library, or a child that a locustfile starts, may write to standard output and read standard input.
     """
-    pipes = os.dup(0), os.dup(1)  # child processes inherit neither
+    pipes = os.dup(0), os.dup(1)  # child processes inherit neither pipe
     with Path(os.devnull).open() as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)

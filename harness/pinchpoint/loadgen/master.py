@@ -244,7 +244,8 @@ def main() -> None:
     """Entry of ``python -m pinchpoint.loadgen.master HOST PORT JOURNAL``; the first line has the token."""
     host, port, journal = sys.argv[1:]
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # unproved connections use some for a while
+    # unproved connections use file descriptors for a while
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     commands = FileObject(sys.stdin.fileno(), "rb", close=False)
     token = json.loads(commands.readline() or b"{}").get("token", "")
     try:

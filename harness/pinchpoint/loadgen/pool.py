@@ -369,7 +369,7 @@ class GeneratorPool:
                 generator.stopped.set()
             case "failed" if isinstance(generator.channel, LocalGenerator) or not self._begun_ns:
                 generator.failed = (message["kind"], message["why"])
-            case "failed":  # other workers take over from another machine
+            case "failed":  # another machine's worker failed: other workers take over
                 generator.gone = f"could not go on: {message['why']}"
             case "unrecorded":
                 generator.failed = ("recorder", message["why"])
