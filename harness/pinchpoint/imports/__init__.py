@@ -1,4 +1,4 @@
-"""Turns files of other tools into runs: hosts, disk roles, samples."""
+"""Imports recordings of other tools as runs: their hosts, disk roles and samples."""
 
 from pinchpoint.imports.as_run import import_as_run
 from pinchpoint.imports.into_run import import_into_run

@@ -1,4 +1,4 @@
-"""Creates a run of samples alone from files of other tools."""
+"""Creates a run that has samples but no operations from recordings of other tools."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ROWS = 100_000
 
 
 def tables(samples: Iterable[Sample]) -> Iterator[pa.Table]:
-    """Tables of ``SAMPLES_SCHEMA``, a number of rows at a time."""
+    """Yield the samples as tables of ``SAMPLES_SCHEMA``, each with at most ``ROWS`` rows."""
     waiting = iter(samples)
     while rows := list(islice(waiting, ROWS)):
         columns = zip(*rows, strict=True)
@@ -58,29 +58,30 @@ def tables(samples: Iterable[Sample]) -> Iterator[pa.Table]:
 
 
 LONGEST_S = 366 * 86400.0
-"""The longest recording: each of its steps takes memory, also where few series are."""
+"""Longest time range of an import, in seconds: an analysis needs memory for each step, even with few
+series."""
 MAX_CELLS = 30_000_000
-"""Series x steps that an analysis keeps in memory at a time, at about 50 bytes each."""
+"""Largest number of values (series x steps) of an import. An analysis keeps about 50 bytes for each value."""
 _DISTRIBUTIONS = ("pinchpoint", "pinchpoint-collectors")
 
 
 def import_as_run(
     sources: Sequence[RecordingFile], settings: Settings, places: HostPlaces, between: TimeSpan, out: Path
 ) -> Path:
-    """Make a run of foreign files.
+    """Create a run from files of other tools.
 
     Args:
         sources: the files.
-        settings: what the user declared about their content.
-        places: what the user declared about their machines.
-        between: the requested time range.
+        settings: the user's options for the content of the files, such as the time zone.
+        places: the user's options for the machines in the files.
+        between: time range to import.
         out: the folder in which the run directory is made.
 
     Returns:
-        The run directory, which is complete or does not exist.
+        The run directory. If the import fails, no run directory is left.
 
     Raises:
-        InputError: a file is damaged, has nothing in the requested time range, or is too long to be analysed.
+        InputError: a file is damaged, has no sample in the time range, or is too long to be analysed.
     """
     gathered = Gathered()
     with writable(out):
@@ -104,7 +105,10 @@ def import_as_run(
 
 
 def _span(gathered: Gathered, between: TimeSpan) -> tuple[float, float]:
-    """Begin and end of the imported samples. Raises InputError if there are none, or too many."""
+    """Return the begin and the end of the imported samples, in UTC seconds.
+
+    Raises InputError if no sample was imported, or if the time range is too long to be analysed.
+    """
     if gathered.span_s is None:
         spans = ", ".join(f"{read.source.path.name}: {span_words(read.span_s)}" for read in gathered.reads)
         raise InputError(f"--from, --to: nothing was recorded between them; the file covers {spans}")
@@ -127,7 +131,7 @@ def _span(gathered: Gathered, between: TimeSpan) -> tuple[float, float]:
 
 
 def span_words(span_s: tuple[float, float] | None) -> str:
-    """A time for people: from, to."""
+    """Return a time range as text: ``2026-11-01 10:00:00 UTC to 2026-11-01 11:00:00 UTC``."""
     if span_s is None:
         return "nothing"
     return " to ".join(datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") for at in span_s)
@@ -164,5 +168,5 @@ def _manifest(gathered: Gathered, places: HostPlaces, begin_s: float, end_s: flo
 
 
 def notes(gathered: Gathered) -> list[str]:
-    """Notes on the files, each with its file's name."""
+    """Return the notes on all files; each note starts with the file name."""
     return [f"{read.source.path.name}: {note}" for read in gathered.reads for note in read.found.notes]

@@ -1,4 +1,4 @@
-"""Adds samples of other tools to an existing run, aligned by time."""
+"""Adds samples of other tools to an existing run. Only samples from the time of the run are added."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ from pinchpoint_collectors.record import Sample
 
 HALF_HOUR_S = 1800
 SHIFTS_S = [sign * half * HALF_HOUR_S for half in range(1, 29) for sign in (1, -1)]
-"""Time zones differ by half hours, up to fourteen hours."""
+"""Possible errors of a time zone in seconds, smallest first: half hours, up to fourteen hours either way."""
 
 
 def import_into_run(
     directory: Path, sources: Sequence[RecordingFile], settings: Settings, places: HostPlaces
 ) -> int:
-    """Add to a finished run what foreign files recorded during it.
+    """Add the samples of other tools' files to a finished run.
 
-    Existing series of the run are its collectors' own and stay. Samples of another time are left out. The
-    run's samples are replaced as a whole, before its manifest: if the command is killed in between, running
-    it again completes the import.
+    Series that the run already has are not changed. Samples from outside the run's time are left out. The
+    samples file is replaced as a whole before the manifest is written: if the command is killed in between,
+    the same command completes the import.
 
     Returns:
-        Returns the number of added samples.
+        The number of added samples.
 
     Raises:
-        InputError: the folder is no finished run, a file is damaged, was imported before, or has nothing of
-            the run's time.
+        InputError: the folder is not a finished run; or a file is damaged, was imported before, or has no
+            sample from the time of the run.
     """
     run = open_run(directory)
     if run.manifest["state"] == "running":
@@ -99,7 +99,7 @@ def import_into_run(
 
 
 def _span_s(run: StoredRun) -> tuple[float, float]:
-    """From the first phase to the run's end."""
+    """Return the begin of the first phase and the end of the run, in UTC seconds."""
     starts = [seconds_of(phase["from"]) for phase in run.manifest.get("phases") or ()]
     ended = run.manifest.get("ended")
     extent = recorded.extent(run.samples)
@@ -108,7 +108,7 @@ def _span_s(run: StoredRun) -> tuple[float, float]:
 
 
 def _of_run(run: StoredRun, places: HostPlaces) -> HostPlaces:
-    """The user's places, completed by tiers, addresses and disks of the run's own farm."""
+    """Add the tiers, addresses and disks of the run's own farm to the user's options."""
     tiers, roles = dict(places.tiers), dict(places.roles)
     addresses: list[tuple[str, str]] = []
     for tier, its in object_at(run.manifest, "farm", "tiers").items():
@@ -130,7 +130,7 @@ def _series(run: StoredRun) -> set[Key]:
 
 
 def _check(gathered: Gathered, between: TimeSpan, left: set[Key]) -> None:
-    """Raises InputError if a file's times are unknown, or if no file covers the run's time."""
+    """Raises InputError if the time zone of a file is unknown, or if no file covers the time of the run."""
     if gathered.series or left:
         unknown = [read.source.path for read in gathered.reads if read.found.zone_assumed]
         if unknown:
@@ -154,7 +154,7 @@ def _check(gathered: Gathered, between: TimeSpan, left: set[Key]) -> None:
 
 
 def _hint(read: Read, begin_s: float, end_s: float) -> str:
-    """A hint if the times of a file look like those of another time zone."""
+    """Return a hint if a shift by a time zone would make the file cover the run; otherwise ``""``."""
     if read.span_s is None:
         return ""
     first_s, last_s = read.span_s
@@ -172,7 +172,7 @@ def _hint(read: Read, begin_s: float, end_s: float) -> str:
 def _added(
     manifest: dict[str, Any], gathered: Gathered, places: HostPlaces, left: set[Key]
 ) -> dict[str, Any]:
-    """The manifest with the new facts; known facts of a host stay."""
+    """Return the manifest with the imported facts added. Facts that a host already has are not changed."""
     hosts = dict(object_at(manifest, "hosts"))
     new = inventory(gathered, places)
     for host, facts in new.items():

@@ -1,4 +1,4 @@
-"""Reads the YAML file with the meaning of a CSV's columns."""
+"""Reads the YAML file that describes the columns of a CSV file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _metric(value: object) -> str:
 
 
 def _number(value: object) -> object:
-    """YAML's 1 is a factor as good as 1.0."""
+    """Convert an integer to a float: YAML reads a factor of ``1`` as an integer."""
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -35,11 +35,11 @@ Number = Annotated[float, BeforeValidator(_number)]
 
 
 class TimeColumn(StrictRecord):
-    """The column with the time of a row.
+    """The column that contains the time of a row.
 
     Attributes:
         column: its name.
-        format: as in strptime, or ``unix`` or ``unix_ms``; None: ISO 8601.
+        format: format of the time as in strptime, or ``unix`` or ``unix_ms``; None: ISO 8601.
     """
 
     column: str = Field(description="the column with the time")
@@ -47,13 +47,13 @@ class TimeColumn(StrictRecord):
 
 
 class HostColumn(StrictRecord):
-    """The column with the host of a row."""
+    """The column that contains the host of a row."""
 
     column: str = Field(description="the column with the host's name")
 
 
 class ValueColumn(StrictRecord):
-    """The meaning of one column; see ``MappedColumn``."""
+    """The meaning of one column. ``MappedColumn`` describes the fields."""
 
     metric: Annotated[str, BeforeValidator(_metric)] = Field(description="a metric of Pinchpoint")
     instance: str = ""
@@ -68,11 +68,11 @@ class MappingFile(StrictRecord):
 
     Attributes:
         time: the column with the time.
-        columns: column -> its meaning.
-        host: the host of all rows, or
-        host_column: the column that names it.
-        interval_s: interval of a row; None: since the row before.
-        thousands: the mark between thousands; None: detected from each number, or refused.
+        columns: column name -> metric of the column.
+        host: host of all rows, if there is no ``host_column``.
+        host_column: the column that contains the host.
+        interval_s: interval that a row covers, in seconds; None: the time since the previous row.
+        thousands: the thousands separator; None: detected for each number; an ambiguous number is refused.
     """
 
     time: TimeColumn = Field(description="the column with the time, as {column: NAME}")
@@ -101,7 +101,10 @@ class MappingFile(StrictRecord):
 
 
 def read_mapping(path: Path) -> CsvMapping:
-    """Read a mapping. Raises InputError with every problem: ``FILE:LINE: field: found; allowed``."""
+    """Read a mapping file.
+
+    Raises InputError that lists every problem as ``FILE:LINE: field: found; allowed``.
+    """
     document = read_document(path)
     problems: list[Problem] = list(document.problems)
     given: MappingFile | None = None

@@ -1,4 +1,4 @@
-"""Maps the machines in a file to the farm's hosts, and their disks to roles."""
+"""Maps the machines in a recording to hosts of the farm, and the disks of the machines to roles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IP = re.compile(r"[\d.]+|.*:.*:.*")
 
 @dataclass(frozen=True, slots=True)
 class ImportedDisk:
-    """The role of a disk, and the tier that uses it."""
+    """The role of a disk, and the tier that uses the disk."""
 
     tier: str
     role: str
@@ -29,18 +29,18 @@ class ImportedDisk:
 
 @dataclass(frozen=True, slots=True)
 class HostPlaces:
-    """The user's facts about the machines in a file; letter case of hosts and disks does not matter.
+    """The user's facts about the machines in the files. Names of hosts and disks are compared without case.
 
     Attributes:
-        host: the only host of the file; None: by the names in it.
-        tiers: host -> tier.
-        roles: (host, disk in the file) -> its role.
-        paths: (host, path in farm.yaml) -> its role: a disk may be named by its mount point; otherwise the
-            disk below a path is unknown.
-        memory: host -> its memory in bytes.
-        names: another name of a host (``address_names``) -> the host.
-        farm: the farm's file as the manifest shows it; empty without one.
-        named: the hosts that options name.
+        host: name for the only host of the file; None: the file names its hosts.
+        tiers: host -> tier of the host.
+        roles: (host, name of the disk in the file) -> role of the disk.
+        paths: (host, path in farm.yaml) -> role of the disk with this path. A file may name a disk by its
+            mount point; if no disk has the path as its name, the disk with this role is unknown.
+        memory: host -> memory of the host in bytes.
+        names: other name of a host (see ``address_names``) -> the host.
+        farm: the farm file as the manifest shows it; empty if no farm file was given.
+        named: hosts that the options name.
     """
 
     host: str | None = None
@@ -53,14 +53,14 @@ class HostPlaces:
     named: frozenset[str] = frozenset()
 
     def host_of(self, machine: str, hosts: Iterable[str] = ()) -> str:
-        """The host a machine is.
+        """Return the host that a machine in a file is.
 
         Args:
-            machine: its name in the file, ``""`` without one.
+            machine: name of the machine in the file; ``""`` if the file has no name.
             hosts: the hosts of the target run.
 
         Raises:
-            InputError: the file does not name its machine, and no option does.
+            InputError: the file does not name its machine, and no option names the host.
         """
         if self.host is not None:
             return self.host
@@ -71,11 +71,11 @@ class HostPlaces:
         return known.get(whole) or known.get(whole.partition(".")[0]) or machine
 
     def tier_of(self, host: str) -> str | None:
-        """The tier a host belongs to; None if not given."""
+        """Return the tier of a host; None if no tier was given."""
         return next((tier for name, tier in self.tiers.items() if same(name, host)), None)
 
     def role_of(self, host: str, instance: str) -> ImportedDisk | None:
-        """The role of a disk; None if not given."""
+        """Return the role of a disk; None if no role was given."""
         return next(
             (
                 role
@@ -86,23 +86,23 @@ class HostPlaces:
         )
 
     def memory_of(self, host: str) -> int | None:
-        """A host's memory in bytes; None if not given."""
+        """Return the memory of a host in bytes; None if no size was given."""
         return next((size_ for name, size_ in self.memory.items() if same(name, host)), None)
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two names are one host's."""
+    """Return whether two host names are equal, without regard to case."""
     return one.casefold() == other.casefold()
 
 
 def address_names(addresses: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Names of a host in a file: its address, and the first part of its name, as in Windows.
+    """Return the names that a host may have in a file: its address, and the first part of its DNS name.
 
     Args:
-        addresses: (host, address of its collector, such as ``user@host.example:22``).
+        addresses: pairs of a host and the address of its collector, such as ``user@host.example:22``.
 
     Returns:
-        Name in lower case -> host; a first part that several hosts share belongs to none.
+        Name in lower case -> host. The first part of a DNS name is left out if several hosts share it.
     """
     whole: dict[str, str] = {}
     first: dict[str, set[str]] = {}
@@ -115,7 +115,7 @@ def address_names(addresses: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def disk_name(device: str) -> str:
-    r"""A disk's name for comparison: without ``/dev/``, without a trailing ``\``."""
+    r"""Return the name of a disk for comparison: lower case, no ``/dev/``, no ``\`` at the end."""
     return device.removeprefix("/dev/").rstrip("\\").casefold()
 
 
@@ -126,17 +126,17 @@ def read_places(
     memory: Sequence[str],
     farm_file: Path | None,
 ) -> HostPlaces:
-    r"""Combine the command line's options with farm.yaml, if there is one.
+    r"""Combine the options of the command line with farm.yaml, if farm.yaml is given.
 
     Args:
-        host: ``--host``.
-        disks: ``--disk HOST:INSTANCE=TIER.ROLE``, such as ``SQL1:L:=sql.log``.
-        tiers: ``--tier HOST=TIER``.
-        memory: ``--memory HOST=SIZE``.
-        farm_file: ``--farm``; the options have priority.
+        host: value of ``--host``.
+        disks: values of ``--disk HOST:INSTANCE=TIER.ROLE``, such as ``SQL1:L:=sql.log``.
+        tiers: values of ``--tier HOST=TIER``.
+        memory: values of ``--memory HOST=SIZE``.
+        farm_file: value of ``--farm``. The options above override farm.yaml.
 
     Raises:
-        InputError: invalid options, or errors in farm.yaml.
+        InputError: an option is not valid, or farm.yaml has an error.
     """
     problems: list[str] = []
     roles: dict[tuple[str, str], ImportedDisk] = {}

@@ -1,4 +1,4 @@
-"""Reads samples of other tools' files under the names of the farm's hosts."""
+"""Reads the samples of other tools' files and gives the samples the names of the farm's hosts."""
 
 from __future__ import annotations
 
@@ -22,35 +22,36 @@ from pinchpoint_collectors.imports.checked import checked
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.record import Sample
 
-# Finds devices that lie on others (LVM, RAID, multipath, loop) and repeat their I/O.
-#
-# Foreign files do not say what lies on what, only names do. Counted twice, one slow disk would be two
-# suspects.
+# The functions below find virtual devices (LVM, RAID, multipath, loop), which repeat the I/O of physical
+# disks. A recording does not contain the layers of devices, so the device names decide. If both layers were
+# counted, one slow disk would appear as two suspects.
 
 _WHOLE = re.compile(r"(sd|vd|xvd|hd|dasd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+|d?rbd\d+")
-"""How Linux names a machine's own disks."""
+"""Names of physical disks on Linux."""
 _NUMBERED = re.compile(r"dev(\d+)-(\d+)")
-"""How sar may name them: by the kernel's numbers (its ``devices.txt``), the driver's and the device's."""
+"""Name of a device in sar: the major and the minor number of the kernel (listed in its ``devices.txt``)."""
 _STEP = 16
-"""This many numbers a disk of these has, itself first and then its partitions."""
+"""Minor numbers per disk of the drivers in ``_DISKS`` and virtio: the disk first, then its partitions."""
 _DISKS = frozenset({8, *range(65, 72), *range(128, 136), 202})
-"""Drivers of disks: sd, xvd."""
+"""Major numbers of the drivers of physical disks: sd and xvd."""
 _MANY = 259
-"""Major numbers from here on are assigned dynamically, as NVMe's are: disks and partitions share one."""
+"""Major number of NVMe devices. Disks and partitions share it, and their minor numbers are assigned
+dynamically."""
 _GIVEN_OUT = range(234, 255)
-"""Numbers that drivers get as they are loaded: virtio's disks, and what device mapper makes of others."""
+"""Major numbers that the kernel assigns when a driver is loaded: virtio disks and device mapper use them."""
 _ON_OTHERS = frozenset({7, 9})
-"""Drivers of what lies on others: loop, md."""
+"""Major numbers of the drivers of virtual devices: loop and md."""
 _SHOWN = 5
-"""At most this many of hundreds of names are shown."""
+"""Largest number of device names in a message."""
 
 
 def counted_once(disks: Collection[str], named: Collection[str]) -> set[str]:
-    """The disks of a Linux host that are to be judged, each I/O on one of them.
+    """Return the disks of a Linux host that the analysis uses, so that each I/O is counted on one disk only.
 
     Args:
-        disks: all that a file has.
-        named: those whose role was given. Where one of them lies on others, only these are.
+        disks: all disks in the files.
+        named: disks with a role from the user. If one of them is a virtual device, only the named disks are
+            used.
     """
     numbers = _numbers(disks)
     whole = {disk for disk in disks if _WHOLE.fullmatch(disk) or _is_disk(disk, numbers)}
@@ -60,7 +61,7 @@ def counted_once(disks: Collection[str], named: Collection[str]) -> set[str]:
 
 
 def left_out_words(host: str, left: Sequence[str]) -> str:
-    """A warning about the devices that are left out."""
+    """Return the warning about the devices that are not used."""
     unknown = [disk for disk in left if (number := _number(disk)) and not _is_known(number[0])]
     uncertain = f" (the number does not show whether {_shown(unknown)} does)" if unknown else ""
     return (
@@ -74,13 +75,13 @@ def _shown(names: Sequence[str]) -> str:
 
 
 def _number(disk: str) -> tuple[int, int] | None:
-    """The driver's number and the device's, of a disk that is named by them."""
+    """Return the major and the minor number of a disk; None if the disk has another kind of name."""
     match = _NUMBERED.fullmatch(disk)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def _numbers(disks: Collection[str]) -> dict[int, set[int]]:
-    """Each driver's devices."""
+    """Return major number -> minor numbers of the devices."""
     numbers: dict[int, set[int]] = {}
     for disk in disks:
         if number := _number(disk):
@@ -94,7 +95,8 @@ def _is_disk(disk: str, numbers: dict[int, set[int]]) -> bool:
         return False
     driver, device = number
     if driver in _GIVEN_OUT:
-        # Device mapper counts its devices one by one; several that are 16 apart are virtio's disks.
+        # Device mapper numbers its devices consecutively. If there are several devices and all numbers are
+        # multiples of 16, the devices are virtio disks.
         return len(numbers[driver]) > 1 and all(each % _STEP == 0 for each in numbers[driver])
     return driver == _MANY or (driver in _DISKS and device % _STEP == 0)
 
@@ -106,26 +108,26 @@ def _is_known(driver: int) -> bool:
 NS = 1e9
 EARLIEST_NS = 315_532_800 * 10**9
 OVERLAP_S = 1.0
-"""Some recorders' times are whole seconds."""
+"""Overlap of two files that is accepted, in seconds: some recorders write whole seconds."""
 
 _LINUX = "Linux"
 
 Key = tuple[str, str, str]
-"""host, metric, instance."""
+"""Host, metric and instance of a series."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """The requested time range, UTC seconds; None: from the first, to the last.
+    """A time range in UTC seconds. None as begin or end: the range is not limited there.
 
-    A sample is in the range if the middle of its interval is.
+    A sample is in the range if the middle of its interval is in the range.
     """
 
     from_s: float | None = None
     to_s: float | None = None
 
     def has(self, sample: Sample) -> bool:
-        """Whether a sample is in the range."""
+        """Return whether a sample is in the range."""
         middle_s = sample.time_ns / NS - sample.interval_s / 2
         return (self.from_s is None or middle_s >= self.from_s) and (
             self.to_s is None or middle_s < self.to_s
@@ -134,14 +136,14 @@ class TimeSpan:
 
 @dataclass(slots=True)
 class Read:
-    """The contents of one file.
+    """What was read from one file.
 
     Attributes:
-        machines: host -> the machine's name in the file.
-        span_s: begin of its first interval and end of its last, UTC seconds, in the range or not.
-        kept: imported samples.
-        outside: samples outside of the requested range.
-        series: for the imported ones, begin of the first interval and end of the last, UTC seconds.
+        machines: host -> name of the machine in the file.
+        span_s: begin of the first interval and end of the last interval of all samples, in UTC seconds.
+        kept: number of imported samples.
+        outside: number of samples outside the time range.
+        series: imported series -> begin of its first interval and end of its last interval, in UTC seconds.
     """
 
     source: RecordingFile
@@ -153,7 +155,7 @@ class Read:
     series: dict[Key, tuple[float, float]] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
-        """The file's entry in the manifest."""
+        """Return the manifest's entry about the file."""
         begin_s, end_s = self.span_s or (0.0, 0.0)
         return {
             "file": self.source.path.name,
@@ -172,13 +174,13 @@ class Read:
 
 @dataclass(slots=True)
 class Gathered:
-    """The content of all files together.
+    """What was read from all files together.
 
     Attributes:
-        reads: one per file.
-        span_s: begin of the first imported interval and end of the last, UTC seconds.
-        series: the series with values.
-        disks: host -> disk -> whether it did any I/O.
+        reads: contents of each file.
+        span_s: begin of the first and end of the last imported interval, in UTC seconds.
+        series: imported series.
+        disks: host -> disk -> whether the disk did any I/O.
     """
 
     reads: list[Read] = field(default_factory=list)
@@ -187,12 +189,12 @@ class Gathered:
     disks: dict[str, dict[str, bool]] = field(default_factory=dict)
 
     def take(self, sample: Sample) -> None:
-        """Note an imported sample."""
+        """Add an imported sample to ``span_s`` and ``series``."""
         self.span_s = _wider(self.span_s, sample)
         self.series.add((sample.host, sample.metric, sample.instance))
 
     def see(self, sample: Sample) -> None:
-        """Note a sample's disk, imported or not."""
+        """Add the disk of a sample to ``disks``. The sample need not be imported."""
         if sample.metric.startswith("disk."):
             disks = self.disks.setdefault(sample.host, {})
             disks[sample.instance] = disks.get(sample.instance, False) or bool(sample.value)
@@ -213,16 +215,16 @@ def read_all(
     hosts: Sequence[str] = (),
     wanted: Callable[[Sample], bool] = lambda _: True,
 ) -> Iterator[Sample]:
-    """The samples of all files, one file after the other.
+    """Yield the samples of all files, one file after the other.
 
     Args:
         sources: the files.
-        settings: what the user declared about their content.
-        places: what the user declared about their machines.
-        between: the requested time range.
-        gathered: receives everything; complete when the last sample is out.
+        settings: the user's options for the content of the files.
+        places: the user's options for the machines in the files.
+        between: time range to import.
+        gathered: what was read is added here. It is complete after the last sample.
         hosts: the hosts of the target run.
-        wanted: whether a sample in the range is imported.
+        wanted: returns whether a sample in the time range is imported.
 
     Raises:
         InputError: a file is damaged, or does not name its machine.
@@ -261,7 +263,7 @@ def read_all(
 
 
 def _once(read: Read, earlier: Sequence[Read]) -> None:
-    """Raises InputError if two files have the same series at the same time, which would count twice."""
+    """Raises InputError if two files have the same series at the same time: it would be counted twice."""
     for other in earlier:
         for key in read.series.keys() & other.series.keys():
             begin_s = max(read.series[key][0], other.series[key][0])
@@ -275,7 +277,7 @@ def _once(read: Read, earlier: Sequence[Read]) -> None:
 
 
 def _placed(samples: Iterable[Sample], source: RecordingFile) -> Iterator[Sample]:
-    """The samples. Raises InputError if a time is impossible for a recording, or an interval too long."""
+    """Yield the samples. Raises InputError if a time is not plausible, or if an interval is too long."""
     latest_ns = time.time_ns() + bounds.AHEAD_NS
     for sample in samples:
         at_ns, interval_s = sample.time_ns, sample.interval_s
@@ -290,7 +292,10 @@ def _placed(samples: Iterable[Sample], source: RecordingFile) -> Iterator[Sample
 
 
 def _ours(sample: Sample, read: Read, places: HostPlaces, hosts: Sequence[str]) -> Iterator[Sample]:
-    """The sample under its host's name; for available memory of a known size also its share."""
+    """Yield the sample with the name of its host.
+
+    For available memory, yield also its ratio if the memory size of the host is known.
+    """
     host = _host(sample.host, read, places, hosts)
     ours = sample._replace(host=host, instance=legible.text(sample.instance))
     yield ours
@@ -319,7 +324,7 @@ def _host(machine: str, read: Read, places: HostPlaces, hosts: Sequence[str]) ->
 
 
 def inventory(gathered: Gathered, places: HostPlaces) -> dict[str, dict[str, Any]]:
-    """The facts of every host, in the form of a collector's inventory (docs/metrics.md)."""
+    """Return the facts of each host in the form of a collector's inventory (docs/metrics.md)."""
     hosts: dict[str, dict[str, Any]] = {}
     for read in gathered.reads:
         for host, machine in read.machines.items():
@@ -347,7 +352,7 @@ def inventory(gathered: Gathered, places: HostPlaces) -> dict[str, dict[str, Any
 
 
 def _judged(host: str, facts: JsonObject, gathered: Gathered, places: HostPlaces) -> set[str]:
-    """Which of a host's disks are to be judged."""
+    """Return the disks of a host that the analysis uses."""
     disks = gathered.disks.get(host, {})
     if facts.get("os") != _LINUX:
         return set(disks)
@@ -355,7 +360,7 @@ def _judged(host: str, facts: JsonObject, gathered: Gathered, places: HostPlaces
 
 
 def layered_disks(hosts: Mapping[str, JsonObject], gathered: Gathered, places: HostPlaces) -> Iterator[str]:
-    """Warnings about disks that are ignored because they lie on others."""
+    """Yield warnings about virtual devices that are ignored because they repeat the I/O of other disks."""
     for host, facts in hosts.items():
         left = [
             disk
@@ -372,7 +377,7 @@ def _role(disk: str, data_io: str, role: ImportedDisk | None) -> dict[str, Any]:
 
 
 def _add_missing(host: str, facts: dict[str, Any], places: HostPlaces) -> None:
-    """Roles given by the user for disks that the files do not have."""
+    """Add the roles that the user gave for disks that are not in the files."""
     there = ", ".join(facts["disks"]) or "none"
     for (name, disk), role in places.roles.items():
         if name.casefold() == host.casefold() and role.role not in facts["roles"]:
@@ -381,7 +386,7 @@ def _add_missing(host: str, facts: dict[str, Any], places: HostPlaces) -> None:
 
 
 def unknown_hosts(hosts: Iterable[str], places: HostPlaces) -> str:
-    """A warning about named hosts that are in no file; ``""`` without any."""
+    """Return a warning about hosts in options that no file contains; ``""`` if there are none."""
     there = list(hosts)
     unknown = sorted(name for name in places.named if not any(same(name, host) for host in there))
     if not unknown:
@@ -393,7 +398,7 @@ def unknown_hosts(hosts: Iterable[str], places: HostPlaces) -> str:
 
 
 def unknown_paths(hosts: Mapping[str, JsonObject], places: HostPlaces) -> Iterator[str]:
-    """Warnings about roles with a path in farm.yaml whose disk these files do not name."""
+    """Yield warnings about paths in farm.yaml for which the files name no disk."""
     for (name, path), role in places.paths.items():
         host = next((host for host in hosts if same(host, name)), None)
         if host is not None and role.role not in hosts[host]["roles"]:
@@ -405,7 +410,7 @@ def unknown_paths(hosts: Mapping[str, JsonObject], places: HostPlaces) -> Iterat
 
 
 def unknown_roles(hosts: dict[str, dict[str, Any]]) -> str:
-    """A warning about disks without a known role; ``""`` without any."""
+    """Return a warning about disks without a known role; ``""`` if there are none."""
     unknown = {
         host: disks
         for host, facts in hosts.items()

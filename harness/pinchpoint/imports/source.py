@@ -1,4 +1,4 @@
-"""A foreign file: its encoding, its kind, its lines."""
+"""Opens a file of another tool: detects its format and encoding, and reads its samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codec
 _MARKS = tuple(mark for mark, _ in _BOMS)
 _MOST_BYTES = 128 * 1024 * 1024
 _MOST_RESULT_BYTES = 24 * 1024 * 1024
-"""XML may take 35 times its size in memory."""
+"""Largest size of a storage tool's result: parsed XML may need 35 times its size in memory."""
 _WESTERN = "cp1252"
 _BINARY = {
     ".blg": "no binary log of Windows Vista or later, or its beginning is damaged; convert it to text on "
@@ -41,12 +41,12 @@ class RecordingFile:
     """A file to import.
 
     Attributes:
-        path: the path as given.
-        format: its format.
-        encoding: encoding of its text; empty for a binary file.
-        is_guessed: whether the encoding is only the most frequent one of such files.
-        size_bytes: its size.
-        sha256: hash of its content: no file is imported twice into one run.
+        path: path as the user gave it.
+        format: format of the file.
+        encoding: encoding of the text; empty for a binary file.
+        is_guessed: whether the encoding is a guess: the most frequent encoding of such files.
+        size_bytes: size of the file.
+        sha256: SHA-256 of the content. It prevents a second import of the same file into one run.
     """
 
     path: Path
@@ -57,26 +57,26 @@ class RecordingFile:
     sha256: str
 
     def samples(self, settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """Its samples, in its format. Raises InputError, ForeignFileError."""
+        """Yield the samples of the file. Raises InputError or ForeignFileError."""
         try:
             if isinstance(self.format, BinaryFormat):
                 with self.path.open("rb") as content:
                     yield from self.format.read(content, settings, facts)
                 return
-            # Letters of an unknown code page cost no more than themselves: numbers and paths are ASCII.
+            # Wrong letters of an unknown code page are harmless: numbers and paths are ASCII.
             with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
                 yield from self.format.read(_lines(file), settings, facts)
         except (OSError, UnicodeError) as error:
             raise InputError(f"{self.path}: cannot be read: {error}") from error
 
     def said(self, error: ForeignFileError) -> InputError:
-        """An error with the file's name and the line."""
+        """Return an InputError that adds the file name and the line to an error."""
         place = f"{self.path}:{error.line}" if error.line else str(self.path)
         return InputError(f"{place}: {error}")
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """The lines of a file with their ends. Raises ForeignFileError if a line would need too much memory."""
+    """Yield the lines of a file with their line ends. Raises ForeignFileError if a line is too long."""
     for number in itertools.count(1):
         line = file.readline(_MOST_BYTES + 1)
         if len(line) > _MOST_BYTES:
@@ -89,15 +89,16 @@ def _lines(file: TextIO) -> Iterator[str]:
 
 
 def open_source(path: Path, kind: str | None, said: str | None = None) -> RecordingFile:
-    """Detect the format of a file.
+    """Detect the format and the encoding of a file.
 
     Args:
-        path: the file.
+        path: path of the file.
         kind: the value of ``--kind``; None: detected.
-        said: its encoding, from ``--encoding``; None: detected.
+        said: value of ``--encoding``; None: detected.
 
     Raises:
-        InputError: the file is not readable, its kind is unknown, or kind or encoding do not exist.
+        InputError: the file is not readable, its format is unknown, or the kind or the encoding does not
+            exist.
     """
     head, size, digest = _begin(path)
     binary = next((each for each in registry.BINARY.values() if each.begins(head)), None)
@@ -115,7 +116,7 @@ def open_source(path: Path, kind: str | None, said: str | None = None) -> Record
 
 
 def _begin(path: Path) -> tuple[bytes, int, str]:
-    """(its first bytes, its size, its SHA-256). Raises InputError."""
+    """Return the first bytes, the size and the SHA-256 of a file. Raises InputError."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise InputError(f"{path}: is no plain file; write what comes out of it into one")
     try:
@@ -131,18 +132,18 @@ def _begin(path: Path) -> tuple[bytes, int, str]:
 
 
 def result_kind(path: Path, kind: str | None, text: str | None = None) -> ResultKind | None:
-    """The kind of a storage tool's result; None for another file. Raises InputError."""
+    """Return the kind of a storage tool's result; None for another kind of file. Raises InputError."""
     if kind is not None:
         return RESULTS.get(kind)
     head, _, _ = _begin(path)
     if b"\0" in head and _utf16_without_mark(head[:512]) is None and not head.startswith(_MARKS):
-        return None  # not text: ``open_source`` reports what it is
+        return None  # the file is not text: ``open_source`` reports its kind
     encoding = _named(text) if text else _encoding(path, head)
     return recognised(head.decode(encoding, errors="replace")[:_HEAD])
 
 
 def read_text(path: Path, text: str | None = None) -> tuple[str, str]:
-    """(a file's whole text, SHA-256 of its bytes). Raises InputError."""
+    """Return the whole text of a file and the SHA-256 of its bytes. Raises InputError."""
     head, size, digest = _begin(path)
     if size > _MOST_RESULT_BYTES:
         raise InputError(
@@ -168,7 +169,7 @@ def _named(encoding: str) -> str:
 
 
 def _encoding(path: Path, head: bytes) -> str:
-    """A file's encoding: by its mark, else UTF-8 if valid, else the Western Windows code page."""
+    """Detect the encoding of a file: by its byte order mark, else UTF-8 if valid, else Windows-1252."""
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return encoding
@@ -188,7 +189,10 @@ def _encoding(path: Path, head: bytes) -> str:
 
 
 def _utf16_without_mark(begin: bytes) -> str | None:
-    """In mostly ASCII text every second byte is 0, and no other; None if this does not hold."""
+    """Return the UTF-16 encoding of text without a byte order mark; None if the text is not UTF-16.
+
+    Mostly ASCII text in UTF-16 has a 0 in every second byte and in no other byte.
+    """
     zeros = begin[0::2].count(0), begin[1::2].count(0)
     if min(zeros) > 0 or max(zeros) <= len(begin) // 4:
         return None
@@ -196,7 +200,7 @@ def _utf16_without_mark(begin: bytes) -> str | None:
 
 
 def read_names(path: Path) -> dict[str, frozenset[int]]:
-    """A Windows' own list of counter names (``--names``). Raises InputError."""
+    """Read the list of counter names of a Windows installation (``--names``). Raises InputError."""
     try:
         head = path.read_bytes()
     except OSError as error:

@@ -1,1 +1,1 @@
-"""Documents of a run and its verdict: a page, Markdown, JSON, text for the terminal."""
+"""Writes runs, probes, comparisons and trends as documents: HTML, PDF, Markdown, JSON, terminal text."""

@@ -1,4 +1,4 @@
-"""Page one of every document: seven questions, their answers, the checks and the charts behind them."""
+"""Builds page one of each document: answers to seven questions, with the checks and charts behind them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ DO = "What to do"
 NEXT = "Next bottleneck"
 NOT_SHOWN = "What the figures do not show"
 QUESTIONS = (TESTED, DECIDED, BOTTLENECK, HEADROOM, DO, NEXT, NOT_SHOWN)
-"""In reading order."""
+"""The questions, in reading order."""
 
 _MOST_WARNINGS = 3
 _VALIDITY = ("set", "runs", "workloads")
-"""Groups of checks about the run's validity, not about the farm."""
+"""Groups of checks that concern the validity of the run and not the farm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,17 @@ class Brief:
     """The first page of each document, and the other parts of the report.
 
     Attributes:
-        kind: the subject: ``Load test``, ``Comparison``, ``Storage probe``.
-        title: of the document.
-        at: UTC time of the subject, the date in documents; None if not recorded.
+        kind: subject of the document: ``Load test``, ``Comparison``, ``Storage probe``.
+        title: title of the document.
+        at: UTC time of the subject, used as the date of the document; None if not recorded.
         decision: go, no-go, or not decided.
-        answers: to ``QUESTIONS``, in that order; those that do not apply are left out.
-        main: the table beside them; None without one.
-        checks: passed and failed checks, one per test case.
-        evidence: the facts behind the bottleneck, as sentences.
-        plots: charts as figures, at most 300 points a line.
-        sections: (title, tables) of the rest.
-        warnings: each once.
+        answers: answers to ``QUESTIONS``, in the same order. A question that does not apply has no answer.
+        main: table beside the answers; None if there is no table.
+        checks: results of all checks, one per test case.
+        evidence: facts that prove the bottleneck, as sentences.
+        plots: charts as numbers, with at most 300 points per line.
+        sections: title and tables of each further section.
+        warnings: warnings without duplicates.
     """
 
     kind: str
@@ -73,19 +73,22 @@ class Brief:
 
     @property
     def made_at(self) -> datetime:
-        """The UTC time of a document: the run's, so that it is the same each time."""
+        """Return the date of the document: the UTC time of the subject.
+
+        The same input gives the same file.
+        """
         result = (
             datetime.fromtimestamp(seconds_of(self.at), UTC) if self.at else datetime(1980, 1, 1, tzinfo=UTC)
         )
         return result.replace(microsecond=0, tzinfo=None)
 
     def answer(self, question: str) -> Answer | None:
-        """The answer to one of ``QUESTIONS``; None if it does not apply."""
+        """Return the answer to one of ``QUESTIONS``; None if the question does not apply."""
         return next((one for one in self.answers if one.question == question), None)
 
 
 def brief_of(report: Gathered) -> Brief:
-    """Page one of a report."""
+    """Build the first page of a report."""
     match report:
         case Report():
             return _of_run(report)
@@ -95,7 +98,10 @@ def brief_of(report: Gathered) -> Brief:
 
 
 def _decided(checks: Iterable[TestCase]) -> tuple[Decision, list[TestCase]]:
-    """No-go if a check failed, not decided if one has no result; with these checks."""
+    """Return the decision with the checks that led to it.
+
+    No-go: a check failed. Not decided: a check has no result. Go: all checks passed.
+    """
     result = list(checks)
     for state, decision in (("failed", "no-go"), ("error", "not decided"), ("skipped", "not decided")):
         if these := [one for one in result if one.state == state]:
@@ -112,7 +118,7 @@ def _of_run(report: Report) -> Brief:
     decision, words = _run_decision(report, checks)
     header = run_header(manifest, verdict)
     sure = f"Confidence: {wording.sure(verdict)}." if wording.sure(verdict) else ""
-    # The content of another table on the page is not repeated.
+    # The answers do not repeat another table of the page.
     answers = [
         Answer(TESTED, ", ".join(header), _loads(manifest)),
         Answer(DECIDED, decision.capitalize(), words),
@@ -145,7 +151,7 @@ def _loads(manifest: JsonObject) -> str:
 
 
 def _run_checks(report: Report) -> Iterator[TestCase]:
-    """The verdict, each objective, each stop rule, the writes read back."""
+    """Yield the checks of a run: validity, objectives, stop rules, and acknowledged writes that are lost."""
     verdict, manifest = report.verdict, report.run.manifest
     outcome = str(verdict["outcome"])
     state = str(manifest.get("state") or "finished")
@@ -161,9 +167,11 @@ def _run_checks(report: Report) -> Iterator[TestCase]:
     for row in report.tables["objectives"].rows:
         text = f"measured {row['measured']}" if row["measured"] else units.NOT_MEASURED
         name = f"{row['scenario']} {row['objective']}"
-        if row["met"] is None and row.get("figure"):  # of servers: the result has the reason
+        # the objective is one of servers: its result contains the reason
+        if row["met"] is None and row.get("figure"):
             text = str(row["result"])
-        # An objective that was not measured gives `pinchpoint run` status 1, like a missed one.
+        # An objective that was not measured counts as missed: `pinchpoint run` exits with status 1 in both
+        # cases.
         yield TestCase("objectives", name, "passed" if row["met"] else "failed", text)
     yield from _guards(report)
     for row in report.tables["writes"].rows:
@@ -178,11 +186,11 @@ def _run_checks(report: Report) -> Iterator[TestCase]:
 
 
 def _guards(report: Report) -> Iterator[TestCase]:
-    """Each stop rule: it ended the run, was not measured, or neither."""
+    """Yield a check for each stop rule: failed if the rule ended the run, skipped if it was not measured."""
     broken = [event for event in report.run.events if event.get("event") == "guard"]
     warned = [event for event in report.run.events if event.get("event") == "warning"]
     rules: Sequence[JsonObject] = object_at(report.run.manifest, "plan").get("stop_when") or ()
-    unnamed = any(event.get("stop_rule") is None for event in broken)  # of an older version
+    unnamed = any(event.get("stop_rule") is None for event in broken)  # an older version wrote no rule number
     for number, rule in enumerate(rules):
         ended, missing = (
             [str(event[key]) for event in events if event.get("stop_rule") == number]
@@ -193,12 +201,12 @@ def _guards(report: Report) -> Iterator[TestCase]:
         state: Any = "failed" if ended else "skipped" if missing else "passed"
         yield TestCase("stop rules", _rule_name(rule), state, [*ended, *missing, ""][0])
     for event in broken:
-        if event.get("stop_rule") not in range(len(rules)):  # the stored plan does not have it
+        if event.get("stop_rule") not in range(len(rules)):  # the stored plan does not contain the rule
             yield TestCase("stop rules", "no stop rule ended the run", "failed", str(event["why"]))
 
 
 def _rule_name(rule: JsonObject) -> str:
-    """A stop rule as a condition: ``cpu.busy_ratio of sql not above 90 % for 30 s``."""
+    """Return a stop rule as a condition: ``cpu.busy_ratio of sql not above 90 % for 30 s``."""
     where = " ".join(str(rule[key]) for key in ("scenario", "host", "tier", "role") if rule.get(key))
     of, lasting = f" of {where}" if where else "", units.seconds(rule["for_s"]) if rule.get("for_s") else ""
     if rule.get("silent"):
@@ -208,7 +216,7 @@ def _rule_name(rule: JsonObject) -> str:
 
 
 def _run_decision(report: Report, checks: Sequence[TestCase]) -> tuple[Decision, str]:
-    """Go or no-go against the objectives, and why."""
+    """Return go, no-go or not decided against the objectives, and the reason."""
     verdict = report.verdict
     if verdict["outcome"] == "invalid":
         return "not decided", "This run is not valid."
@@ -226,7 +234,7 @@ def _run_decision(report: Report, checks: Sequence[TestCase]) -> tuple[Decision,
 
 
 def _outlook(report: Report) -> Iterator[Answer]:
-    """Headroom, what to do with its gain, the next bottleneck."""
+    """Yield the answers about headroom, the first advice with its gain, and the next bottleneck."""
     verdict = report.verdict
     headroom = object_at(verdict, "headroom")
     if verdict.get("headroom_ratio") is not None:
@@ -256,23 +264,23 @@ def _outlook(report: Report) -> Iterator[Answer]:
 
 
 def _named(summary: wording.Summary) -> str:
-    """The headline without the label, which is the question."""
+    """Return the headline. The label "Bottleneck" is removed, because the question already says it."""
     return wording.capitalised(summary.text if summary.label == BOTTLENECK else summary.headline)
 
 
 def _closed(text: str) -> str:
-    """The text with a full stop."""
+    """Return the text with a full stop at the end."""
     return f"{text.rstrip('.')}."
 
 
 def _sentence(text: object) -> str:
-    """The text with a capital letter and a full stop; "" for an empty text."""
+    """Return the text with a capital letter and a full stop; "" if the text is empty."""
     result = str(text or "").rstrip(".")
     return f"{wording.capitalised(result)}." if result else ""
 
 
 def _not_shown(report: Report) -> tuple[str, str]:
-    """The limits of a single run, and the gaps of this one."""
+    """Return the general limit of a single run, and the missing measurements and warnings of this run."""
     verdict = report.verdict
     blame = object_at(verdict, "bottleneck")
     result = [_sentence(each) for each in blame.get("why_not_more") or ()]
@@ -295,9 +303,9 @@ def _run_plots(report: Report) -> Iterator[Plot]:
 
 
 def level_plots(report: Report) -> Iterator[Plot]:
-    """Throughput and p95 over a load in steps, a line a scenario."""
+    """Yield throughput and p95 over the load levels, one line per scenario."""
     levels: Sequence[JsonObject] = report.verdict.get("levels") or ()
-    if not levels:  # most loads are not in steps
+    if not levels:  # the load has no levels
         return
     by: tuple[tuple[str, str, str, Axis], ...] = (
         ("throughput", "Throughput by load", "throughput_per_s", "rate"),
@@ -330,7 +338,7 @@ def _panel_plot(panel: Panel, start_s: float) -> Plot:
 def _filled(
     sections: Iterable[Section], tables: Mapping[str, Table]
 ) -> Iterator[tuple[str, tuple[Table, ...]]]:
-    """The sections with content."""
+    """Yield the title and the tables of each section that has a table with rows."""
     for section in sections:
         result = tuple(tables[name] for name in section.tables if name in tables and tables[name].rows)
         if result:
@@ -457,14 +465,14 @@ def _next_of(content: JsonObject, key: str) -> str:
 
 
 def _short(table: Table) -> Table:
-    """The columns that fit into a ticket."""
+    """Return the table with only the columns that fit into a ticket."""
     wanted = ("name", "base", "other", "ratio", "ci95", "call")
     columns = [column for key in wanted for column in table.columns if column.key == key]
     return replace(table, columns=columns, note="")
 
 
 def _narrow(table: Table) -> Table:
-    """The columns and rows that fit on a first page."""
+    """Return the table with only the columns and rows that fit on the first page."""
     columns = [
         column
         for column in table.columns
@@ -498,7 +506,10 @@ def _compared_plots(report: ComparisonReport) -> Iterator[Plot]:
 
 
 def _timeline(content: JsonObject, key: str, label: str, wanted: JsonObject) -> Iterator[PlotLine]:
-    """One side's lines of a panel, at times that both sides share: means over the coarser step."""
+    """Yield the lines of one side of a panel, at times common to both sides.
+
+    Each point is the mean over the longer of the two sides' steps.
+    """
     kept = object_at(content["timelines"] or {}, key)
     step = max(float(side["step_s"]) for side in content["timelines"].values() if side)
     for panel in kept.get("panels") or ():

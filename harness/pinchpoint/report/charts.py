@@ -1,4 +1,4 @@
-"""Style and output of charts (colours, fonts, axes, Vega-Lite to SVG); charts of latency and bursts."""
+"""Sets the style of all charts, converts Vega-Lite to SVG, and draws charts of latency, bursts and levels."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pinchpoint.base.text import one_line
 from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeline import Axis
 
-# Okabe and Ito's palette ("Color Universal Design", 2008) without its yellow, which is invisible on white:
-# distinguishable with any colour vision, and by lightness on a grey printer.
+# The palette of Okabe and Ito ("Color Universal Design", 2008) without yellow, which is invisible on white.
+# Its colours differ for every kind of colour vision, and in lightness on a grey printer.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#444444", "#7a4fa3")
 
 SECONDS = (
@@ -33,9 +33,10 @@ SHOW: Mapping[Axis, Callable[[float], str]] = {
     "ratio": units.percent,
 }
 _LETTER = 6.5
-"""Pixels of a letter: the drawing does not know the page's font, and would cut names off."""
+"""Estimated width of a letter in pixels. vl-convert does not know the font of the page and would cut
+names."""
 LABEL_LIMIT = 200
-"""Pixels of a line's name in a legend."""
+"""Largest width of a name in a legend, in pixels."""
 LABELS: Mapping[Axis, str] = {
     "latency": SECONDS,
     "rate": "format(datum.value, '~s') + '/s'",
@@ -44,12 +45,12 @@ LABELS: Mapping[Axis, str] = {
 
 
 _DIGITS = re.compile(r"((?<=[,MLHVCZ ])-?\d+\.\d)\d+(?=[,MLHVCZ\"])")
-"""Coordinates: a tenth of a pixel is drawn, more cannot be seen."""
+"""Digits of SVG coordinates beyond a tenth of a pixel, which is the visible precision."""
 _NUMBERED = re.compile(r"(?<=[\"#])(?:clip|gradient_)\d+(?=[\")])")
 
 
 LIMIT = "#c62828"
-"""Colour of limit lines, and of the time in which the bottleneck was at its limit."""
+"""Colour of limit lines, and of the periods in which the bottleneck was at its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,9 @@ class LegendEntry:
     """The meaning of one line or mark of a chart.
 
     Attributes:
-        name: in words.
-        colour: of the line.
-        style: line style; ``mark``: a span of time.
+        name: text of the entry.
+        colour: colour of the line.
+        style: line style; ``mark`` is a marked time range.
     """
 
     name: str
@@ -69,14 +70,14 @@ class LegendEntry:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A drawn chart.
+    """A chart as a specification and as a picture.
 
     Attributes:
-        name: its id on the page.
-        title: its heading, also for screen readers.
-        spec: Vega-Lite, for the browser.
-        svg: the same as a picture, for paper and for browsers without scripts.
-        legend: its entries, if the page writes the legend below it.
+        name: HTML id of the chart.
+        title: heading of the chart, also read by screen readers.
+        spec: Vega-Lite specification, drawn by the browser.
+        svg: the same chart as SVG, for print and for browsers without scripts.
+        legend: legend entries that the page writes below the chart; empty if the chart has its own legend.
     """
 
     name: str
@@ -87,49 +88,49 @@ class Chart:
 
 
 Spec = dict[str, Any]
-"""A part of a Vega-Lite specification (reference: vega.github.io/vega-lite/docs)."""
+"""Part of a Vega-Lite specification (reference: vega.github.io/vega-lite/docs)."""
 
 _TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal", "T": "temporal"}
 
 
 def field(name: str, **more: Any) -> Spec:
-    """An encoding channel: a row's key and the letter of its type, as in ``value:Q``."""
+    """Return an encoding channel. ``name`` is the key of a row and the letter of its type: ``value:Q``."""
     key, _, letter = name.rpartition(":")
     return {"field": key, "type": _TYPES[letter], **more}
 
 
 def end(name: str) -> Spec:
-    """The channel of a mark's other end (``x2``, ``y2``), with the type of the first."""
+    """Return the channel for the second end of a mark (``x2``, ``y2``). It has the type of the first end."""
     return {"field": name}
 
 
 class Datasets(dict[str, list[JsonObject]]):
-    """The rows of charts, by name, shared by layers."""
+    """Named rows of a chart, which several layers can share."""
 
     def named(self, rows: Sequence[JsonObject]) -> Spec:
-        """The names by which a layer refers to the rows."""
+        """Add rows and return the reference by which a layer uses the rows."""
         name = f"rows{len(self)}"
         self[name] = list(rows)
         return {"name": name}
 
 
 def layer(data: Spec, mark: str, encoding: JsonObject, **style: Any) -> Spec:
-    """One kind of mark for each of the rows."""
+    """Return a layer that draws one mark for each row."""
     return {"data": data, "mark": {"type": mark, **style}, "encoding": dict(encoding)}
 
 
 def layered(layers: Sequence[Spec], width: float, height: float) -> Spec:
-    """Layers on top of each other, the lowest first, in pixels."""
+    """Return a chart of layers, the lowest layer first. Width and height are in pixels."""
     return {"layer": list(layers), "width": width, "height": height}
 
 
 def label_px(names: Iterable[str]) -> float:
-    """The width of the longest name beside an axis."""
+    """Return the width in pixels of the longest name beside an axis."""
     return max(map(_letters, names)) * _LETTER
 
 
 def _letters(name: str) -> int:
-    """Width in letters: East Asian characters and pictures count as two."""
+    """Return the width of a name in letters. East Asian characters and emoji count as two letters."""
     return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in name)
 
 
@@ -137,9 +138,9 @@ MOST_LETTERS = 30
 
 
 def drawn_names(names: Sequence[str]) -> list[str]:
-    """The user's names for a chart: each on one line, short enough, and unique.
+    """Return the user's names as a chart shows them: on one line, shortened and unique.
 
-    Vega's own shortening may cut within a character and then draws nothing.
+    Vega may cut a name within a character and then draws nothing, so the names are shortened here.
     """
     made: list[str] = []
     for at, name in enumerate(names, 1):
@@ -156,9 +157,10 @@ def _cut(name: str) -> str:
 
 
 def svg_of(spec: JsonObject) -> str:
-    """A specification as a picture, the same each time, without loading anything."""
+    """Convert a specification to SVG without network access. The same specification gives the same SVG."""
     drawn: str = _DIGITS.sub(r"\1", vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[]))
-    # Vega numbers clips by a counter per process; on a page each needs a unique name.
+    # Vega numbers clip paths by a counter of the process, so the ids would differ each time. Ids must also be
+    # unique within a page.
     numbers = {old: f"{at}" for at, old in enumerate(dict.fromkeys(_NUMBERED.findall(drawn)))}
     first = _NUMBERED.sub(lambda found: numbers[found[0]], drawn)
     own = hashlib.sha256(first.encode()).hexdigest()[:8]
@@ -193,7 +195,10 @@ def over_depth(
     size: tuple[float, float],
     line_s: float | None = None,
 ) -> Spec:
-    """A figure over the queue depth (a row's ``outstanding``), both logarithmic; at ``line_s`` a red line."""
+    """Return a chart of a figure over the queue depth (``outstanding`` of a row), both axes logarithmic.
+
+    ``line_s`` draws a red line at this value.
+    """
     depths = sorted({row["outstanding"] for row in rows})
     ticks = decades([row[key] for row in rows] + ([line_s] if line_s else []))
     y = field(
@@ -219,39 +224,39 @@ def over_depth(
 
 
 def line_and_points(rows: Spec, encoding: JsonObject) -> list[Spec]:
-    """A line with a dot for each row."""
+    """Return layers that draw a line and a dot for each row."""
     return [layer(rows, "line", encoding), layer(rows, "point", encoding, filled=True, size=28)]
 
 
 def finished(chart: Spec, data: Datasets) -> Spec:
-    """A chart as the final specification: fonts, colours, rows."""
+    """Return a chart with fonts, colours and rows added."""
     return {**chart, "config": _CONFIG, "datasets": dict(data)}
 
 
 def drawn(name: str, title: str, chart: Spec, data: Datasets, legend: Iterable[LegendEntry] = ()) -> Chart:
-    """A chart with its picture."""
+    """Return a finished chart with its SVG."""
     spec = finished(chart, data)
     return Chart(name, title, spec, svg_of(spec), tuple(legend))
 
 
 ON_TOP: JsonObject = {"title": None, "orient": "top"}
-"""A legend above the chart."""
+"""Legend settings: above the chart, without a title."""
 
 
 def coloured(key: str, names: Sequence[str], palette: Sequence[str] = PALETTE, **more: Any) -> Spec:
-    """The channel that gives each name its own colour."""
+    """Return the colour channel that gives each name its own colour."""
     scale = {"domain": list(names), "range": palette[: len(names)]}
     return field(f"{key}:N", scale=scale, **more)
 
 
 def beside_names(key: str, names: Sequence[str], **axis: Any) -> Spec:
-    """The channel of rows with their full names beside them."""
+    """Return the channel for rows with their full names beside the axis."""
     wide = label_px(names)
     return field(f"{key}:N", sort=names, axis={"title": None, "labelLimit": wide, "minExtent": wide, **axis})
 
 
 def decades(values: Sequence[float]) -> list[float]:
-    """Ticks around positive values: powers of ten, with 2 and 5 between them if there are few."""
+    """Return axis ticks around positive values: powers of ten, and 2 and 5 between few powers."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     high = max(high, low + 1)
     steps = (1.0, 2.0, 5.0) if high - low <= 2 else (1.0,)
@@ -259,12 +264,12 @@ def decades(values: Sequence[float]) -> list[float]:
 
 
 def digits(value: float) -> float:
-    """Four digits: more cannot be seen, and would only make the page bigger."""
+    """Round to four significant digits: more digits are not visible and would only enlarge the page."""
     return float(f"{value:.4g}")
 
 
 def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
-    """How long the operations of one scenario took, on a logarithmic axis."""
+    """Draw the distribution of the latencies of a scenario, on a logarithmic axis."""
     data = Datasets()
     names = [f"{each.kind} time" for each in kinds]
     colour = coloured("name", names, legend={**ON_TOP, "symbolType": "stroke", "symbolStrokeWidth": 3})
@@ -295,7 +300,8 @@ def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
     rules = {"x": field("at:Q"), "color": colour, "tooltip": field("shown:N", title=scenario)}
     words = {"x": field("at:Q"), "y": {"value": 0}, "text": field("word:N")}
     layers = [
-        # The first kind is filled, the second an outline, so that both are visible where they agree.
+        # The first kind of time is filled and the second is an outline, so that both are visible where the
+        # bars overlap.
         *(
             layer(
                 data.named([bar for bar in bars if bar["name"] == name]),
@@ -321,7 +327,7 @@ def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
 
 
 def _bins(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str, Any]]:
-    """A row per bin of each kind's histogram."""
+    """Return a row for each bin of the histogram of each kind of time."""
     show = SHOW["latency"]
     return [
         {
@@ -338,7 +344,7 @@ def _bins(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str,
 
 
 def _percentile_marks(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str, Any]]:
-    """The percentiles of each kind, also in words."""
+    """Return a row for p50, p95 and p99 of each kind of time, with text."""
     return [
         {"name": name, "at": value, "word": word, "shown": f"{word} {SHOW['latency'](value)}"}
         for name, each in zip(names, kinds, strict=True)
@@ -350,7 +356,7 @@ Burst = JsonObject
 Rows = list[dict[str, Any]]
 
 _WIDTH = 460
-_TIMES_HEIGHT, _COUNTS_HEIGHT = 150, 90  # a decade of latencies needs room for its labels
+_TIMES_HEIGHT, _COUNTS_HEIGHT = 150, 90  # enough height for the labels of a decade of latencies
 _TIMES = {"p50": "p50_s", "p99": "p99_s", "time to recover": "recovery_s"}
 _COUNTS = {
     "offered": "offered",
@@ -358,11 +364,11 @@ _COUNTS = {
     "dropped": "dropped",
     "waiting at its end": "backlog",
 }
-"""Text of a legend -> the key of a burst."""
+"""Legend text -> key of a burst."""
 
 
 def burst_chart(scenario: str, bursts: Sequence[Burst]) -> Chart:
-    """Each burst of a scenario: its latency, its recovery time, its results."""
+    """Draw the latency, the recovery time and the results of each burst of a scenario."""
     data = Datasets()
     both = {
         "vconcat": [_times(data, bursts), _counts(data, bursts)],
@@ -372,7 +378,7 @@ def burst_chart(scenario: str, bursts: Sequence[Burst]) -> Chart:
 
 
 def _times(data: Datasets, bursts: Sequence[Burst]) -> Spec:
-    # A recovery within the first second is 0, which a logarithmic axis cannot show.
+    # A recovery within the first second is 0. A logarithmic axis cannot show 0.
     rows = _rows(bursts, _TIMES, SHOW["latency"], above=0.0)
     measured = [row["value"] for row in rows if row["value"] is not None]
     ticks = decades(measured) if measured else []
@@ -394,7 +400,7 @@ def _counts(data: Datasets, bursts: Sequence[Burst]) -> Spec:
 
 def _by_burst(data: Datasets, rows: Rows, y: Spec, colour: Spec, title: str, height: int) -> Spec:
     encoding: Spec = {
-        # Labels of many bursts would overlap.
+        # With many bursts, labels would overlap.
         "x": field("number:O", axis={"title": "burst", "labelAngle": 0, "labelOverlap": "greedy"}),
         "y": y,
         "color": colour,
@@ -406,7 +412,10 @@ def _by_burst(data: Datasets, rows: Rows, y: Spec, colour: Spec, title: str, hei
 def _rows(
     bursts: Sequence[Burst], kinds: Mapping[str, str], show: Callable[[float], str], above: float = -1.0
 ) -> Rows:
-    """A row per burst and kind; null, which breaks the line, if not measured or not ``above``."""
+    """Return a row per burst and kind.
+
+    A value that was not measured or is not greater than ``above`` becomes null, which breaks the line.
+    """
     rows: Rows = []
     for number, burst in enumerate(bursts, 1):
         for name, key in kinds.items():
@@ -426,8 +435,8 @@ def level_chart(
     lines: Mapping[str, Sequence[tuple[float, float]]],
     knee: float | None,
 ) -> Chart:
-    """A figure over a load in steps, a line per scenario; the knee as a red line."""
-    data, key = Datasets(), name.rpartition("-")[2]  # which screen readers read, too
+    """Draw a figure over the load levels, one line per scenario, and the knee as a red line."""
+    data, key = Datasets(), name.rpartition("-")[2]  # screen readers read the key, too
     ticks: Spec = {"tickCount": 4}
     scale: Spec = {"zero": True}
     if axis == "latency":

@@ -1,4 +1,4 @@
-"""The content of a comparison for every format: headline, tables, both sides' evidence."""
+"""Collects the content of a comparison for all formats: headline, tables, and the evidence of both sides."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ SECTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class SideWords:
-    """One side in words.
+    """One side of a comparison as text.
 
     Attributes:
-        label: its name.
-        runs: (directory, started, outcome in words, summary) of each run.
-        named: the bottleneck, "" without one.
-        confidence: its confidence, "" without one.
-        findings: the findings of its verdict with evidence, from the first run.
-        next_words: the next bottleneck, "" if unknown.
+        label: name of the side.
+        runs: for each run: directory, start, outcome in words, summary.
+        named: the bottleneck; "" if none was found.
+        confidence: confidence in the bottleneck; "" if none was found.
+        findings: findings with evidence from the verdict of the first run.
+        next_words: the next bottleneck; "" if unknown.
     """
 
     label: str
@@ -66,10 +66,10 @@ class ComparisonReport:
     """The content of a comparison, independent of the format.
 
     Attributes:
-        content: comparison.json's content.
-        alarms: warnings that come before everything else.
-        changed: the main changes, short.
-        sides: base and other.
+        content: content of comparison.json.
+        alarms: warnings that are shown before everything else.
+        changed: the main changes as short text.
+        sides: base side and other side.
         tables: all tables by name, in reading order.
     """
 
@@ -81,7 +81,7 @@ class ComparisonReport:
 
     @property
     def claim_words(self) -> str:
-        """The conclusion in a few words; "" if nothing changed."""
+        """Return the conclusion in a few words, and ``NO_CHANGE`` if nothing changed."""
         calls = {row["call"] for row in self.content["changes"]}
         if self.content["claim"] and not (self.content["bottleneck"]["moved"] or calls & CHANGED):
             return NO_CHANGE
@@ -89,36 +89,39 @@ class ComparisonReport:
 
     @property
     def moved_words(self) -> str:
-        """Whether the bottleneck moved, in a few words."""
+        """Return in a few words whether the bottleneck moved."""
         return MOVED[self.content["bottleneck"]["moved"]]
 
     @property
     def headline(self) -> str:
-        """Whether the bottleneck moved, in one sentence."""
+        """Return in one sentence whether the bottleneck moved."""
         return str(self.lines["headline"])
 
     @property
     def sure_words(self) -> str:
-        """The basis of the judged figures' intervals; the weakest one if there are several."""
+        """Return the basis of the intervals of the declared figures; of several bases, the weakest."""
         kinds = {row["interval"] for row in self.content["changes"] if row["declared"] and row["interval"]}
         return SURE[next((kind for kind in ("within_run", "between_runs") if kind in kinds), None)]
 
     @property
     def lines(self) -> JsonObject:
-        """Headline, cause, next step and gain; an older comparison has the first two in its summary."""
+        """Return headline, cause, next step and gain.
+
+        A comparison of an older version has only a summary and the gains.
+        """
         older = {"headline": self.content["summary"], "gain": " ".join(self.content.get("gains") or ())}
         result: JsonObject = self.content.get("lines") or older
         return result
 
     @property
     def runs_words(self) -> str:
-        """The number of runs: ``dev: 1 run, prod: 1 run``."""
+        """Return the number of runs of each side: ``dev: 1 run, prod: 1 run``."""
         counts = [(side.label, len(side.runs)) for side in self.sides]
         return ", ".join(f"{label}: {counted(count, 'run')}" for label, count in counts)
 
 
 def gather(content: JsonObject) -> ComparisonReport:
-    """Everything a report of a comparison shows, from comparison.json's content."""
+    """Collect the content of a comparison report from comparison.json."""
     made = (
         tables.studied(content),
         tables.confounders(content),
@@ -147,7 +150,7 @@ def gather(content: JsonObject) -> ComparisonReport:
 
 
 def _different_work(content: JsonObject) -> Iterator[str]:
-    """One sentence if the plans differ, instead of each of their differences."""
+    """Yield one sentence if the plans differ. It replaces a sentence for each difference."""
     plans = [row for row in content["confounders"] if row["area"] == "plan"]
     if not plans:
         return
@@ -169,7 +172,7 @@ def _side(content: JsonObject, name: str) -> SideWords:
         "bottleneck": blame,
         "candidates": first["candidates"],
         "next": first["next"],
-        # Without any, a verdict is one of samples alone: its facts would lose their window.
+        # A verdict without scenarios counts as a recording, and its facts would lose their time range.
         "scenarios": {
             row["scenario"]: row
             for row in content["changes"]

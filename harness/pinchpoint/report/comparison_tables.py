@@ -1,4 +1,4 @@
-"""The tables of a comparison: differences, work, both sides' figures with their ratio, costs."""
+"""Builds the tables of a comparison: differences, work, the figures of both sides with ratios, costs."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ KEPT: Mapping[bool | None, str] = {True: "yes", False: "no", None: "no rate was 
 
 @dataclass(frozen=True, slots=True)
 class FigureColumn(Column):
-    """A figure of both sides; in the ratio's row it is a factor."""
+    """A column with a figure of both sides. In the row of the ratio the column shows a factor."""
 
     def cell(self, row: Row) -> str:
-        """The figure, or the ratio."""
+        """Return the figure, or the ratio in the row of the ratio."""
         value = row.get(self.key)
         if row.get(SIDE) != RATIO:
             return self.absent if value is None else self.show(value)
@@ -50,19 +50,19 @@ class FigureColumn(Column):
 
 @dataclass(frozen=True, slots=True)
 class MetricColumn(Column):
-    """A figure with the unit of the row's metric."""
+    """A column with figures whose unit depends on the metric of the row."""
 
     def cell(self, row: Row) -> str:
-        """The figure with its unit."""
+        """Return the figure with its unit."""
         return units.of_metric(row["metric"], row[self.key])
 
 
 @dataclass(frozen=True, slots=True)
 class FigureName(Column):
-    """A figure's name in words."""
+    """A column with the name of a figure."""
 
     def cell(self, row: Row) -> str:
-        """``orders p95``."""
+        """Return the name of the row's figure, such as ``orders p95``."""
         return figure_name(row)
 
 
@@ -71,7 +71,7 @@ def _figure(metric: str, title: str) -> FigureColumn:
 
 
 def figure_name(row: Row) -> str:
-    """A figure's name for people: ``orders p95``, ``sql log disk s/write, mean``."""
+    """Return the name of a figure as text: ``orders p95``, ``sql log disk s/write, mean``."""
     _, figure = figure_names(str(row["metric"]))
     of_tier = {
         "disk": f"{row['tier']} {row['role']} disk {figure}",
@@ -84,14 +84,14 @@ def figure_name(row: Row) -> str:
 
 
 def work(content: Row) -> Table:
-    """The work of both sides, before any rate is compared."""
+    """Build the table of the work that both sides did."""
     rows = [
         {
             "name": row["name"],
             "about": row["about"],
             SIDE: content[side]["label"],
             **{key: row[side][key] for key in ("count", "failures", "dropped")},
-            # Only in the first row of the two.
+            # The difference is shown only in the row of the base side.
             "unlike": row["unlike"] if side == "base" else "",
         }
         for row in content["work"]
@@ -117,7 +117,7 @@ def work(content: Row) -> Table:
 
 
 def judged(content: Row) -> Table:
-    """The declared figures, and the conclusion about each."""
+    """Build the table of the declared figures, with the conclusion about each figure."""
     by_name = {row["name"]: row for row in content["changes"]}
     labels = content["base"]["label"], content["other"]["label"]
     rows = [_judged(by_name[name]) for name in content["metrics"]]
@@ -127,7 +127,7 @@ def judged(content: Row) -> Table:
         "Declared figures",
         columns(
             FigureName("name", "figure"),
-            "call: change",  # early: a page may be too narrow for the rest
+            "call: change",  # placed early, because a narrow page may cut the other columns
             MetricColumn("base", labels[0], numeric=True),
             MetricColumn("other", labels[1], numeric=True),
             "ratio times: ratio | no ratio",
@@ -151,12 +151,12 @@ def _judged(row: Row) -> Row:
 
 
 def _within(margin: float) -> str:
-    """``0.952 to 1.05``: within this range two sides count as equal."""
+    """Return the range of ratios in which two sides count as equal: ``0.952 to 1.05``."""
     return units.interval((1 / margin, margin))
 
 
 def capacity(content: Row) -> Table:
-    """The capacity of each side, independent of the offered load."""
+    """Build the table of the capacity of each side. The capacity does not depend on the offered load."""
     rows = [
         {
             "scenario": row["scenario"],
@@ -256,12 +256,15 @@ _BESIDE: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str], str, str, s
         "",
     ),
 }
-"""Kind of change -> its table: name, what distinguishes one thing from another, figures with their titles,
-heading, note, and the sentence without rows."""
+"""Kind of change -> definition of its table: name, key columns, figures with their titles, heading, note, and
+the sentence for a table without rows."""
 
 
 def beside(content: Row) -> Iterator[Table]:
-    """The figures of both sides, three rows per thing: base, other, their ratio."""
+    """Build the tables of the figures of both sides.
+
+    Each subject, such as a disk, has three rows: base, other, and their ratio.
+    """
     labels = content["base"]["label"], content["other"]["label"]
     for about, (name, keys, metrics, title, note, empty) in _BESIDE.items():
         rows = [row for row in content["changes"] if row["about"] == about]
@@ -284,7 +287,7 @@ def beside(content: Row) -> Iterator[Table]:
 
 
 def _timed(rows: Sequence[Row]) -> list[Row]:
-    """Scenarios, with all latencies in the same columns and the kind of time of each."""
+    """Return the changes of scenarios with all latencies in the same columns, and add the kind of time."""
     kinds = {
         row["scenario"]: row["metric"].partition("_")[0] for row in rows if row["metric"].endswith("_p95_s")
     }
@@ -299,7 +302,7 @@ def _timed(rows: Sequence[Row]) -> list[Row]:
 
 
 def _by_device(changes: Iterable[Row]) -> Iterator[Row]:
-    """Changes of disks; roles with the same figures share a device and its row."""
+    """Yield the changes of disks. Roles with the same figures share a device, so they share a row."""
     of_role = by_key(((row["host"], row["tier"], row["role"]), row) for row in changes)
     same: dict[tuple[Any, ...], list[list[Row]]] = {}
     for place, rows in of_role.items():
@@ -326,7 +329,7 @@ def _triples(rows: Iterable[Row], names: Sequence[str], labels: tuple[str, str])
 
 
 def _reasons(rows: Iterable[Row], metrics: Mapping[str, str]) -> list[str]:
-    """Why ratios are missing, each reason once, with its figures."""
+    """Return each reason for missing ratios once, with the figures it applies to."""
     result: dict[str, dict[str, None]] = {}
     for row in rows:
         if row["why"]:
@@ -336,7 +339,7 @@ def _reasons(rows: Iterable[Row], metrics: Mapping[str, str]) -> list[str]:
 
 
 def studied(content: Row) -> Table:
-    """The differences in the studied factors."""
+    """Build the table of differences in the studied factors."""
     factors = list(content["factors"])
     named = wording.listed(factors) if factors else ""
     empty = (
@@ -349,7 +352,7 @@ def studied(content: Row) -> Table:
 
 
 def confounders(content: Row) -> Table:
-    """All other differences, those that affect a named resource first."""
+    """Build the table of all other differences; differences that affect a bottleneck come first."""
     rows = [{**row, "acts_on": _touched(row)} for row in content["confounders"]]
     return _differences(
         "confounders",
@@ -396,13 +399,16 @@ def _differences(
 
 
 def _unset(row: Row) -> str | None:
-    """A value missing in a file is "not set"; one that no collector reported is "not recorded"."""
+    """Return "not set" for a value missing in a file.
+
+    None is returned for a missing measurement, which is shown as "not recorded".
+    """
     given = row["area"] == "plan" or row["what"].startswith(("built.", "declared."))
     return "not set" if given else None
 
 
 def _where(row: Row) -> str:
-    """``log disk of sql (sql1)``, ``sql (sql1)``, ``sql``, or ``the run``."""
+    """Return the place of a difference, such as ``log disk of sql (sql1)``, ``sql (sql1)`` or ``the run``."""
     tier = row["tier"]
     place = f"{row['role']} disk{f' of {tier}' if tier else ''}" if row["role"] else tier
     hosts = ", ".join(row["hosts"])
@@ -412,7 +418,7 @@ def _where(row: Row) -> str:
 
 
 def fact_words(name: str) -> str:
-    """A fact's name for people: ``built.latency_s`` -> ``latency, as built``."""
+    """Return the name of a fact as text: ``built.latency_s`` -> ``latency, as built``."""
     group, _, rest = name.partition(".")
     if group == "settings":
         return f"setting {rest}"
@@ -433,7 +439,10 @@ def _plain_name(name: str) -> str:
 
 
 def fact_value(name: str, value: Any) -> str | None:
-    """A fact's value with its unit; several of one side, where its runs differ; None: not recorded."""
+    """Return the value of a fact with its unit; None if the value was not recorded.
+
+    If the runs of a side differ, the text contains all values.
+    """
     if value is None:
         return None
     if isinstance(value, list):
@@ -449,22 +458,25 @@ NO_PRICES = "No prices are declared (prices: in farm.yaml, or compare --prices F
 
 @dataclass(frozen=True, slots=True)
 class _Money(FigureColumn):
-    """An amount of the row's currency."""
+    """A column with amounts in the currency of the row."""
 
     def cell(self, row: Row) -> str:
-        """``1,250.00 EUR``, or a factor."""
+        """Return the amount, such as ``1,250.00 EUR``; in the row of the ratio, a factor."""
         if row.get(SIDE) == RATIO or row.get(self.key) is None:
             return FigureColumn.cell(self, row)
         return money(row[self.key], row["currency"])
 
 
 def money(amount: float, currency: str) -> str:
-    """``1,250.00 EUR``."""
+    """Return an amount with its currency: ``1,250.00 EUR``."""
     return f"{amount:,.2f} {currency}"
 
 
 def efforts(content: Row) -> Table:
-    """CPU time of each tier per document, commit and burst; if unknown, the reason."""
+    """Build the table of CPU time of each tier per document, commit and burst.
+
+    Missing values have a reason.
+    """
     rows = [
         {**row, "unit": f"{row['per']} of {row['scenario']}", "load": _offered(content, row["scenario"])}
         for row in content["changes"]
@@ -494,7 +506,7 @@ def efforts(content: Row) -> Table:
 
 
 def _offered(content: Row, scenario: str) -> str:
-    """Whether both sides had the same work in the same time; otherwise the work of each."""
+    """Return whether both sides had the same load; if a side did not keep up, the throughput of each side."""
     done = next(row for row in content["changes"] if row["name"] == f"scenario.{scenario}.throughput_per_s")
     given = next((row for row in content["capacity"] if row["scenario"] == scenario), None)
     if given and given["kept_up"] == [True, True]:
@@ -504,7 +516,7 @@ def _offered(content: Row, scenario: str) -> str:
 
 
 SAME_LOAD = 1.05
-"""Loads within 5 % count as equal, as everywhere in a comparison."""
+"""Largest ratio of two loads that count as equal: 5 %, as everywhere in a comparison."""
 
 
 def _same_rate(done: Row) -> bool:
@@ -513,7 +525,7 @@ def _same_rate(done: Row) -> bool:
 
 
 def cost(content: Row) -> Table:
-    """The monthly cost of each side, and the throughput per cost."""
+    """Build the table of the monthly cost of each side, and of the throughput per cost."""
     result = content["cost"]
     bought = [row for row in content["changes"] if row["about"] == "cost"]
     rows = list(_cost_rows(content, bought)) if any(result[name] for name in ("base", "other")) else []
@@ -555,7 +567,7 @@ def _cost_rows(content: Row, bought: list[Row]) -> Iterator[dict[str, Any]]:
 
 
 def _items(side: Mapping[str, Any]) -> str:
-    """``sql1 250.00, sql.log (azure/p30) 120.00, search1: no price``."""
+    """Return the priced items of a side: ``sql1 250.00, sql.log (azure/p30) 120.00, search1: no price``."""
     return ", ".join(
         f"{one['name']}: no price" if one["per_month"] is None else f"{one['name']} {one['per_month']:,.2f}"
         for one in side["items"]
@@ -563,7 +575,7 @@ def _items(side: Mapping[str, Any]) -> str:
 
 
 def what_if(content: Row) -> Iterator[Table]:
-    """The prediction beside the measurement, if there is one."""
+    """Yield the table that compares the prediction with the measurement, if there is a prediction."""
     result = content["what_if"]
     if result is None:
         return

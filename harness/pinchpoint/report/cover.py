@@ -1,4 +1,4 @@
-"""The cover of a document: a title and a logo of the user's own."""
+"""Reads the title and the logo that the user gives for the cover of a document."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _ALLOWED = f"allowed: a PNG or SVG picture of at most {_MOST_BYTES:,} bytes"
 
 @dataclass(frozen=True, slots=True)
 class Logo:
-    """A picture: its bytes, and its type."""
+    """A logo: the bytes of a picture and their format."""
 
     data: bytes
     kind: Literal["png", "svg"]
 
     @property
     def uri(self) -> str:
-        """The form for a page."""
+        """Return the picture as a data URI for an HTML page."""
         kind = "svg+xml" if self.kind == "svg" else "png"
         return f"data:image/{kind};base64,{base64.b64encode(self.data).decode()}"
 
     def png(self) -> bytes:
-        """The form for slides and sheets."""
+        """Return the picture as PNG for slides and sheets."""
         import vl_convert  # noqa: PLC0415 -- charts' library, which takes a while
 
         return self.data if self.kind == "png" else vl_convert.svg_to_png(self.data.decode(), scale=4)
@@ -40,7 +40,7 @@ class Logo:
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """A title in place of the report's own, and a logo; None: without."""
+    """The user's title, which replaces the title of the report, and a logo. None: not given."""
 
     title: str | None = None
     logo: Logo | None = None
@@ -50,7 +50,7 @@ PLAIN = Cover()
 
 
 def cover_of(title: str | None, logo: Path | None) -> Cover:
-    """The cover of ``--title`` and ``--logo``. Raises InputError."""
+    """Return the cover for the options ``--title`` and ``--logo``. Raises InputError."""
     if title is not None and not title.strip():
         raise InputError(
             "--title: is empty; give the words that are to stand above the report, or leave it out"
@@ -73,12 +73,12 @@ def _read(path: Path) -> Logo:
 
 
 def _whole_png(path: Path, data: bytes) -> bytes:
-    """The PNG, re-encoded so that every format can read it."""
+    """Return the PNG re-encoded, so that every format can read it. Raises InputError if it is damaged."""
     Image = library("PIL.Image", "--logo with a PNG picture")  # noqa: N806 -- a module
 
     written = io.BytesIO()
     try:
-        Image.open(io.BytesIO(data), formats=["PNG"]).verify()  # of the checksums, which loading lets pass
+        Image.open(io.BytesIO(data), formats=["PNG"]).verify()  # checks the checksums, which loading ignores
         with Image.open(io.BytesIO(data), formats=["PNG"]) as picture:
             picture.convert("RGBA").save(written, format="PNG")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
@@ -87,7 +87,7 @@ def _whole_png(path: Path, data: bytes) -> bytes:
 
 
 def _whole_svg(path: Path, data: bytes) -> bytes:
-    """An SVG that is complete: it must not refer to other files."""
+    """Return the SVG if it is valid and refers to no other file. Otherwise raises InputError."""
     import vl_convert  # noqa: PLC0415 -- as above
 
     if _ELSEWHERE.search(data):

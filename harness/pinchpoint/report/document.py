@@ -1,4 +1,4 @@
-"""A report of anything except a run or a comparison of runs, for every format."""
+"""Defines the content of a report of anything except a run or a comparison of runs, for all formats."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pinchpoint.report.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer of page one.
+    """One answer on the first page.
 
     Attributes:
-        question: the question.
-        text: the answer.
-        more: further sentences; "" without any.
-        small: its assumptions; "" without any.
+        question: text of the question.
+        text: short answer.
+        more: further sentences; "" if there are none.
+        small: assumptions of the answer; "" if there are none.
     """
 
     question: str
@@ -32,20 +32,20 @@ class Answer:
 
     @property
     def said(self) -> str:
-        """The answer and its further sentences."""
+        """Return the answer and its further sentences as one text."""
         ended = self.text if not self.more or self.text.endswith((".", ":", "!", "?")) else f"{self.text}."
         return f"{ended} {self.more}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """A result that a pipeline shows as one test case.
+    """A check whose result a CI pipeline shows as one test case.
 
     Attributes:
-        group: the kind of check.
-        name: the same from run to run.
-        state: ``skipped``: without a result; ``error``: the judged run is no evidence.
-        message: the finding.
+        group: kind of check.
+        name: name of the check, the same in every run.
+        state: ``skipped`` means that there is no result, ``error`` that the run is not valid evidence.
+        message: the result as text.
     """
 
     group: str
@@ -56,31 +56,34 @@ class TestCase:
 
 @dataclass(frozen=True, slots=True)
 class PlotLine:
-    """One line of a plot, or one bar: (x, y) in base units."""
+    """One line of a plot, or one bar. The points are (x, y) in base units."""
 
     name: str
     points: tuple[tuple[float, float], ...]
 
 
 def plot_lines(points: Iterable[tuple[str, float | None, float | None]]) -> tuple[PlotLine, ...]:
-    """The lines of (name, x, y), in the order of their first point, without unmeasured values."""
+    """Group points (name, x, y) to lines, in the order of their first points.
+
+    Points without a value are left out.
+    """
     lines = by_key((name, (float(x), float(y))) for name, x, y in points if x is not None and y is not None)
     return tuple(PlotLine(name, tuple(each)) for name, each in lines.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A chart as figures, for documents that draw their own charts.
+    """A chart as numbers, for documents that draw their own charts.
 
     Attributes:
-        name: its key.
-        title: its heading.
-        axis: the quantity of y.
-        x: what x is.
-        lines: in the legend's order.
-        start_s: UTC second of x = 0, if x is a time of day.
-        bars: each line is one bar.
-        logarithmic: whether the axis of y is.
+        name: key of the chart.
+        title: heading of the chart.
+        axis: quantity of y.
+        x: title of the x axis.
+        lines: lines in the order of the legend.
+        start_s: UTC second of x = 0, if x is a time; None if x is not a time.
+        bars: whether each line is drawn as one bar.
+        logarithmic: whether the y axis is logarithmic.
     """
 
     name: str
@@ -94,7 +97,7 @@ class Plot:
 
     @property
     def decades(self) -> tuple[float, float]:
-        """The ends of a logarithmic axis: powers of ten below the smallest and above the largest value."""
+        """Return the ends of a logarithmic axis: powers of ten below the smallest and above the largest y."""
         values = [math.log10(y) for line in self.lines for _, y in line.points]
         low = math.floor(min(values))
         return 10.0**low, 10.0 ** max(math.ceil(max(values)), low + 1)
@@ -105,8 +108,8 @@ class ReportPart:
     """Charts and tables under one heading.
 
     Attributes:
-        name: its anchor on the page.
-        title: its heading.
+        name: HTML anchor of the part.
+        title: heading of the part.
     """
 
     name: str
@@ -117,22 +120,22 @@ class ReportPart:
 
 @dataclass(frozen=True, slots=True)
 class PlainReport:
-    """The content of a probe, two probes or a trend, independent of the format.
+    """The content of a report, such as of a probe or a trend, independent of the format.
 
     Attributes:
-        title: two names and the word between them; or the last two are "".
-        kind: what is reported.
-        summary: its summary, in a few sentences.
-        parts: the rest, in reading order.
-        content: report.json.
-        at: its UTC time; None if it covers several.
-        more: a further sentence of the summary; "" without one.
-        notes: notes for the reader.
-        reasons: how limits were found; only on the page.
-        facts: how it was measured; only on the page.
-        answers: answers of page one beyond the above.
-        checks: passed and failed checks.
-        plots: its charts as figures.
+        title: two names and the word between them. The last two strings may be "".
+        kind: subject of the report, such as ``Storage probe``.
+        summary: summary in a few sentences.
+        parts: further parts, in reading order.
+        content: content of report.json.
+        at: UTC time of the subject; None if there are several times.
+        more: further sentence after the summary; "" if there is none.
+        notes: remarks and warnings.
+        reasons: sentences that explain how limits were found; only the page shows them.
+        facts: name and value of facts about the measurement; only the page shows them.
+        answers: answers on the first page that replace the usual ones.
+        checks: results of all checks.
+        plots: charts as numbers.
     """
 
     title: tuple[str, str, str]

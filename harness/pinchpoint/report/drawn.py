@@ -1,4 +1,4 @@
-"""The charts of a report, for every format that shows them as pictures."""
+"""Draws the charts of a report for the formats that show charts as pictures."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pinchpoint.report.report import Report
 from pinchpoint.report.timeline_chart import FIRST, both_timelines, marks_of, panel_chart
 
 _BESIDE = 6
-"""Charts beside the evidence, which fit on one page."""
+"""Largest number of charts beside the evidence; they fit on one page."""
 
 
 def charts_of(report: Gathered) -> tuple[list[Chart], list[Chart]]:
-    """The charts that belong beside the evidence, and all others."""
+    """Return two lists: the charts beside the evidence, and all other charts."""
     match report:
         case Report():
             panels = panel_charts(report)
@@ -40,7 +40,7 @@ def charts_of(report: Gathered) -> tuple[list[Chart], list[Chart]]:
 
 
 def panel_charts(report: Report) -> dict[str, Chart]:
-    """A chart for each panel with figures, by the panel's name."""
+    """Return panel name -> chart, for each panel with values."""
     marks = marks_of(report.run.manifest, report.verdict, report.clock)
     return {
         panel.name: panel_chart(panel, report.clock, marks.get(panel.name))
@@ -50,7 +50,7 @@ def panel_charts(report: Report) -> dict[str, Chart]:
 
 
 def step_charts(report: Report) -> list[Chart]:
-    """Throughput and p95 by load, if the load had levels."""
+    """Return charts of throughput and p95 over the load levels; empty if the load has no levels."""
     knee = (report.verdict.get("knee") or {}).get("level")
     return [
         level_chart(
@@ -61,13 +61,13 @@ def step_charts(report: Report) -> list[Chart]:
 
 
 def latency_charts(report: Report) -> list[tuple[Chart, list[Distribution]]]:
-    """One chart per scenario, with its latency distributions."""
+    """Return for each scenario a chart of its latency distributions, with the distributions."""
     by_scenario = by_key((each.scenario, each) for each in report.distributions)
     return [(distribution_chart(scenario, kinds), kinds) for scenario, kinds in by_scenario.items()]
 
 
 def burst_charts(report: Report) -> list[Chart]:
-    """One chart for each scenario with bursts."""
+    """Return a chart for each scenario with bursts."""
     scenarios: Mapping[str, Mapping[str, Any]] = report.verdict.get("scenarios") or {}
     return [
         burst_chart(name, figures["bursts"]) for name, figures in scenarios.items() if figures.get("bursts")
@@ -75,7 +75,7 @@ def burst_charts(report: Report) -> list[Chart]:
 
 
 def ratios_of(report: ComparisonReport) -> Chart | None:
-    """Other side ÷ base side of each change; None if nothing can be drawn."""
+    """Draw the ratio (other side ÷ base side) of each change. Return None if no ratio can be drawn."""
     base, other = report.sides
     named = [{**one, "name": figure_name(one)} for one in report.content["changes"]]
     return ratio_chart(base.label, other.label, named)

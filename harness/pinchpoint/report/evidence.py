@@ -1,4 +1,4 @@
-"""The findings of the verdict: each fact with its threshold, its source and its query."""
+"""Lists the findings of a verdict: each fact with its threshold, its source and its query."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from pinchpoint.store.schema import OPERATIONS, SAMPLES
 
 
 def samples_query(metric: str, host: str | None, instance: str | None, window: tuple[str, str] | None) -> str:
-    """The command that lists the samples of a metric in a window of UTC ISO times; ``None`` means all.
+    """Return the command that lists the samples of a metric in a time range of UTC ISO times.
 
-    A sample is in the window if the middle of its interval is, as in the analysis, so that both have the same
-    mean.
+    None for the host, the instance or the range means all.
+
+    A sample is in the range if the middle of its interval is in the range. The analysis uses the same rule,
+    so the query gives the same mean.
     """
     where = [f"metric = {_quoted(metric)}"]
     if host is not None:
@@ -32,7 +34,7 @@ def samples_query(metric: str, host: str | None, instance: str | None, window: t
 
 
 def operations_query(scenario: str | None, window: tuple[str, str] | None) -> str:
-    """The command that counts operations by second and outcome, of one scenario or of all."""
+    """Return the command that counts operations by second and outcome, for one scenario or for all."""
     where = ["NOT contains(operation, '/')"]
     if scenario is not None:
         where.append(f"scenario = {_quoted(scenario)}")
@@ -49,7 +51,7 @@ def _quoted(text: str) -> str:
 
 
 def _select(columns: str, file: str, where: list[str], rest: str) -> str:
-    """The query as one shell word in double quotes: names may hold anything, SQL is full of single ones."""
+    """Return the query as one shell word in double quotes, because SQL contains many single quotes."""
     sql = " ".join(["SELECT", columns, "FROM", _quoted(file), "WHERE", " AND ".join(where), rest])
     for special in ("\\", '"', "$", "`"):
         sql = sql.replace(special, "\\" + special)
@@ -64,18 +66,19 @@ _KINDS_OF_EVIDENCE = {
 
 
 _OF_OPERATIONS = frozenset({"operations", ""})
-"""Prefixes of metrics that are columns of operations.parquet, not series of samples.parquet."""
+"""Metric prefixes of the columns of operations.parquet. All other metrics are in samples.parquet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One fact.
+    """One measured fact of a finding.
 
     Attributes:
-        fact: the sentence.
-        kind: what it proves, in words. metric, host, instance: where it was measured; "" if not applicable.
-        threshold: the compared limit with its source; "" for context.
-        query: the command that shows the raw rows.
+        fact: the fact as a sentence.
+        kind: kind of evidence as text. The fields metric, host and instance say where the fact was measured,
+            and are "" if that does not apply.
+        threshold: the threshold with its source; "" for context.
+        query: command that shows the raw rows.
     """
 
     fact: str
@@ -89,16 +92,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A resource in the verdict, with all of its measured facts.
+    """A resource in the verdict, with all measured facts about it.
 
     Attributes:
-        title: its place in the verdict: "Bottleneck", "Runner-up", "Suspected".
-        place: the resource in words.
-        meaning: the meaning of its kind of limit.
-        confidence: high, medium, low, or "" without one.
-        why_not_more: why the confidence is not higher.
-        window: UTC start and end of the analysed time.
-        evidence: the facts.
+        title: role of the resource in the verdict: "Bottleneck", "Runner-up", "Suspected".
+        place: name of the resource as text.
+        meaning: explanation of the kind of limit.
+        confidence: high, medium or low; "" without a confidence.
+        why_not_more: reasons why the confidence is not higher.
+        window: UTC start and end of the analysed time; None: the whole run.
+        evidence: facts about the resource.
     """
 
     title: str
@@ -111,7 +114,7 @@ class Finding:
 
 
 def findings(verdict: JsonObject) -> tuple[Finding, ...]:
-    """Bottleneck, runner-up and candidates, if any."""
+    """Return the bottleneck, the runner-up and the candidates of a verdict."""
     first = "What limits this run" if verdict["outcome"] == "invalid" else "Bottleneck"
     alone = not verdict.get("scenarios")
     spans = {"causal": _tested(verdict), **dict.fromkeys(("E2", "E3"), _load_steps(verdict))}
@@ -126,13 +129,13 @@ def findings(verdict: JsonObject) -> tuple[Finding, ...]:
 
 
 def _tested(verdict: JsonObject) -> tuple[str, str] | None:
-    """UTC begin and end of the causal test, which follows the judged part."""
+    """Return the UTC begin and end of the causal test, which runs after the analysed time."""
     windows = (verdict.get("proof") or {}).get("windows")
     return (windows[0]["from"], windows[-1]["to"]) if windows else None
 
 
 def _load_steps(verdict: JsonObject) -> tuple[str, str] | None:
-    """UTC begin and end of all levels of the varied load, the basis of E2 and E3."""
+    """Return the UTC begin and end of all levels of the varied load, which E2 and E3 are based on."""
     levels: Sequence[JsonObject] = verdict.get("levels") or []
     own = [level for level in levels if level["scenario"] == levels[0]["scenario"]]
     return (own[0]["from"], own[-1]["to"]) if own else None
@@ -145,9 +148,9 @@ def _finding(
     window: Sequence[str] | None,
     spans: Mapping[str, tuple[str, str] | None],
 ) -> Finding:
-    """``window``: the time of its figures; None: all of it, as for samples alone.
+    """Return a finding. ``window`` is the time range of its figures; None: the whole recording.
 
-    ``spans``: kind of evidence -> the time of its figures, if different.
+    ``spans`` maps a kind of evidence to its time range, if that range is different.
     """
     span = (window[0], window[1]) if window else None
     return Finding(
@@ -193,17 +196,17 @@ def _evidence(fact: JsonObject, blame: JsonObject, span: tuple[str, str] | None)
 
 
 def _kind(fact: JsonObject) -> str:
-    """What a fact proves, in words."""
+    """Return the kind of evidence as text; "not measured" if the fact has no value."""
     if fact.get("value") is None and fact.get("evidence") in wording.PROVES:
         return units.NOT_MEASURED
     return _KINDS_OF_EVIDENCE.get(str(fact.get("evidence") or "context"), "")
 
 
 def _threshold(metric: str, fact: JsonObject) -> str:
-    """The rule and its source, or the value and its source, or the bare value."""
+    """Return the threshold as text: the rule and its source, or the value and its source."""
     value, source = fact.get("threshold"), str(fact.get("source") or "")
     authority = wording.SOURCES.get(source, source)
-    # A declared limit is a figure of the user's; its rule is how near it counts as met.
+    # A declared limit is the user's own value. Its rule only says how close to the limit counts as reached.
     if fact.get("rule") and source != "declared":
         return f"{authority}: {fact['rule']}"
     if value is None:

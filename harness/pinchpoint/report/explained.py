@@ -1,4 +1,4 @@
-"""Words for the checks behind a verdict: ``pinchpoint analyse --explain``."""
+"""Formats the checks behind a verdict as text for ``pinchpoint analyse --explain``."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ BRACKETS = (
 
 
 def explanation_text(verdict: JsonObject, offset_s: int = 0) -> str:
-    """The checks, in the order of the steps of docs/rules.md.
+    """Return the checks as text, in the order of the steps in docs/rules.md.
 
     Args:
-        verdict: verdict.json's content.
-        offset_s: offset of the shown times from UTC.
+        verdict: content of verdict.json.
+        offset_s: offset of the displayed times from UTC, in seconds.
     """
     result = verdict["explanation"]
     blocks = [
@@ -80,7 +80,10 @@ def _timeline(verdict: JsonObject, offset_s: int) -> Iterator[str]:
 
 
 def _considered(rows: list[JsonObject]) -> Iterator[str]:
-    """Each resource with its checks; checks that no resource had are listed once, at the end."""
+    """Yield each resource with its checks.
+
+    Evidence that is missing for every resource is listed once at the end.
+    """
     measured = [row for row in rows if any(check["holds"] is not None for check in row["checks"])]
     missing = [set(_unknown(row["checks"]).items()) for row in measured]
     of_all = set.intersection(*missing) if len(missing) > 1 else set()
@@ -100,7 +103,7 @@ def _considered(rows: list[JsonObject]) -> Iterator[str]:
 
 
 def _checks(checks: list[JsonObject], left_out: Collection[tuple[str, str]]) -> Iterator[str]:
-    """One paragraph per applicable kind of evidence; one for all others."""
+    """Yield a paragraph for each kind of evidence with a result, then a paragraph for each missing one."""
     for check in checks:
         if check["holds"] is not None:
             fact = check["fact"]
@@ -112,7 +115,7 @@ def _checks(checks: list[JsonObject], left_out: Collection[tuple[str, str]]) -> 
 
 
 def _unknown(checks: list[JsonObject]) -> dict[str, str]:
-    """Why -> the kinds of evidence that are missing for this reason."""
+    """Return the reason -> the kinds of evidence that are missing for this reason."""
     result = by_key(
         (str(check["fact"]["fact"]), wording.ASKED[check["evidence"]])
         for check in checks
@@ -122,12 +125,12 @@ def _unknown(checks: list[JsonObject]) -> dict[str, str]:
 
 
 def _basis(fact: JsonObject) -> str:
-    """The rule of a fact, and the number of its samples."""
+    """Return the rule of a fact and the number of its samples, in brackets."""
     parts = []
     declared = fact.get("source") == "declared"
     if fact.get("threshold") is not None and (declared or not fact.get("rule")):
         parts.append(f"limit {units.of_metric(fact['metric'], float(fact['threshold']))}, {fact['source']}")
-    if fact.get("rule"):  # the distance that counts as "at the limit" is a rule of Pinchpoint's, too
+    if fact.get("rule"):  # the distance that counts as "at the limit" is also a rule of Pinchpoint
         own = declared or fact["source"] == "design"
         source = "" if own else f", by {wording.SOURCES.get(fact['source'], fact['source'])}"
         parts.append(f"{fact['rule']}{source}")
@@ -138,7 +141,7 @@ def _basis(fact: JsonObject) -> str:
 
 
 def _queries(verdict: JsonObject) -> Iterator[str]:
-    """The queries, not wrapped, so that they can be pasted."""
+    """Yield the queries. They are not wrapped, so that they can be pasted."""
     seen = set()
     for finding in evidence.findings(verdict):
         for each in finding.evidence:

@@ -1,4 +1,4 @@
-"""Writes the reports of runs, sets, probes and comparisons, and comparisons with their folders."""
+"""Writes the reports of runs, sets, probes and comparisons into folders."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pinchpoint.report.judged import judge_probes
 from pinchpoint.run.run_set import is_set, load_set
 from pinchpoint.store.read import StoredRun
 
-# The formats are imported where they are used: charts take a second.
+# Each format is imported in the function that uses it, because the chart libraries take a second to load.
 
 
 def write_run(run: StoredRun, verdict: dict[str, Any], formats: Sequence[str], out: Path) -> list[Path]:
-    """The reports of a run; their paths. Raises InputError."""
+    """Write the reports of a run and return their paths. Raises InputError."""
     from pinchpoint.report.registry import write_reports  # noqa: PLC0415 -- as above
     from pinchpoint.report.report import gather  # noqa: PLC0415 -- likewise
 
@@ -28,7 +28,10 @@ def write_run(run: StoredRun, verdict: dict[str, Any], formats: Sequence[str], o
 
 
 def write_comparison(comparison: saved.AnyComparison, parent: Path) -> Path:
-    """Make the comparison's directory with comparison.json and report.html; its path. Raises InputError."""
+    """Create the folder of a comparison with comparison.json and report.html, and return its path.
+
+    Raises InputError.
+    """
     directory = saved.save(comparison, parent)
     write_saved(directory, ["html"], directory)
     return directory
@@ -37,12 +40,12 @@ def write_comparison(comparison: saved.AnyComparison, parent: Path) -> Path:
 def write_saved(
     directory: Path, formats: Sequence[str], out: Path, cover: Cover = PLAIN, *, redact: bool = False
 ) -> list[Path]:
-    """The reports of a run, a set, a comparison, one or two probes, or published figures; their paths.
+    """Write the reports of a saved folder or file and return the paths of the reports.
 
-    Only saved files are read.
+    The folder may be a run, a set, a comparison or a probe; the file may be a published report.
 
     Raises:
-        InputError: another kind of folder, an unknown format, or ``out`` is not writable.
+        InputError: the folder is of another kind, a format is unknown, or ``out`` is not writable.
     """
     from pinchpoint.report import probe_page, registry  # noqa: PLC0415 -- as above
     from pinchpoint.report.brief import Gathered  # noqa: PLC0415 -- likewise

@@ -1,4 +1,4 @@
-"""Whether text fits a box, measured with the letters of a font, so that nothing exceeds a slide."""
+"""Calculates whether text fits into a box, by the letter widths of a font, so that no text leaves a slide."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from pinchpoint.report.libraries import library
 
 WIDER = 1.18
-"""Largest ratio of the widths of the used fonts and the measured one."""
+"""Largest ratio of the letter width of the used fonts to that of the measured font."""
 LINE = 1.22
-"""Height of a line ÷ size of its letters."""
+"""Line height ÷ font size."""
 _MEASURED_PT = 100
 
 
@@ -22,18 +22,18 @@ def _font() -> Any:
 
 @cache
 def _letter(letter: str) -> float:
-    """The width of a letter in ems; a letter that the font lacks is a square."""
+    """Return the width of a letter in ems. A letter that the font lacks counts as a square."""
     width: float = _font().getlength(letter) / _MEASURED_PT
     return max(width, 1.0 if ord(letter) > 0x2E7F else 0.55 if ord(letter) > 0x24F else 0.0)
 
 
 def wide(text: str, size_pt: float) -> float:
-    """Largest width of a text on one line, in points."""
+    """Return the largest width of a text on one line, in points."""
     return sum(map(_letter, text)) * size_pt * WIDER
 
 
 def lines(text: str, size_pt: float, width_pt: float) -> int:
-    """Number of lines of a text; a word longer than a line is broken."""
+    """Return the number of lines of a text. A word longer than a line is broken."""
     count, room = 1, width_pt
     for word in text.split(" "):
         long = wide(f"{word} ", size_pt)
@@ -49,14 +49,17 @@ def lines(text: str, size_pt: float, width_pt: float) -> int:
 
 
 def tall(texts: Sequence[str], size_pt: float, width_pt: float, gap_pt: float = 0.0) -> float:
-    """Height of paragraphs, in points."""
+    """Return the height of paragraphs, in points."""
     return sum(lines(text, size_pt, width_pt) * size_pt * LINE + gap_pt for text in texts)
 
 
 def fitted(
     texts: Sequence[str], box_pt: tuple[float, float], sizes: Sequence[float], gap_pt: float = 0.0
 ) -> tuple[float, list[str]]:
-    """The largest size at which paragraphs fit a box; at the smallest they are shortened until they do."""
+    """Return the largest font size at which the paragraphs fit into a box, and the paragraphs.
+
+    If the smallest size is still too large, the longest paragraphs are shortened until all fit.
+    """
     width, height = box_pt
     for size in sizes:
         if tall(texts, size, width, gap_pt) <= height:
@@ -75,7 +78,7 @@ _SHORTEST = 24
 
 
 def shortened(text: str, letters: int) -> str:
-    """The begin of a text, cut at the end of a word if one is near."""
+    """Return the begin of a text with at most ``letters`` letters, cut at the end of a word if possible."""
     if len(text) <= letters:
         return text
     cut = text[:letters]
@@ -93,17 +96,17 @@ def widths(
     most_pt: float = float("inf"),
     filled: bool = True,
 ) -> list[float]:
-    """Widths of columns: the width of each one's longest word, and a share of the rest.
+    """Return the column widths in points: at least the longest word of each column, plus a share of the rest.
 
     Args:
-        texts: of each column.
-        size_pt: of the letters.
-        room_pt: width of all columns.
-        edge_pt: left and right of a column's text together.
-        wider: width ratio of bold letters.
-        longest: a word with more letters may be broken.
-        most_pt: no text needs more.
-        filled: whether the whole width is used.
+        texts: texts of each column.
+        size_pt: font size in points.
+        room_pt: total width of all columns in points.
+        edge_pt: left and right margin of a cell together, in points.
+        wider: width of bold letters ÷ width of regular letters.
+        longest: number of letters above which a word may be broken; None: no word is broken.
+        most_pt: largest width of the text of a column in points.
+        filled: whether columns are widened to use the total width.
     """
     wanted = [min(max(wide(text, size_pt) for text in column) * wider, most_pt) + edge_pt for column in texts]
     if sum(wanted) <= room_pt:

@@ -1,4 +1,4 @@
-"""The HTML format: one file without external files or network, readable without scripts."""
+"""Writes the HTML format: one file that needs no network and no other file, readable without scripts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LOOK = {True: "moved", False: "stayed", None: "inconclusive"}
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> str:
-    """The page."""
+    """Return the page as HTML."""
     brief = brief_of(report)
     match report:
         case Report():
@@ -49,7 +49,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
 
 
 def _page(template: str, scripts: Sequence[str] = (), **shown: Any) -> str:
-    """A complete page with its styles and scripts; nothing else is allowed."""
+    """Render a template to a complete page. The page allows only its own styles and scripts."""
     return (
         environment()
         .get_template(template)
@@ -110,7 +110,7 @@ def _comparison(report: ComparisonReport, brief: Brief, cover: Cover) -> str:
 
 
 def policy(scripts: Sequence[str]) -> str:
-    """The content security policy: no network, and only these scripts, by their hashes."""
+    """Return the content security policy: no network access, and only these scripts, by their hashes."""
     hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"
     return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"
 
@@ -120,7 +120,7 @@ def _sha256(text: str) -> str:
 
 
 def environment(*, page: bool = True) -> Environment:
-    """Jinja with the filters of every format; formats other than pages get unescaped text."""
+    """Return the Jinja environment with the filters of all formats. Only HTML pages are escaped."""
     made = Environment(
         loader=PackageLoader("pinchpoint.report", _TEMPLATES),
         autoescape=page,  # noqa: S701 -- other formats escape by filters of their own
@@ -138,14 +138,14 @@ def environment(*, page: bool = True) -> Environment:
         "coded": _coded,
         "packed": _packed,
         "pretty": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
-        # The picture is vl-convert's, which escapes its texts; its name space is the page's own.
+        # vl-convert escapes the texts in an SVG. The SVG in a page needs no XML namespace.
         "drawn": lambda chart: Markup(chart.svg.replace(' xmlns="http://www.w3.org/2000/svg"', "")),  # noqa: S704 - see above
     }
     return made
 
 
 def _shown(value: Any) -> Any:
-    """A value as a template prints it: with its text direction, and units beside their figures."""
+    """Return a value as a template prints it. Text gets direction marks, and no line break before a unit."""
     if type(value) is not str:
         return value
     text = _FROM_THE_RIGHT.sub("\\g<0>\u200e", without_controls(escaped_bytes(value)))
@@ -153,12 +153,15 @@ def _shown(value: Any) -> Any:
 
 
 def _coded(sentence: object) -> Markup:
-    """A sentence with its commands (between backticks) as code."""
+    """Return a sentence with each command between backticks marked as code."""
     return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(_shown(sentence)))))  # noqa: S704 - escaped before
 
 
 def _packed(spec: object) -> str:
-    """A chart's specification for ``page.js``: JSON, gzip, base64. Rows of 20 hosts get a sixth as long."""
+    """Return a chart specification for ``page.js`` as base64 of gzip of JSON.
+
+    Compressed, the rows of 20 hosts need a sixth of their size.
+    """
     text = json.dumps(spec, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
@@ -170,14 +173,14 @@ _BEFORE_UNIT = re.compile(
 _FROM_THE_RIGHT = re.compile(
     r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?:\s+[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*"
 )
-"""Words in Hebrew or Arabic: a mark after them keeps a following figure in place."""
+"""Words in Hebrew or Arabic. A direction mark after such a word keeps a following number in place."""
 
 
 @cache
 def _bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, once per file.
+    """Return one script with Vega, Vega-Lite and Vega-Embed.
 
-    Building it takes two seconds: the user's cache folder keeps it, if there is room.
+    Building the script takes two seconds, so it is kept in the user's cache folder if possible.
     """
     kept = platformdirs.user_cache_path("pinchpoint") / f"vega-{version('vl-convert-python')}.js"
     with suppress(OSError, UnicodeDecodeError):
@@ -200,5 +203,5 @@ def _digest(text: str) -> str:
 
 
 def template_file(name: str) -> str:
-    """A file of the templates, as text."""
+    """Return the text of a file in the templates folder."""
     return files("pinchpoint.report").joinpath(_TEMPLATES, name).read_text(encoding="utf-8")

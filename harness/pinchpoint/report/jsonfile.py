@@ -1,4 +1,4 @@
-"""The JSON format: everything the page shows, as values in base units (null = not measured)."""
+"""Writes the JSON format: the content of the page in base units (null = not measured)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ENVIRONMENT = ("versions", "hosts", "generators", "collectors", "content", "pla
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> str:
-    """The document. Its keys: see docs/run-directory.md."""
+    """Return the document as JSON text. docs/run-directory.md describes its keys."""
     titled = {} if cover.title is None else {"title": cover.title}
     match report:
         case Report():
@@ -40,7 +40,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
 
 
 def content(report: Report) -> dict[str, Any]:
-    """report.json before it is written: JSON types only."""
+    """Return the content of report.json, with JSON types only."""
     manifest = report.run.manifest
     return {
         "schema": SCHEMA,
@@ -64,7 +64,7 @@ def content(report: Report) -> dict[str, Any]:
 
 
 def _first(report: Gathered) -> dict[str, Any]:
-    """Page one: go or no-go, and an answer per question."""
+    """Return the first page: the decision, the answers and the checks."""
     brief = brief_of(report)
     return {
         "decision": brief.decision,
@@ -82,6 +82,6 @@ def _rows(tables: Mapping[str, Table]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _plain(record: Any) -> dict[str, Any]:
-    """A frozen record as JSON, with tuples as lists."""
+    """Return a frozen record as a JSON object. Tuples become lists."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(record), allow_nan=False))
     return plain

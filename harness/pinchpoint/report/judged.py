@@ -1,4 +1,4 @@
-"""Judges runs and probes anew, and writes what was found beside them."""
+"""Analyses saved runs and probes again, and writes the new verdicts beside them."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ if TYPE_CHECKING:
     from pinchpoint.probe.record import Probe
     from pinchpoint.probe.verdict import ProbeVerdict
 
-# Probes and formats are imported where they are used: most runs have no probe, and a verdict needs no chart.
+# Probes and formats are imported in the functions that use them, because most runs have no probe and a
+# verdict needs no chart.
 
 
 def renew_verdict(directory: Path) -> tuple[StoredRun, Verdict]:
-    """A run's verdict, reached anew and kept beside it; so are those on its probes. Raises InputError."""
+    """Analyse a run and its probes again, and save the verdicts. Raises InputError."""
     run, verdict = verdict_of(directory)
     judge_probes(run)
     return run, verdict
 
 
 def judge_probes(run: StoredRun) -> list[Path]:
-    """The probes that were scenarios of a plan, judged in folders of their own. Raises InputError.
+    """Judge the probes that ran as scenarios of a plan, and save each in a folder of the run.
 
-    None of a run in progress.
+    Return the folders; empty if the run is still in progress. Raises InputError.
     """
     if run.manifest["state"] == "running" or not any("suite" in event for event in run.events):
-        return []  # each event of a probe names its suite
+        return []  # each event of a probe contains its suite
     from pinchpoint.probe.in_run import probes_of  # noqa: PLC0415 -- as above
 
     written = []
@@ -46,7 +47,7 @@ def judge_probes(run: StoredRun) -> list[Path]:
 
 
 def renew_probe_verdict(probe: Probe, directory: Path) -> ProbeVerdict:
-    """Judge a probe and write its files anew. Raises InputError."""
+    """Judge a probe again and write its files. Raises InputError."""
     from pinchpoint.probe import record  # noqa: PLC0415 -- as above
     from pinchpoint.probe.judge import judge  # noqa: PLC0415 -- likewise
     from pinchpoint.probe.verdict import probe_content  # noqa: PLC0415 -- likewise

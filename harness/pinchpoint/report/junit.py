@@ -1,4 +1,4 @@
-"""The JUnit format: the verdict, objectives and stop rules as the test cases of a pipeline."""
+"""Writes the JUnit format: verdict, objectives and stop rules as test cases for a CI pipeline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from pinchpoint.report.html import environment
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> str:
-    """The document: one suite, one test case per check; a check without a result is skipped, not passed."""
+    """Return the JUnit XML: one suite with a test case per check.
+
+    A check without a result counts as skipped.
+    """
     brief = brief_of(report)
     made = environment(page=False)
     made.filters["xml"] = lambda text: escape(one_line(text), {'"': "&quot;"})

@@ -1,4 +1,7 @@
-"""Libraries of the extra ``documents``, imported at their use, with a message if missing."""
+"""Imports the libraries of the extra ``documents`` when they are needed.
+
+A missing one gives a clear message.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pinchpoint.base.errors import InputError
 
 
 def library(name: str, wanted_by: str) -> Any:
-    """The module. Raises InputError if its package is not installed."""
+    """Return the module. Raises InputError if its package is not installed."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

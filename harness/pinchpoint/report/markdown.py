@@ -1,4 +1,4 @@
-"""The Markdown format: the report as text, for a ticket, a wiki or a mail."""
+"""Writes the Markdown format: the report as text for a ticket, a wiki or a mail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pinchpoint.report.tables import Section, Table
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> str:
-    """The document without charts, which are in the page; their values are in report.json."""
+    """Return the document as Markdown. It has no charts; their values are in report.json."""
     brief = brief_of(report)
     sections: Iterable[tuple[str, list[Table]]] = ()
     match report:
@@ -25,9 +25,9 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
             sections = _filled(SECTIONS, report.tables)
         case ComparisonReport():
             rest = {name: table for name, table in report.tables.items() if name != "judged"}
-            sections = _filled(COMPARED_SECTIONS, rest)  # the judged figures are above
+            sections = _filled(COMPARED_SECTIONS, rest)  # the declared figures are already shown above
         case _:
-            brief = replace(brief, main=None)  # its tables follow, with all their columns
+            brief = replace(brief, main=None)  # the full tables follow below
     made = environment(page=False)
     made.filters |= {"line": escaped, "block": _block}
     template = made.get_template("report.md.j2")
@@ -36,7 +36,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
 
 
 def _filled(sections: Iterable[Section], tables: Mapping[str, Table]) -> Iterator[tuple[str, list[Table]]]:
-    """The sections with content, with their tables."""
+    """Yield the title and the tables of each section that has content."""
     for section in sections:
         shown = [tables[name] for name in section.tables if name in tables]
         if any(table.rows or table.empty for table in shown):
@@ -44,14 +44,14 @@ def _filled(sections: Iterable[Section], tables: Mapping[str, Table]) -> Iterato
 
 
 def _block(text: str, language: str, indent: str = "") -> str:
-    """A code block whose fence is longer than any run of backticks inside it."""
+    """Return a code block. Its fence is longer than any sequence of backticks in the text."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return "\n".join(indent + line for line in (f"{fence}{language}", *text.splitlines(), fence))
 
 
 def escaped(text: str) -> str:
-    """Text on one line with Markdown and HTML escaped; commands are shown as code."""
+    """Return text on one line with Markdown and HTML escaped. Commands are shown as code."""
     parts = re.split(r"(`pinchpoint [^`|]*`)", one_line(escaped_bytes(text)))
     return "".join(
         part if at % 2 else re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", part) for at, part in enumerate(parts)

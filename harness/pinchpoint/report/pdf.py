@@ -1,4 +1,4 @@
-"""The PDF format: page one, the evidence with its charts, and everything else as an appendix."""
+"""Writes the PDF format: page one, the evidence with its charts, and an appendix with everything else."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from pinchpoint.report.tables import Table, columns
 from pinchpoint_collectors.common.counts import counted
 
 _HEADING = 110
-"""Letters of the title above the first page."""
+"""Largest number of letters in the title above the first page."""
 _LONGEST = 24
-"""Letters of a word; a longer one may be broken anywhere."""
+"""Number of letters from which a word may be broken."""
 _MOST_LETTERS = 2_000
-"""Largest number of letters of one text in a cell."""
+"""Largest number of letters in a cell."""
 _UPRIGHT_PT, _ACROSS_PT = 490.0, 735.0
-"""Width of a page's text, upright and across."""
+"""Text width of a page in portrait and in landscape format, in points."""
 _WIDEST_PT = 320.0
 _MOST_ROWS = 200
-"""Largest number of rows of a table; the workbook has all of them."""
+"""Largest number of rows of a table. The XLSX workbook has all rows."""
 _MOST_EVIDENCE, _MOST_WARNINGS = 12, 8
 _MOST_COLUMNS = 8
-"""A table with more is set smaller."""
+"""A table with more columns gets a smaller font."""
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
-    """The document, tagged for screen readers (PDF/UA-1); the same bytes each time."""
+    """Return the PDF, tagged for screen readers (PDF/UA-1). The same input gives the same bytes."""
     typst = library("typst", "--format pdf")
     brief = brief_of(report)
     first, rest = charts_of(report)
@@ -48,7 +48,10 @@ def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
 
 
 def _compiled(typst: Any, content: str, at: datetime) -> bytes:
-    """The document; letters that no font of this machine has become question marks, with a note."""
+    """Compile the PDF.
+
+    Letters that no installed font has are replaced by question marks, and a note says so.
+    """
     missing: set[str] = set()
     while True:
         shown = "".join("?" if missing and _writing(each) in missing else each for each in content)
@@ -77,7 +80,10 @@ _ESCAPED = re.compile(r"\\u\{([0-9a-f]+)\}")
 
 
 def _writing(letter: str) -> str:
-    """The group of letters that a font covers together: a script, or a category of signs; "" for ASCII."""
+    """Return the group of letters that a font has as a whole: a script or a category of signs.
+
+    ASCII letters return "".
+    """
     if letter.isascii():
         return ""
     category = unicodedata.category(letter)
@@ -85,7 +91,7 @@ def _writing(letter: str) -> str:
 
 
 def _content(brief: Brief, cover: Cover, first: list[Chart], rest: list[Chart]) -> JsonObject:
-    """The content of the template: text, never markup."""
+    """Return the content for the template. It contains text only, no markup."""
     logo = cover.logo
     return {
         "title": _text(cover.title or brief.title),
@@ -163,7 +169,7 @@ def _chart(chart: Chart) -> JsonObject:
 
 
 def _text(text: str) -> str:
-    """One line with possible breaks in long words, and letters that a font may have."""
+    """Return text on one line. Long words can be broken, and letters that no font can have are replaced."""
     answer = one_line(text)
     answer = answer if len(answer) <= _MOST_LETTERS else f"{answer[:_MOST_LETTERS]}…"
     shown = "".join("\ufffd" if unicodedata.category(each) in ("Cn", "Co") else each for each in answer)

@@ -1,4 +1,4 @@
-"""The farm as a picture: machines, the tiers on them, and the state of each tier's resources."""
+"""Builds the picture of the farm: machines, their tiers, and the state of each tier's resources."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from pinchpoint.store.read import StoredRun
 State = Literal["saturated", "busy", "fine", "not measured"]
 
 FIRST, NEXT, SUSPECTED, LIMITS = "bottleneck", "next bottleneck", "suspected", "limits this run"
-"""The verdict's words about a resource. A generator can limit a run below its CPU limit: its state stays."""
+"""Marks for the resources that the verdict names. A generator may limit a run below its CPU limit, so
+``LIMITS`` does not change the state."""
 
 _WORSE: tuple[State, ...] = ("not measured", "fine", "busy", "saturated")
 
 _MEMORY = "mem.available_ratio"
 _SHOWN = ("cpu.busy_ratio", _MEMORY, "generator.cpu_ratio", "generator.users")
 
-# Begin of "busy" in the picture: PAL's warning levels. The verdict does not use them.
+# Thresholds of "busy" in the picture, from the warning levels of the PAL tool. The verdict does not use them.
 _CPU_WARNING = 0.50
 _MEMORY_WARNING = 0.10
 
@@ -36,10 +37,10 @@ class ResourceBox:
     """One resource in the picture.
 
     Attributes:
-        name: ``CPU``, ``log disk``, ``memory``.
-        state: one of four; "not measured" is one of them.
-        words: its figure.
-        mark: the verdict's word about it, or "".
+        name: name such as ``CPU``, ``log disk``, ``memory``.
+        state: one of four states; one of them is "not measured".
+        words: measured value as text, or the reason why there is none.
+        mark: role of the resource in the verdict, such as "bottleneck"; "" if it has none.
     """
 
     name: str
@@ -62,11 +63,11 @@ class MachineBox:
     """One machine with its tiers.
 
     Attributes:
-        name: its host name.
-        words: cores and memory.
-        resources: shared by its tiers; empty with a single tier (then they are the tier's).
-        boxes: the tiers.
-        outside: whether it is outside of the farm (the load generators).
+        name: host name.
+        words: number of cores and size of memory as text.
+        resources: resources that the tiers share; empty if the machine has a single tier.
+        boxes: tiers on the machine.
+        outside: whether the machine is a load generator and not part of the farm.
     """
 
     name: str
@@ -77,7 +78,7 @@ class MachineBox:
 
     @property
     def shared(self) -> str:
-        """A sentence about the tiers that share the machine, or ""."""
+        """Return a sentence about the tiers that share the machine; "" if fewer than two tiers do."""
         if self.outside or len(self.boxes) < 2:
             return ""
         names = listed(list(dict.fromkeys(box.tier for box in self.boxes)))
@@ -85,7 +86,7 @@ class MachineBox:
 
 
 def picture(run: StoredRun, verdict: JsonObject, clock: TimeAxis) -> tuple[MachineBox, ...]:
-    """Every machine of the farm, the load generators last."""
+    """Return every machine of the farm, and the load generators as the last entry."""
     means = WindowMeans(run, clock.window, _SHOWN)
     marks = _marks(verdict)
     disks = {(row["host"], row["role"]): row for row in verdict.get("disks") or ()}
@@ -141,7 +142,7 @@ def _disks(
     marks: Mapping[tuple[str, str, str], str],
     disks: Mapping[tuple[str, str], JsonObject],
 ) -> tuple[list[ResourceBox], dict[tuple[str, str], list[ResourceBox]]]:
-    """Each disk of a machine once: those of several tiers, and those of one tier."""
+    """Return each disk of a machine once: disks that several tiers share, and disks of each single tier."""
     users = by_key(
         (result.get("device") or f"{host} {role}", (tier, host, role))
         for tier, host in placed
@@ -167,7 +168,7 @@ def _disks(
 
 
 def _unseen(tier: str, host: str, run: StoredRun) -> MachineBox:
-    """A host without a collector: every known resource is "not measured"."""
+    """Return a host without a collector. Each of its known resources is "not measured"."""
     declared = run.manifest["farm"]["tiers"][tier]["hosts"][host] or {}
     names = ["CPU", *(f"{role} disk" for role in declared.get("disks") or {}), "memory"]
     resources = tuple(ResourceBox(name, "not measured", "no collector saw this host") for name in names)
@@ -175,7 +176,7 @@ def _unseen(tier: str, host: str, run: StoredRun) -> MachineBox:
 
 
 def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: WindowMeans) -> ResourceBox:
-    """The machine's CPU; if the farm may use only some of its cores, these decide."""
+    """Return the CPU of a machine. If the farm may use only some of the cores, they determine the state."""
     whole = means.first(hosts, "cpu.busy_ratio")
     cores = farm_cores(run, hosts)
     each = [result for core in cores if (result := means.first(hosts, "cpu.busy_ratio", core))]
@@ -212,7 +213,7 @@ def _memory(value: tuple[float, float, float] | None, facts: JsonObject, of: str
 
 
 def _disk(role: str, row: JsonObject | None) -> ResourceBox:
-    """A disk's state by the latency limit of its role; only the verdict can call a disk saturated."""
+    """Return a disk whose state depends on the latency limit of its role. It is never "saturated" here."""
     name = f"{role} disk"
     row = row or {}
     iops, together = row.get("iops_mean"), row.get("transfer_latency_mean_s")
@@ -230,10 +231,10 @@ def _disk(role: str, row: JsonObject | None) -> ResourceBox:
 
 
 def _marks(verdict: JsonObject) -> dict[tuple[str, str, str], str]:
-    """(tier, host, role or resource) -> the verdict's word about it; the strongest word wins.
+    """Return (tier, host, role or resource) -> mark. If several marks apply, the strongest one counts.
 
-    A machine's memory belongs to no tier, so it is also listed without a tier. The same applies to shared
-    cores if no measurement shows which tier uses most of them.
+    The memory of a machine belongs to no tier, so it is also listed without a tier. So are shared cores if no
+    measurement shows which tier uses most of them.
     """
     result: dict[tuple[str, str, str], str] = {}
     named = [(verdict.get("bottleneck"), FIRST), (verdict.get("next"), NEXT)]
@@ -268,9 +269,10 @@ def _generators(run: StoredRun, means: WindowMeans, verdict: JsonObject) -> tupl
 
 
 def _limiting(run: StoredRun, means: WindowMeans, verdict: JsonObject) -> set[str]:
-    """The load workers that limited a run; all workers if none is named.
+    """Return the load workers that limited the run; all workers if the verdict names none.
 
-    The named ones, those that share a core with them, and all of a scenario named without a worker.
+    These are the named workers, workers that share a core with them, and all workers of a scenario that the
+    verdict names without a worker.
     """
     blame = verdict.get("bottleneck") or {}
     if blame.get("kind") != "generator":

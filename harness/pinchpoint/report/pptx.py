@@ -1,4 +1,4 @@
-"""The PPTX format: five slides with PowerPoint's own charts and tables."""
+"""Writes the PPTX format: five slides with native PowerPoint charts and tables."""
 
 from __future__ import annotations
 
@@ -32,23 +32,24 @@ from pinchpoint.report.report import Report
 from pinchpoint_collectors.common.counts import counted
 
 _WIDTH, _HEIGHT = 960.0, 540.0
-"""Points of a slide, 16 to 9."""
+"""Size of a slide in points; the aspect ratio is 16 to 9."""
 _EDGE, _TOP, _GAP = 36.0, 96.0, 14.0
 _INSET = 4.0
 _FONT = "Arial"
 _BOLD = 1.12
-"""Width ratio of bold letters."""
+"""Width of bold letters ÷ width of regular letters."""
 _INK, _QUIET = "1B1F24", "5B6570"
 _BADGE = {"go": "1B6E3C", "no-go": "A3211B", "not decided": "5B6570"}
 _SIZES = (18, 16, 15, 14, 13, 12, 11, 10)
 _SHORTER = (400, 300, 200, 120, 80, 50)
-"""Letters of a cell, if a table is too tall at the smallest size."""
+"""Largest numbers of letters in a cell. They are tried in order if a table is too tall at the smallest font
+size."""
 _TITLE = 90
-"""Letters of a title; a longer answer is placed below it."""
+"""Largest number of letters in a title. A longer answer is placed below the title."""
 _MOST_POINTS = 300
 _MOST_LINES = 8
 _FEW = 30
-"""A line with more points has no marks, and gaps for unmeasured values."""
+"""Number of points up to which a line gets markers. A longer line has gaps where nothing was measured."""
 _FORMAT = {"rate": "#,##0.##", "latency": "0.####", "ratio": "0%"}
 _UNIT = {"rate": "per second", "latency": "seconds", "ratio": "share"}
 
@@ -63,7 +64,7 @@ _PAGE: Box = (_EDGE, _TOP, _WIDE, _TALL)
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
-    """The presentation; the same bytes each time."""
+    """Return the presentation. The same input gives the same bytes."""
     brief = brief_of(report)
     deck = _Deck(brief, cover)
     _first(deck, brief, cover)
@@ -75,7 +76,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
 
 
 def _first(deck: _Deck, brief: Brief, cover: Cover) -> None:
-    """Page one: seven questions."""
+    """Add the first slide: the answers to the questions."""
     deck.slide(cover.title or brief.title, logo=cover)
     rows = [[each.question, each.said] for each in brief.answers]
     deck.table(None, rows, _PAGE, badge=brief.decision)
@@ -97,7 +98,10 @@ def _titled(brief: Brief, question: str, title: str) -> str:
 
 
 def _evidence(deck: _Deck, brief: Brief, wanted: Sequence[str]) -> str:
-    """The facts of the bottleneck beside one chart; returns the chart's name, "" without one."""
+    """Add a slide with the facts of the bottleneck beside one chart.
+
+    Returns the name of the chart; "" without a chart.
+    """
     deck.slide(_titled(brief, BOTTLENECK, "Bottleneck"))
     result = brief.answer(BOTTLENECK)
     answer = [] if result is None else [result.said] if len(result.text) > _TITLE else [result.more]
@@ -114,7 +118,7 @@ def _evidence(deck: _Deck, brief: Brief, wanted: Sequence[str]) -> str:
 
 
 def _wanted(report: Gathered) -> Sequence[str]:
-    """The panels that show a bottleneck of this kind, the clearest first."""
+    """Return the names of the panels that show this kind of bottleneck, the most useful first."""
     blame: Any = {}
     if isinstance(report, Report):
         blame = report.verdict.get("bottleneck") or {}
@@ -129,7 +133,10 @@ def _wanted(report: Gathered) -> Sequence[str]:
 
 
 def _sides(deck: _Deck, brief: Brief, report: Gathered, shown: str) -> None:
-    """Two sides, or load levels, or the run over time; no chart that was shown before."""
+    """Add a slide with both sides, the load levels, or the run over time.
+
+    The chart ``shown`` is not repeated.
+    """
     plots = {plot.name: plot for plot in brief.plots if plot.name != shown}
     if isinstance(report, ComparisonReport):
         title, names = f"{report.sides[0].label} against {report.sides[1].label}", ("ratios", "throughput")
@@ -166,7 +173,7 @@ def _next(deck: _Deck, brief: Brief, report: Gathered) -> None:
 
 
 class _Deck:
-    """The needed part of python-pptx; lengths are points."""
+    """Wrapper around python-pptx. All lengths are in points."""
 
     def __init__(self, brief: Brief, cover: Cover) -> None:
         self._at: datetime = brief.made_at
@@ -194,13 +201,13 @@ class _Deck:
         return self._lib.dml.color.RGBColor.from_string(name.lstrip("#").upper())
 
     def saved(self) -> bytes:
-        """The file."""
+        """Return the presentation file as bytes."""
         written = io.BytesIO()
         self._deck.save(written)
         return _rewritten(written.getvalue(), self._at)
 
     def slide(self, title: str, logo: Cover = PLAIN) -> None:
-        """A new slide with its title, which screen readers read first."""
+        """Add a slide with a title. Screen readers read the title first."""
         self._slide = self._deck.slides.add_slide(self._deck.slide_layouts[5])
         room = _WIDE - (150 if logo.logo else 0)
         frame = self._slide.shapes.title
@@ -219,11 +226,11 @@ class _Deck:
 
     @staticmethod
     def _says(shape: Any, text: str) -> None:
-        """Set the text that a screen reader reads instead of a picture."""
+        """Set the text that a screen reader reads in place of a picture."""
         shape._element._nvXxPr.cNvPr.set("descr", one_line(text))
 
     def text(self, texts: Sequence[str], box: Box) -> None:
-        """Paragraphs that fit their box."""
+        """Add paragraphs that fit into a box."""
         shape = self._slide.shapes.add_textbox(*map(self._pt, box))
         inner = (box[2] - 2 * _INSET, box[3] - 2 * _INSET)
         size, kept = fit.fitted([one_line(text) for text in texts], inner, _SIZES, gap_pt=6)
@@ -247,7 +254,7 @@ class _Deck:
     def table(
         self, heads: Sequence[str] | None, rows: Sequence[Sequence[str]], box: Box, badge: str | None = None
     ) -> None:
-        """A table that fits its box; rows that have no room are counted."""
+        """Add a table that fits into a box. If rows have no room, their number is shown."""
         cells = [[one_line(cell) for cell in row] for row in ([list(heads)] if heads else []) + [*rows]]
         widths, size, cells = _laid_out(cells, box)
         shape = self._slide.shapes.add_table(len(cells), len(cells[0]), *map(self._pt, box))
@@ -271,7 +278,7 @@ class _Deck:
         shape.height = self._pt(_table_height(cells, widths, size))
 
     def chart(self, plot: Plot, box: Box) -> None:
-        """A chart that can be edited, with what it shows for screen readers."""
+        """Add an editable chart with a description for screen readers."""
         kinds, chart_data = self._lib.enum.chart.XL_CHART_TYPE, self._lib.chart.data
         lines = plot.lines[:_MOST_LINES]
         xs = sorted({x for line in lines for x, _ in line.points})
@@ -332,7 +339,7 @@ class _Deck:
             return
         y.tick_labels.number_format, y.tick_labels.number_format_is_linked = _FORMAT[plot.axis], False
         y.has_title, x.has_title = True, True
-        times = plot.start_s is not None and count > _FEW  # of few points the axis has their seconds
+        times = plot.start_s is not None and count > _FEW  # with few points the axis shows seconds
         for axis, words in ((y, _UNIT[plot.axis]), (x, "time (UTC)" if times else plot.x)):
             axis.axis_title.text_frame.text = words
             axis.axis_title.text_frame.paragraphs[0].runs[0].font.size = self._pt(11)
@@ -352,20 +359,23 @@ _CHART = "http://schemas.openxmlformats.org/drawingml/2006/chart"
 
 
 def _moment(plot: Plot, x: float) -> str:
-    """A point of the time axis, as it is labelled."""
+    """Return the label of a point on the time axis."""
     if plot.start_s is None:
         return units.seconds(x) if x >= 0 else f"{x:.0f} s"
     return f"{datetime.fromtimestamp(plot.start_s + x, UTC):%H:%M:%S}"
 
 
 def _laid_out(cells: list[list[str]], box: Box) -> tuple[list[float], float, list[list[str]]]:
-    """Widths, size and rows of a table that fits; cells are shortened, then rows are left out and counted."""
+    """Return column widths, font size and rows of a table that fits into a box.
+
+    Long cells are shortened first. Then rows are left out, and their number is shown.
+    """
     tries = [(size, cells) for size in _SIZES]
     tries += [
         (_SIZES[-1], [[fit.shortened(cell, most) for cell in row] for row in cells]) for most in _SHORTER
     ]
     for size, rows in tries:
-        # What is bold is wider: the first row and the first column.
+        # The first row and the first column are bold, and bold letters are wider.
         widths = fit.widths([*zip(*rows, strict=True)], size, box[2], edge_pt=2 * _INSET + 6, wider=_BOLD)
         if _table_height(rows, widths, size) <= box[3]:
             return widths, size, rows
@@ -388,7 +398,7 @@ def _row_height(row: Sequence[str], widths: Sequence[float], size: float) -> flo
 
 
 def _rewritten(document: bytes, at: datetime) -> bytes:
-    """The archive, and those in it, without the time at which they were made."""
+    """Return the ZIP archive with fixed timestamps, also in the workbooks inside it."""
     written = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(document)) as given,

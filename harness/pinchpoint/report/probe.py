@@ -1,4 +1,4 @@
-"""A probe, and two probes beside each other: their tables, and how they read in a terminal."""
+"""Builds the tables and the terminal text of a storage probe and of two compared probes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FAILED = "failed: not measured |"
 
 
 def probes(run: StoredRun) -> Table:
-    """The measurements of probes in a run: one row per cell and scenario."""
+    """Build the table of probes that ran as scenarios: one row per cell and scenario."""
     shown = columns(
         "scenario",
         "disk",
@@ -71,12 +71,12 @@ def probes(run: StoredRun) -> Table:
         [{column.key: row[column.key] for column in shown} for row in result],
         note="Measured while the other scenarios ran: what the disk had left, not its limit. Percentiles are "
         "over all repetitions. The folder probe-SCENARIO of the run has the verdict.",
-        empty="",  # most runs probe nothing
+        empty="",  # most runs have no probe
     )
 
 
 def cells(found: Mapping[Cell, Figures], verdict: ProbeVerdict) -> Table:
-    """One row per measured cell: its figures, and what limits it."""
+    """Build the table of measured cells: one row per cell with its figures and its limit."""
     kinds = {one.cell: one.kind for workload in verdict.workloads for one in workload.cells}
     tried = {cell: one for cell, one in found.items() if one.trials or one.failed}
     rows = [_row(cell, one, kinds.get(cell.name)) for cell, one in tried.items()]
@@ -107,11 +107,11 @@ def cells(found: Mapping[Cell, Figures], verdict: ProbeVerdict) -> Table:
 
 
 _PATTERN = re.compile(r"(SEQ\S+|RND\S+|Seq|512K|4K) (read|write|mix)")
-"""A workload of CrystalDiskMark: its pattern, and what is done."""
+"""Name of a CrystalDiskMark workload: the pattern and the operation."""
 
 
 def grid_of_patterns(found: Mapping[Cell, Figures]) -> Table:
-    """CrystalDiskMark's own grid: a row for each pattern; empty of other suites."""
+    """Build the grid of CrystalDiskMark: a row per pattern. The table is empty for other suites."""
     rows: dict[str, dict[str, Any]] = {}
     for cell, one in found.items():
         match = _PATTERN.fullmatch(cell.workload)
@@ -141,7 +141,10 @@ def grid_of_patterns(found: Mapping[Cell, Figures]) -> Table:
 
 
 def against_catalogue(probe: Probe, found: Mapping[Cell, Figures]) -> Table:
-    """The highest write and read beside each limit of the disk and of its machine; empty without limits."""
+    """Build the table of the highest write and read as a share of each limit of the disk and of its machine.
+
+    The table is empty if no limit is known.
+    """
     done = {
         f"{way}_{kind}": highest(found.values(), f"{way}_{kind}")
         for way in ("write", "read")
@@ -182,13 +185,13 @@ def against_catalogue(probe: Probe, found: Mapping[Cell, Figures]) -> Table:
 def _limits_of(
     declared: DeclaredDisk, machine: str | None
 ) -> Iterator[tuple[str, float | None, float | None]]:
-    """(owner, IOPS, bytes per second) of each known limit."""
+    """Yield (owner, IOPS, bytes per second) of each known limit."""
     for limits, how in ((declared.limits, ""), (declared.burst, ", on credits")):
         if limits is not None:
             yield f"the disk ({declared.profile or 'declared'}){how}", limits.iops, limits.bytes_per_s
     try:
         entry = profile(machine) if machine else None
-    except UnknownProfile:  # of a probe that another version of the catalogue wrote
+    except UnknownProfile:  # another version of the catalogue wrote the probe
         return
     if entry is not None:
         yield f"the machine ({entry.name}), past the host's cache", entry.iops, entry.bytes_per_s
@@ -201,7 +204,7 @@ def _limits_of(
 
 
 def workloads(verdict: ProbeVerdict, line_s: float) -> Table:
-    """One row per workload: what limits it, and up to which queue depth its latency is good."""
+    """Build the table of workloads: the limit, and the queue depth up to which latency is good."""
     rows = [
         {
             "workload": one.workload,
@@ -238,7 +241,7 @@ def workloads(verdict: ProbeVerdict, line_s: float) -> Table:
 
 
 def behaves_like(verdict: ProbeVerdict) -> Table:
-    """Types of the catalogue with the caps that were found."""
+    """Build the table of catalogue types that have the limits found."""
     return Table(
         name="same_limits",
         title="Disk types with the same limits",
@@ -254,7 +257,7 @@ def behaves_like(verdict: ProbeVerdict) -> Table:
 
 
 def _up_to(outstanding: float | None) -> str:
-    """0: not even the fewest."""
+    """Return the queue depth as text; "none" if even the smallest queue depth is over the line."""
     return f"{outstanding:,.0f}" if outstanding else "none"
 
 
@@ -285,15 +288,16 @@ _CELLS = (
 )
 _WORKLOADS = ("workload", "kind", "holds", "crossed", "class", "course")
 _NARROWEST = 8
-"""A heading has at least this number of characters a line."""
+"""Smallest line width of a heading, in characters."""
 
 
 _NAMED = 3
-"""Workloads with the same sentence are named up to this number."""
+"""Largest number of workloads that are named in front of a common sentence; above it, only their number is
+given."""
 
 
 def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
-    """Summary, tables, the arithmetic per workload, warnings."""
+    """Return a probe as text: summary, tables, the reason for each limit, warnings."""
     result = figures(probe)
     blocks = [f"{probe.suite} on {probe.where.label}:", wrapped(verdict.summary)]
     blocks.append(wrapped(f"What to do: {' '.join(words.what_to_do(verdict, probe))}"))
@@ -319,7 +323,7 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
 
 
 def _each_once(verdict: ProbeVerdict) -> list[str]:
-    """How the limit of each workload was found; the same reason is given once for several."""
+    """Return sentences on how the limit of each workload was found. Equal sentences are merged."""
     of = by_key((one.cells[-1].why, one.workload) for one in verdict.workloads)
     return [
         f"{listed(names) if len(names) <= _NAMED else f'{len(names)} workloads'}: {why}"
@@ -328,7 +332,7 @@ def _each_once(verdict: ProbeVerdict) -> list[str]:
 
 
 def comparison_text(comparison: ProbeComparison) -> str:
-    """Summary, cells, what moved, what else differs, warnings."""
+    """Return two compared probes as text: summary, cells, changed limits, other differences, warnings."""
     one, two = comparison.labels
     moved = [
         f"{workload}: {_kind(base)} ({one}); {_kind(other)} ({two})"
@@ -345,7 +349,7 @@ def comparison_text(comparison: ProbeComparison) -> str:
 
 
 def _drawn(table: Table, keys: Collection[str] = ()) -> str:
-    """The columns of those keys (none: all); headings are as narrow as what stands below them."""
+    """Return a table as text with the given columns (none: all). Headings are as narrow as their cells."""
     columns = [column for column in table.columns if not keys or column.key in keys]
     rows = [[column.cell(row) for column in columns] for row in table.rows]
     heads = []
@@ -354,13 +358,13 @@ def _drawn(table: Table, keys: Collection[str] = ()) -> str:
         lines = textwrap.wrap(column.title, max(_NARROWEST, *map(len, texts)))
         pad = str.rjust if column.numeric else str.ljust
         heads.append([pad(line, _NARROWEST) for line in reversed(lines)])
-    # As wide as it is: a terminal folds a line that is too long for it, and nothing is cut off.
+    # The text may be wider than the terminal, which then folds the lines. Nothing is cut off.
     head = [*zip_longest(*heads, fillvalue="")][::-1]
     return "\n".join(aligned([*head, *rows], right_of(columns)))
 
 
 def moved(comparison: ProbeComparison) -> Table:
-    """Workloads with another limit than before."""
+    """Build the table of workloads whose kind of limit changed."""
     return Table(
         name="moved",
         title="Changed limits",
@@ -378,7 +382,7 @@ def moved(comparison: ProbeComparison) -> Table:
 
 
 def changes(comparison: ProbeComparison) -> Table:
-    """Cell by cell."""
+    """Build the table of both sides' figures for each cell."""
     return Table(
         name="changes",
         title="Each cell",

@@ -1,4 +1,4 @@
-"""The pages of a probe (throughput, rate and latency over outstanding I/Os, repetitions) and of two."""
+"""Builds the pages of a storage probe and of two compared probes, with their charts."""
 
 from __future__ import annotations
 
@@ -42,15 +42,16 @@ _WIDTH = 700
 _HEIGHT = 240
 _MOST_BARS = 48
 MARGIN = {"left": 40, "top": 5, "right": 40, "bottom": 5}
-"""Browsers' letters are up to a quarter wider than those that the picture was laid out with."""
+"""Padding of charts in pixels, because letters in a browser can be up to a quarter wider than in the
+layout."""
 _AS_JUDGED = {"declared": True, "margin_ratio": compare.MARGIN}
 _NOT_REPORTED = "not measured"
 _MOST_RATIOS = 64
-"""More cells than that make no chart of ratios: the table has them all."""
+"""Largest number of cells in the chart of ratios. The table has all cells."""
 
 
 def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
-    """The report of a probe."""
+    """Build the report of a probe."""
     result = figures(probe)
     drawn = [throughput(result), *over_outstanding(result, probe.options.line_s), repetitions(probe)]
     return PlainReport(
@@ -99,12 +100,12 @@ def _answers(probe: Probe, verdict: ProbeVerdict) -> Iterator[Answer]:
 
 
 def _filled(table: Table) -> tuple[Table, ...]:
-    """The table, unless it has no row and says nothing then."""
+    """Return the table in a tuple; an empty tuple if the table has no rows."""
     return (table,) if table.rows else ()
 
 
 def _checks(probe: Probe, verdict: ProbeVerdict, value: FiguresByCell) -> Iterator[TestCase]:
-    """Each workload is measured; the disk is what farm.yaml declares."""
+    """Yield the checks of a probe: each workload is measured, and the disk is what farm.yaml declares."""
     for workload in dict.fromkeys(cell.workload for cell in value):
         own = [one for cell, one in value.items() if cell.workload == workload]
         failed = [why for one in own for why in one.failed]
@@ -117,7 +118,7 @@ def _checks(probe: Probe, verdict: ProbeVerdict, value: FiguresByCell) -> Iterat
 
 
 def _plots(found: FiguresByCell) -> Iterator[Plot]:
-    """I/Os per second and latency over outstanding I/Os, a line a workload."""
+    """Yield IOPS and latency over queue depth, one line per workload."""
     kinds: tuple[tuple[str, str, Axis], ...] = (
         ("iops", "I/Os per second by queue depth", "rate"),
         ("mean_s", "Mean latency by queue depth", "latency"),
@@ -131,7 +132,7 @@ def _plots(found: FiguresByCell) -> Iterator[Plot]:
 
 
 def compared_document(comparison: ProbeComparison) -> PlainReport:
-    """The report of two probes beside each other."""
+    """Build the report of two compared probes."""
     chart = ratios(comparison)
     return PlainReport(
         title=(comparison.labels[0], "and", comparison.labels[1]),
@@ -147,7 +148,7 @@ def compared_document(comparison: ProbeComparison) -> PlainReport:
 
 
 def _facts(probe: Probe) -> tuple[tuple[str, Any], ...]:
-    """How it was done, for whoever repeats it."""
+    """Return the facts that are needed to repeat the probe."""
     where, options = probe.where, probe.options
     missing = _NOT_REPORTED if probe.imports else None
     each = units.seconds(options.time_per_cell_s) if options.time_per_cell_s else None
@@ -174,7 +175,10 @@ def _facts(probe: Probe) -> tuple[tuple[str, Any], ...]:
 
 
 def throughput(value: FiguresByCell) -> Chart | None:
-    """Bytes per second of every cell; of many cells the best of each workload. Whiskers: all repetitions."""
+    """Draw bytes per second of each cell; the whiskers show the lowest and the highest repetition.
+
+    With many cells, only the best cell of each workload is drawn.
+    """
     means = {cell: one.bytes_per_s for cell, one in value.items() if one.bytes_per_s and one.bytes_per_s.mean}
     cells = list(means)
     if len(cells) > _MOST_BARS:
@@ -211,7 +215,7 @@ def throughput(value: FiguresByCell) -> Chart | None:
 
 
 def over_outstanding(value: FiguresByCell, line_s: float) -> list[Chart]:
-    """I/Os per second and mean latency over outstanding I/Os, eight workloads to a chart."""
+    """Draw IOPS and mean latency over queue depth, with at most eight workloads in a chart."""
     workloads = by_key(
         (cell.workload, cell)
         for cell, one in value.items()
@@ -226,7 +230,7 @@ def over_outstanding(value: FiguresByCell, line_s: float) -> list[Chart]:
 
 
 def repetitions(probe: Probe) -> Chart | None:
-    """How each workload's deepest cell went: by repetitions, or by the seconds of a single one."""
+    """Draw the deepest cell of each workload over its repetitions, or over seconds if there is only one."""
     workloads = by_key((cell.workload, cell) for cell in probe.cells)
     deepest = {name: max(cells, key=lambda cell: cell.outstanding or 0) for name, cells in workloads.items()}
     single = probe.options.repeat == 1
@@ -307,7 +311,7 @@ def _drawn(name: str, title: str, chart: Spec, data: Datasets) -> Chart:
 
 
 def ratios(comparison: ProbeComparison) -> Chart | None:
-    """How many times as fast each cell is; with too few repetitions without an interval."""
+    """Draw the ratio of each cell. With too few repetitions a ratio has no interval."""
     rows = [
         {**asdict(one), "name": one.cell, "ci95": one.ci95 or (one.ratio,) * 2, **_AS_JUDGED}
         for one in comparison.changes

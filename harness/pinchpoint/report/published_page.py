@@ -1,4 +1,4 @@
-"""The report of published figures: what the means of two farms prove, beside each other."""
+"""Builds the report of published figures: what the mean values of several farms prove."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pinchpoint.report.document import Answer, PlainReport, Plot, ReportPart, pl
 from pinchpoint.report.tables import Table, columns
 
 _MOST_DOUBTS = 3
-"""On the first page; all are warnings further down."""
+"""Largest number of doubts on the first page. All doubts are among the warnings."""
 _FIGURES: tuple[tuple[str, str, Axis], ...] = (
     ("rate_per_s", "Crawl rate by source", "rate"),
     ("latency_s", "Repository latency by source", "latency"),
@@ -38,7 +38,7 @@ _FIGURES: tuple[tuple[str, str, Axis], ...] = (
 
 
 def document(report: PublishedReport) -> PlainReport:
-    """The whole report."""
+    """Build the report."""
     result = judge_report(report)
     names = list(report.farms)
     sources = [
@@ -108,7 +108,7 @@ def _farm_words(published: Published) -> str:
 
 
 def _candidates(published: Published) -> str:
-    """The candidates alone; the outcome where there are none."""
+    """Return the candidates as text; "none shown" without candidates."""
     named = wording.listed([resource(each) for each in published.candidates])
     return named if published.outcome == "bottleneck" else f"{named}?" if named else "none shown"
 
@@ -217,7 +217,7 @@ def _doubts(findings: PublishedFindings) -> Table:
 def _bars(
     name: str, title: str, axis: Axis, key: str, rows: Sequence[JsonObject], farms: Sequence[str]
 ) -> Chart:
-    """A bar for each source and farm."""
+    """Draw a bar for each source and farm."""
     data = Datasets()
     shown = data.named([{**row, "value": row[key], "shown": SHOW[axis](row[key])} for row in rows])
     wide = min(label_px(row["source"] for row in rows), 260)

@@ -1,4 +1,4 @@
-"""Figures of two sides as ratios, each with its interval and what may be said of it."""
+"""Draws the figures of two sides as ratios, each with its interval and its verdict."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ CALLS: Mapping[str, str] = {
     "higher or lower": "#7a4fa3",
     "no clear change": "#9aa3ad",
 }
-"""The colour of each judgement; the shape shows it as well. The last two: figures not declared."""
+"""Colour of each verdict about a ratio; each verdict also has a shape. The last two are for figures that were
+not declared."""
 _SHAPES = ("triangle-up", "triangle-down", "diamond", "square", "circle", "diamond", "circle")
 _CLEAR = frozenset({"better", "worse", "changed", "higher or lower"})
 _ROW = 36
 _BAND = 14
-_WIDTH = 310  # a phone's
-_WIDEST = 1e3  # values further out are drawn at the edge
+_WIDTH = 310  # the width of a phone
+_WIDEST = 1e3  # values outside this range are drawn at the edge
 
 
 def ratio_chart(base: str, other: str, changes: Iterable[JsonObject]) -> Chart | None:
-    """Every figure with an interval: other ÷ base, 1 in the middle; ``None`` when there is none."""
+    """Draw the ratio (other ÷ base) of every figure that has an interval; None if no figure has one."""
     rows = [_ratio_row(one) for one in changes if one["ci95"] and one["ratio"]]
     if not rows:
         return None
@@ -66,7 +67,7 @@ def _ratios(title: str, rows: Sequence[JsonObject]) -> Chart:
     data = Datasets()
     ends = [row[key] for row in rows for key in ("low", "high", "same_low", "same_high")]
     domain = [min(*ends, 0.9) / 1.05, max(*ends, 1.1) * 1.05]
-    y = field("name:N", sort=[row["name"] for row in rows], axis=None)  # names stand above their lines
+    y = field("name:N", sort=[row["name"] for row in rows], axis=None)  # names are drawn above the lines
     scale = {"type": "log", "domain": domain, "nice": False}
     axis = {"title": "ratio (logarithmic)", "values": _ticks(*domain), "format": "~g", "grid": True}
 
@@ -94,7 +95,7 @@ def _ratios(title: str, rows: Sequence[JsonObject]) -> Chart:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round ratios within the domain, 1 among them."""
+    """Return round ratios within the range, including 1."""
     every = [step * 10.0**power for power in range(-4, 5) for step in (1, 2, 5)]
     every += [0.8, 0.9, 1.1, 1.25] if high / low < 4 else []
     return sorted(tick for tick in every if low <= tick <= high)

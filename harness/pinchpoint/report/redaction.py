@@ -1,4 +1,7 @@
-"""Host, user and database names of a report, replaced by the same words wherever they stand."""
+"""Replaces the names of hosts, users and databases in a report.
+
+The same name gets the same word everywhere.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _KEYS: Mapping[str, str] = {
     "databases": "database",
     "keyspace": "database",
 }
-"""A key whose value is a name -> what it is a name of."""
+"""Key with a name as its value -> kind of the name."""
 _USED_AS = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:(?P<user>[^:@/?#\s]*)(?::[^@/\s]*)?@)?(?P<hosts>[^/?#\s'\"]*)"
     r"(?:/(?P<path>[^/?#\s'\"]*))?(?:[^?#\s'\"]*\?(?P<query>[^#\s'\"]*))?"
@@ -48,7 +51,7 @@ _PARAMETERS: Mapping[str, str] = {
     "dbname": "database",
     "dsn": "database",
 }
-"""A parameter of an address -> what its value is a name of."""
+"""Parameter of a connection address -> kind of the name in its value."""
 _DATABASE_SCHEMES = re.compile(r"postgres|mssql|mysql|mariadb|mongodb|cassandra|scylla|sqlserver")
 _HOME = re.compile(r"(?:/home/|[\\/]Users[\\/])([^/\\\s'\"]+)")
 _LOGIN = re.compile(r"(?:(?P<user>[^@\s:]+)@)?(?P<host>[^@\s:/]+)(?::\d+)?")
@@ -59,11 +62,11 @@ _COMMON = frozenset(
     "content postgres postgresql valkey redis cassandra mongodb mariadb mysql sqlserver master admin test "
     "prod dev staging production public default select from where value metric instance samples".split()
 )
-"""Words of reports, and names that every installation has: they identify no one."""
+"""Common words in reports and names that every installation has. They identify no one."""
 
 
 def redacted(report: Gathered) -> Gathered:
-    """The report with ``host-1``, ``user-1``, ``database-1`` in place of names, in every text of it."""
+    """Return the report with ``host-1``, ``user-1``, ``database-1`` in place of names."""
     result: dict[str, str] = {}
     sources: list[Any] = [report]
     if isinstance(report, Report):
@@ -77,7 +80,7 @@ def redacted(report: Gathered) -> Gathered:
 
 
 def _own() -> frozenset[str]:
-    """Words that the report itself is made of."""
+    """Return the words that every report contains."""
     models = (one for one in vars(forms).values() if isinstance(one, type) and issubclass(one, BaseModel))
     fields_ = {name for model in models for name in model.model_fields}
     return frozenset({*fields_, *wording.MEANING, *wording.OUTCOME, *_COMMON, *_NEUTRAL, ""})
@@ -87,7 +90,7 @@ _OWN = _own()
 
 
 def _names(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """(what it names, name) of everything in a record or in JSON."""
+    """Yield the kind and the text of each name in a record or in JSON."""
     if isinstance(value, Mapping):
         if key in ("hosts", "databases"):
             yield from ((_KEYS[key], str(name)) for name in value)
@@ -113,7 +116,7 @@ def _named(kind: str, value: str) -> Iterator[tuple[str, str]]:
     elif "://" not in value and "${" not in value:
         yield kind, value.strip()
         if kind == "user" and (bare := re.split(r"[\\@]", value.strip())) and len(bare) > 1:
-            yield kind, bare["\\" in value]  # of DOMAIN\\name, or of name@domain
+            yield kind, bare["\\" in value]  # the login is DOMAIN\\name or name@domain
 
 
 def _has_domain(host: str) -> bool:
@@ -121,7 +124,7 @@ def _has_domain(host: str) -> bool:
 
 
 def _in_text(text: str) -> Iterator[tuple[str, str]]:
-    """Names in URLs and in the paths of homes."""
+    """Yield the names in URLs and in paths of home directories."""
     for match in _USED_AS.finditer(text):
         if match["user"] and "$" not in match["user"]:
             yield "user", unquote(match["user"])
@@ -138,7 +141,7 @@ def _in_text(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _hosts(text: str) -> Iterator[tuple[str, str]]:
-    """Each of the hosts of an address; a folder in place of one (of a socket) is none."""
+    """Yield each host of an address. A folder (of a socket) in place of a host is left out."""
     for one in text.split(","):
         host = re.sub(r":\d*$", "", one.removeprefix("tcp:")).strip("[].")
         if host and "$" not in host and not host.startswith("/"):
@@ -147,14 +150,20 @@ def _hosts(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Renaming:
-    """The replacement of each name, and the patterns that find it: as a word, in any case, as in HTML too."""
+    """The replacements of all names, and the pattern that finds the names.
+
+    Names are found as whole words, in any case, and also escaped for HTML.
+    """
 
     pattern: re.Pattern[str]
     words: Mapping[str, str]
 
     @classmethod
     def of(cls, kinds: Mapping[str, str]) -> _Renaming:
-        """Numbered in the order in which they were found; a host and its address by domain are one."""
+        """Number the names in the order of their occurrence.
+
+        A host's short and full name get the same word.
+        """
         words: dict[str, str] = {}
         count: dict[str, int] = {}
         for name, kind in kinds.items():
@@ -169,11 +178,11 @@ class _Renaming:
         return cls(re.compile(rf"(?<![A-Za-z0-9])(?:{either})(?![A-Za-z0-9])", re.IGNORECASE), words)
 
     def text(self, text: str) -> str:
-        """A text in which no name is left."""
+        """Return a text with all names replaced."""
         return self.pattern.sub(lambda found: self.words[found[0].casefold()], text)
 
     def whole(self, value: Any) -> Any:
-        """A record in which no name is left, of the same type."""
+        """Return a record of the same type with all names replaced."""
         made: Any = value
         if isinstance(value, str) and not isinstance(value, Enum):
             made = self.text(value)

@@ -1,4 +1,4 @@
-"""The formats of reports by name, one file per format; writes reports to files."""
+"""Lists the report formats by name, one file per format, and writes reports to files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinchpoint_collectors.common.names import allowed
 
 
 class Writer(Protocol):
-    """Makes the content of a file from a run, a comparison or anything else (``Gathered``)."""
+    """Returns the content of a file for a run, a comparison or another report (``Gathered``)."""
 
     def __call__(self, report: Gathered, cover: Cover = PLAIN) -> str | bytes: ...
 
@@ -29,23 +29,23 @@ FORMATS: Mapping[str, Writer] = {
     "json": jsonfile.write,
     "junit": junit.write,
 }
-"""Format of ``--format`` -> the writer of ``report.NAME``."""
+"""Value of ``--format`` -> writer of ``report.NAME``."""
 _ENDINGS = {"junit": "xml"}
-"""Of formats that are not named as their files end."""
+"""File extensions that differ from the name of the format."""
 
 
 def check_formats(names: Iterable[str]) -> None:
-    """Raises ``InputError`` that lists all formats where one of these is none."""
+    """Raises ``InputError`` with a list of all formats if a name is not one of them."""
     for name in names:
         if name not in FORMATS:
             raise InputError(f"--format: {name!r} is not a report format; {allowed(name, FORMATS)}")
 
 
 def write_reports(report: Gathered, formats: Iterable[str], out: Path, cover: Cover = PLAIN) -> list[Path]:
-    """Write ``report.NAME`` of each format into a folder, each whole or not at all; their paths.
+    """Write ``report.NAME`` for each format into a folder and return the paths. No file is left half-written.
 
     Raises:
-        InputError: a format is not known, or the folder cannot be written to.
+        InputError: a format is unknown, or the folder is not writable.
     """
     wanted = list(formats)
     check_formats(wanted)

@@ -1,4 +1,4 @@
-"""A report: everything the formats show, gathered once from a run's saved files."""
+"""Collects the content of a run's report from the saved files. All formats use it."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ from pinchpoint.store.read import StoredRun
 from pinchpoint.store.schema import VERDICT
 from pinchpoint_collectors.common.counts import counted
 
-# What the sessions of each database did during the measure phase: ran, or waited, and for what.
+# The functions below calculate the time that the sessions of each database ran, or waited for something, in
+# the measure phase.
 
 MOST = 10
-"""Waits that are listed of each host; the rest are summed."""
+"""Largest number of waits listed per host. All further waits are added up."""
 RUNNING = "running, or ready to run on a CPU"
 
 
 def waits(run: StoredRun, clock: TimeAxis) -> Table:
-    """Session time by wait, the longest first, with its share of the time of all active sessions."""
+    """Build the table of session time by wait, the longest first, with the share of active session time."""
     rows: list[dict[str, Any]] = []
     hidden: list[str] = []
     for host, spent in _spent_s(run, clock).items():
         active_s = spent.pop(("db.sessions_active", ""), None)
-        if active_s is None:  # active sessions were not measured: no share can be calculated
+        if active_s is None:  # without active sessions, no share can be calculated
             continue
         hidden += [host] if spent.pop(("db.sessions_hidden", ""), 0.0) else []
         ranked = sorted(((s, _name(*key)) for key, s in spent.items() if s > 0), reverse=True)
@@ -67,7 +68,7 @@ def waits(run: StoredRun, clock: TimeAxis) -> Table:
         ),
         rows,
         note=note,
-        empty="",  # most farms have no database whose sessions are sampled
+        empty="",  # most farms have no database with sampled sessions
     )
 
 
@@ -76,7 +77,7 @@ def _name(metric: str, instance: str) -> str:
 
 
 def _spent_s(run: StoredRun, clock: TimeAxis) -> dict[str, dict[tuple[str, str], float]]:
-    """Per host: (metric, instance) -> session seconds in the measure phase; all of the run without one."""
+    """Return host -> (metric, instance) -> session seconds in the measure phase, or else in the whole run."""
     low, high = clock.window or (0.0, float("inf"))
     result = over_samples(run).execute(
         """
@@ -124,23 +125,23 @@ SECTIONS = (
     ),
     Section("environment", "Environment", ("hosts", "host_disks", "versions", "content")),
 )
-"""The sections after the evidence, in order: a new table is named here and made in ``gather``."""
+"""Sections after the evidence, in order. A new table needs an entry here and a call in ``gather``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The content of a run's report, before it is written in any format.
+    """The content of a run's report, independent of the format.
 
     Attributes:
-        run: the saved run.
-        verdict: verdict.json's content.
-        clock: the time axis.
-        summary: the verdict in a few sentences.
-        alarms: what a reader must know before anything else (incomplete, interrupted, a crash).
-        machines: the farm as a picture.
-        findings: bottleneck, runner-up, candidates, each with its evidence.
-        panels: the timeline.
-        distributions: latency by scenario.
+        run: saved run.
+        verdict: content of verdict.json.
+        clock: time axis of the run.
+        summary: verdict in a few sentences.
+        alarms: warnings that come before everything else, such as an interrupted run or a crash.
+        machines: machines of the farm, for the picture.
+        findings: bottleneck, runner-up and candidates, each with its evidence.
+        panels: charts of the run over time.
+        distributions: latency distributions of the scenarios.
         tables: all tables by name, in reading order.
     """
 
@@ -157,23 +158,23 @@ class Report:
 
     @property
     def next_words(self) -> str:
-        """The next bottleneck, as a sentence; "" when it is not known."""
+        """Return the next bottleneck as a sentence; "" if it is unknown."""
         return wording.following(self.verdict)
 
     @property
     def proof_words(self) -> str:
-        """The result of the causal test; "" if none was requested."""
+        """Return the result of the causal test; "" if no test was requested."""
         return verdict_tables.proof_words(self.verdict)
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings of the run and the analysis, each once."""
+        """Return the warnings of the run and of the analysis without duplicates."""
         both = [*(self.verdict.get("warnings") or ()), *(self.run.manifest.get("warnings") or ())]
         return list(dict.fromkeys(str(warning) for warning in both))
 
 
 def gather(run: StoredRun, verdict: JsonObject) -> Report:
-    """Read everything a report shows out of a run and its verdict; writes nothing.
+    """Collect the content of a report from a run and its verdict. Writes nothing.
 
     Raises:
         InputError: ``verdict`` is not the content of a verdict.json.
@@ -247,7 +248,7 @@ def _alarms(run: StoredRun, verdict: JsonObject) -> tuple[str, ...]:
         for name, figures in object_at(verdict, "scenarios").items()
         if (writes := figures.get("writes")) and writes["missing"] + writes["different"]
     ]
-    # What an acknowledgement was worth comes before any figure of how fast it was given.
+    # A warning about durability comes before all throughput figures.
     result += [
         f"{warning[0].upper()}{warning[1:]}."
         for servers in object_at(run.manifest, "endpoints").values()
@@ -266,4 +267,4 @@ def _alarms(run: StoredRun, verdict: JsonObject) -> tuple[str, ...]:
     result += [
         f"A guard ended this run: {event['why']}." for event in run.events if event.get("event") == "guard"
     ]
-    return tuple(dict.fromkeys(result))  # two scenarios may have one store
+    return tuple(dict.fromkeys(result))  # two scenarios may use the same store

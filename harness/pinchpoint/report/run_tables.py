@@ -1,4 +1,4 @@
-"""The tables made of a run's directory: operations, probes, how far its data can be trusted, its hosts."""
+"""Builds the tables made from a run's directory: operations, probes, data quality, hosts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def load_words(load: Row) -> str:
-    """A load model of plan.yaml in words."""
+    """Return a load model of plan.yaml as text."""
     model = load.get("model")
     if model == "closed":
         think = load.get("think_s")
@@ -57,7 +57,7 @@ def load_words(load: Row) -> str:
 
 
 def offered_words(load: Row) -> str | None:
-    """A load model of plan.yaml in a word or two: ``8 users``, ``100/s``, ``50/s to 500/s``."""
+    """Return a load model of plan.yaml as short text: ``8 users``, ``100/s``, ``50/s to 500/s``."""
     model = load.get("model")
     if model == "closed":
         return units.load_level(load["users"], "users")
@@ -72,12 +72,12 @@ def offered_words(load: Row) -> str | None:
 
 
 def scenarios(manifest: Row, verdict: Row, words: Callable[[Row], str | None] = load_words) -> Table:
-    """Rate, latency, errors and objectives of each scenario in the measure phase.
+    """Build the table of rate, latency, errors and objectives of each scenario in the measure phase.
 
     Args:
-        manifest: the run's manifest.json.
-        verdict: verdict.json's content.
-        words: a load model of plan.yaml in words.
+        manifest: content of the run's manifest.json.
+        verdict: content of verdict.json.
+        words: returns a load model of plan.yaml as text.
     """
     planned = object_at(manifest, "plan").get("scenarios", {})
     goals = _goals(verdict)
@@ -120,7 +120,7 @@ def scenarios(manifest: Row, verdict: Row, words: Callable[[Row], str | None] = 
 
 
 def _goals(verdict: Row) -> dict[str, str]:
-    """Scenario -> its objectives and their results: ``p95 at most 5 ms: missed``."""
+    """Return scenario -> objectives and their results: ``p95 at most 5 ms: missed``."""
     goals = by_key(
         (
             row["scenario"],
@@ -132,7 +132,7 @@ def _goals(verdict: Row) -> dict[str, str]:
 
 
 def _scenario_notes(rows: Sequence[Row]) -> Iterable[str]:
-    """The start of latencies (intended or actual); rates over the whole measure phase where they differ."""
+    """Yield notes on the start time that latencies count from, and on rates over the whole measure phase."""
     words = {
         "response": "p50 to p99 are response times: from the intended start to the end.",
         "service": "p50 to p99 are service times: from the actual start to the end.",
@@ -150,7 +150,7 @@ def _scenario_notes(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _warm_up_words(row: Row | None) -> str:
-    """When an automatic warm-up ended; nothing for a warm-up of fixed length."""
+    """Return when an automatic warm-up ended; "" for a warm-up of fixed length."""
     if not row:
         return ""
     length = units.seconds(row["lasted_s"])
@@ -160,7 +160,7 @@ def _warm_up_words(row: Row | None) -> str:
 
 
 def disks(manifest: Row, verdict: Row) -> Table:
-    """Each disk once, with its roles and the latency limit of each."""
+    """Build the table of disks: each disk once, with its roles and the latency limit of each role."""
     hosts = object_at(manifest, "hosts")
     groups = by_key(
         ((machine_id(hosts, row["host"]), row.get("device"), "" if row.get("device") else row["role"]), row)
@@ -204,7 +204,7 @@ def disks(manifest: Row, verdict: Row) -> Table:
 
 
 def _latency_limits(rows: Sequence[Row]) -> str | None:
-    """``5 ms (log; SP), 20 ms (data, index; SP)``."""
+    """Return the latency limits of a disk as text: ``5 ms (log; SP), 20 ms (data, index; SP)``."""
     roles = by_key(
         ((row["latency_limit_s"], row["latency_limit_source"]), row["role"])
         for row in rows
@@ -218,7 +218,7 @@ def _latency_limits(rows: Sequence[Row]) -> str | None:
 
 
 def cpus(manifest: Row, verdict: Row) -> Table:
-    """A row for each machine, and below it one for each tier's own processes."""
+    """Build the table of CPUs: a row per machine, and below it a row per tier on the machine."""
     hosts = object_at(manifest, "hosts")
     machines = by_key((machine_id(hosts, row["host"]), row) for row in verdict.get("cpus") or ())
     rows: list[dict[str, Any]] = []
@@ -259,7 +259,7 @@ def cpus(manifest: Row, verdict: Row) -> Table:
 
 
 def operations(run: StoredRun, clock: TimeAxis) -> Table:
-    """Each operation and each stage of it."""
+    """Build the table of operations and of their stages."""
     return Table(
         "operations",
         "Operations and their stages",
@@ -279,7 +279,7 @@ def operations(run: StoredRun, clock: TimeAxis) -> Table:
 
 
 def errors(run: StoredRun, clock: TimeAxis) -> Table:
-    """Every outcome that is not success, by name."""
+    """Build the table of all outcomes except success."""
     low, high = clock.window or (0.0, 0.0)
     rows: list[dict[str, Any]] = []
     if run.operations.num_rows:
@@ -312,7 +312,7 @@ def errors(run: StoredRun, clock: TimeAxis) -> Table:
 
 
 def _named(result: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
-    """The rows of a query, by the names of its columns."""
+    """Return the rows of a query as column name -> value."""
     names = [column[0] for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
@@ -321,7 +321,7 @@ _REPLAYED = "replayed"
 
 
 def replayed(run: StoredRun) -> Table:
-    """One row per scenario and what became of its captured statements, all workers together."""
+    """Build the table of captured statements, executed and not executed, per scenario over all workers."""
     totals: dict[str, Counter[str]] = {}
     for event in run.events:
         if event.get("event") == _REPLAYED:
@@ -352,7 +352,7 @@ def replayed(run: StoredRun) -> Table:
 
 
 def generators(run: StoredRun, clock: TimeAxis) -> Table:
-    """Whether the load generators themselves kept up."""
+    """Build the table that shows whether the load generators kept up with the offered load."""
     loads = [plan["load"]["model"] for plan in run.manifest.get("plan", {}).get("scenarios", {}).values()]
     unscheduled = "closed load" if set(loads) == {"closed"} else units.NOT_MEASURED
     low, high = clock.window or (0.0, 1e12)
@@ -390,7 +390,7 @@ def generators(run: StoredRun, clock: TimeAxis) -> Table:
 
 
 def collectors(run: StoredRun, clock: TimeAxis) -> Table:
-    """The CPU cost of the collectors, and whether they worked."""
+    """Build the table of collectors: CPU cost, readings and failures."""
     rows = [
         {**row, "cost_ratio": row["cpu_s"] / clock.length_s if row.get("cpu_s") is not None else None}
         for row in run.manifest.get("collectors") or ()
@@ -417,7 +417,7 @@ def collectors(run: StoredRun, clock: TimeAxis) -> Table:
 
 
 def _far(rows: Sequence[Row]) -> tuple[Column, ...]:
-    """Columns that only collectors of other machines have."""
+    """Return the columns that only remote collectors have."""
     if not any(row.get("received_bytes") is not None for row in rows):
         return ()
     return columns(
@@ -427,7 +427,7 @@ def _far(rows: Sequence[Row]) -> tuple[Column, ...]:
 
 
 def clocks(run: StoredRun) -> Table:
-    """How far the hosts' clocks were off, and how well that is known."""
+    """Build the table of clock offsets: each host's offset, its error bound and its drift."""
     rows = [
         {"host": host, "kind": kind, "spread_s": _spread_s(reported), **reported}
         for host, kinds in object_at(run.manifest, "data_quality").items()
@@ -456,7 +456,7 @@ def _spread_s(reported: Row) -> float | None:
 
 
 def blind(run: StoredRun) -> Table:
-    """Gaps in the measurement: where, when, and why."""
+    """Build the table of gaps in the measurement: host, time and reason."""
     rows = [
         {
             "host": host,
@@ -487,12 +487,13 @@ def blind(run: StoredRun) -> Table:
 
 
 _QUIET = frozenset({"phase", "prepare", "load_begun", "step", "steps_ended", "warmed_up"})
-_QUIET |= {"crawl_started", "crawl_ended", "replayed", "probed"}  # they have tables of their own
-_QUIET |= {"steps_held", "made_slower", "put_back"}  # likewise, of a causal test
+_QUIET |= {"crawl_started", "crawl_ended", "replayed", "probed"}  # these events have tables of their own
+# these events of a causal test are in the table of the test
+_QUIET |= {"steps_held", "made_slower", "put_back"}
 
 
 def incidents(run: StoredRun) -> Table:
-    """Events that are no ordinary part of a run."""
+    """Build the table of events that are not part of a normal run."""
     rows = []
     for event in run.events:
         name = str(event.get("event"))
@@ -519,7 +520,10 @@ def _flat(value: Any) -> str:
 
 
 def not_measured(run: StoredRun) -> Table:
-    """Missing measurements, with reason and remedy; the same on several hosts is one row."""
+    """Build the table of missing measurements with reason and remedy.
+
+    Equal rows of several hosts are merged.
+    """
     keys = "metric", "instance", "why", "remedy"
     result = by_key(
         (tuple(str(row.get(key) or "") for key in keys), host)
@@ -546,11 +550,11 @@ def not_measured(run: StoredRun) -> Table:
 
 
 _DIGEST_DIGITS = 12
-"""Of a file's digest, for the eye; the whole of it stands in the manifest."""
+"""Digits shown of a file's SHA-256. The manifest has all digits."""
 
 
 def imports(run: StoredRun) -> Table:
-    """One row per imported file."""
+    """Build the table of imported files, one row per file."""
     rows = [
         {
             **row,
@@ -574,12 +578,12 @@ def imports(run: StoredRun) -> Table:
             Column("sha256", "SHA-256", lambda digest: f"{digest[:_DIGEST_DIGITS]}..."),
         ),
         rows,
-        empty="",  # most runs have samples of our own collectors only
+        empty="",  # most runs have no imported file
     )
 
 
 def hosts(run: StoredRun) -> Table:
-    """The hosts, as the collectors found them."""
+    """Build the table of hosts, as the collectors describe them."""
     rows = [
         {"host": host, **{key: value for key, value in facts.items() if not isinstance(value, dict)}}
         for host, facts in run.manifest.get("hosts", {}).items()
@@ -606,11 +610,11 @@ def hosts(run: StoredRun) -> Table:
 
 
 _PLACED = {"machine_type": "machine type", "region": "region", "zone": "zone"}
-"""Facts of machines in a cloud."""
+"""Facts about machines in a cloud: key -> column title."""
 
 
 def host_disks(run: StoredRun) -> Table:
-    """The device of each disk role."""
+    """Build the table of disk roles with the device of each role."""
     rows = []
     for host, facts in run.manifest.get("hosts", {}).items():
         for role, place in object_at(facts, "roles").items():
@@ -637,7 +641,7 @@ def host_disks(run: StoredRun) -> Table:
 
 
 def _together(rows: Sequence[Row]) -> list[Row]:
-    """Disks of a host without a role, of which nothing else is known, in one row."""
+    """Merge the rows of a host's disks that have no role and no other facts."""
     kept: list[Row] = []
     for row in rows:
         bare = row.get("given") is None and row.get("why") and row["role"] == row.get("device")
@@ -651,7 +655,7 @@ def _together(rows: Sequence[Row]) -> list[Row]:
 
 
 def versions(run: StoredRun) -> Table:
-    """Versions of everything that took part."""
+    """Build the table of versions and settings of all software in the run."""
     return Table(
         "versions",
         "Versions and settings",
@@ -665,7 +669,7 @@ def versions(run: StoredRun) -> Table:
 
 
 def content(run: StoredRun) -> Table:
-    """The content of an embedded farm."""
+    """Build the table of the content that an embedded farm was filled with."""
     return Table(
         "content",
         "Content",

@@ -1,4 +1,4 @@
-"""The report of a run set: every run, what the farms' runs have in common, and how far they differ."""
+"""Builds the report of a run set: each run, the common results of each farm, and the spread between runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pinchpoint_collectors.common.counts import counted
 
 
 def document(run_set: RunSet) -> PlainReport:
-    """The whole report, from set.json, the verdicts of its runs and its comparisons. Raises InputError."""
+    """Build the report from set.json, the verdicts of the runs, and the comparisons. Raises InputError."""
     runs: list[dict[str, Any]] = [
         {**run, "verdict": saved_verdict(run_set.directory / str(run["folder"]) / str(run["run"]))}
         for run in run_set.runs
@@ -70,7 +70,7 @@ def document(run_set: RunSet) -> PlainReport:
 
 
 def _saved(directory: Path) -> dict[str, Any]:
-    """A comparison's sides and summary."""
+    """Return the sides and the summary of a saved comparison."""
     if saved.schema_of(directory) == several_sides.SCHEMA:
         result = several_sides.load(directory)
         return {"sides": wording.listed(list(result.labels)), "summary": str(result.answer)}
@@ -93,7 +93,7 @@ def _scenarios(verdict: Row) -> Iterator[dict[str, Any]]:
 
 
 def _headline(runs: Sequence[Row], run_set: RunSet) -> wording.Summary:
-    """The bottleneck that most runs of each farm found."""
+    """Return the bottlenecks that the runs of each farm found, the most frequent first."""
     lines = []
     for place in run_set.places:
         result = Counter(_named(row["verdict"]) for row in runs if row["folder"] == place.folder)
@@ -130,7 +130,7 @@ def _answers(run_set: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> I
 
 
 def _most_common(value: Counter[str]) -> tuple[str, str]:
-    """What most runs have, with their number, and a sentence with the next two."""
+    """Return the most frequent value with its number of runs, and a sentence with the next two values."""
     first, *others = [f"{what} ({counted(times, 'run')})" for what, times in value.most_common(3)] or [
         "not known"
     ]
@@ -167,7 +167,8 @@ def _checks(run_set: RunSet, runs: Sequence[Row]) -> Iterator[TestCase]:
             text = f"measured {units.of_metric(one['metric'], one['value'])}"
             of = wording.objective_of(one)
             name = f"{where}: {of} {wording.objective_name(one)}"
-            if one["met"] is None and one.get("figure"):  # of servers: the result says why
+            # the objective is one of servers: its result contains the reason
+            if one["met"] is None and one.get("figure"):
                 text = str(one["result"])
             yield TestCase("objectives", name, "passed" if one["met"] else "failed", text)
 

@@ -1,4 +1,4 @@
-"""The page of several sides, and how it reads in a terminal: a table and a chart for each figure."""
+"""Builds the page and the terminal text of a comparison of several sides, with tables and charts."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from pinchpoint.report.tables import Column, Table, columns, grid, number
 
 _WIDTH, _HEIGHT = 460, 200
 _MOST_PAIRS = 240
-"""More pairs make no table: report.json has them all."""
+"""Largest number of pairs in the table. report.json has all pairs."""
 _MOST_BARS = 16
 _MOST_TRIALS = 8
-"""Measurements whose repetitions are drawn one by one, each with a chart of its own."""
+"""Largest number of measurements whose repetitions are drawn, each in a chart of its own."""
 _FEWEST_TRIALS = 3
 _MOST_CURVES = 8
 _ORDER_COLOURS = (*PALETTE, "#8c564b", "#17becf", "#9aa3ad", "#2f4b7c")
 
 
 def document(comparison: SidesComparison) -> PlainReport:
-    """The report of several sides."""
+    """Build the report of several sides."""
     parts = (
         *_run_parts(comparison),
         *_figure_parts(comparison),
@@ -70,7 +70,7 @@ def document(comparison: SidesComparison) -> PlainReport:
 
 
 def text(comparison: SidesComparison) -> str:
-    """Summary, sides, judged figures, warnings."""
+    """Return the comparison as text: summary, sides, judged figures, warnings."""
     blocks = [
         wrapped(str(comparison.answer)),
         "\n".join(grid(_sides(comparison), less=("runs", "following", "confidence"))),
@@ -97,7 +97,10 @@ def _run_parts(comparison: SidesComparison) -> Iterator[ReportPart]:
 
 
 def _figure_parts(comparison: SidesComparison) -> Iterator[ReportPart]:
-    """A table and a chart for each judged figure of runs; of probes, whose figures are many, one table."""
+    """Yield a table and a chart for each judged figure of runs.
+
+    Probes have many figures and get one table.
+    """
     judged = [one for one in comparison.figures if one.judged]
     if comparison.of == "probes":
         bars = (_bars_of(comparison, "bytes_per_s"), _bars_of(comparison, "iops"))
@@ -157,7 +160,7 @@ def _sides(comparison: SidesComparison) -> Table:
 
 
 def _of_figure(comparison: SidesComparison, figure: SidesFigure, at: int) -> Table:
-    """A row for each side: its runs, and how it stands."""
+    """Build the table of a figure: a row per side with its runs and its rank."""
     rows = []
     for place, side in enumerate(comparison.sides):
         known = [value for value in figure.values[place] if value is not None]
@@ -191,7 +194,10 @@ def _of_figure(comparison: SidesComparison, figure: SidesFigure, at: int) -> Tab
 
 
 def _standing(comparison: SidesComparison, figure: SidesFigure, place: int) -> str | None:
-    """``best``, ``not distinguishable from B``, ``worse than B``; else the sides that differ."""
+    """Return the rank of a side: ``best``, ``not distinguishable from B``, ``worse than B``.
+
+    If the figure has no best side, the text names the sides that differ.
+    """
     if figure.medians[place] is None:
         return None
     if figure.leader is None:
@@ -232,7 +238,7 @@ def _too_few(comparison: SidesComparison, *figures: SidesFigure) -> str:
 
 
 def _matrix(comparison: SidesComparison, *, judged: bool) -> Table:
-    """A row for each figure, a column for each side."""
+    """Build the table with a row per figure and a column per side."""
     rows = []
     tied = []
     for one in comparison.figures:
@@ -266,7 +272,7 @@ def _matrix(comparison: SidesComparison, *, judged: bool) -> Table:
 
 
 def _prices(comparison: SidesComparison) -> Iterator[Table]:
-    """The highest throughput of each workload for the price of each side's disk; none without prices."""
+    """Yield the table of throughput per price of each side's disk. Without prices there is no table."""
     priced = [at for at, side in enumerate(comparison.sides) if side.per_month]
     if not priced:
         return
@@ -438,7 +444,7 @@ def _colour(labels: Sequence[str]) -> Spec:
 
 
 def _dots(comparison: SidesComparison, figure: SidesFigure, at: int) -> Chart:
-    """Each side's runs as points, their median as a bar."""
+    """Draw the runs of each side as points and their median as a bar."""
     data = Datasets()
     names = drawn_names(comparison.labels)
     middles = [
@@ -472,7 +478,10 @@ def _dots(comparison: SidesComparison, figure: SidesFigure, at: int) -> Chart:
 
 
 def _trials(comparison: SidesComparison) -> Iterator[Chart]:
-    """Each repetition of each measurement, a line for each side; none of few repetitions or many cells."""
+    """Draw each repetition of each measurement, one line per side.
+
+    Nothing is drawn with too few repetitions or too many measurements.
+    """
     shown = [
         one
         for one in comparison.figures
@@ -507,7 +516,10 @@ def _trials(comparison: SidesComparison) -> Iterator[Chart]:
 
 
 def _bars_of(comparison: SidesComparison, metric: str) -> Chart | None:
-    """Each workload's highest throughput on each side, in bytes or in I/Os; None if none has it."""
+    """Draw the highest throughput of each workload on each side, in bytes or I/Os.
+
+    Returns None if no workload has a value.
+    """
     best: dict[str, dict[int, float]] = {}
     for one in comparison.limits:
         value = getattr(one, f"most_{metric}")
@@ -561,7 +573,7 @@ def _by_workload(comparison: SidesComparison, *metrics: str) -> dict[str, list[S
 
 
 def _curves(comparison: SidesComparison) -> Iterator[Chart]:
-    """Rate and mean latency over queue depth, a chart for each workload, a line for each side."""
+    """Draw rate and mean latency over queue depth: a chart per workload, a line per side."""
     rates, times = _by_workload(comparison, *_RATES_OF), _by_workload(comparison, "mean_s")
     for at, workload in enumerate([name for name in rates if name in times][:_MOST_CURVES], 1):
         data = Datasets()
@@ -591,7 +603,7 @@ def _by_depth(comparison: SidesComparison, cells: Sequence[SidesFigure]) -> list
 
 
 def _plots(comparison: SidesComparison) -> Iterator[Plot]:
-    """The same as figures, for documents that draw their own."""
+    """Yield the charts as numbers, for documents that draw their own charts."""
     if comparison.of == "runs":
         for at, one in enumerate(each for each in comparison.figures if each.judged):
             bars = plot_lines(

@@ -33,7 +33,7 @@ _MEANS = """SELECT metric, instance, sum(mean) FROM (
 
 
 def similarity(run: StoredRun, clock: TimeAxis) -> Table:
-    """One row per figure that production is known by."""
+    """Build the table with one row per known figure of production."""
     plan = object_at(run.manifest, "plan")
     known = object_at(plan, "production")
     result = _replayed(run, clock) if known else {}
@@ -69,7 +69,10 @@ def similarity(run: StoredRun, clock: TimeAxis) -> Table:
 
 
 def _replayed(run: StoredRun, clock: TimeAxis) -> dict[str, float]:
-    """The figures of a run, as far as they were measured: of its sql-mix scenarios, and of nosql-burst."""
+    """Return the figures of a run's sql-mix and nosql-burst scenarios.
+
+    Figures that were not measured are left out.
+    """
     if clock.window is None:
         return {}
     window, length_s = clock.window, clock.window[1] - clock.window[0]
@@ -86,7 +89,7 @@ def _replayed(run: StoredRun, clock: TimeAxis) -> dict[str, float]:
             counts.setdefault(scenario, {})[operation] = count
 
         def means(tier: str) -> of_sql.Means:
-            """The measured figures of a tier, added up over its hosts."""
+            """Return the mean of each metric of a tier, added up over its hosts."""
             hosts = [host for name, host in tiers(run) if name == tier]
             between = [round(edge_s * 1e9) for edge_s in window]
             rows = connection.execute(_MEANS, [*between, hosts]).fetchall()
@@ -110,7 +113,7 @@ def _replayed(run: StoredRun, clock: TimeAxis) -> dict[str, float]:
 
 
 def _seconds(rows: Mapping[float, tuple[float, int]], window: tuple[float, float]) -> Iterator[Rate]:
-    """Every step of the measure phase, also those in which nothing ended."""
+    """Yield the rate in every time step of the measure phase, including steps in which no operation ended."""
     step_s = max((interval_s for interval_s, _ in rows.values()), default=1.0)
     at = window[0]
     while at < window[1]:

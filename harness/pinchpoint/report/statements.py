@@ -1,4 +1,4 @@
-"""The SQL statements that took most of each database's time during the measure phase, as it counts them."""
+"""Lists the SQL statements with the most time in the measure phase, by the database's own counters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pinchpoint.report.tables import Table, columns
 from pinchpoint.store.read import StoredRun
 
 MOST = 10
-"""Statements that are listed of each server; the rest are summed."""
+"""Largest number of statements listed per server. All further statements are added up."""
 LENGTH = 200
-"""A longer statement is cut here; the manifest has more of it."""
+"""Largest number of letters of a statement in the table. The manifest has more of the text."""
 HIDDEN = "(hidden from the collector's role)"
 
 
 def top_statements(run: StoredRun) -> Table:
-    """A row per statement, the most time first, with its share of the time of all statements."""
+    """Build the table of statements, the most time first, with the share of the time of all statements."""
     servers = run.manifest.get("statements") or ()
     return Table(
         "statements",
@@ -36,12 +36,12 @@ def top_statements(run: StoredRun) -> Table:
         ),
         [row for server in servers for row in _rows(server)],
         note=" ".join(_notes(servers)),
-        empty=" ".join(_missing(servers)),  # most farms have no database that is asked
+        empty=" ".join(_missing(servers)),  # most farms have no database that reports statements
     )
 
 
 def statements_text(run: StoredRun) -> str:
-    """The same as lines, for the terminal; "" where no database was asked."""
+    """Return the table of statements as text for the terminal; "" if no database reported any."""
     table = top_statements(run)
     lines = [
         f"{units.seconds(row['time_s'])} ({units.percent(row['ratio'])}), {row['calls']:,.0f} calls of "

@@ -1,4 +1,4 @@
-"""The tables of a report: raw values in base units, and how each column is written for people."""
+"""Defines tables of a report: raw values in base units, and the text of each column."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pinchpoint.base.text import aligned, fitted, one_line, width
 from pinchpoint.data.timeaxis import day_and_time, shown_offset_s
 
 Row = Mapping[str, Any]
-"""Raw values by column key, base units; ``None`` means not measured."""
+"""Column key -> raw value in base units; ``None`` means not measured."""
 
 
 def text(value: Any) -> str:
-    """A value that carries no unit: names as they are, whole numbers with separators, lists joined."""
+    """Return a value without a unit as text. Whole numbers get separators, and lists are joined."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -33,11 +33,11 @@ class Column:
     """One column of a table.
 
     Attributes:
-        key: the key of the value in each row.
-        title: what people read above it.
-        show: writes a value that is not ``None``.
-        absent: what stands where the value is ``None``; never 0.
-        numeric: whether the column is set flush right.
+        key: key of the value in each row.
+        title: heading of the column.
+        show: formats a value that is not ``None``.
+        absent: text of a missing value (``None``); never 0.
+        numeric: whether the column is right-aligned.
     """
 
     key: str
@@ -47,22 +47,22 @@ class Column:
     numeric: bool = False
 
     def cell(self, row: Row) -> str:
-        """The text of this column in ``row``."""
+        """Return the text of this column for a row."""
         value = row.get(self.key)
         return self.absent if value is None else self.show(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A named table: the same record behind the page, Markdown and JSON.
+    """A named table. HTML, Markdown and JSON use the same record.
 
     Attributes:
-        name: its key in report.json.
-        title: its heading.
-        columns: in order.
-        rows: in order.
-        note: one or two sentences that say how the figures were reached.
-        empty: the sentence that stands in its place when there are no rows; "": it is left out then.
+        name: key of the table in report.json.
+        title: heading of the table.
+        columns: columns in order.
+        rows: rows in order.
+        note: one or two sentences that say how the values were calculated.
+        empty: sentence shown if there are no rows; "": the table is left out.
     """
 
     name: str
@@ -73,12 +73,12 @@ class Table:
     empty: str = "Nothing to show."
 
     def cells(self) -> list[list[str]]:
-        """All rows as people read them."""
+        """Return the texts of all rows."""
         return [[column.cell(row) for column in self.columns] for row in self.rows]
 
 
 def right_of(columns: Sequence[Column]) -> list[int]:
-    """Which columns are set flush right."""
+    """Return the indexes of the right-aligned columns."""
     return [at for at, column in enumerate(columns) if column.numeric]
 
 
@@ -87,9 +87,9 @@ class Section:
     """A part of a document: tables by name under one heading.
 
     Attributes:
-        name: its anchor on the page.
-        title: its heading.
-        tables: names, in reading order.
+        name: HTML anchor of the section.
+        title: heading of the section.
+        tables: names of the tables, in reading order.
     """
 
     name: str
@@ -109,13 +109,16 @@ _UNITS: Mapping[str, Callable[[Any], str]] = {
     "whole": lambda value: f"{value:,.0f}",
     "p": lambda p: f"{p:.2g}" if p >= 0.0001 else "< .0001",
 }
-"""The ending of a key, or the word behind it -> how its figures are written; any other word: it has none."""
+"""Unit -> formatter of its values. The unit of a column is the ending of its key, or a word after the key."""
 
 
 def columns(*specs: str | Column) -> tuple[Column, ...]:
-    """Columns as ``"KEY [UNIT]: TITLE | ABSENT"``: the title is the key, the unit that of its ending.
+    """Return columns from texts ``"KEY [UNIT]: TITLE | ABSENT"``.
 
-    ``"host"``, ``"p95_s: p95"``, ``"dropped number: dropped | -"``, ``"ratio times: ratio | none"``.
+    The default title is the key, and the default unit is the ending of the key.
+
+    Examples: ``"host"``, ``"p95_s: p95"``, ``"dropped number: dropped | -"``, ``"ratio times: ratio |
+    none"``.
     """
     return tuple(one if isinstance(one, Column) else _column(one) for one in specs)
 
@@ -138,12 +141,12 @@ def _column(spec: str) -> Column:
 def number(
     key: str, title: str, show: Callable[[Any], str] = text, absent: str = units.NOT_MEASURED
 ) -> Column:
-    """A column of figures whose title is a user's, or which the table writes in its own way."""
+    """Return a numeric column with a title from the user, or with its own formatter."""
     return Column(key, title, show, absent, numeric=True)
 
 
 def measured_s(manifest: Row) -> float | None:
-    """How long the measure phase lasted; ``None`` where the run has none, or did not end it."""
+    """Return the length of the measure phase in seconds; ``None`` if it is missing or did not end."""
     spans = [phase for phase in manifest.get("phases") or () if phase["name"] == "measure"]
     if not spans or not spans[-1].get("to"):
         return None
@@ -151,7 +154,7 @@ def measured_s(manifest: Row) -> float | None:
 
 
 def run_header(manifest: Row, verdict: Row) -> tuple[str, ...]:
-    """Name, time, duration and validity of a run: ``("demo on dev", ..., "valid")``."""
+    """Return name, time, duration and validity of a run: ``("demo on dev", ..., "valid")``."""
     name, farm = manifest.get("name") or "run", (manifest.get("farm") or {}).get("name")
     begins = next((phase["from"] for phase in manifest.get("phases") or ()), manifest.get("started"))
     lasted = measured_s(manifest)
@@ -164,7 +167,7 @@ def run_header(manifest: Row, verdict: Row) -> tuple[str, ...]:
 
 
 def validity(manifest: Row, verdict: Row) -> str:
-    """``valid``, ``not valid``, or why the run is not complete."""
+    """Return ``valid``, ``not valid``, or the reason why the run is not complete."""
     if verdict.get("outcome") == "invalid":
         return "not valid"
     state = str(manifest.get("state") or "finished")
@@ -174,15 +177,15 @@ def validity(manifest: Row, verdict: Row) -> str:
 def grid(
     table: Table, keys: Sequence[str] = (), less: Sequence[str] | None = (), indent: str = ""
 ) -> Iterator[str]:
-    """The chosen columns (all, where none is chosen) within the terminal's width; no name is cut.
+    """Yield the lines of a table with the chosen columns, in the width of the terminal. No name is cut.
 
     Args:
-        table: the table.
-        keys: of its columns, in their order.
-        less: the columns that are left out, one after the other, where not all fit; None: as wide as it is.
-        indent: what each line begins with.
+        table: table to show.
+        keys: keys of the chosen columns in order; empty: all columns.
+        less: keys of columns to leave out one after the other until the table fits; None: no limit of width.
+        indent: text at the start of each line.
 
-    A table that is still too wide has each row's name on a line of its own.
+    If the table is still too wide, the name of each row is on a line of its own.
     """
     chosen = [column for key in keys for column in table.columns if column.key == key] or list(table.columns)
     room = width() - len(indent)

@@ -1,4 +1,4 @@
-"""A verdict, or a comparison, as text for a terminal."""
+"""Formats a verdict or a comparison as text for a terminal."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ BY: Mapping[str, str] = {
 _LOADS = ("scenario", "now_per_s", "load", "p50_s", "p95_s", "p99_s", "error_ratio", "dropped")
 _CRAWL = ("source", "count", "failures", "skipped", "duration_s", "rate_per_s", "repository_latency_s")
 _LABEL = 7
-"""Columns of LIMIT, DO, ROOM and so on, with the space behind them."""
+"""Width of the label column (LIMIT, DO, ROOM and others) in characters, with the space after it."""
 _MOST_WARNINGS = 3
 
 
 def verdict_text(verdict: JsonObject, manifest: JsonObject, directory: object) -> str:
-    """The first screen of a run: what limits, how sure, what was measured, what to do; nothing twice.
+    """Return the first screen of a run: bottleneck, confidence, load and advice. No sentence is repeated.
 
     Args:
-        verdict: verdict.json's content.
-        manifest: the run's manifest.json.
-        directory: where the run is, as the commands it names are given it.
+        verdict: content of verdict.json.
+        manifest: content of the run's manifest.json.
+        directory: folder of the run, as shown in commands.
     """
     summary = wording.Summary.saved(verdict)
     blocks: list[Iterable[str]] = [
@@ -48,7 +48,7 @@ def verdict_text(verdict: JsonObject, manifest: JsonObject, directory: object) -
 
 
 def details_text(verdict: JsonObject) -> str:
-    """The details below the first screen: evidence, all advice, levels, the crawl, further warnings."""
+    """Return the details below the first screen: evidence, advice, levels, crawl, further warnings."""
     blocks = [_facts(verdict), *(titled(*one) for one in _lists(verdict))]
     blocks += [
         "\n".join(block) for block in (_levels(verdict), _objectives(verdict), _crawl(verdict)) if block
@@ -61,7 +61,7 @@ def _labelled(label: str, text: str) -> str:
 
 
 def _run_words(verdict: JsonObject, manifest: JsonObject) -> str:
-    """Name, time, duration and validity of a run."""
+    """Return the name, time, duration and validity of a run on one or more lines."""
     first, *parts = run_header(manifest, verdict)
     lines = [one_line(first)]
     for part in map(one_line, parts):
@@ -73,7 +73,7 @@ def _run_words(verdict: JsonObject, manifest: JsonObject) -> str:
 
 
 def _limit(verdict: JsonObject, rest: str) -> Iterator[str]:
-    """The figures behind the headline, who else uses the resource, and what lowers the confidence."""
+    """Yield the figures behind the headline, other users of the resource, and reasons for low confidence."""
     blame = object_at(verdict, "bottleneck")
     if rest:
         yield _labelled("LIMIT", rest) if blame.get("confidence") else wrapped(rest)
@@ -91,18 +91,18 @@ def _limit(verdict: JsonObject, rest: str) -> Iterator[str]:
 
 
 LEAST_USE = 0.005
-"""Who uses less of a resource than half a per cent is not listed among its users."""
+"""Smallest share of a resource (0.5 %) for which a user of it is listed."""
 
 
 def _loads(verdict: JsonObject, manifest: JsonObject) -> Iterator[str]:
-    """The offered load of each scenario, and what was done of it."""
+    """Yield the table of scenarios: offered load, measured rate, latency and errors."""
     table = run_tables.scenarios(manifest, verdict, run_tables.offered_words)
     if table.rows:
         yield from grid(table, _LOADS, less=("p50_s", "dropped", "load", "p99_s"))
 
 
 def _goals(verdict: JsonObject) -> Iterator[str]:
-    """Objectives: those that were missed one by one, how many were met."""
+    """Yield each missed objective, and the number of met objectives."""
     rows = verdict_tables.objectives(verdict).rows
     missed = [row for row in rows if row["met"] is not True]
     for row in missed:
@@ -114,7 +114,7 @@ def _goals(verdict: JsonObject) -> Iterator[str]:
 
 
 def _outlook(verdict: JsonObject) -> Iterator[str]:
-    """Advice, headroom and the next bottleneck."""
+    """Yield advice, headroom, the result of the causal test and the next bottleneck."""
     advice = verdict.get("advice") or ()
     invalid = verdict["outcome"] == "invalid"
     for row in advice if invalid else advice[:1]:
@@ -145,7 +145,7 @@ def _outlook(verdict: JsonObject) -> Iterator[str]:
 
 
 def _warnings(verdict: JsonObject) -> Iterator[str]:
-    """The first warnings that say something new, and how many more there are."""
+    """Yield the first new warnings and the number of further warnings."""
     result = _remaining_warnings(verdict)
     for warning in result[:_MOST_WARNINGS]:
         yield _labelled("WARN", _begun(warning))
@@ -154,7 +154,7 @@ def _warnings(verdict: JsonObject) -> Iterator[str]:
 
 
 def _remaining_warnings(verdict: JsonObject) -> list[str]:
-    """Warnings that neither the summary nor the reasons for the confidence contain."""
+    """Return the warnings that are not in the summary and not among the reasons for the confidence."""
     blame = object_at(verdict, "bottleneck")
     answer = " ".join([str(verdict["summary"]), *map(str, blame.get("why_not_more") or ())]).lower()
     return [
@@ -163,20 +163,20 @@ def _remaining_warnings(verdict: JsonObject) -> list[str]:
 
 
 def _begun(warning: str) -> str:
-    """The warning with a capital letter, unless it begins with a name (``orders: ...``)."""
+    """Return the warning with a capital letter, unless it begins with a name (``orders: ...``)."""
     return wording.capitalised(warning) if warning.partition(" ")[0].isalpha() else warning
 
 
 def _why(directory: object) -> str:
-    """The command that shows the evidence, on a line of its own so that it can be pasted."""
+    """Return the command that shows the evidence, on one line so that it can be pasted."""
     return f"{'WHY'.ljust(_LABEL)}pinchpoint analyse {shlex.quote(one_line(str(directory)))} --explain"
 
 
 def comparison_text(content: JsonObject) -> str:
-    """A comparison as text, as wide as the terminal; ``content`` is comparison.json's.
+    """Return a comparison as text in the width of the terminal. ``content`` is from comparison.json.
 
-    In this order: the answer, the figures that were judged, how sure, what to do, in what the work differs,
-    what else differs, warnings. All other figures are in the report. The last line has no line end.
+    The order is: answer, judged figures, confidence, next step, differences in the work, other differences,
+    warnings. The report has all other figures. The text has no line end.
     """
     from pinchpoint.comparison.work import work_differences  # noqa: PLC0415 -- a run's verdict needs none
     from pinchpoint.report.comparison import gather  # noqa: PLC0415 -- likewise
@@ -209,12 +209,12 @@ def comparison_text(content: JsonObject) -> str:
 
 
 _COMPARED = {"SURE": "cause", "DO": "next_step", "GAIN": "gain"}
-"""Label -> the line of comparison.json below the figures."""
+"""Label -> key of the text in comparison.json. These lines follow the figures."""
 _MOST_DIFFERENCES = 6
 
 
 def _judged_figures(report: ComparisonReport) -> str:
-    """One row a figure: both sides, their ratio, its interval, the call."""
+    """Return one row per judged figure: both sides, their ratio, its interval and the conclusion."""
     table, (base, other) = report.tables["judged"], report.sides
     titles = {"base": base.label, "other": other.label}
     result = {one.key: replace(one, title=titles.get(one.key, one.title)) for one in table.columns}
@@ -232,7 +232,7 @@ def _difference(row: JsonObject) -> str:
 
 
 def table_text(table: Table) -> str:
-    """A table under its heading; "" where it has no rows."""
+    """Return a table with its heading as text; "" if it has no rows."""
     lines = grid(table, indent="  ")
     return "\n".join([f"{table.title}:", *lines]) if table.rows else ""
 
@@ -249,7 +249,7 @@ def _facts(verdict: JsonObject) -> str:
 
 
 def _lists(verdict: JsonObject) -> Iterator[tuple[str, Iterable[str], str]]:
-    """Titles with their sentences, and the bullet of each."""
+    """Yield the title, the sentences and the bullet of each list."""
     outlook = [verdict_tables.now_words(verdict), verdict_tables.headroom_words(verdict)]
     if verdict.get("next"):
         outlook += [wording.following(verdict), verdict_tables.then_words(verdict)]

@@ -1,4 +1,4 @@
-"""A run over time: a small chart per quantity, with its limits and when it was the bottleneck."""
+"""Draws a run over time: a small chart per quantity with its limits and the periods at the limit."""
 
 from __future__ import annotations
 
@@ -37,21 +37,22 @@ from pinchpoint.report.charts import (
 )
 
 FIRST = ("throughput", "latency", "errors", "cpu", "disk_write_latency", "disk_iops")
-"""What the first screen shows."""
+"""Panels on the first screen."""
 
-_AXIS_WIDTH = 46  # the same for every panel, so that their plots start at the same place
+_AXIS_WIDTH = 46  # the same for all panels, so that their plots begin at the same place
 _WIDTH, _HEIGHT = 310, 110
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 604800)
 _TICKS = 5
 _REST = "#9aa3ad"
 _MOST_RUNS = 1_000_000
 _FAR = 4.0
-"""A limit further above the data than this many times is named, not drawn: it would flatten the lines."""
+"""A limit more than this many times above the data is named but not drawn, because it would flatten the
+lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A horizontal line: the limit of a quantity."""
+    """A horizontal line at the limit of a quantity."""
 
     value: float
     words: str
@@ -59,12 +60,12 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is drawn beside the lines of a panel.
+    """Limits and marked periods of a panel.
 
     Attributes:
         limits: horizontal lines.
-        spans: begin and end, seconds since the load began, of what ``words`` names.
-        words: what was at its limit then.
+        spans: begin and end of the marked periods, in seconds since the load began.
+        words: legend text of the marked periods.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -73,7 +74,7 @@ class Marks:
 
 
 def marks_of(manifest: JsonObject, verdict: JsonObject, clock: TimeAxis) -> dict[str, Marks]:
-    """Panel -> its limits, and when the bottleneck (or what is suspected) was at its limit."""
+    """Return panel -> limits, and the periods in which the bottleneck or a suspect was at its limit."""
     limits = {
         "cpu": [
             Limit(UTILISATION.value, f"limit {units.percent(UTILISATION.value)}"),
@@ -105,7 +106,7 @@ def marks_of(manifest: JsonObject, verdict: JsonObject, clock: TimeAxis) -> dict
 
 
 def _latency_limits(verdict: JsonObject, measured: str) -> list[Limit]:
-    """One line per distinct limit, with its roles."""
+    """Return a line for each distinct latency limit, with the roles it applies to."""
     roles = by_key(
         (row["latency_limit_s"], row["role"])
         for row in verdict.get("disks") or ()
@@ -160,7 +161,7 @@ _WHO = ("kind", "tier", "host", "role")
 
 
 def _spans(blame: JsonObject, verdict: JsonObject, clock: TimeAxis) -> Iterator[tuple[float, float]]:
-    """When it was at its limit, by the verdict's timeline; else all that was judged."""
+    """Yield the periods in which a resource was at its limit; without a timeline, the whole analysed time."""
     result = [
         (row["from"], row["to"])
         for row in verdict.get("timeline") or ()
@@ -173,13 +174,13 @@ def _spans(blame: JsonObject, verdict: JsonObject, clock: TimeAxis) -> Iterator[
 
 
 def panel_chart(panel: Panel, clock: TimeAxis, marks: Marks | None = None) -> Chart:
-    """One quantity over time."""
+    """Draw one quantity over time."""
     spec, legend = _panel(panel, panel, clock, marks or Marks())
     return Chart(panel.name, panel.title, spec, _still(spec), tuple(legend))
 
 
 def _still(spec: JsonObject) -> str:
-    """The picture, without the last layer, which answers a pointer: building that takes long."""
+    """Return the SVG without the last layer, which reacts to the pointer. That layer takes long to draw."""
     return svg_of({**spec, "layer": spec["layer"][:-1]})
 
 
@@ -207,7 +208,10 @@ def _panel(panel: Panel, whole: Panel, clock: TimeAxis, marks: Marks) -> tuple[S
 
 
 def _x(clock: TimeAxis) -> Spec:
-    """Seconds, labelled with the time of day; in a comparison with the time since measuring began."""
+    """Return the x axis in seconds.
+
+    Its labels are the time of day, or in a comparison the time since measuring began.
+    """
     length_s, zero_s = max(clock.length_s, 1.0), clock.start_s + clock.offset_s
     step_s = next((step for step in _STEPS_S if length_s / step <= _TICKS), _STEPS_S[-1])
     form = "%H:%M:%S" if step_s < 60 else "%H:%M" if step_s < 86400 else "%d %b"
@@ -229,7 +233,7 @@ def _x(clock: TimeAxis) -> Spec:
 
 
 def _phases(clock: TimeAxis, data: Datasets) -> list[Spec]:
-    """Everything that is not the measure phase is shaded."""
+    """Return a layer that shades all phases except the measure phase."""
     rows = [
         {"from": begin, "to": ends}
         for phase in clock.phases
@@ -245,7 +249,7 @@ _SPAN = {"x": field("from:Q"), "x2": end("to")}
 
 
 def _at_limit(marks: Marks, clock: TimeAxis, data: Datasets) -> list[Spec]:
-    """A bar on top of the chart, with a faint tint below it."""
+    """Return layers with a bar at the top of the chart and a light tint below it, for the marked periods."""
     rows = [
         {"from": max(begin, 0.0), "to": min(ends, clock.length_s)}
         for begin, ends in marks.spans
@@ -269,7 +273,10 @@ def _limits(limits: Sequence[Limit], data: Datasets, scale: Spec) -> list[Spec]:
 
 
 def _legend(lines: Sequence[TimelineSeries]) -> dict[str, LegendEntry]:
-    """Line -> its colour and style; beyond what colours can distinguish, the smallest are one grey line."""
+    """Return line -> colour and style.
+
+    With more lines than colours, the smallest lines share one grey entry.
+    """
     groups: dict[str, list[TimelineSeries]] = {}
     for place, line in enumerate(lines):
         stem = line.name.rpartition(" ")[0]
@@ -290,7 +297,7 @@ def _legend(lines: Sequence[TimelineSeries]) -> dict[str, LegendEntry]:
 
 
 def _grouped(panel: Panel, legend: Mapping[str, LegendEntry]) -> Panel:
-    """The panel with one line for all that have no colour of their own: a page of 20 hosts stays small."""
+    """Return the panel with all lines of the grey entry merged, so that a page of 20 hosts stays small."""
     own = tuple(line for line in panel.series if legend[line.name].name == line.name)
     points = by_key(
         (point.t_s, point)
@@ -332,7 +339,10 @@ def _lines(
     scale: Spec,
     whole: Panel,
 ) -> list[Spec]:
-    """The lines of a panel, on the scale of ``whole``: itself, or both sides of a comparison together."""
+    """Return the lines of a panel.
+
+    The scale is that of ``whole``: the panel, or both sides of a comparison.
+    """
     rows: list[dict[str, Any]] = []
     alone: list[dict[str, Any]] = []
     for place, series in enumerate(panel.series):
@@ -356,16 +366,16 @@ def _lines(
         specs.append(layer(named, "area", band, opacity=0.14, tooltip=False, clip=True))
     line = {**shared, "y": y, "strokeDash": dash, "detail": field("run:N")}
     specs.append(layer(named, "line", line, strokeWidth=1.6, clip=True))
-    if alone:  # a line needs two points
+    if alone:  # a single point needs a mark, because a line needs two points
         points = {**shared, "y": y}
         specs.append(layer(data.named(alone), "point", points, filled=True, size=14, opacity=1))
     return specs
 
 
 def _rows(series: TimelineSeries, place: int, clock: TimeAxis) -> Iterator[tuple[dict[str, Any], bool]]:
-    """A series as rows, each with whether it has no neighbour.
+    """Yield a series as rows, each with whether the point has no neighbour.
 
-    ``run`` counts up where buckets are missing, so that no line crosses a gap.
+    ``run`` increases at each gap, so that no line crosses a gap.
     """
     run = 0
     points = series.points
@@ -415,9 +425,9 @@ def _y_axis(panel: Panel) -> Spec:
 
 
 def _hover(panel: Panel, clock: TimeAxis, data: Datasets) -> Spec:
-    """A column per bucket that lights up under the pointer and shows every line's value and the time.
+    """Return a column per bucket that lights up under the pointer and shows the time and all values.
 
-    Columns, not Vega-Lite's nearest point: its tooltips lose every field that is no number.
+    Vega-Lite's nearest point is not used, because its tooltips lose all fields that are not numbers.
     """
     show = SHOW[panel.axis]
     half = clock.bucket_s / 2
@@ -450,7 +460,10 @@ def _shown(point: SamplePoint, show: Any) -> str:
 
 
 def both_timelines(content: JsonObject) -> tuple[tuple[Chart, Chart], ...]:
-    """Both sides of a comparison over time, base first, a pair a quantity; none where one side kept none."""
+    """Draw both sides of a comparison over time: a pair of charts per quantity, the base side first.
+
+    Nothing is drawn if a side has no timeline.
+    """
     sides = [content["timelines"][name] for name in ("base", "other")]
     if not all(sides):
         return ()
@@ -488,7 +501,7 @@ def _side_chart(panel: Panel, whole: Panel, clock: TimeAxis, label: str) -> Char
 
 
 def _kept(panel: JsonObject, side: JsonObject, from_s: float) -> Panel:
-    """A panel as in comparison.json; a value for each point of time, null where nothing was measured."""
+    """Return a panel read from comparison.json. Points without a value are left out."""
     series = [
         TimelineSeries(
             line["name"],
@@ -505,7 +518,7 @@ def _kept(panel: JsonObject, side: JsonObject, from_s: float) -> Panel:
 
 
 def _together(panels: Sequence[Panel]) -> Panel:
-    """The lines of both sides, those of one name as one."""
+    """Return a panel with the lines of both sides. Lines of the same name are joined."""
     every: dict[str, TimelineSeries] = {}
     for series in (series for panel in panels for series in panel.series):
         before = every.get(series.name)

@@ -1,4 +1,4 @@
-"""A trend for a terminal: a line per figure with its course as a sparkline, then the changes as sentences."""
+"""Formats a trend for a terminal: a line with a sparkline per figure, then the changes as sentences."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pinchpoint.trend.trend import FigureTrend, LevelChange, Trend
 BARS = "▁▂▃▄▅▆▇█"
 NOTHING = "No trend: no run of this plan is complete, valid and has operations."
 LONGEST = 40
-"""The number of last runs that fit beside their figures."""
+"""Largest number of runs in a sparkline; the latest runs are shown."""
 
 
 def trend_text(trend: Trend) -> str:
-    """Everything that was found."""
+    """Return the trend as text: figures, changes of level, outliers and warnings."""
     blocks = [f"{trend.plan}:", "\n".join(_table(trend.lines)) if trend.lines else NOTHING]
     changed = titled("Changes of level:", (each for line in trend.lines for each in _sentences(line)))
     if not changed and any(line.why_not is None for line in trend.lines):
@@ -32,7 +32,7 @@ def trend_text(trend: Trend) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """The last values as bars between the lowest and the highest of them."""
+    """Return the last values as bars, scaled from the lowest to the highest of them."""
     shown = values[-LONGEST:]
     low, high = min(shown), max(shown)
     if high == low:
@@ -41,7 +41,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def figure(key: FigureKey) -> str:
-    """``p95 response time of orders on dev``."""
+    """Return the name of a figure: ``p95 response time of orders on dev``."""
     names = {
         "throughput_per_s": "throughput",
         "response_p95_s": "p95 response time",
@@ -77,7 +77,7 @@ def _sentences(line: FigureTrend) -> Iterator[str]:
 
 
 def lone_words(trend: Trend) -> Iterator[str]:
-    """``throughput of orders on dev: 20/s in run-8 (2026-...) alone``, of each figure."""
+    """Yield each outlier: ``throughput of orders on dev: 20/s in run-8 (2026-...), a single run``."""
     for line in trend.lines:
         for one in line.lone:
             value = units.of_metric(line.key.metric, one.value)
@@ -85,12 +85,15 @@ def lone_words(trend: Trend) -> Iterator[str]:
 
 
 def zero_words(since: Entry) -> str:
-    """``0 from run-8 (2026-...) on``."""
+    """Return since when a figure is zero: ``0 since run-8 (2026-...)``."""
     return f"0 since {since.run} ({day_and_time(since.started)})"
 
 
 def _sentence(line: FigureTrend, change: LevelChange) -> str:
-    """``throughput of orders on dev: 200/s until run-7, 160/s from run-8 on (80 %, 76 % to 84 %): worse``."""
+    """Return a change of level as a sentence.
+
+    Example: ``throughput of orders on dev: 200/s up to run-7, 160/s since run-8 (...): worse``.
+    """
     before, after = (
         units.of_metric(line.key.metric, value) for value in (change.before_value, change.after_value)
     )

@@ -1,4 +1,4 @@
-"""The page of a trend: a chart per figure, the changes of its level below it."""
+"""Builds the page of a trend: a chart per figure, and its changes of level below the chart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinchpoint.trend.trend import FigureTrend, Trend
 
 
 def document(trend: Trend) -> PlainReport:
-    """The whole report."""
+    """Build the report of a trend."""
     lone = (f"{one}: an outlier" for one in lone_words(trend))
     zero = (
         f"{figure(line.key)}: {zero_words(line.zero_since)}: worse" for line in trend.lines if line.zero_since
@@ -42,7 +42,10 @@ def document(trend: Trend) -> PlainReport:
 
 
 def _worse(line: FigureTrend) -> str:
-    """``throughput of orders on dev (201/s → 160/s)``."""
+    """Return a figure that became worse, with both levels.
+
+    Example: ``throughput of orders on dev (201/s → 160/s)``.
+    """
     last = next((change for change in reversed(line.changes) if change.call == "worse"), line.drift)
     if last is None:
         return figure(line.key)
@@ -72,7 +75,7 @@ def _interval(ends: tuple[float, float]) -> str:
 
 
 def chart(line: FigureTrend) -> Chart:
-    """Every run's value over time as SVG, with the levels and where they changed."""
+    """Draw the value of each run over time, with the levels and the changes of level."""
     rows: list[dict[str, Any]] = [
         {"started": entry.started, "value": entry.value, "level": _level(line, place)}
         for place, entry in enumerate(line.entries)
@@ -98,7 +101,7 @@ def chart(line: FigureTrend) -> Chart:
 
 
 def _level(line: FigureTrend, place: int) -> float:
-    """The median of the level that a run belongs to."""
+    """Return the median of the level that a run belongs to."""
     level = line.changes[0].before_value if line.changes else line.level
     for change in line.changes:
         if place >= change.at:

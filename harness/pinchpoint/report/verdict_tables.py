@@ -1,4 +1,4 @@
-"""The tables made of verdict.json alone, and the sentences that belong to them."""
+"""Builds the tables and sentences made from verdict.json alone."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MET = {True: "met", False: "missed", None: None}
 
 
 def of_load(level: JsonObject) -> str:
-    """One level as a plan travels with it."""
+    """Return a load level of plan.yaml as text, such as ``8 users``."""
     return next(units.load_level(float(amount), unit) for unit, amount in level.items() if amount is not None)
 
 
 def levels(verdict: Row) -> Table:
-    """Throughput of each level, the knee, and the last level that met the objectives."""
+    """Build the table of load levels: throughput, latency, errors and objectives of each level."""
     rows = [
         {
             **row,
@@ -46,12 +46,12 @@ def levels(verdict: Row) -> Table:
         ),
         rows,
         note=" ".join(level_words(verdict)) + " All else in this report is of the last level.",
-        empty="",  # most loads are not in steps
+        empty="",  # most loads have no levels
     )
 
 
 def level_words(verdict: Row) -> Iterator[str]:
-    """The knee, and the highest load at which the objectives hold."""
+    """Yield sentences on the knee and on the highest load at which the objectives are met."""
     if not verdict.get("levels"):
         return
     knee = object_at(verdict, "knee")
@@ -63,13 +63,13 @@ def level_words(verdict: Row) -> Iterator[str]:
         up_to = units.load_level(held["level"], held["unit"])
         more = "the highest level" if held["all_held"] else "missed above"
         done = units.per_second(held["throughput_per_s"])
-        never = held.get("never_per_s")  # a target throughput
+        never = held.get("never_per_s")  # the objective is a target throughput
         but = f"; no level reached the {units.per_second(never)} of the objective" if never else ""
         yield f"The objectives of {scenario} were met up to {up_to} ({done} done; {more}{but})."
 
 
 def objectives(verdict: Row) -> Table:
-    """The objectives and their results."""
+    """Build the table of objectives and their results."""
     rows = [
         {
             **row,
@@ -95,7 +95,10 @@ def objectives(verdict: Row) -> Table:
 
 
 def _measured(row: Row) -> str | None:
-    """An objective's figure; a time that was missed and is none has no end."""
+    """Return the measured value of an objective.
+
+    A missed time objective without a value counts as endless.
+    """
     if row["value"] is None:
         return units.ENDLESS if row["met"] is False else None
     where = f" ({row['where']})" if row.get("where") else ""
@@ -103,7 +106,7 @@ def _measured(row: Row) -> str | None:
 
 
 def crawl(verdict: Row) -> Table:
-    """One row per content source."""
+    """Build the table of crawled content sources, one row per source."""
     return Table(
         "crawl",
         "Crawl",
@@ -129,7 +132,7 @@ def crawl(verdict: Row) -> Table:
 
 
 def bursts(verdict: Row) -> Table:
-    """One row per burst."""
+    """Build the table of bursts, one row per burst."""
     result = {
         name: figures["bursts"]
         for name, figures in object_at(verdict, "scenarios").items()
@@ -167,11 +170,11 @@ def bursts(verdict: Row) -> Table:
 
 
 def _recovery_words(burst: Row) -> str:
-    """How long it took, or why that is not known."""
+    """Return the recovery time of a burst as text, or the reason why it is unknown."""
     if burst.get("recovery_s") is not None:
         return units.seconds(burst["recovery_s"])
     if "watched_s" not in burst:
-        return "not recovered"  # as older verdicts have it
+        return "not recovered"  # verdicts of older versions have no ``watched_s``
     if not burst["watched_s"]:
         return "not seen: no time after it"
     if burst["calm_s"] is None:
@@ -180,7 +183,7 @@ def _recovery_words(burst: Row) -> str:
 
 
 def writes(verdict: Row) -> Table:
-    """One row per scenario that read its acknowledged writes back."""
+    """Build the table of acknowledged writes that were read back, one row per scenario."""
     rows = [
         {
             "scenario": name,
@@ -223,11 +226,11 @@ _WAITS_FOR = {
     "the index": ("index",),
     "the crawl database": ("crawl_db",),
 }
-"""Resource that a document waits for -> the stages of that wait."""
+"""Resource that a document waits for -> stages in which it waits."""
 
 
 def crawl_stages(verdict: Row) -> Table:
-    """One row per content source, and one for where documents go."""
+    """Build the table of crawl stages: a row per content source, and a row per destination of documents."""
     rows: list[dict[str, Any]] = [
         {**row, **row["stages"], "waits_for": _waits_for(row["stages"])}
         for row in verdict.get("crawl") or ()
@@ -255,14 +258,17 @@ def crawl_stages(verdict: Row) -> Table:
 
 
 def _waits_for(stages: Mapping[str, float]) -> str | None:
-    """What takes most of a document's time, and its share of it."""
+    """Return the resource that takes most of a document's time, with its share."""
     each = {name: sum(stages.get(stage, 0.0) for stage in of) for name, of in _WAITS_FOR.items()}
     name = max(each, key=each.__getitem__)
     return f"{name}, {units.percent(each[name] / sum(each.values()))}" if each[name] else None
 
 
 def _destinations(verdict: Row) -> list[dict[str, Any]]:
-    """The pool of requests to where documents go, of each crawl; its sources all report the same."""
+    """Return the pool of requests to each crawl's destination.
+
+    All sources of a crawl report the same pool.
+    """
     rows: list[Row] = []
     for row in verdict.get("crawl") or ():
         destination = row.get("destination")
@@ -280,7 +286,7 @@ def _destinations(verdict: Row) -> list[dict[str, Any]]:
 
 
 def crawl_log(verdict: Row) -> Table:
-    """What could not be crawled, by source and failure: how often, and the first that did."""
+    """Build the table of failed items by source and kind of failure, with the count and the first item."""
     rows: list[dict[str, Any]] = []
     for source in verdict.get("crawl") or ():
         for failure, count in sorted(object_at(source, "failures_by_kind").items()):
@@ -311,7 +317,7 @@ def crawl_log(verdict: Row) -> Table:
 
 
 def drift(verdict: Row) -> Table:
-    """From the first tenth of the measure phase to its last; what changed comes first."""
+    """Build the table of changes from the first to the last tenth of the measure phase, changes first."""
     order = {"rises": 0, "falls": 0, "steady": 1, None: 2}
     rows = [
         {
@@ -336,12 +342,12 @@ def drift(verdict: Row) -> Table:
         rows,
         note="A trend is named where the first and the last tenth of the time differ by 10 % or more and the "
         "tenths between them stand in that order (Kendall's tau, p < .01).",
-        empty="",  # most loads are no soak
+        empty="",  # most loads are not soak loads
     )
 
 
 def checkpoints(verdict: Row) -> Table:
-    """Response times and throughput while a checkpoint was written, beside those of the rest."""
+    """Build the table of response times and throughput during checkpoints and at other times."""
     return Table(
         "checkpoints",
         "Database checkpoints",
@@ -364,7 +370,7 @@ def checkpoints(verdict: Row) -> Table:
 
 
 def stores(verdict: Row) -> Table:
-    """Logs, compactions, queues and connections, by the stores' own account."""
+    """Build the table of values that databases and stores report: logs, compactions, queues, connections."""
     rows = [
         {
             **row,
@@ -388,12 +394,12 @@ def stores(verdict: Row) -> Table:
         ),
         rows,
         note="Over the measure phase, read once a second from the store's own statistics.",
-        empty="",  # most farms have no store that is asked
+        empty="",  # most farms have no store with such values
     )
 
 
 def advice(verdict: Row) -> Table:
-    """One row per piece, the most useful first."""
+    """Build the table of advice, one row per piece, the largest gain first."""
     rows = [
         {
             **row,
@@ -416,12 +422,12 @@ def advice(verdict: Row) -> Table:
         ),
         rows,
         note=" ".join(filter(None, _outlook(verdict))),
-        empty="",  # nothing to lift where nothing gave way
+        empty="",  # without a bottleneck there is no advice
     )
 
 
 def demand(verdict: Row) -> Table:
-    """What the load takes of each resource, and at what throughput that uses it up."""
+    """Build the table of the load's demand on each resource, with the throughput that saturates it."""
     rows = [
         {
             **row,
@@ -453,12 +459,12 @@ def demand(verdict: Row) -> Table:
 
 
 def advice_words(verdict: Row) -> Iterator[str]:
-    """Each piece of advice as its sentence; ``assumed`` has what the gains assume."""
+    """Yield each piece of advice as a sentence. ``assumed`` returns the assumptions of the gains."""
     return (str(row["text"]) for row in verdict.get("advice") or ())
 
 
 def assumed(verdict: Row) -> list[str]:
-    """What headroom, the gains of advice and the next bottleneck assume: each assumption once."""
+    """Return the assumptions of headroom, gains and the next bottleneck, without duplicates."""
     rows = [verdict.get("headroom"), verdict.get("next"), *(verdict.get("advice") or ())]
     of_figures = [
         row for row in rows if row and (row.get("ratio") is not None or row.get("gain_ratio") is not None)
@@ -467,18 +473,18 @@ def assumed(verdict: Row) -> list[str]:
 
 
 def _each_once(texts: Iterable[str | None]) -> list[str]:
-    """The assumptions of several texts (``a; b``), in their order."""
+    """Split texts (``a; b``) into assumptions, and return each assumption once, in order."""
     return list(dict.fromkeys(part for text in texts if text for part in text.split("; ")))
 
 
 def whole_phase(figures: Row) -> float | None:
-    """Throughput over the whole measure phase, where that reads otherwise than throughput now; else None."""
+    """Return the throughput over the whole measure phase; None if it reads the same as the current rate."""
     now, whole = figures.get("now_per_s"), figures.get("throughput_per_s")
     return None if units.per_second(now) == units.per_second(whole) else whole
 
 
 def now_words(verdict: Row) -> str:
-    """What each scenario gets done now, as a sentence; "" where none got anything done."""
+    """Return the current rate of each scenario as a sentence; "" if no scenario has a rate."""
     lines = []
     for name, figures in object_at(verdict, "scenarios").items():
         if figures.get("now_per_s") is not None:
@@ -489,7 +495,7 @@ def now_words(verdict: Row) -> str:
 
 
 def then_words(verdict: Row) -> str:
-    """The bottleneck after the next, as a sentence; "" if it is not known."""
+    """Return the bottleneck after the next as a sentence; "" if it is unknown."""
     blame = verdict.get("then")
     if not blame:
         return ""
@@ -500,7 +506,7 @@ def then_words(verdict: Row) -> str:
 
 
 def headroom_words(verdict: Row) -> str:
-    """How headroom was found, or why it is not known, as a sentence; "" where the verdict does not say."""
+    """Return the headroom, or why it is unknown, as a sentence; "" if the verdict has no headroom."""
     result = verdict.get("headroom")
     if not result:
         return ""
@@ -516,7 +522,7 @@ def _outlook(verdict: Row) -> Iterator[str]:
 
 
 def _assumed_words(texts: Sequence[str]) -> str:
-    """Below a table; "" where nothing is assumed."""
+    """Return the assumptions as a sentence below a table; "" if there are none."""
     return f" Assumed: {'; '.join(texts)}." if texts else ""
 
 
@@ -525,7 +531,7 @@ def _cited(source: JsonObject | None) -> str | None:
 
 
 def _kind_of_limit(row: Row) -> str:
-    """The kind of limit it would be, for its place in words."""
+    """Return the kind of limit that a resource would have, used for its name."""
     named = {"disk": "disk_cap", "thread": "cpu_thread", "cpu": "cpu", "allowance": "cpu"}
     return named.get(str(row["resource"]), str(row["resource"]))
 
@@ -534,7 +540,7 @@ _HOLDS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
 
 
 def considered(verdict: Row) -> Table:
-    """Every resource with the four kinds of evidence, the most used first."""
+    """Build the table of all considered resources with four kinds of evidence, the most used first."""
     rows = [
         {**row, **{check["evidence"]: _HOLDS[check["holds"]] for check in row["checks"]}}
         for row in object_at(verdict, "explanation").get("considered") or ()
@@ -557,7 +563,7 @@ def considered(verdict: Row) -> Table:
 
 
 def periods(verdict: Row, offset_s: int = 0) -> Table:
-    """What was at its limit when; left out where it was one resource all the time."""
+    """Build the table of the resource at its limit in each period. With a single period it has no rows."""
     result = verdict.get("timeline") or ()
     rows = [_period(row, *span) for row, span in zip(result, spans(result, offset_s), strict=True)]
     return Table(
@@ -573,12 +579,15 @@ def periods(verdict: Row, offset_s: int = 0) -> Table:
         note="In parts of at least ten seconds, or by the levels of a load in steps."
         if verdict.get("scenarios")
         else "The longest periods of at least 30 s; several resources may be at their limit at once.",
-        empty="",  # most runs have one answer
+        empty="",  # most runs have a single period
     )
 
 
 def spans(rows: Sequence[Row], offset_s: int = 0) -> list[tuple[str, str]]:
-    """Begin and end of each row, so far ahead of UTC; with the day, where they are not all of one."""
+    """Return begin and end of each row as times at an offset from UTC.
+
+    The day is added if the days differ.
+    """
     words = [tuple(str(day_and_time(row[end], offset_s))[:19] for end in ("from", "to")) for row in rows]
     days = {one[:10] for pair in words for one in pair}
     first = len("2026-11-20 ") if len(days) == 1 else 0
@@ -586,7 +595,7 @@ def spans(rows: Sequence[Row], offset_s: int = 0) -> list[tuple[str, str]]:
 
 
 def owner(row: Row) -> str:
-    """The owner of a row: tier and role, with the host."""
+    """Return the tier and the role of a row, with the host."""
     place = ".".join(str(row[name]) for name in ("tier", "role") if row[name])
     return f"{place} ({row['host']})" if place and row["host"] else place or str(row["host"] or "")
 
@@ -608,7 +617,7 @@ PROOF: Mapping[str, str] = {
 
 
 def proof_words(verdict: Row) -> str:
-    """The result of the test with its reason; "" if none was requested."""
+    """Return the result of the causal test with its reason; "" if no test was requested."""
     value = verdict.get("proof")
     if not value:
         return ""
@@ -617,13 +626,16 @@ def proof_words(verdict: Row) -> str:
 
 
 def _answering(value: JsonObject) -> str:
-    """What had to answer: of an open load that the farm keeps up with throughput is set by the schedule."""
+    """Return the quantity that the test measured: throughput or the speed of operations.
+
+    If a farm keeps up with an open load, the schedule sets the throughput, so the speed is used.
+    """
     of = object_at(value, "of")
     return "the speed of operations" if of.get("name") == "operations_per_busy_s" else "throughput"
 
 
 def proof(verdict: Row) -> Table:
-    """What was made slower, what the model says of it, and what was measured."""
+    """Build the table of the causal test: what was slowed down, the predicted and the measured effect."""
     result = object_at(verdict, "proof")
     tested = [result] if result.get("change") else []
     tested += [result["control"]] if tested and result["control"] else []
@@ -644,7 +656,7 @@ def proof(verdict: Row) -> Table:
         note=f"{capitalised(_answering(result))} of {scenario} while it was slower, as a share of what it was"
         " between. Sensitivity: 1 is in proportion to its speed, 0 not at all. What stands second has room: "
         "nothing may change.",
-        empty="",  # most runs are not proved, and the sentence says why one is not
+        empty="",  # most runs have no causal test, and a sentence gives the reason
     )
 
 

@@ -1,4 +1,4 @@
-"""The XLSX format: page one, a sheet for each table and each chart behind it; numbers are numbers."""
+"""Writes the XLSX format: page one, and a sheet for each table and each chart. Numbers stay numbers."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _FORMATS: Mapping[Callable[[Any], str], tuple[str, str]] = {
     units.times: (" (x)", "0.000"),
     units.bytes_: (" (bytes)", "#,##0"),
 }
-"""How a column is written for people -> what its heading gains, and the format of its numbers."""
+"""Formatter of a column -> suffix of its heading, and number format of its cells."""
 _OF_AXIS: Mapping[Axis, tuple[str, str]] = {
     "rate": ("per second", "#,##0.00"),
     "latency": ("seconds", "0.000000"),
     "ratio": ("share", "0.0 %"),
 }
 _MOST_LETTERS = 32_000
-"""A cell holds 32,767."""
+"""Largest number of letters in a cell; XLSX allows 32,767."""
 _SHEET_LETTERS = 31
 _DAY_S = 86_400
 _EPOCH = 25_569
-"""1 January 1970 as a day of a sheet."""
+"""Day number of 1 January 1970 in a spreadsheet."""
 _WIDEST = 60
 _A4 = 9
 _LETTERS_PT, _LETTER_PT = 11.0, 5.25
-"""Size of a sheet's letters; a column's width is counted in digits of this width."""
+"""Font size of a sheet, and width of a digit (the unit of column widths), in points."""
 _ROW_PT, _TALLEST_PT = 15.0, 405.0
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
-    """The workbook; the same bytes whenever it is made."""
+    """Return the workbook. The same input gives the same bytes."""
     xlsxwriter = library("xlsxwriter", "--format xlsx")
     brief = brief_of(report)
     buffer = io.BytesIO()
@@ -75,7 +75,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
 
 
 class _Sheets:
-    """A workbook's sheets, each under a name of its own."""
+    """The sheets of a workbook. Each sheet gets a unique name."""
 
     def __init__(self, book: Any) -> None:
         self._book = book
@@ -92,7 +92,7 @@ class _Sheets:
         return self._formats[kind]
 
     def _add(self, title: str) -> Any:
-        """A sheet; its name has none of the letters that a name may not have."""
+        """Add a sheet. Characters that are not allowed in its name are replaced."""
         wanted = re.sub(r"[\[\]:*?/\\']", " ", one_line(title)).strip() or "Sheet"
         name, number = wanted[:_SHEET_LETTERS].strip(), 1
         while name.lower() in self._names or name.lower() == "history":
@@ -102,11 +102,11 @@ class _Sheets:
         sheet = self._book.add_worksheet(name)
         sheet.set_landscape()
         sheet.set_paper(_A4)
-        sheet.fit_to_pages(1, 0)  # on paper as wide as a page
+        sheet.fit_to_pages(1, 0)  # prints one page wide
         return sheet
 
     def first(self, brief: Brief, cover: Cover) -> None:
-        """Page one: a question a row; the checks below."""
+        """Write the first sheet: a row per question, and the checks below."""
         sheet = self._add("Summary")
         sheet.set_column(0, 0, 28)
         sheet.set_column(1, 1, 90)
@@ -147,7 +147,7 @@ class _Sheets:
             line("" if at else "Warnings", warning, self._head, self._text)
 
     def table(self, table: Table) -> None:
-        """A table of the report, in base units."""
+        """Write a sheet with a table in base units."""
         sheet = self._add(table.title)
         self._write(sheet, 0, 0, table.title, self._title)
         sheet.freeze_panes(3, 0)
@@ -183,7 +183,7 @@ class _Sheets:
         return shown
 
     def plot(self, plot: Plot) -> None:
-        """A chart with its figures beside it: x, then a column a line."""
+        """Write a sheet with a chart and its values: x, then a column per line."""
         sheet = self._add(plot.title)
         self._write(sheet, 0, 0, plot.title, self._title)
         unit, kind = _OF_AXIS[plot.axis] if not plot.bars else ("multiple", "0.000")
@@ -247,24 +247,24 @@ class _Sheets:
 
     @staticmethod
     def _write(sheet: Any, row: int, column: int, text: str, form: Any) -> None:
-        """Text as text: what looks like a formula, an address or a number stays what it is."""
+        """Write text as a string, even if it looks like a formula, an address or a number."""
         sheet.write_string(row, column, one_line(text)[:_MOST_LETTERS], form)
 
 
 def _cells(sheet: Any, column: int, count: int) -> list[Any]:
-    """The figures of a column, as a chart refers to them."""
+    """Return the cell range of a column, as a chart refers to it."""
     return [sheet.get_name(), 3, column, 2 + count, column]
 
 
 class _Rows:
-    """Rows as tall as their text: not every program that opens a sheet measures them itself."""
+    """Row heights that fit the text. Some spreadsheet programs do not calculate them."""
 
     def __init__(self, sheet: Any, widths: Sequence[float]) -> None:
         self._sheet = sheet
         self._widths = [(width - 1) * _LETTER_PT for width in widths]
 
     def set(self, row: int, cells: Sequence[str]) -> None:
-        """The height that the longest of these cells needs."""
+        """Set the height of a row to that of its longest cell."""
         most = max(
             fit.lines(one_line(cell)[:_MOST_LETTERS], _LETTERS_PT, width)
             for cell, width in zip(cells, self._widths, strict=True)
@@ -274,7 +274,7 @@ class _Rows:
 
 
 def _size(png: bytes) -> Mapping[str, float]:
-    """What brings a picture to 64 pixels of height and 190 of width at most."""
+    """Return the scale that limits a picture to a height of 64 and a width of 190 pixels."""
     width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
     scale = min(64 / height, 190 / width)
     return {"x_scale": scale, "y_scale": scale}
