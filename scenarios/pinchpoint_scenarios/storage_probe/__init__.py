@@ -1,8 +1,8 @@
-"""Storage probes: the I/O that a suite sends to one disk, its tool, and the tool's results.
+"""Defines storage probes: the I/O that a suite sends to one disk, the tool that does it, and the results.
 
-A *suite* is a list of *jobs*; a job is one call of a tool (fio, dd, hdparm, bonnie++) and fills one or more
-*cells*; a cell is one figure of the suite's table. The tools do all I/O; running jobs, storing and judging
-results are in other packages.
+A *suite* is a list of *jobs*. A job is one call of a tool (fio, dd, hdparm, bonnie++) and measures one or
+more *cells*. A cell is one row of the suite's table. The tools do all I/O. Other packages run jobs, and store
+and judge results.
 """
 
 from .cell import Cell, CellFigures, CellSeries, Job, ProbePlace

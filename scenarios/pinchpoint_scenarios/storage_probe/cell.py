@@ -1,4 +1,4 @@
-"""Records of a storage probe: a suite's requests, and a tool's results."""
+"""Records of a storage probe: the I/O that a suite requests, and the results of a tool."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import Literal
 
 FILE = "probe.data"
-"""The file's name in the probe's folder. Tools run in that folder and get this name, never the folder's path:
-fio reads a ``:`` in a path as the separator of two files."""
+"""Name of the file in the probe's folder. Tools run in that folder and get only this name and no path,
+because fio reads a ``:`` in a path as a separator of two files."""
 
 Role = Literal["log", "data", "tempdb"]
-"""The kind of disk for such I/O: a log cannot issue more at once."""
+"""Kind of disk that a cell measures. Its latency limit applies; a log disk has one write in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One line of a suite's table.
+    """One row of a suite's table.
 
     Attributes:
         workload: the kind of I/O without its queue depth: ``RND4K write``. Cells of one workload differ in
             ``outstanding`` alone.
-        block_bytes: size of an I/O; None if the tool does not report it (creating files).
-        read_ratio: reads ÷ all I/O; None if not reported.
-        random_ratio: I/O that does not follow the one before ÷ all I/O.
-        outstanding: simultaneous I/Os; None if the tool does not report it.
-        role: the role whose latency limit applies.
+        block_bytes: size of an I/O in bytes; None if the tool does not report it (creating files).
+        read_ratio: reads ÷ all I/Os; None if not reported.
+        random_ratio: I/Os that do not follow the previous one ÷ all I/Os; None if not reported.
+        outstanding: number of simultaneous I/Os; None if the tool does not report it.
+        role: kind of disk whose latency limit applies.
     """
 
     workload: str
@@ -39,14 +39,14 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """``RND4K write, 32 outstanding``."""
+        """Return the name with the queue depth: ``RND4K write, 32 outstanding``."""
         return (
             self.workload if self.outstanding is None else f"{self.workload}, {self.outstanding} outstanding"
         )
 
 
 def size_name(size_bytes: int) -> str:
-    """``512``, ``8K``, ``1M``."""
+    """Return a size as short text: ``512``, ``8K``, ``1M``."""
     for unit, name in ((2**20, "M"), (2**10, "K")):
         if size_bytes >= unit:
             return f"{size_bytes / unit:g}{name}"
@@ -54,7 +54,7 @@ def size_name(size_bytes: int) -> str:
 
 
 def shape_name(block_bytes: int, read_ratio: float, random_ratio: float) -> str:
-    """The name of such I/O: ``8K random read``, ``64K 50% random 67% read``."""
+    """Return the name of a kind of I/O: ``8K random read``, ``64K 50% random 67% read``."""
     what = {1.0: "read", 0.0: "write"}.get(read_ratio, f"{read_ratio:.0%} read")
     how = {1.0: "random", 0.0: "sequential"}.get(random_ratio, f"{random_ratio:.0%} random")
     return f"{size_name(block_bytes)} {how} {what}"
@@ -65,15 +65,14 @@ class Job:
     """One call of a tool.
 
     Attributes:
-        tool: its name in ``TOOLS``.
-        cells: the cells it fills, in the tool's order.
-        seconds: duration of the measurement; None: until its work is done (it reads or writes the file once).
-        flush_each: whether each write is on the disk before the next one begins.
-        flush_every: number of writes before all are flushed; 0: never.
-        uses_file: whether it uses the probe's file, which is written completely before.
-        threads: number of the tool's threads that share the outstanding I/Os, each in its own part of the
-            file.
-        options: options of its tool alone.
+        tool: name of the tool in ``TOOLS``.
+        cells: cells that the call measures, in the order of the tool.
+        seconds: duration of the measurement; None: the tool reads or writes the file once.
+        flush_each: whether each write must be on the disk before the next write begins.
+        flush_every: number of writes after which all of them are flushed; 0: never.
+        uses_file: whether the tool uses the probe's file, which is written completely in advance.
+        threads: number of threads that share the outstanding I/Os, each in its own part of the file.
+        options: options that only this tool has.
     """
 
     tool: str
@@ -87,26 +86,26 @@ class Job:
 
     @property
     def cell(self) -> Cell:
-        """The only cell of a job that fills one."""
+        """Return the cell of a job that has exactly one cell."""
         [only] = self.cells
         return only
 
     @property
     def name(self) -> str:
-        """Its cell's name; with several cells, its name in a list."""
+        """Return the name of the cell; for several cells, the title of the job."""
         return self.cells[0].name if len(self.cells) == 1 else str(self.options.get("title", self.tool))
 
 
 @dataclass(frozen=True, slots=True)
 class ProbePlace:
-    """Where a probe works.
+    """The folder and the machine of a probe.
 
     Attributes:
-        folder: a folder of the probe's own; nothing outside is written.
-        size_bytes: size of the file in it.
-        device: the block device below it (``/dev/sdb1``); None if it has none (tmpfs, a network share).
-        memory_bytes: the machine's memory.
-        trial: number of the repetition, from 1: random positions differ between repetitions.
+        folder: folder that belongs to the probe; nothing outside it is written.
+        size_bytes: size of the file in the folder, in bytes.
+        device: block device of the folder (``/dev/sdb1``); None if it has none (tmpfs, a network share).
+        memory_bytes: memory of the machine in bytes.
+        trial: number of the repetition, from 1. It seeds the random positions, so each repetition has others.
         root: whether the tools run as root.
     """
 
@@ -119,18 +118,18 @@ class ProbePlace:
 
     @property
     def file(self) -> Path:
-        """The file that I/O goes to."""
+        """Return the path of the file that the tools read and write."""
         return self.folder / FILE
 
 
 @dataclass(frozen=True, slots=True)
 class CellSeries:
-    """The course of one job over time.
+    """Rate and latency of a job over time.
 
     Attributes:
-        step_s: seconds between two values.
+        step_s: length of a step in seconds.
         iops: I/Os per second in each step.
-        latency_s: mean latency of the I/Os of each step; None if none ended.
+        latency_s: mean latency of each step in seconds; None if no I/O ended in the step.
     """
 
     step_s: float
@@ -140,18 +139,18 @@ class CellSeries:
 
 @dataclass(frozen=True, slots=True)
 class CellFigures:
-    """The results of one call of a tool for one cell. None: not reported.
+    """The results of one call of a tool for one cell. None means not reported.
 
     Attributes:
-        seconds: duration of the measurement; None if not reported.
-        reads_per_s: I/Os per second (of making files: operations).
-        writes_per_s: likewise.
-        read_bytes_per_s: bytes per second.
-        write_bytes_per_s: likewise.
-        times_ns: latency in nanoseconds -> number of I/Os, within the tool's precision.
-        mean_s: mean latency.
-        max_s: the longest.
-        series: its course over time.
+        seconds: duration of the measurement.
+        reads_per_s: read I/Os per second; for small files, operations per second.
+        writes_per_s: write I/Os per second; for small files, operations per second.
+        read_bytes_per_s: bytes read per second.
+        write_bytes_per_s: bytes written per second.
+        times_ns: latency in nanoseconds -> number of I/Os, in the precision of the tool.
+        mean_s: mean latency in seconds.
+        max_s: longest latency in seconds.
+        series: rate and latency over time.
     """
 
     seconds: float | None

@@ -1,4 +1,4 @@
-"""Creates a probe's own folder on the disk under test, and removes it."""
+"""Creates the probe's folder on the disk under test, and removes it."""
 
 from __future__ import annotations
 
@@ -17,39 +17,40 @@ from ..errors import ScenarioError
 FOLDER = "pinchpoint-probe"
 OWNER = "owner.json"
 SPARE_RATIO = 0.05
-"""This share of the file system stays free, because full file systems are slow and others use it."""
+"""Share of the file system that stays free: full file systems are slow, and other programs need space."""
 _MIB = 2**20
 
 
 class ForeignFolder(ScenarioError):  # noqa: N818 -- a state of the folder, named as such
-    """A folder with this name is not ours, or another probe works in it."""
+    """The folder exists, but Pinchpoint did not create it, or another probe uses it."""
 
 
 class NoRoom(ScenarioError):  # noqa: N818 -- likewise
-    """The folder cannot be made, or the file does not fit."""
+    """The folder cannot be created, or the file does not fit."""
 
 
 class NotRemoved(ScenarioError):  # noqa: N818 -- likewise
-    """A file cannot be removed: the disk is broken, or read only."""
+    """The folder cannot be removed, because the disk failed or is read-only."""
 
 
 @dataclass(slots=True)
 class Claimed:
-    """A folder of ours, until it is released.
+    """A folder that this process created and has locked.
 
     Attributes:
-        path: the folder.
+        path: path of the folder.
     """
 
     path: Path
     _mark: IO[str]
 
     def release(self) -> None:
-        """Remove the folder with its contents. Safe to call again. Raises NotRemoved."""
+        """Remove the folder with its contents. A second call does nothing. Raises NotRemoved."""
         if self._mark.closed:
             return
         try:
-            with contextlib.suppress(FileNotFoundError):  # it was removed, or its disk is gone
+            # the folder was already removed, or its disk is gone
+            with contextlib.suppress(FileNotFoundError):
                 shutil.rmtree(self.path)
         except OSError as error:
             raise NotRemoved(
@@ -59,10 +60,10 @@ class Claimed:
 
 
 def claim(parent: Path) -> Claimed:
-    """Create a folder of ours in ``parent``.
+    """Create the probe's folder in ``parent``. Raises ForeignFolder, NoRoom.
 
-    It contains a file with its owner, locked while the owner lives: the folder of a killed probe is removed
-    first. Raises NotOurs, NoRoom.
+    The folder contains a file that names its owner. The owner keeps this file locked, so the folder of a
+    killed probe is recognised and removed first.
     """
     folder = parent / FOLDER
     if folder.exists() or folder.is_symlink():
@@ -79,7 +80,7 @@ def claim(parent: Path) -> Claimed:
 
 
 def remove_left(folder: Path) -> None:
-    """Remove the folder of a killed probe; another folder with its name stays. Raises NotOurs."""
+    """Remove the folder of a killed probe. Raises ForeignFolder if the folder is not one."""
     owner = _owner(folder)
     if owner is None:
         raise ForeignFolder(
@@ -95,7 +96,7 @@ def remove_left(folder: Path) -> None:
 
 
 def check_room(place: str, needed_bytes: int, free_bytes: int, total_bytes: int) -> None:
-    """Raises NoRoom if the file would not fit, or would fill the file system."""
+    """Raises NoRoom if the file does not fit, or would fill the file system."""
     if needed_bytes > free_bytes - total_bytes * SPARE_RATIO:
         raise NoRoom(
             f"{place}: a file of {needed_bytes // _MIB:,} MiB does not fit: {free_bytes // _MIB:,} MiB are "
@@ -109,12 +110,15 @@ def _owner(folder: Path) -> dict[str, object] | None:
     try:
         result = json.loads((folder / OWNER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None  # not ours, as far as is known: the caller leaves it alone
+        return None  # Pinchpoint may not have created the folder: the caller does not touch it
     return result if isinstance(result, dict) else None
 
 
 def _lives(folder: Path, owner: dict[str, object]) -> bool:
-    """Whether its owner still holds the mark; one that came over ssh holds none, and is looked for."""
+    """Return whether the owner of a folder is still running.
+
+    A local owner keeps the file locked. An owner over ssh has no lock, so its process id is checked.
+    """
     with (folder / OWNER).open(encoding="utf-8") as mark:
         try:
             fcntl.flock(mark, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -126,6 +130,6 @@ def _lives(folder: Path, owner: dict[str, object]) -> bool:
         os.kill(int(str(owner.get("pid"))), 0)
     except (ProcessLookupError, ValueError):
         return False
-    except PermissionError:  # there is one, of another user
+    except PermissionError:  # a process of another user exists
         return True
     return True

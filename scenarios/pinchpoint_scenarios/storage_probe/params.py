@@ -1,4 +1,4 @@
-"""The parameters of storage-probe in a plan."""
+"""Defines the parameters of storage-probe in a plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ..units import Bytes, Seconds
 from .suites import SUITES, Suite
 
 LEAST_BYTES = 16 * 2**20
-"""The smallest file: sixteen of the largest I/Os of any suite, so that random I/O is possible."""
+"""Smallest size of the file in bytes: 16 times the largest block of any suite, so that random I/O is
+possible."""
 UNTIMED = "each cell of {suite} lasts until the file is written or read whole; what makes it shorter is"
 _DEFAULT = "database"
 
@@ -80,15 +81,15 @@ class StorageProbeParams(Params):
 
     @property
     def chosen(self) -> Suite:
-        """The suite, with its threads."""
+        """Return the suite with the number of threads applied."""
         return SUITES[self.suite].threaded(self.threads)
 
     @property
     def repetitions(self) -> int:
-        """How often all of it is done."""
+        """Return the number of repetitions."""
         return self.repeat or self.chosen.repetitions
 
     @property
     def seconds(self) -> float | None:
-        """How long a cell is measured; None: until its work is done."""
+        """Return the seconds per cell; None if each tool runs until its work is done."""
         return self.time_per_cell or self.chosen.seconds

@@ -1,4 +1,4 @@
-"""The disk that storage-probe works on: of this machine, or of another one that is reached over ssh."""
+"""Provides the disk that storage-probe measures: on this machine, or on another machine over ssh."""
 
 from __future__ import annotations
 
@@ -25,54 +25,54 @@ from .tools import TOOLS
 
 
 class MachineFacts(Protocol):
-    """What is known of a disk's machine."""
+    """Facts about the machine of a disk."""
 
     @property
     def memory_bytes(self) -> int:
-        """The memory of the machine in bytes."""
+        """Return the memory of the machine in bytes."""
         ...
 
     @property
     def root(self) -> bool:
-        """Whether tools run as root there."""
+        """Return whether the tools run as root on the machine."""
         ...
 
 
 class ProbedMachine(Protocol):
-    """One machine, with a folder of the probe's own on the disk."""
+    """A machine with the probe's folder on the disk."""
 
     @property
     def folder(self) -> Path:
-        """The folder, as it is called there."""
+        """Return the path of the folder on the machine."""
         ...
 
     @property
     def looked(self) -> MachineFacts:
-        """The machine itself."""
+        """Return the facts about the machine."""
         ...
 
     def tool(self, name: str) -> Tool:
-        """The program there that does what a job asks of one of ``TOOLS``. Raises ToolMissing."""
+        """Return the tool on this machine that runs jobs for a name in ``TOOLS``. Raises ToolMissing."""
         ...
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
-        """Run one of a tool's commands in the folder.
+        """Run a command of a tool in the folder.
 
-        Raises ToolMissing, ToolFailed, ProbeStopped as soon as ``stop`` says so, EndpointUnreachable,
-        HostUnreachable.
+        Raises ToolMissing, ToolFailed, EndpointUnreachable, HostUnreachable; ProbeStopped as soon as ``stop``
+        returns True.
         """
         ...
 
     def results(self) -> AbstractContextManager[Path]:
-        """A folder of this machine with what the last command left beside its output."""
+        """Open a local folder with the files that the last command wrote."""
         ...
 
 
 class LocalFacts:
-    """A folder of this machine.
+    """Facts about a folder of this machine.
 
     Attributes:
-        folder: the folder.
+        folder: path of the folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,12 +80,12 @@ class LocalFacts:
 
     @property
     def host(self) -> str:
-        """This machine's name."""
+        """Return the name of this machine."""
         return socket.gethostname()
 
     @property
     def device(self) -> str | None:
-        """The block device below it; None without one (memory, a network share; it is gone)."""
+        """Return the block device of the folder; None if there is none (memory, a network share)."""
         try:
             number = self.folder.stat().st_dev
         except OSError:
@@ -95,22 +95,22 @@ class LocalFacts:
 
     @property
     def memory_bytes(self) -> int:
-        """This machine's memory."""
+        """Return the memory of this machine in bytes."""
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
     @property
     def root(self) -> bool:
-        """Whether we are root."""
+        """Return whether this process runs as root."""
         return os.geteuid() == 0
 
 
 @dataclass(frozen=True, slots=True)
 class LocalMachine:
-    """This machine (a ``ProbedMachine``).
+    """This machine as a ``ProbedMachine``.
 
     Attributes:
-        folder: the probe's own.
-        looked: the disk it lies on.
+        folder: folder of the probe.
+        looked: facts about the disk of the folder.
     """
 
     folder: Path
@@ -135,9 +135,9 @@ class LocalMachine:
 
 @contextmanager
 def here(parent: Path, needed_bytes: int) -> Iterator[LocalMachine]:
-    """This machine, with a folder of ours in ``parent`` that has room; it is gone afterwards.
+    """Create the probe's folder in ``parent``, yield this machine, and remove the folder at the end.
 
-    One that a killed probe left is removed first. Raises ForeignFolder, NoRoom, NotRemoved.
+    The folder of a killed probe is removed first. Raises ForeignFolder, NoRoom, NotRemoved.
     """
     claimed = claim(parent)
     try:
@@ -150,47 +150,47 @@ def here(parent: Path, needed_bytes: int) -> Iterator[LocalMachine]:
         except NotRemoved:
             raise
         except BaseException:
-            claimed.release()  # Ctrl-C in the midst of it: it raises once, and nothing is to be left
+            claimed.release()  # Ctrl-C during the removal raises once, so the removal is repeated
             raise
 
 
 class DiskWithFolder(Protocol):
-    """One disk of a plan, with a folder of ours on it from ``prepare`` to ``release``."""
+    """A disk of a plan. The probe's folder is on it from ``prepare`` to ``release``."""
 
     @property
     def words(self) -> str:
-        """The probe's folder, for a person."""
+        """Return the probe's folder as text for messages."""
         ...
 
     @property
     def memory_bytes(self) -> int | None:
-        """The machine's memory; None: not known without asking the machine."""
+        """Return the memory of the machine in bytes; None if only the machine can report it."""
         ...
 
     @property
     def machine(self) -> ProbedMachine:
-        """The machine, once the disk is prepared, by this process or another one."""
+        """Return the machine. This process or another one has prepared the disk before."""
         ...
 
     def check(self, tools: Sequence[Tool]) -> dict[str, str]:
-        """Tool -> its version or name. Raises EndpointUnreachable, ToolMissing."""
+        """Return tool -> its version or name. Raises EndpointUnreachable, ToolMissing."""
         ...
 
     def look(self) -> remote.RemoteFacts | LocalFacts:
-        """What is known of the disk. Raises EndpointUnreachable."""
+        """Return the facts about the disk. Raises EndpointUnreachable."""
         ...
 
     def prepare(self, needed_bytes: int) -> None:
-        """Make the folder. Raises ForeignFolder, NoRoom, EndpointUnreachable, HostUnreachable."""
+        """Create the folder. Raises ForeignFolder, NoRoom, EndpointUnreachable, HostUnreachable."""
         ...
 
     def release(self) -> None:
-        """Remove the folder. Safe to call again. Raises NotRemoved."""
+        """Remove the folder. A second call does nothing. Raises NotRemoved."""
         ...
 
 
 class LocalDisk:
-    """A folder on a disk of this machine (see ``ProbedDisk``)."""
+    """A disk of this machine as a ``DiskWithFolder``."""
 
     def __init__(self, folder: Path) -> None:
         self._facts = LocalFacts(folder)
@@ -229,10 +229,10 @@ class LocalDisk:
 
 
 class SshDisk:
-    """A disk of another machine (see ``ProbedDisk``).
+    """A disk of another machine as a ``DiskWithFolder``.
 
-    The process that prepares holds the folder there by a keeper (``remote``); sessions of other processes
-    only run their tools in it.
+    The process that calls ``prepare`` keeps the folder by a keeper process (see ``remote``). Sessions in
+    other processes only run tools in the folder.
     """
 
     def __init__(self, name: str, address: Address, path: str | None, device: str | None) -> None:
@@ -281,7 +281,10 @@ class SshDisk:
 
 
 def disk_of(name: str, endpoint: Endpoint) -> DiskWithFolder:
-    """The disk that an endpoint is. Raises EndpointUnreachable where it is neither here nor over ssh."""
+    """Return the disk of an endpoint.
+
+    Raises EndpointUnreachable if the disk is neither on this machine nor reachable over ssh.
+    """
     options = endpoint.options
     if "address" in options:
         keys: dict[str, object] = {key: value for key, value in options.items() if key in OPTIONS}

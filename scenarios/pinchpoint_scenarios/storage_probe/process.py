@@ -1,4 +1,4 @@
-"""Runs a tool that ends with this process, and at once when the user interrupts."""
+"""Runs a tool as a child process. The tool ends with this process, and at once if the user interrupts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _END_S = 10.0
 
 
 class ProbeStopped(Exception):  # noqa: N818 -- no error: the user wants it
-    """The user wants to stop; the process has ended."""
+    """The user stopped the probe; the process of the tool has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a process printed, and its exit status."""
+    """The output of a process and its exit status."""
 
     stdout: str
     stderr: str
@@ -33,10 +33,11 @@ _INHERITED = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH")
 
 
 def run(command: Sequence[str], folder: Path, stop: Callable[[], bool]) -> ToolOutput:
-    """Run it in a folder. Raises Stopped as soon as ``stop`` says so.
+    """Run a command in a folder. Raises ProbeStopped as soon as ``stop`` returns True.
 
-    It has a session of its own, so that Ctrl-C is ours to act upon. Where ``setpriv`` (util-linux) is there,
-    the kernel ends it when we are killed; elsewhere it goes on to the end of its own, short, work.
+    The command runs in a session of its own, so that Ctrl-C reaches only this process. If ``setpriv``
+    (util-linux) is installed, the kernel kills the command when this process is killed. Otherwise the command
+    continues to the end of its work, which is short.
     """
     leash = find("setpriv")
     begun = [leash, "--pdeathsig", "KILL", *command] if leash else list(command)
@@ -49,12 +50,13 @@ def run(command: Sequence[str], folder: Path, stop: Callable[[], bool]) -> ToolO
         text=True,
         errors="replace",
         start_new_session=True,
-        # What is read must not depend on the user's language, and no secret of ours is theirs.
+        # The output must not depend on the user's language, and the command must not get secrets of this
+        # process.
         env={name: os.environ[name] for name in _INHERITED if name in os.environ} | {"LC_ALL": "C"},
     )
     try:
         while not stop():
-            with contextlib.suppress(subprocess.TimeoutExpired):  # that is how the time to look comes
+            with contextlib.suppress(subprocess.TimeoutExpired):  # the timeout lets the loop check ``stop``
                 stdout, stderr = process.communicate(timeout=_LOOK_S)
                 return ToolOutput(stdout, stderr, process.returncode)
         raise ProbeStopped
@@ -63,8 +65,8 @@ def run(command: Sequence[str], folder: Path, stop: Callable[[], bool]) -> ToolO
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End it and whatever it started; it has removed nothing that we do not remove ourselves."""
+    """Kill the process and all processes that it started."""
     if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):  # it ended meanwhile
+        with contextlib.suppress(ProcessLookupError):  # the process has ended meanwhile
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=_END_S)

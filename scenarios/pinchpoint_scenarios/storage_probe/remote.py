@@ -1,9 +1,10 @@
-"""Runs a probe on another machine over ssh; nothing stays there.
+"""Runs a probe on another machine over ssh, and leaves nothing on that machine.
 
-A *keeper* (a POSIX shell, one connection as long as the probe) makes the folder and removes it at its end:
-when we say so, when the link is cut, and when it has heard nothing of us for a minute; what runs in it is
-killed first. Each command is a connection of its own, and leaves its process id in the folder for that; it
-may come from another process than the keeper's.
+A *keeper* is a POSIX shell on the other machine, with one connection for the whole probe. The keeper creates
+the folder. It kills the running command and removes the folder when its input ends, when the connection
+breaks, or after a minute without a sign from this process. Each command uses a connection of its own and
+writes its process id into the folder. Commands may come from another process than the one that started the
+keeper.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ from .tools import TOOLS
 
 _BEAT_S = 5.0
 _SILENT_S = 60
-"""The keeper gives us up after so long: ssh itself gives up a silent link after 15 s."""
+"""Seconds of silence after which the keeper removes the folder. ssh itself gives up a silent link after 15
+s."""
 _END_S = 20.0
 _MISSING = 127
 _NO_FOLDER = 3
-"""The keeper has removed the folder, or something else has."""
+"""Exit status of a command if the folder does not exist any more."""
 _PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH"
 
 _LOOK = (
@@ -49,8 +51,9 @@ _LOOK = (
     "echo ok; hostname; id -u; grep MemTotal /proc/meminfo; stat -f -c %T . || echo; "
     'echo "$n"; cat "/sys/class/block/$n/device/model" 2>/dev/null || echo; pwd'
 )
-"""Where the disk is mounted, who we are there, and what there is: one line each; the folder comes last, as
-its name may hold line ends. In /proc/mounts a space is ``\\040``, which ``%b`` reads."""
+"""Script that prints the mount point of the disk, the user, and the facts about the disk, one per line. The
+folder is the last line, because its name may contain line ends. /proc/mounts writes a space as ``\\040``,
+which ``%b`` decodes."""
 
 _KEEP = (
     'cd -- {parent} || exit 3; f={folder}; trap "" HUP PIPE; refuse() {{ echo "refused $1"; exit 0; }}; '
@@ -83,20 +86,20 @@ _STOP = "cd -- {folder} && if [ -f running ]; then kill -9 $(cat running); fi"
 
 
 class HostUnreachable(ScenarioError):  # noqa: N818 -- a state of the way there, named as such
-    """The host is not reached, or reports nothing that can be used."""
+    """The host is not reachable, or its answer cannot be used."""
 
 
 class DiskNotThere(ScenarioError):  # noqa: N818 -- likewise
-    """The host is reached, and what is named is no folder or disk there that can be written to."""
+    """The host is reachable, but the given path or device is not a writable folder or a mounted disk."""
 
 
 _OTHERWISE = re.compile(r"[\r\n!\\]|[^\x00-\x7f]")
 
 
 def _command(script: str) -> str:
-    """A command that runs a script, whatever characters the paths in it have and whatever the login shell is.
+    """Return the ssh command that runs a script, for all characters in paths and for every login shell.
 
-    What csh and fish read otherwise than ``sh`` does travels as base64, and so does what is not ASCII.
+    A script with characters that csh or fish read differently, or that are not ASCII, is sent as base64.
     """
     if _OTHERWISE.search(script):
         encoded = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode("ascii")
@@ -106,15 +109,15 @@ def _command(script: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFacts:
-    """A disk of another machine.
+    """Facts about a disk of another machine.
 
     Attributes:
-        folder: where it is mounted there, or the path that was given.
-        host: the machine's name.
-        device: the whole disk by its kernel name; None if no block device is behind the folder.
-        file_system: its type; None if it is not known; ``model`` likewise.
-        memory_bytes: the machine's.
-        root: whether we are root there.
+        folder: mount point of the disk, or the path that the user gave.
+        host: name of the machine.
+        device: kernel name of the whole disk; None if the folder has no block device.
+        file_system: type of the file system; None if unknown. ``model`` is also None if unknown.
+        memory_bytes: memory of the machine in bytes.
+        root: whether the login user is root.
     """
 
     folder: PurePosixPath
@@ -127,7 +130,10 @@ class RemoteFacts:
 
 
 def look(address: Address, path: str | None, device: str | None, disk: str) -> RemoteFacts:
-    """What is known of the disk (its name is for messages). Raises DiskNotThere, HostUnreachable."""
+    """Return the facts about a disk. ``disk`` is its name for messages.
+
+    Raises DiskNotThere, HostUnreachable.
+    """
     node = f"/dev/{(device or 'none').removeprefix('/dev/')}"
     script = _LOOK.format(path=shlex.quote(path or ""), device=shlex.quote(node))
     try:
@@ -162,7 +168,7 @@ def look(address: Address, path: str | None, device: str | None, disk: str) -> R
 
 
 def version(address: Address, tool: Tool) -> str:
-    """What the tool there prints of its version. Raises ToolMissing, HostUnreachable."""
+    """Return the version text that a tool on the host prints. Raises ToolMissing, HostUnreachable."""
     program, *rest = tool.version()
     script = (
         f"{_PATH}; command -v {program} >/dev/null || {{ echo missing; exit 0; }}; "
@@ -186,11 +192,11 @@ def _missing(tool: Tool, address: Address) -> ToolMissing:
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """Another machine (a ``ProbedMachine``), in a folder that a keeper of this or another process holds.
+    """Another machine as a ``ProbedMachine``. A keeper of this or another process keeps its folder.
 
     Attributes:
-        address: how it is reached.
-        looked: its disk.
+        address: ssh address of the machine.
+        looked: facts about the disk.
     """
 
     address: Address
@@ -198,7 +204,7 @@ class Guest:
 
     @property
     def folder(self) -> Path:
-        """The probe's own folder, there."""
+        """Return the path of the probe's folder on the machine."""
         return Path(self.looked.folder / FOLDER)
 
     def tool(self, name: str) -> Tool:
@@ -226,7 +232,7 @@ class Guest:
                 raise HostUnreachable(
                     f"{why}; the process that keeps the probe's folder on that host has ended"
                 )
-            raise ToolFailed(why)  # one connection of many: the next may succeed
+            raise ToolFailed(why)  # only this connection failed: the next one may succeed
         if answer.status == _MISSING:
             raise _missing(tool, self.address)
         return answer
@@ -245,32 +251,32 @@ class Guest:
             yield Path(copies)
 
     def end(self) -> None:
-        """End what runs there; where that fails the keeper does so at the end."""
+        """Kill the running command. If that fails, the keeper kills it at the end."""
         with suppress(CollectorError):
             ssh.run(self.address, _command(_STOP.format(folder=shlex.quote(str(self.folder)))))
 
     def lost(self) -> bool:
-        """Whether the keeper is known to have ended."""
+        """Return whether the keeper is known to have ended."""
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteMachine(Guest):
-    """Another machine, with a folder of ours.
+    """Another machine with a folder that this process keeps.
 
     Attributes:
-        keeper: the process that holds the folder.
+        keeper: ssh process of the keeper.
     """
 
     keeper: subprocess.Popen[str]
     _speaking: threading.Lock = field(default_factory=threading.Lock)
 
     def end(self) -> None:
-        """Have the keeper end it."""
+        """Let the keeper kill the running command."""
         self.report("stop")
 
     def lost(self) -> bool:
-        """Whether the keeper has ended, too: it learns of a link that is cut within some seconds."""
+        """Return whether the keeper has ended. It notices a broken connection within some seconds."""
         try:
             self.keeper.wait(timeout=_END_S)
         except subprocess.TimeoutExpired:
@@ -278,7 +284,7 @@ class RemoteMachine(Guest):
         return True
 
     def report(self, word: str) -> None:
-        """Say something to the keeper; one that has ended hears nothing."""
+        """Send a word to the keeper. Nothing happens if the keeper has ended."""
         assert self.keeper.stdin is not None  # noqa: S101 -- a pipe was asked for
         with self._speaking, suppress(BrokenPipeError, ValueError):
             self.keeper.stdin.write(f"{word}\n")
@@ -287,7 +293,7 @@ class RemoteMachine(Guest):
 
 @contextmanager
 def there(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[RemoteMachine]:
-    """The machine, with a folder of ours that has room; it is gone afterwards.
+    """Create the probe's folder on the machine, yield the machine, and remove the folder at the end.
 
     Raises ForeignFolder, NoRoom, HostUnreachable.
     """
@@ -300,7 +306,10 @@ def there(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[
 
 @contextmanager
 def _kept(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[subprocess.Popen[str]]:
-    """The keeper's connection. Raises ForeignFolder, NoRoom, HostUnreachable."""
+    """Start the keeper, yield its ssh process, and end the keeper.
+
+    Raises ForeignFolder, NoRoom, HostUnreachable.
+    """
     script = _KEEP.format(
         parent=shlex.quote(str(looked.folder)),
         folder=FOLDER,
@@ -316,7 +325,7 @@ def _kept(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            start_new_session=True,  # Ctrl-C is ours to act upon
+            start_new_session=True,  # Ctrl-C reaches only this process
         )
     except FileNotFoundError as error:
         raise HostUnreachable(str(ssh.no_ssh())) from error
@@ -329,7 +338,10 @@ def _kept(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[
 
 
 def _begin(address: Address, looked: RemoteFacts, keeper: subprocess.Popen[str]) -> tuple[int, int]:
-    """Bytes of the file system that are free and all of them, without what a killed probe left there."""
+    """Return the free and the total bytes of the file system.
+
+    The folder of a killed probe has already been removed.
+    """
     assert keeper.stdout is not None  # noqa: S101 -- a pipe was asked for
     text = keeper.stdout.readline().strip()
     folder = f"{looked.host}:{looked.folder / FOLDER}"
@@ -354,7 +366,7 @@ def _begin(address: Address, looked: RemoteFacts, keeper: subprocess.Popen[str])
 
 
 def _room(address: Address, space: str) -> tuple[int, int]:
-    """What ``df -Pk`` says of a file system: bytes free, and all. Raises HostUnreachable."""
+    """Return the free and the total bytes in the output of ``df -Pk``. Raises HostUnreachable."""
     cells = space.split()
     if len(cells) < 4 or not (cells[1].isdecimal() and cells[3].isdecimal()):
         raise HostUnreachable(
@@ -364,13 +376,13 @@ def _room(address: Address, space: str) -> tuple[int, int]:
 
 
 def _end(keeper: subprocess.Popen[str]) -> None:
-    """The end of its input is its sign to clear away, which we wait for."""
+    """Close the keeper's input, which makes the keeper remove the folder, and wait until it has ended."""
     assert keeper.stdin is not None  # noqa: S101 -- a pipe was asked for
     with suppress(BrokenPipeError):
         keeper.stdin.close()
     try:
         keeper.wait(timeout=_END_S)
-    except subprocess.TimeoutExpired:  # the link is cut: the keeper there ends by itself
+    except subprocess.TimeoutExpired:  # the connection is broken: the remote keeper ends by itself
         keeper.kill()
         keeper.wait()
     for stream in (keeper.stdout, keeper.stderr):
@@ -380,7 +392,7 @@ def _end(keeper: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def _beating(machine: RemoteMachine) -> Iterator[None]:
-    """Show the keeper every few seconds that we are there."""
+    """Send a sign of life to the keeper every few seconds."""
     ended = threading.Event()
 
     def beat() -> None:

@@ -1,4 +1,7 @@
-"""storage-probe in a plan: a suite's jobs, one after the other, each an operation of the run."""
+"""Runs a suite's jobs one after the other as the scenario storage-probe.
+
+Each job is an operation of the run.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +25,17 @@ from .tool import ToolFailed, ToolMissing, answer, too_fast
 from .tools import TOOLS
 
 PROBED = "probed"
-"""The event of a cell that was measured."""
+"""Name of the event for a measured cell."""
 PROBE_FAILED = "probe_failed"
-"""The event of one that was tried and not measured; ``why`` says why not."""
+"""Name of the event for a cell that could not be measured; its field ``why`` has the reason."""
 _FAILED = "tool_failed"
 
 
 class StorageProbe:
-    """Sends a suite's I/O to one disk while the rest of the plan goes on.
+    """Sends a suite's I/O to one disk while the other scenarios of the plan run.
 
-    Its jobs follow each other whatever the load model: figures of a disk that two share are neither's.
+    Jobs run one after the other under every load model, because simultaneous jobs would share the disk and
+    neither result would describe it.
     """
 
     use: ClassVar[str] = "storage-probe"
@@ -47,12 +51,12 @@ class StorageProbe:
         self._work = _work(self._params, context.repeat_s)
 
     def check(self) -> Mapping[str, Any]:
-        """The disk is there, and may be written to; each program's version."""
+        """Check that the disk exists and is writable, and return the version of each tool."""
         tools = [TOOLS[name] for name in dict.fromkeys(job.tool for job in self._jobs())]
         return {name: {"server": said} for name, said in self._disk.check(tools).items()}
 
     def intent(self) -> Intent:
-        """What the suite will write; contacts no server."""
+        """Return what the suite will write, without contacting a server."""
         params, jobs, folder = self._params, self._jobs(), self._disk.words
         size = self._size(self._disk.memory_bytes)
         uses_file = any(job.uses_file for job in jobs)
@@ -93,7 +97,7 @@ class StorageProbe:
                 raise ScenarioError(f"storage-probe: {place.folder.parent}: {why}")
 
     def session(self, number: int) -> StorageProbeSession:  # noqa: ARG002 -- they all take the next job
-        """One that takes the next job when it is its turn."""
+        """Return a session that takes the next job in turn."""
         return StorageProbeSession(self)
 
     def finish(self, *, keep_data: bool) -> None:  # noqa: ARG002 -- the file has no further use
@@ -101,9 +105,9 @@ class StorageProbe:
         self._disk.release()
 
     def next_job(self, record: Record, stop: Callable[[], bool]) -> bool:
-        """Do the next job, alone; False if none is left."""
+        """Run the next job alone. Returns False if no job is left."""
         if self._context.worker:
-            return False  # one process does them all: the others would only wait for it
+            return False  # one process runs all jobs: other processes would only wait
         with self._turn:
             result = next(self._work, None)
             if result is None:
@@ -120,7 +124,7 @@ class StorageProbe:
         try:
             measured = self._measured(job, trial, stop)
         except ProbeStopped:
-            return  # the run has ended: half a job is none
+            return  # the run has ended: a partial job has no result
         except (ToolFailed, ToolMissing, HostUnreachable, EndpointUnreachable, OSError) as error:
             record(job.name, _FAILED, begun_ns, time.perf_counter_ns())
             for cell in job.cells:
@@ -148,10 +152,10 @@ class StorageProbe:
             return answer(tool, job, replace(place, folder=results), result.stdout, result.stderr)
 
     def _report(self, event: str, cell: Cell, trial: int, started: float, **value: Any) -> None:
-        """An event: which cell of which disk, and what was found."""
+        """Write an event with the cell, the disk and the result."""
         try:
             looked = self._disk.look()
-        except EndpointUnreachable:  # a host that was never reached from here
+        except EndpointUnreachable:  # this process never reached the host
             return
         self._context.event(
             event,
@@ -173,7 +177,7 @@ class StorageProbe:
         return list(self._params.chosen.jobs(self._params.seconds or 0.0))
 
     def _size(self, memory_bytes: int | None) -> int | None:
-        """The size of the file; None if it depends on a memory size that is not known."""
+        """Return the size of the file in bytes; None if it depends on an unknown memory size."""
         given = self._params.size or self._params.chosen.size_bytes
         return given or (int(memory_bytes * 2.1) if memory_bytes is not None else None)
 
@@ -194,9 +198,9 @@ class StorageProbe:
 
     @cached_property
     def _named(self) -> tuple[str | None, DiskWithFolder]:
-        """(``tier.role``, None of a folder that was named; the disk).
+        """Return ``tier.role`` of the disk (None if a folder was given), and the disk.
 
-        Raises EndpointUnreachable where the farm has no such disk.
+        Raises EndpointUnreachable if the farm has no such disk.
         """
         if self._params.folder is not None:
             return None, LocalDisk(Path(self._params.folder))
@@ -216,10 +220,10 @@ class StorageProbe:
 
 
 class StorageProbeSession:
-    """Takes the next job when it is its turn.
+    """A session that takes the next job in turn.
 
     Args:
-        probe: whose jobs.
+        probe: scenario whose jobs the session runs.
     """
 
     def __init__(self, probe: StorageProbe) -> None:
@@ -227,23 +231,29 @@ class StorageProbeSession:
         self._closed = threading.Event()
 
     def perform(self, record: Record) -> bool:
-        """Do one job; False if all is measured."""
+        """Run one job. Returns False if all jobs are done."""
         return self._probe.next_job(record, self._closed.is_set)
 
     def close(self) -> None:
-        """A job that is going on ends now. Safe to call twice."""
+        """Stop the current job at once. A second call does nothing."""
         self._closed.set()
 
 
 def _figures(one: CellFigures) -> dict[str, Any]:
-    """The figures as JSON; the histogram as pairs (nanoseconds, count), as JSON keys are no numbers."""
+    """Return the figures as JSON.
+
+    The histogram becomes pairs (nanoseconds, count), because JSON keys cannot be numbers.
+    """
     figures = asdict(one)
     times = figures.pop("times_ns")
     return {**figures, "times_ns": sorted(times.items()) if times else None}
 
 
 def _work(params: StorageProbeParams, repeat_s: float | None) -> Iterator[tuple[int, float, Job]]:
-    """(repetition, pause before it, job), over and over as long as ``ScenarioContext.repeat_s`` says."""
+    """Yield repetition, pause before the job in seconds, and job.
+
+    The suite is repeated until ``ScenarioContext.repeat_s`` is over.
+    """
     begun = time.monotonic()
     trial = 0
     while trial == 0 or repeat_s is None or time.monotonic() - begun < repeat_s:

@@ -1,6 +1,6 @@
-"""The suites of storage probes: the table of their cells, how often, and on how large a file.
+"""Defines the suites of storage probes: the cells, the number of repetitions, and the size of the file.
 
-A new suite is a function that lists its jobs, and one entry in ``SUITES``.
+A new suite needs a function that lists its jobs, and an entry in ``SUITES``.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from .results.bonnie import FILES, THROUGHPUT
 _KIB, _MIB = 2**10, 2**20
 _SIZES = (4 * _KIB, 8 * _KIB, 64 * _KIB, 256 * _KIB, _MIB)
 _SMALL = 100
-"""Times 1,024 files, as bonnie++ counts them (seed C)."""
+"""Number of small files in units of 1,024 files, as bonnie++ counts them; the value of ``demo --seed c``."""
 
 Jobs = Callable[[float], Sequence[Job]]
-"""Seconds per cell -> the suite's jobs, in order."""
+"""Function: seconds per cell -> jobs of the suite in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What is measured under one name.
+    """A set of measurements with one name.
 
     Attributes:
-        name: what ``--suite`` takes.
-        about: one sentence for a person who chooses.
-        jobs: its jobs, given how long a cell is measured (0 if ``seconds`` is None).
-        repetitions: how often all of it is done where nothing else is asked for.
-        seconds: how long a cell is measured, likewise; None: until its work is done; unknown before.
-        pause_s: pause between two repetitions.
-        size_bytes: size of the file; None: twice the machine's memory and a tenth more.
-        bisected: of each workload only the lowest and the highest queue depth are measured, and those in
-            between that a bisection towards the latency line needs.
+        name: value of ``--suite``.
+        about: description in one sentence, for the list of suites.
+        jobs: returns the jobs for a number of seconds per cell (0 if ``seconds`` is None).
+        repetitions: default number of repetitions.
+        seconds: default seconds per cell; None: each tool runs until its work is done, for an unknown time.
+        pause_s: pause between two repetitions in seconds.
+        size_bytes: size of the file in bytes; None: 2.1 times the memory of the machine.
+        bisected: whether only some queue depths of a workload are measured: the lowest, the highest, and
+            those that a bisection towards the latency line needs.
     """
 
     name: str
@@ -50,9 +50,9 @@ class Suite:
     bisected: bool = False
 
     def threaded(self, threads: int) -> Suite:
-        """The suite with that many threads, each with the queue depth of the suite.
+        """Return the suite with a number of threads, each with the suite's queue depth.
 
-        A log has one writer, and only fio's jobs have threads: others stay as they are.
+        Jobs of a log (one writer) and jobs of other tools than fio are not changed.
         """
         if threads == 1:
             return self
@@ -71,9 +71,10 @@ def _of_threads(job: Job, threads: int) -> Job:
 
 
 def _crystaldiskmark(seconds: float) -> list[Job]:
-    """Twelve cells: SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1, as reads, writes and mix (D, E).
+    """Return 12 cells: SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1 and RND4K Q1T1 as reads, writes and mix.
 
-    One thread; the mix is 70 % reads, as CrystalDiskMark 7 and later have it.
+    These are the patterns of ``demo --seed d`` and ``e``, with one thread. The mix has 70 % reads, as in
+    CrystalDiskMark 7 and later.
     """
     return [
         Job("fio", (Cell(f"{name} {way}", block, reads, random, depth),), seconds)
@@ -84,9 +85,9 @@ def _crystaldiskmark(seconds: float) -> list[Job]:
 
 
 def _crystaldiskmark_3(seconds: float) -> list[Job]:
-    """Eight cells, as CrystalDiskMark had them until version 4: Seq, 512K, 4K and 4K QD32 (E).
+    """Return the 8 cells of CrystalDiskMark before version 4: Seq, 512K, 4K and 4K QD32 (``demo --seed e``).
 
-    512K is random, one at a time, as 4K is.
+    512K and 4K are random I/O with one outstanding I/O.
     """
     patterns = (
         ("Seq", _MIB, 0.0, 1),
@@ -104,10 +105,10 @@ def _crystaldiskmark_3(seconds: float) -> list[Job]:
 def _iometer(
     blocks: Sequence[int], reads: Sequence[float], randoms: Sequence[float], depths: Sequence[int]
 ) -> Jobs:
-    """Block size x share of reads x share of random I/O x outstanding I/Os (seed B).
+    """Return jobs for block size x share of reads x share of random I/O x queue depth (``demo --seed b``).
 
-    The report it is taken from goes up to 1,024 outstanding and does not list its steps; powers of two are
-    ours.
+    The published report goes up to 1,024 outstanding I/Os and does not list its steps. The powers of two are
+    Pinchpoint's choice.
     """
     return lambda seconds: [
         Job("fio", (Cell(shape_name(block, read, random), block, read, random, depth),), seconds)
@@ -116,13 +117,13 @@ def _iometer(
 
 
 def _database(seconds: float) -> list[Job]:
-    """13 cells of I/O as databases do it: a log, data files with checkpoints, temporary files.
+    """Return 13 cells with the I/O of databases: a log, data files with checkpoints, temporary files.
 
-    - log: small sequential writes, each on the disk before the next one begins (4 KiB; and 60 KiB, the
-      largest that SQL Server writes to its log at once). One is in flight: a commit waits for it.
-    - data: pages of 8 KiB at random (SQL Server's and PostgreSQL's), read, and read and written 70 to 30.
-    - checkpoint: pages of 8 KiB at random, many at once, brought to the disk after every 512 of them.
-    - tempdb: 64 KiB, an extent, one after the other, as much written as read.
+    - log: small sequential writes, each on the disk before the next one begins. Sizes are 4 KiB, and 60 KiB,
+      the largest write of SQL Server to its log. One write is in flight, because a commit waits for it.
+    - data: random pages of 8 KiB (the page size of SQL Server and PostgreSQL), only reads, and 70 % reads.
+    - checkpoint: random writes of 8 KiB pages, 32 at a time, flushed to the disk after every 512 writes.
+    - tempdb: sequential I/O of 64 KiB (an extent), half reads and half writes.
     """
     logs = [
         Job("fio", (Cell(f"log {size} write", block, 0.0, 0.0, 1, "log"),), seconds, flush_each=True)
@@ -142,11 +143,11 @@ def _database(seconds: float) -> list[Job]:
 
 
 def _sequential(_: float) -> list[Job]:
-    """Three cells, each of a file that is read or written whole, however long it takes (seed E).
+    """Return 3 cells that each read or write the whole file, for as long as that takes (``demo --seed e``).
 
-    dd writes the file past the page cache and brings it to the disk; dd reads it after the page cache has let
-    go of it; hdparm reads the device itself, where there is one and the user may. If what is read gets faster
-    from trial to trial all the same, another cache keeps it, on the host.
+    dd writes the file past the page cache and flushes it to the disk. dd reads the file after it was dropped
+    from the page cache. hdparm reads the block device if there is one and the user has the right. If reads
+    still get faster from repetition to repetition, a cache on the host contains the data.
     """
     return [
         Job("dd", (Cell("dd write", _MIB, 0.0, 0.0, 1),), options={"of": "write"}),
@@ -156,7 +157,10 @@ def _sequential(_: float) -> list[Job]:
 
 
 def _bonnie(_: float) -> list[Job]:
-    """Two calls, each of which goes on until its work is done; what each reports are cells (seed C)."""
+    """Return two calls that run until their work is done.
+
+    Each value of a call is a cell (``demo --seed c``).
+    """
 
     def job(cells: Iterable[str], title: str, small_files: int) -> Job:
         return Job(
@@ -170,7 +174,10 @@ def _bonnie(_: float) -> list[Job]:
 
 
 def _stability(seconds: float) -> list[Job]:
-    """One cell; warm-up, credits that run out, trends, outliers show over hours (seed C ran for eight)."""
+    """Return one cell for hours of I/O, which shows warm-up, spent credits, trends and outliers.
+
+    The published test (``demo --seed c``) ran for eight hours.
+    """
     return [Job("fio", (Cell("8K random write", 8 * _KIB, 0.0, 1.0, 8),), seconds)]
 
 
@@ -259,7 +266,7 @@ SUITES: dict[str, Suite] = by_name(
 
 
 def suite(name: str) -> Suite:
-    """The suite of that name; raises ``ScenarioError`` that lists all names and the nearest."""
+    """Return the suite with a name. Raises ``ScenarioError`` that lists all names and the nearest one."""
     if name not in SUITES:
         raise ScenarioError(unknown("suite", name, SUITES))
     return SUITES[name]

@@ -1,4 +1,4 @@
-"""The contract between a probe and the program that does its I/O."""
+"""Contract between a probe and the tool that does the I/O."""
 
 from __future__ import annotations
 
@@ -10,28 +10,31 @@ from ..errors import ScenarioError
 from .cell import Cell, CellFigures, Job, ProbePlace
 
 _SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
-"""An ordinary user's PATH often lacks the folders of system programs."""
+"""Folders of system programs, which are often missing in the PATH of an ordinary user."""
 
 
 class ToolMissing(ScenarioError):  # noqa: N818 -- a state of the machine, named as such
-    """A program is not installed; the message names its package."""
+    """A tool is not installed; the message names its package."""
 
 
 class ToolFailed(ScenarioError):  # noqa: N818 -- likewise
-    """A program ended with an error, or said what cannot be read; the message has its own words."""
+    """A tool ended with an error, or its output cannot be read; the message contains the tool's own text."""
 
 
 class Tool(Protocol):
-    """A program that does I/O and reports how fast it was."""
+    """A program that does I/O and reports rate and latency."""
 
     name: str
-    """In ``Job.tool``."""
+    """Name of the tool in ``Job.tool``."""
     program: str
     package: str
-    """Debian's name of what it is installed with."""
+    """Name of the Debian package of the tool."""
 
     def version(self) -> Sequence[str]:
-        """The command that prints its version. Each command begins with ``program``, for ``resolved``."""
+        """Return the command that prints the version.
+
+        Every command begins with ``program``, which ``resolved`` replaces by its path.
+        """
         ...
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:
@@ -39,24 +42,27 @@ class Tool(Protocol):
         ...
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
-        """What is run, one after the other; the last one measures, what stands before makes ready.
+        """Return the commands of a job in order: the last one measures, the others prepare.
 
-        All commands run in ``place.folder`` and name files relative to it: a path may hold characters that
-        a tool reads as its own syntax.
+        All commands run in ``place.folder`` and use relative file names, because a path may contain
+        characters that a tool reads as syntax.
         """
         ...
 
     def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:
-        """What the last command said. Raises ``ToolFailed`` where that is not what it says as a rule."""
+        """Return the results in the output of the last command.
+
+        Raises ``ToolFailed`` if the output is not as usual.
+        """
         ...
 
     def why(self, stdout: str, stderr: str) -> str:
-        """One sentence on why it failed, in its own words as far as it has any."""
+        """Return one sentence on why the tool failed, from the tool's own message if there is one."""
         ...
 
 
 def installed(tool: Tool) -> str:
-    """The program's path. Raises ``ToolMissing``."""
+    """Return the path of a tool's program. Raises ``ToolMissing``."""
     result = find(tool.program)
     if result is None:
         raise ToolMissing(
@@ -67,22 +73,25 @@ def installed(tool: Tool) -> str:
 
 
 def resolved(tool: Tool, command: Sequence[str]) -> list[str]:
-    """The command with the program's path on this machine. Raises ``ToolMissing``."""
+    """Return the command with the path of the program on this machine. Raises ``ToolMissing``."""
     return [installed(tool), *command[1:]]
 
 
 def find(program: str) -> str | None:
-    """A program's path; None if it is not installed."""
+    """Return the path of a program; None if it is not installed."""
     return shutil.which(program) or shutil.which(program, path=_SYSTEM)
 
 
 def too_fast(tool: str, option: str) -> str:
-    """Why a cell of a call that succeeded has no figure; ``option``: what the file's size is called."""
+    """Return why a successful call gave no value for a cell. ``option`` is the tool's option for the size."""
     return f"{tool} does not report it: too fast for its own clock; a larger {option} takes longer"
 
 
 def answer(tool: Tool, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:
-    """What the last command said. Raises ``ToolFailed`` where it cannot be read, whatever it is."""
+    """Return the results in the output of the last command.
+
+    Raises ``ToolFailed`` if the output cannot be read for any reason.
+    """
     try:
         return tool.read(job, place, stdout, stderr)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -93,7 +102,7 @@ def answer(tool: Tool, job: Job, place: ProbePlace, stdout: str, stderr: str) ->
 
 
 def last_words(*texts: str) -> str:
-    """The last line that says something, of the first text that has any."""
+    """Return the last line that is not empty, of the first text that has such a line."""
     for text in texts:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if lines:

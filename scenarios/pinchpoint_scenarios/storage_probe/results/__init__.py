@@ -1,6 +1,6 @@
-"""Results that storage tools have written to files, whoever ran them: one format a file.
+"""Reads result files of storage tools. Each file format has a module.
 
-``record.py`` is the contract; a new format is a file, and one entry here.
+``record.py`` defines the contract. A new format needs a module and an entry here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RESULTS: dict[str, ResultKind] = by_name(
 
 
 def recognised(head: str) -> ResultKind | None:
-    """The kind of a file that begins so; None: of none of these."""
+    """Return the kind of a result file from the begin of its text; None if the format is unknown."""
     return next((kind for kind in RESULTS.values() if kind.recognises(head)), None)
 
 

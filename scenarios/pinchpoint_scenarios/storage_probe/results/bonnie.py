@@ -1,4 +1,4 @@
-"""bonnie++'s CSV, of versions 1.96 to 2: a line is one run."""
+"""Reads bonnie++'s CSV of the versions 1.96 to 2. Each line is one run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from ..cell import Cell, CellFigures
 from .record import NO_DIRECT, CellResult, ResultFile, number, whole
 
 FORMATS: Mapping[str, int] = {"1.96": 48, "1.97": 48, "1.98": 50}
-"""Its CSV's formats -> how many fields. Places below are of 1.98, with two more before the first figure."""
+"""Format version -> number of fields. Field numbers below are those of 1.98, which has two more fields before
+the first figure."""
 TOO_FAST = "+"
-"""bonnie++ prints ``+++++`` for what took less than half a second: it is not measured."""
+"""bonnie++ prints ``+++++`` for a test that took less than half a second. Such a test counts as not
+measured."""
 
 THROUGHPUT: Mapping[str, tuple[int, int]] = {
     "block write": (11, 39),
@@ -22,7 +24,7 @@ THROUGHPUT: Mapping[str, tuple[int, int]] = {
     "block read": (17, 42),
     "seeks": (19, 43),
 }
-"""What it measures on one large file -> the fields of its figure and of its longest time."""
+"""Test on one large file -> field of its rate and field of its longest latency."""
 
 FILES: Mapping[str, tuple[int, int]] = {
     "create files in order": (26, 44),
@@ -32,7 +34,7 @@ FILES: Mapping[str, tuple[int, int]] = {
     "read files at random": (34, 48),
     "delete files at random": (36, 49),
 }
-"""Likewise of small files; figures are files per second."""
+"""Test on small files -> field of its rate (files per second) and field of its longest latency."""
 
 _TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _LATENCY = re.compile(r"(\d+)(us|ms|s)")
@@ -41,14 +43,14 @@ _UNITS = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 class BonnieCsv:
-    """Cells have the names of our suite; what took too little time (``+++++``) is not measured."""
+    """Reads bonnie++'s CSV into cells of the suite ``bonnie``. A value of ``+++++`` is not measured."""
 
     name = "bonnie"
     says = "the CSV that bonnie++ prints last, of versions 1.96 to 2"
     suite = "bonnie"
 
     def recognises(self, head: str) -> bool:
-        """A line that begins with a version of the format and one of the program."""
+        """Return whether a line begins with a known version of the CSV format and has enough fields."""
         return any(_is_line(line) for line in head.splitlines()[:-1] or [head])
 
     def read(self, text: str) -> ResultFile:
@@ -111,16 +113,17 @@ def _line(fields: Sequence[str], file: ResultFile, at: int) -> None:
 
 
 def figure(name: str, value: float, longest: str) -> CellFigures:
-    """A figure in base units.
+    """Return a figure in base units.
 
-    Large files are given in KiB per second (seeks: per second), small ones in files per second.
+    bonnie++ gives large files in KiB per second, seeks in seeks per second, and small files in files per
+    second.
     """
     rate, longest_s = value * 1024, _seconds(longest)
     if name == "block write":
         return CellFigures(None, read_bytes_per_s=0.0, write_bytes_per_s=rate, max_s=longest_s)
     if name == "block read":
         return CellFigures(None, read_bytes_per_s=rate, write_bytes_per_s=0.0, max_s=longest_s)
-    if name == "rewrite":  # each byte is read and written
+    if name == "rewrite":  # a rewrite reads and writes each byte
         return CellFigures(None, read_bytes_per_s=rate, write_bytes_per_s=rate, max_s=longest_s)
     if name.startswith(("read", "seeks")):
         return CellFigures(None, reads_per_s=value, writes_per_s=0.0, max_s=longest_s)

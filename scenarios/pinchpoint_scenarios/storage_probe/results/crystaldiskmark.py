@@ -1,4 +1,4 @@
-"""CrystalDiskMark's text (File, Save), of versions 5 to 9."""
+"""Reads the text that CrystalDiskMark saves (File, Save), of the versions 5 to 9."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ _BLOCKS = re.compile(
     r"^\s*(?P<kind>SEQ|RND|Sequential|Random)\s+(?P<size>\d+)\s*(?P<unit>[KM]iB)\s*"
     r"\(Q=\s*(?P<queues>\d+),\s*T=\s*(?P<threads>\d+)\)\s*:(?P<rest>.*)$"
 )
-"""Since 7: ``Sequential 1MiB (Q=  8, T= 1):``, since 8 ``SEQ    1MiB (Q=  8, T= 1):``, below ``[Read]``."""
+"""Row of a result since version 7: ``Sequential 1MiB (Q=  8, T= 1):``, since 8: ``SEQ    1MiB (Q=  8, T=
+1):``. The rows are below a heading such as ``[Read]``."""
 _NAMED = re.compile(
     r"^\s*(?P<kind>Sequential|Random) (?P<way>Read|Write)(?: (?P<size>\d+)(?P<unit>[KM]i?B))?"
     r"\s*\((?:Q=\s*(?P<queues>\d+),\s*)?T=\s*(?P<threads>\d+)\)\s*:(?P<rest>.*)$"
 )
-"""5 and 6: ``Random Read 4KiB (Q= 32,T= 1) :``, ``Sequential Read (Q= 32,T= 1) :`` or ``(T= 1) :``."""
+"""Row of a result in versions 5 and 6: ``Random Read 4KiB (Q= 32,T= 1) :``, ``Sequential Read (Q= 32,T= 1)
+:`` or ``(T= 1) :``."""
 _FIGURES = re.compile(
     r"\s*(?P<rate>[^\s\[]+) MB/s(?:\s*\[\s*(?P<iops>[^\s\]]+) IOPS\])?(?:\s*<\s*(?P<latency>[^\s>]+) us>)?\s*"
 )
@@ -33,20 +35,23 @@ _DATE = re.compile(r"^\s*Date\s*:\s*(\d+/\d+/\d+\s+\d+:\d+:\d+)")
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 2**10, "MB": 2**20}
 _OLDEST = 5
 _MIX = 70
-"""Per cent of reads in a mix, in our suite and where the text does not say it."""
+"""Percentage of reads in a mix, in Pinchpoint's suite and if the text does not contain it."""
 _SECONDS = 5.0
-"""How long one repetition lasts where the text does not say it, as it does since 8."""
+"""Length of a repetition in seconds if the text does not contain it. Version 8 and later write it."""
 
 
 class CrystalDiskMark:
-    """Cells have the names of our suite. It reports the best of its repetitions, never their spread."""
+    """Reads CrystalDiskMark's text into cells of the suite ``crystaldiskmark``.
+
+    The tool reports only the best of its repetitions, so the spread is unknown.
+    """
 
     name = "crystaldiskmark"
     says = "CrystalDiskMark's text (File, Save), of versions 5 to 9"
     suite = "crystaldiskmark"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by its name and version in the first lines, below a rule."""
+        """Return whether the first lines contain a rule with the name and a version below it."""
         return bool(re.search(r"^-{20,}\s+CrystalDiskMark \d", head, re.MULTILINE))
 
     def read(self, text: str) -> ResultFile:
@@ -84,7 +89,7 @@ class CrystalDiskMark:
 
 
 def _test(match: re.Match[str], file: ResultFile, line: int) -> None:
-    """``Test: 1 GiB (x5) [F: 0% (0/119GiB)]``: size, drive, repetitions."""
+    """Read the line ``Test: 1 GiB (x5) [F: 0% (0/119GiB)]``: size, drive, repetitions."""
     file.size_bytes = whole(match["size"], "Test", line) * _UNITS[match["unit"]]
     if drive := _DRIVE.search(match["rest"]):
         file.paths.append(drive[1])
@@ -93,7 +98,7 @@ def _test(match: re.Match[str], file: ResultFile, line: int) -> None:
 
 
 def _way(name: str, reads: str | None) -> tuple[str, float]:
-    """(as our suite calls it, the share of reads)."""
+    """Return the direction as in the suite's names (``read``, ``write``, ``mix``) and the share of reads."""
     if name == "Mix":
         share = min(100.0, number(reads or _MIX, "Mix")) / 100
         return "mix" if share == _MIX / 100 else f"{share:.0%} read", share
@@ -116,7 +121,7 @@ def _result(
     random = groups["kind"] in ("RND", "Random")
     if groups["size"]:
         block = whole(groups["size"], "block size", line) * _UNITS[groups["unit"]]
-    else:  # 5 and 6 say no size: 128 KiB with a queue, 1 MiB without
+    else:  # versions 5 and 6 write no size: 128 KiB with a queue, 1 MiB without
         block = 2**17 if groups["queues"] else 2**20
     queues, threads = whole(groups["queues"] or 1, "Q", line), whole(groups["threads"], "T", line)
     outstanding = queue_depth(queues * threads, line)
@@ -150,7 +155,7 @@ def _result(
 
 
 def _date(lines: list[str]) -> datetime | None:
-    """In local time: its zone is not reported."""
+    """Return the date in local time; the text does not contain the time zone."""
     for line in lines:
         if match := _DATE.match(line):
             try:

@@ -1,4 +1,4 @@
-"""DiskSpd's XML (``-Rxml``), of versions 2.0.17 to 2.3."""
+"""Reads DiskSpd's XML (``-Rxml``) of the versions 2.0.17 to 2.3."""
 
 from __future__ import annotations
 
@@ -15,20 +15,26 @@ from ..cell import Cell, CellFigures, CellSeries, shape_name
 from .record import LIMITED, NO_DIRECT, CellResult, ResultFile, number, percentiles, queue_depth, whole
 
 Element = Any
-"""lxml has no types."""
+"""lxml has no type hints."""
 _SHORTEST_STEPS = 5
 _PARSER = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
 
 
 class DiskSpdXml:
-    """One time span is one cell. Without ``-L`` it has no latencies, without ``-D`` no course over time."""
+    """Reads DiskSpd's XML: each time span is one cell.
+
+    Without ``-L`` the XML has no latencies, and without ``-D`` no rates over time.
+    """
 
     name = "diskspd"
     says = "DiskSpd's XML (diskspd -Rxml -L -D)"
     suite = "diskspd"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the root and the first element; notes may stand before them."""
+        """Return whether the text has the root and the first element of DiskSpd.
+
+        Other text may come first.
+        """
         return bool(re.search(r"<Results>\s*<(System|Profile|TimeSpan)>", head))
 
     def read(self, text: str) -> ResultFile:
@@ -72,7 +78,7 @@ def _root(text: str) -> Element:
 
 
 def _span(profile: Element, span: Element, started: datetime | None, file: ResultFile) -> CellResult:
-    """One time span. Raises ForeignFileError."""
+    """Return the result of one time span. Raises ForeignFileError."""
     targets = profile.findall("Targets/Target")
     if not targets:
         raise ForeignFileError(
@@ -128,7 +134,10 @@ def _measured(span: Element, done: Sequence[Element]) -> CellFigures:
 
 
 def _latencies(span: Element, many: int) -> tuple[float | None, Mapping[int, int] | None, float | None]:
-    """(mean in seconds, how many I/Os took how long, the longest); None: not measured."""
+    """Return mean latency in seconds, latency in ns -> number of I/Os, and longest latency in seconds.
+
+    None means not measured.
+    """
     mean = span.findtext("Latency/AverageTotalMilliseconds")
     values: dict[float, float] = {}
     for bucket in span.iterfind("Latency/Bucket"):
@@ -147,7 +156,10 @@ def _latencies(span: Element, many: int) -> tuple[float | None, Mapping[int, int
 
 
 def _course(span: Element) -> CellSeries | None:
-    """I/Os per second over time; the mean latency of a step is that of its reads and writes, by number."""
+    """Return I/Os per second and mean latency over time.
+
+    The latency of a step is the mean over reads and writes, weighted by their number.
+    """
     ends, rates, times = [], [], []
     for bucket in span.iterfind("Iops/Bucket"):
         reads, writes = (number(bucket.get(name), f"Bucket {name}") for name in ("Read", "Write"))
@@ -160,14 +172,14 @@ def _course(span: Element) -> CellSeries | None:
         ]
         weight = sum(many for many, _ in known)
         mean_s = sum(many * each_s for many, each_s in known) / weight if weight else None
-        times.append(mean_s or None)  # without -L it is 0, which no I/O takes
+        times.append(mean_s or None)  # without -L the mean is 0, which is no possible latency
     if len(rates) < _SHORTEST_STEPS or not ends[0]:
         return None
     return CellSeries(ends[0], tuple(rates), tuple(times))
 
 
 def _cell(profile: Element, targets: Sequence[Element]) -> Cell:
-    """What all targets have in common; None if they differ."""
+    """Return the cell of a time span. Fields in which the targets differ are None."""
     block = _common([whole(one.findtext("BlockSize"), "BlockSize") for one in targets])
     reads = _common([1 - number(one.findtext("WriteRatio") or 0, "WriteRatio") / 100 for one in targets])
     randoms = _common([_random_ratio(one) for one in targets])
@@ -197,7 +209,10 @@ def _random_ratio(target: Element) -> float:
 
 
 def _outstanding(profile: Element, targets: Sequence[Element]) -> int | None:
-    """I/Os at the same time: of ``-F`` threads each does all targets, of ``-t`` each does one."""
+    """Return the number of simultaneous I/Os.
+
+    Each thread of ``-F`` does I/O on all targets, each thread of ``-t`` on one target.
+    """
     each = [whole(one.findtext("RequestCount") or 2, "RequestCount") for one in targets]
     if threads := whole(profile.findtext("ThreadCount") or 0, "ThreadCount"):
         requests = whole(profile.findtext("RequestCount") or 0, "RequestCount")
@@ -207,12 +222,15 @@ def _outstanding(profile: Element, targets: Sequence[Element]) -> int | None:
 
 
 def _direct(target: Element) -> bool:
-    """Whether its I/O goes past the system's cache: ``-Su``, ``-Sh``, ``-h``."""
+    """Return whether the I/O bypasses the cache of the operating system (``-Su``, ``-Sh`` or ``-h``)."""
     return any(target.findtext(name) == "true" for name in ("DisableOSCache", "DisableAllCache"))
 
 
 def _time(text: str | None) -> datetime | None:
-    """``2018/10/18 21:39:04 UTC``; before 2.0.21 without leading zeros, or empty."""
+    """Return the time from ``2018/10/18 21:39:04 UTC``; None if it is empty or not a time.
+
+    Versions before 2.0.21 write no leading zeros.
+    """
     try:
         return datetime.strptime((text or "").strip(), "%Y/%m/%d %H:%M:%S UTC").replace(tzinfo=UTC)
     except ValueError:

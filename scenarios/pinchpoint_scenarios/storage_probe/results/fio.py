@@ -1,4 +1,4 @@
-"""fio's JSON (``--output-format=json`` or ``json+``), of versions 2 and 3."""
+"""Reads fio's JSON (``--output-format=json`` or ``json+``) of the versions 2 and 3."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..cell import Cell, CellFigures, shape_name
 from .record import LIMITED, NO_DIRECT, CellResult, ResultFile, number, percentiles, queue_depth, whole
 
 _ONE_AT_A_TIME = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"})
-"""Engines with one I/O outstanding, whatever ``iodepth`` says; ``psync`` is the default."""
+"""I/O engines with one outstanding I/O for any ``iodepth``; ``psync`` is the default."""
 _WAYS = {
     "read": (1.0, 0.0),
     "write": (0.0, 0.0),
@@ -25,7 +25,7 @@ _WAYS = {
     "readwrite": (None, 0.0),
     "randrw": (None, 1.0),
 }
-"""``rw`` -> (share of reads, None: of a mix; share of random I/O)."""
+"""Value of ``rw`` -> share of reads (None for a mix) and share of random I/O."""
 _SIZE = re.compile(r"(\d+)([kmgt]?)i?b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _LIMITS = ("rate", "rate_iops", "thinktime")
@@ -35,14 +35,14 @@ _YEAR_2242 = 2**33
 
 
 class FioJson:
-    """Jobs of one name and group are one cell: they ran at the same time (``numjobs``)."""
+    """Reads fio's JSON. Jobs of one name and group are one cell, because they ran together (``numjobs``)."""
 
     name = "fio"
     says = "fio's JSON (--output-format=json or json+)"
     suite = "fio"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the first key; notes may stand before the JSON."""
+        """Return whether the first key of the JSON is that of fio. Other text may stand before the JSON."""
         return bool(re.search(r'\{\s*"fio version"\s*:', head))
 
     def read(self, text: str) -> ResultFile:
@@ -73,7 +73,7 @@ class FioJson:
 
 
 def _json(text: str) -> Mapping[str, Any]:
-    """Raises ForeignFileError."""
+    """Return the JSON as an object. Raises ForeignFileError."""
     begins = re.search(r'\{\s*"fio version"', text)
     if begins is None:
         raise ForeignFileError(
@@ -121,7 +121,7 @@ def _result(
 
 
 def _way(job: Mapping[str, Any], way: str, name: str) -> dict[str, Any]:
-    """The figures of one direction in base units. Raises ForeignFileError."""
+    """Return the figures of one direction in base units. Raises ForeignFileError."""
     its = job.get(way)
     if not isinstance(its, dict):
         raise ForeignFileError(f"job {name} has no `{way}`; run fio again with --output-format=json")
@@ -130,7 +130,7 @@ def _way(job: Mapping[str, Any], way: str, name: str) -> dict[str, Any]:
         return number(of.get(key), f"{name}: {way}: {key}")
 
     seconds = value("runtime") / 1000
-    unit = _NANOSECONDS if "lat_ns" in its else 1e6  # microseconds before version 3
+    unit = _NANOSECONDS if "lat_ns" in its else 1e6  # microseconds in versions before 3
     latency, clat = (its.get(f"{each}_ns", its.get(each)) for each in ("lat", "clat"))
     latency, clat = (each if isinstance(each, dict) else {} for each in (latency, clat))
     ios = value("total_ios") if "total_ios" in its else value("iops") * seconds
@@ -155,7 +155,7 @@ def _way(job: Mapping[str, Any], way: str, name: str) -> dict[str, Any]:
 
 
 def _figures(given: object, name: str) -> dict[float, float]:
-    """Percentiles from ``{"99.0": 1234}``. Raises ForeignFileError."""
+    """Return percentile -> value from an object such as ``{"99.0": 1234}``. Raises ForeignFileError."""
     if not given:
         return {}
     if not isinstance(given, dict):
@@ -166,7 +166,10 @@ def _figures(given: object, name: str) -> dict[float, float]:
 
 
 def _measured(ways: Sequence[Mapping[str, Any]], file: ResultFile) -> CellFigures:
-    """All jobs of a cell: rates add up, means are weighted, percentiles are of one direction or of bins."""
+    """Combine the jobs of a cell: rates are added and means are weighted.
+
+    Percentiles are known only from histogram bins, or if a single job had one direction.
+    """
     done = [way for way in ways if way["ios"]]
     many = sum(way["ios"] for way in done)
     times: dict[int, int] = {}
@@ -202,7 +205,10 @@ def _measured(ways: Sequence[Mapping[str, Any]], file: ResultFile) -> CellFigure
 
 
 def _cell(name: str, options: Mapping[str, Any], jobs: int) -> Cell:
-    """What its options say; a job whose options are not in the file (before 2.2) has its own name alone."""
+    """Return the cell that a job's options describe.
+
+    Files before version 2.2 have no options, so the cell then has only a name.
+    """
     way = str(options.get("rw") or options.get("readwrite") or ("read" if options else "")).partition(":")[0]
     reads, random = _WAYS.get(way, (None, None))
     if way in ("rw", "readwrite", "randrw"):
@@ -226,7 +232,7 @@ def _cell(name: str, options: Mapping[str, Any], jobs: int) -> Cell:
 
 
 def _block(options: Mapping[str, Any]) -> int | None:
-    """The size of all I/Os; None if there are several, or none is known."""
+    """Return the size of all I/Os in bytes; None if there are several sizes or none is known."""
     if any(key in options for key in ("bsrange", "bssplit", "blocksize_range")):
         return None
     text = str(options.get("bs") or options.get("blocksize") or ("4k" if options else ""))
@@ -244,7 +250,7 @@ def _outstanding(options: Mapping[str, Any], jobs: int) -> int | None:
 
 
 def _flushed(options: Mapping[str, Any]) -> bool:
-    """Whether each write is on the disk before the next one begins."""
+    """Return whether each write is on the disk before the next write begins."""
     if str(options.get("sync", "0")) not in (*_FALSE, "none"):
         return True
     return any(str(options.get(key, "0")) == "1" for key in ("fsync", "fdatasync"))

@@ -1,4 +1,4 @@
-"""Iometer's results.csv, of versions 2004 to 1.1."""
+"""Reads Iometer's results.csv of the versions 2004 to 1.1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _TABLE = "'Target Type,"
 _STAMP = "'Time Stamp"
 _VERSION = "'Version"
 _BYTES = {"MBps (Decimal)": 1e6, "MiBps (Binary)": 2.0**20, "MBps (Binary)": 2.0**20, "MBps": 2.0**20}
-"""Columns with the throughput -> bytes; the first one that is there counts (``MBps`` alone is of 2^20)."""
+"""Column with the throughput -> bytes per unit. The first existing column counts; ``MBps`` alone means 2^20
+bytes."""
 _NEEDED = (
     "Target Type",
     "Target Name",
@@ -30,15 +31,15 @@ _NEEDED = (
 )
 _SECTOR = 512
 _ANOTHER = re.compile(r"\d+(,[\d.]+){7}")
-"""A further part of an access specification: it is a mix of several."""
+"""Line of a further part of an access specification, which makes the specification a mix."""
 _ALL = 100
 _FIGURES = 4
-"""The first figures of an access specification: size, share, reads, random."""
+"""Number of fields used of an access specification: size, share, reads, random."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Spec:
-    """An access specification; None: it is a mix of several, or not in the file."""
+    """An access specification. The fields are None if it is a mix or missing in the file."""
 
     block_bytes: int | None = None
     read_ratio: float | None = None
@@ -47,7 +48,7 @@ class _Spec:
 
 @dataclass(slots=True)
 class _Header:
-    """What stood above the line that is read."""
+    """The header lines above the current line."""
 
     specs: dict[str, _Spec] = field(default_factory=dict)
     header: Sequence[str] = ()
@@ -55,7 +56,7 @@ class _Header:
     started: datetime | None = None
 
     def line(self, line: str, before: str, file: ResultFile, at: int) -> None:
-        """Take one line. Raises ForeignFileError."""
+        """Process one line. Raises ForeignFileError."""
         if line.startswith(_TABLE):
             self.header = _header(line, at)
         elif line.startswith(("ALL,", "DISK,")):
@@ -75,14 +76,17 @@ class _Header:
 
 
 class IometerCsv:
-    """One row of all targets together is one cell; queue depth is that of a target times their number."""
+    """Reads Iometer's results.csv: each row for all targets together is one cell.
+
+    The queue depth is that of one target times the number of targets.
+    """
 
     name = "iometer"
     says = "Iometer's results.csv"
     suite = "iometer"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the first line."""
+        """Return whether the first line is that of an Iometer file."""
         return head.lstrip("\ufeff \r\n").startswith("'Test Type,Test Description")
 
     def read(self, text: str) -> ResultFile:
@@ -101,7 +105,7 @@ class IometerCsv:
 
 
 def _header(line: str, at: int) -> Sequence[str]:
-    """Raises ForeignFileError."""
+    """Return the column names of a table. Raises ForeignFileError if a needed column is missing."""
     names = line.removeprefix("'").split(",")
     if missing := [name for name in _NEEDED if name not in names]:
         raise ForeignFileError(
@@ -126,7 +130,7 @@ def _row(
         )
     cells = next(csv.reader([line.replace("\0", "")]))
     extra = len(cells) - len(header)
-    if extra > 0:  # a specification's name may have commas
+    if extra > 0:  # the name of a specification may contain commas
         cells = [*cells[:2], ",".join(cells[2 : 3 + extra]), *cells[3 + extra :]]
     if extra < 0:
         raise ForeignFileError(
@@ -181,7 +185,10 @@ def _result(row: Mapping[str, str], spec: _Spec, started: datetime | None, at: i
 
 
 def _outstanding(row: Mapping[str, str], at: int) -> int | None:
-    """The outstanding I/Os; None if targets differ (a number below 0), or if the file does not give them."""
+    """Return the number of outstanding I/Os.
+
+    None if the targets differ (a negative number), or if the file does not contain the number.
+    """
     depth, disks = (row.get(name, "") for name in ("Queue Depth", "# Disks"))
     if not (depth.isdecimal() and disks.isdecimal()):
         return None
@@ -189,7 +196,7 @@ def _outstanding(row: Mapping[str, str], at: int) -> int | None:
 
 
 def _spec(line: str, at: int) -> _Spec:
-    """``size,% of size,% reads,% random,...``."""
+    """Read the line ``size,% of size,% reads,% random,...`` of an access specification."""
     parts = line.split(",")
     if len(parts) < _FIGURES:
         raise ForeignFileError(
@@ -200,7 +207,7 @@ def _spec(line: str, at: int) -> _Spec:
 
 
 def _time(text: str) -> datetime | None:
-    """``2009-03-04 15:02:10:123``, in local time."""
+    """Return the local time from ``2009-03-04 15:02:10:123``; None if the text is not a time."""
     try:
         return datetime.strptime(text.rpartition(":")[0], "%Y-%m-%d %H:%M:%S")  # noqa: DTZ007 -- the caller knows the zone
     except ValueError:

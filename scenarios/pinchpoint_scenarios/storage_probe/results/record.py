@@ -1,4 +1,4 @@
-"""The contract of a result file: what it holds for each cell, and what it says of the machine."""
+"""Contract of result files: the result of each cell, and facts about the machine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class CellResult:
     """One measurement of one cell.
 
     Attributes:
-        cell: what was measured.
-        measured: its figures; None if ``failed`` says why there are none.
-        started: when, without a zone where the file names none; None: not reported.
-        failed: why it is not measured.
+        cell: cell that was measured.
+        measured: figures of the cell; None if the cell was not measured.
+        started: start time, without a time zone if the file contains none; None: not reported.
+        failed: reason why the cell was not measured; None if it was measured.
     """
 
     cell: Cell
@@ -32,16 +32,16 @@ class CellResult:
 
 @dataclass(slots=True)
 class ResultFile:
-    """What one file holds.
+    """The contents of one result file.
 
     Attributes:
-        tool: the program, as people call it.
-        version: its version; None: not reported.
-        results: in the file's order.
-        host: the machine; None: not reported.
-        paths: the files or disks that were read and written, as the tool names them.
-        size_bytes: size of the file; None: not reported.
-        notes: what a reader must know.
+        tool: name of the tool.
+        version: version of the tool; None: not reported.
+        results: results in the order of the file.
+        host: name of the machine; None: not reported.
+        paths: files or disks that the tool read and wrote, as the tool names them.
+        size_bytes: size of the tool's test file in bytes; None: not reported.
+        notes: remarks on the validity of the results.
     """
 
     tool: str
@@ -53,26 +53,26 @@ class ResultFile:
     notes: list[str] = field(default_factory=list)
 
     def note(self, sentence: str) -> None:
-        """Say it once."""
+        """Add a note, unless it exists already."""
         if sentence not in self.notes:
             self.notes.append(sentence)
 
 
 class ResultKind(Protocol):
-    """One kind of result file, as ``--kind`` names it."""
+    """One format of result files, as ``--kind`` names it."""
 
     name: str
     says: str
-    """What it is, in a few words, for the list of kinds."""
+    """Short description for the list of kinds."""
     suite: str
-    """The suite with the same cells; where none has them, the kind's own name."""
+    """Name of the suite with the same cells; without such a suite, the name of the kind."""
 
     def recognises(self, head: str) -> bool:
-        """Whether a file that begins so (its first few thousand characters) is of this kind."""
+        """Return whether a file is of this kind. ``head`` is its first few thousand characters."""
         ...
 
     def read(self, text: str) -> ResultFile:
-        """The whole file. Raises ``ForeignFileError`` with the line."""
+        """Read the whole file. Raises ``ForeignFileError`` with the line."""
         ...
 
 
@@ -83,12 +83,12 @@ LIMITED = "the tool was limited to {rate}, so it does not show what the disk can
 
 
 def percentiles(values_s: Mapping[float, float], many: int, longest_s: float | None) -> dict[int, int]:
-    """Latency in ns -> how many I/Os, of which the listed percentiles are those that the tool reports.
+    """Return latency in ns -> number of I/Os, so that the result has the given percentiles.
 
     Args:
-        values_s: per cent of the I/Os -> the seconds within which they ended.
-        many: I/Os in all.
-        longest_s: what those beyond the last percentile took; None: not reported.
+        values_s: percentage of the I/Os -> latency in seconds that they did not exceed.
+        many: number of all I/Os.
+        longest_s: latency in seconds of the I/Os beyond the last percentile; None: not reported.
     """
     result: dict[int, int] = {}
     before = 0
@@ -109,7 +109,7 @@ _MOST_OUTSTANDING = 2**31
 
 
 def number(text: object, what: str, line: int | None = None) -> float:
-    """A figure from 0 on. Raises ``ForeignFileError``."""
+    """Convert text to a number from 0 on. Raises ``ForeignFileError``."""
     try:
         value = float(text) if isinstance(text, str | int | float) else math.nan
     except (ValueError, OverflowError):
@@ -124,12 +124,15 @@ def number(text: object, what: str, line: int | None = None) -> float:
 
 
 def whole(text: object, what: str, line: int | None = None) -> int:
-    """A number without a fraction. Raises ``ForeignFileError``."""
+    """Convert text to a number without a fraction. Raises ``ForeignFileError``."""
     return int(number(text, what, line))
 
 
 def queue_depth(outstanding: int, line: int | None = None) -> int | None:
-    """The queue depth over all threads; None for 0, which is not reported. Raises ``ForeignFileError``."""
+    """Return the queue depth over all threads; None for 0, which means not reported.
+
+    Raises ``ForeignFileError`` if the number is too large.
+    """
     if outstanding >= _MOST_OUTSTANDING:
         raise ForeignFileError(
             f"found {outstanding:,} outstanding I/Os; allowed: below {_MOST_OUTSTANDING:,}. The file is "

@@ -1,4 +1,4 @@
-"""The programs that do a probe's I/O, by the name a job gives."""
+"""Lists the tools that do the I/O of a probe, by the name in a job."""
 
 from __future__ import annotations
 

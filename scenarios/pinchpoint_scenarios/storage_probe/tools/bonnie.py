@@ -1,4 +1,4 @@
-"""bonnie++: one large file, or many small ones; its last line is CSV (format 1.98)."""
+"""Runs bonnie++ on one large file or on many small files. Its last line of output is CSV (format 1.98)."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ from ..tool import ToolFailed, last_words
 
 _FORMAT = "1.98"
 _MIB = 2**20
-_LARGEST_BYTES, _SMALLEST_BYTES = 16384, 8192  # seed C: files of 8 to 16 KB
+_LARGEST_BYTES, _SMALLEST_BYTES = 16384, 8192  # files of 8 to 16 KB, as in ``demo --seed c``
 
 
 class Bonnie:
-    """Works in the folder it runs in; removes what it made. No single characters: those test the CPU."""
+    """Runs bonnie++ in the probe's folder. bonnie++ removes its files at the end.
+
+    Tests of single characters are left out, because they measure the CPU.
+    """
 
     name = program = package = "bonnie++"
 
     def version(self) -> Sequence[str]:
-        """The command whose help names bonnie++, whatever its exit status."""
+        """Return a command whose help names bonnie++, with any exit status."""
         return [self.program, "-h"]
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:  # noqa: ARG002 -- Tool's
-        """No preparation: bonnie++ makes its own files."""
+        """Return no command: bonnie++ creates its own files."""
         return []
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
-        """One call; as root bonnie++ needs an option."""
+        """Return one call of bonnie++; as root it needs an option."""
         small = _thousands(int(job.options["small_files"]), place.size_bytes)
         sizes = [f"-s{place.size_bytes // _MIB}", "-n0"]
         if small:
@@ -37,7 +40,7 @@ class Bonnie:
         return [[self.program, "-q", "-f", "-mprobe", "-d.", *sizes, *memory, *user]]
 
     def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:  # noqa: ARG002 -- Tool's
-        """The CSV; a figure that was too fast to measure has no cell."""
+        """Return the values in the CSV. A test that was too fast to measure has no cell."""
         fields = line(stdout, stderr)
         places = FILES if job.options["small_files"] else THROUGHPUT
         figures = {}
@@ -47,12 +50,12 @@ class Bonnie:
         return figures
 
     def why(self, stdout: str, stderr: str) -> str:
-        """The reason of a failure: the last line of the output."""
+        """Return the reason of a failure: the last line of the output."""
         return last_words(stderr, stdout)
 
 
 def line(stdout: str, stderr: str) -> Sequence[str]:
-    """The fields of bonnie++'s CSV. Raises ``ToolFailed``."""
+    """Return the fields of bonnie++'s CSV line. Raises ``ToolFailed``."""
     words = last_words(stdout)
     fields = words.split(",")
     if fields[0] != _FORMAT or len(fields) != FORMATS[_FORMAT]:
@@ -64,13 +67,17 @@ def line(stdout: str, stderr: str) -> Sequence[str]:
 
 
 def _thousands(asked: int, size_bytes: int) -> int:
-    """Times 1,024 small files: they take no more room than the large one (--size)."""
+    """Return the number of small files ÷ 1,024.
+
+    They must not need more space than the large file (--size).
+    """
     return min(asked, max(1, size_bytes // (1024 * _LARGEST_BYTES)))
 
 
 def _memory_mib(place: ProbePlace) -> int:
-    """The memory size given to bonnie++: it refuses a file of less than twice as much.
+    """Return the memory size in MiB for bonnie++, which refuses a file smaller than twice the memory.
 
-    With a smaller file (--size) it is given half of that, and the page cache takes part: the probe says so.
+    For a smaller file (--size), half of its size is used. The page cache then takes part, and the probe's
+    notes say so.
     """
     return min(place.memory_bytes, place.size_bytes // 2) // _MIB

@@ -1,4 +1,4 @@
-"""dd: the whole file once, written past the page cache, or read after the page cache has let go of it."""
+"""Runs dd once over the whole file: a write past the page cache, or a read after dropping the page cache."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _SAID = re.compile(r"^(\d+) bytes .*copied, ([0-9.e+-]+) s,", re.MULTILINE)
 
 
 class Dd:
-    """coreutils' dd, blocks of 1 MiB; it reports no latencies."""
+    """Runs dd of coreutils with blocks of 1 MiB. dd reports no latencies."""
 
     name = program = "dd"
     package = "coreutils"
 
     def version(self) -> Sequence[str]:
-        """``dd (coreutils) 9.1``."""
+        """Return the command that prints a line such as ``dd (coreutils) 9.1``."""
         return [self.program, "--version"]
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:
-        """Every block is written once, so that no trial meets a file that is new."""
+        """Return the command that writes every block once, so that no repetition meets new blocks."""
         return self._write(place)
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
@@ -44,17 +44,17 @@ class Dd:
         if job.options["of"] == "write":
             done = CellFigures(seconds, 0.0, each, 0.0, rate)
         else:
-            # Read ahead by the kernel, in sizes of its own: how many I/Os these were, dd does not know.
+            # The kernel reads ahead in sizes of its own, so the number of I/Os is unknown.
             done = CellFigures(seconds, read_bytes_per_s=rate, write_bytes_per_s=0.0)
         return {job.cell: done}
 
     def why(self, stdout: str, stderr: str) -> str:
-        """The last line of its errors."""
+        """Return the reason of a failure: the last line of the error output."""
         return last_words(stderr, stdout)
 
 
 def copied(stderr: str) -> tuple[int, float]:
-    """(bytes, seconds) of dd's last line. Raises ``ToolFailed``."""
+    """Return bytes and seconds from dd's last line. Raises ``ToolFailed``."""
     match = _SAID.search(stderr)
     if match is None or float(match[2]) <= 0:
         raise ToolFailed(f"dd did not say how much it copied in what time: {last_words(stderr)}")

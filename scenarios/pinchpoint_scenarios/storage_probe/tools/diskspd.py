@@ -1,4 +1,4 @@
-"""DiskSpd, the storage tester of Windows; its XML has percentiles and the rate over time."""
+"""Runs DiskSpd, the storage test of Windows. Its XML has percentiles and the rate over time."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .fio import settles
 
 
 class DiskSpd:
-    """One thread at a depth, past the system's cache; a log's writes past the disk's own cache, too.
+    """Runs DiskSpd past the cache of the operating system; writes of a log also bypass the cache of the disk.
 
-    Times are whole seconds. Latencies are from the moment the I/O is made to its end.
+    Durations are whole seconds. A latency is the time from the start of an I/O to its end.
     """
 
     name = program = "diskspd"
     package = "DiskSpd (github.com/microsoft/diskspd)"
 
     def version(self) -> Sequence[str]:
-        """The command whose help names DiskSpd."""
+        """Return a command whose help names DiskSpd."""
         return [self.program, "-?"]
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:
@@ -31,7 +31,7 @@ class DiskSpd:
         return [self.program, f"-c{place.size_bytes}", "-b1M", "-o1", "-t1", "-w0", "-d1", "-W0", "-Su", FILE]
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
-        """One call. Raises ``ToolFailed`` for what it cannot do."""
+        """Return one call of DiskSpd. Raises ``ToolFailed`` if DiskSpd cannot do the job."""
         cell = job.cell
         if job.seconds is None or cell.block_bytes is None or cell.read_ratio is None:
             raise ValueError(f"a job for DiskSpd needs seconds, a block size and a share of reads: {job}")
@@ -59,7 +59,7 @@ class DiskSpd:
         return [[self.program, *options]]
 
     def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:  # noqa: ARG002 -- Tool's
-        """The figures in DiskSpd's XML, as ``import`` reads it."""
+        """Return the figures in DiskSpd's XML, with the reader that ``import`` uses."""
         try:
             [result] = DiskSpdXml().read(stdout).results
         except (ForeignFileError, ValueError) as error:
@@ -71,5 +71,5 @@ class DiskSpd:
         return {job.cell: result.measured}
 
     def why(self, stdout: str, stderr: str) -> str:
-        """The reason of a failure: the last line of the output."""
+        """Return the reason of a failure: the last line of the output."""
         return last_words(stderr, stdout)

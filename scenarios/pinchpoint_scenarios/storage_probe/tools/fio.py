@@ -1,4 +1,4 @@
-"""fio: asynchronous or synchronous I/O past the page cache, reported as JSON with whole histograms."""
+"""Runs fio: asynchronous or synchronous I/O past the page cache, reported as JSON with full histograms."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ..cell import FILE, Cell, CellFigures, CellSeries, Job, ProbePlace
 from ..tool import ToolFailed, last_words
 
 _LOG = "log"
-"""What the names of its logs begin with; they lie in the folder it runs in."""
+"""Prefix of the names of fio's logs, which are written to the folder of the command."""
 _PART = 2**20
-"""A thread's part of the file is a whole number of these: as large as the largest block."""
+"""The part of the file of each thread is a multiple of this size, which is the largest block."""
 LONG_S = 3600.0
-"""From so long on a job's course is kept in steps of ten seconds instead of one."""
+"""Duration in seconds above which the series of a job has steps of ten seconds instead of one."""
 _SHORTEST_STEPS = 5
-"""A job's course has at least this many steps."""
+"""Smallest number of steps of a job's series."""
 _NO_DIRECT = ("does not support direct", "Invalid argument", "Operation not supported")
 
 
 class Fio:
-    """One thread, ``libaio`` at a depth or ``psync`` where each write is on the disk before the next.
+    """Runs fio: ``libaio`` with a queue depth, or ``psync`` if each write is flushed before the next.
 
-    Latencies are fio's ``lat``: from the moment the I/O is made to its end, waiting for a place in the
-    device's queue included. Where each write is flushed it is opened with O_DSYNC, as SQL Server and
-    PostgreSQL's ``open_datasync`` write their logs: the time is that of a commit.
+    Latencies are fio's ``lat``: the time from the start of an I/O to its end, including the wait for a place
+    in the queue of the device. If each write is flushed, the file is opened with O_DSYNC, as SQL Server and
+    PostgreSQL's ``open_datasync`` open their logs. The latency is then that of a commit.
     """
 
     name = program = package = "fio"
 
     def version(self) -> Sequence[str]:
-        """``fio-3.33``."""
+        """Return the command that prints a version such as ``fio-3.33``."""
         return [self.program, "--version"]
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:
@@ -42,7 +42,7 @@ class Fio:
         return [*self._begin("prepare", place), *how]
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
-        """One call of fio."""
+        """Return one call of fio."""
         cell = job.cell
         if job.seconds is None or cell.block_bytes is None or cell.read_ratio is None:
             raise ValueError(f"a job for fio needs seconds, a block size and a share of reads: {job}")
@@ -76,7 +76,7 @@ class Fio:
         return [[*self._begin("cell", place), *how, *logs, "--per_job_logs=0"]]
 
     def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:
-        """The figures in fio's JSON and its two logs, which are removed."""
+        """Return the figures in fio's JSON and in its two logs. The logs are removed."""
         step_s = _step_ms(job) / 1000
         logs = {name: _taken(place.folder / f"{_LOG}_{name}.log") for name in ("iops", "lat")}
         for name in ("slat", "clat"):
@@ -86,7 +86,7 @@ class Fio:
         return {job.cell: measured(stdout, stderr, job.cell.block_bytes or 0, series, asked_s)}
 
     def why(self, stdout: str, stderr: str) -> str:
-        """The reason of a failure, with the remedy where the file system has no direct I/O."""
+        """Return the reason of a failure; with a remedy if the file system has no direct I/O."""
         words = last_words(stderr, stdout.partition("{")[0])
         if any(sign in words for sign in _NO_DIRECT):
             return (
@@ -108,7 +108,10 @@ class Fio:
 
 
 def settles(job: Job) -> float:
-    """Seconds before what is measured: the first I/Os meet an empty queue; slow disks fill theirs slowly."""
+    """Return the seconds before the measurement.
+
+    The first I/Os meet an empty queue, and slow disks need time to fill their queue.
+    """
     return min(max(0.2, (job.seconds or 0.0) / 5), 5.0)
 
 
@@ -119,13 +122,13 @@ def measured(
     series: CellSeries | None = None,
     asked_s: float | None = None,
 ) -> CellFigures:
-    """What fio's JSON says of its one job. Raises ``ToolFailed``.
+    """Return the figures of the only job in fio's JSON. Raises ``ToolFailed``.
 
-    Rates are I/Os over the time that was asked for: after it fio waits for those still going on, which it
-    does not count then, but whose time and bytes it does (with 32 outstanding at 400 a second it reports
-    380). One at a time (``asked_s`` None) the last I/O that began in that time is counted, and fio's own time
-    ends
-    with it: 18 of 116 ms each in 2 s are 8.6 a second, not 9.
+    ``asked_s`` is the requested duration in seconds; None for a single outstanding I/O. After that time fio
+    waits for the outstanding I/Os. It adds their time and bytes but not their number, so its own rate is too
+    low: 380 instead of 400 per second with 32 outstanding. The rate is therefore calculated over the
+    requested time. With one outstanding I/O, fio counts the last I/O and its time: 18 I/Os of 116 ms in 2 s
+    are 8.6 per second and not 9.
     """
     result = job_of(stdout, stderr)
     ways = [result["read"], result["write"]]
@@ -152,7 +155,7 @@ def measured(
 
 
 def job_of(stdout: str, stderr: str) -> Mapping[str, Any]:
-    """The only job of fio's JSON; notes may stand before it. Raises ``ToolFailed``."""
+    """Return the only job in fio's JSON. Other text may stand before the JSON. Raises ``ToolFailed``."""
     begins = stdout.find("{\n")
     try:
         [job] = json.loads(stdout[begins:])["jobs"]
@@ -167,10 +170,11 @@ def job_of(stdout: str, stderr: str) -> Mapping[str, Any]:
 
 
 def course(iops_log: str, latency_log: str, step_s: float) -> CellSeries | None:
-    """The course of a job from fio's logs: ``time in ms, value, direction, ...``, one line per step and way.
+    """Return the rate and the latency over time from fio's logs.
 
-    I/Os per second of reads and writes are added; latencies are means weighted by them. None where fio logged
-    nothing (a job shorter than a step).
+    A log has lines ``time in ms, value, direction, ...`` for each step and direction. The I/Os per second of
+    reads and writes are added, and latencies are means weighted by them. Returns None if the job was too
+    short for a series.
     """
     rates = _by_step(iops_log, step_s)
     times = _by_step(latency_log, step_s)
@@ -188,7 +192,7 @@ def course(iops_log: str, latency_log: str, step_s: float) -> CellSeries | None:
 
 
 def _by_step(log: str, step_s: float) -> dict[int, dict[str, list[float]]]:
-    """Step -> direction -> each thread's value."""
+    """Return step -> direction -> values of all threads."""
     result: dict[int, dict[str, list[float]]] = {}
     for line in log.splitlines():
         time_ms, value, way, *_ = (part.strip() for part in line.split(","))

@@ -1,4 +1,4 @@
-"""hdparm -t: how fast the device below the folder is read, one block after the other; nothing is written."""
+"""Runs hdparm -t, which measures sequential reads of the folder's block device. It writes nothing."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _MIB = 2**20
 
 
 class Hdparm:
-    """Reads the block device for three seconds; the user must be allowed to."""
+    """Reads the block device for three seconds. The user needs the right to read it."""
 
     name = program = package = "hdparm"
 
     def version(self) -> Sequence[str]:
-        """``hdparm v9.65``."""
+        """Return the command that prints a version such as ``hdparm v9.65``."""
         return [self.program, "-V"]
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:  # noqa: ARG002 -- Tool's
-        """No preparation: hdparm reads the device, not a file."""
+        """Return no command: hdparm reads the device and no file."""
         return []
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:  # noqa: ARG002 -- Tool's
-        """Raises ``ToolFailed`` where the folder has no block device."""
+        """Return one call of hdparm. Raises ``ToolFailed`` if the folder has no block device."""
         if place.device is None:
             raise ToolFailed(
                 "the folder lies on no block device (memory, a network share), so hdparm reads none"
@@ -34,19 +34,22 @@ class Hdparm:
         return [[self.program, "-t", place.device]]
 
     def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:  # noqa: ARG002 -- Tool's
-        """`` Timing buffered disk reads: 602 MB in  3.00 seconds = 200.47 MB/sec``; its MB are MiB."""
+        """Return the result in `` Timing buffered disk reads: 602 MB in  3.00 seconds = 200.47 MB/sec``.
+
+        hdparm's MB are MiB.
+        """
         size_bytes, seconds = timed(stdout, stderr)
         rate = size_bytes / seconds
         return {job.cell: CellFigures(seconds, read_bytes_per_s=rate, write_bytes_per_s=0.0)}
 
     def why(self, stdout: str, stderr: str) -> str:
-        """The reason of a failure: the last line of errors, with the remedy if rights are missing."""
+        """Return the reason of a failure: the last line of errors; with a remedy if rights are missing."""
         words = last_words(stderr, stdout)
         return f"{words}; only root may read a device" if "Permission denied" in words else words
 
 
 def timed(stdout: str, stderr: str) -> tuple[int, float]:
-    """(bytes, seconds) that hdparm prints. Raises ``ToolFailed``."""
+    """Return bytes and seconds from hdparm's output. Raises ``ToolFailed``."""
     match = _SAID.search(stdout)
     if match is None or float(match[2]) <= 0:
         raise ToolFailed(f"hdparm did not say how much it read: {last_words(stderr, stdout)}")
