@@ -1,4 +1,4 @@
-"""Converts instants between text and seconds of UTC."""
+"""Converts times between ISO text and UTC seconds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from datetime import UTC, datetime
 
 
 def seconds_of(text: str) -> float:
-    """UTC seconds of an ISO time; a time without a zone is UTC."""
+    """Return the UTC seconds of an ISO time. A time without a zone counts as UTC."""
     time = datetime.fromisoformat(text)
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

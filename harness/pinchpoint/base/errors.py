@@ -1,4 +1,4 @@
-"""The exit statuses of every command, and the errors that lead to them.
+"""Defines the exit statuses of all commands, and the errors that lead to them.
 
 A message names the input, the place and the remedy; it never shows a secret. Causes are chained
 (``raise ... from error``), and the command line prints the message alone.
@@ -11,7 +11,7 @@ from enum import IntEnum
 
 
 class ExitStatus(IntEnum):
-    """The exit status of a command (docs/container-and-ci.md)."""
+    """Exit status of a command (docs/container-and-ci.md)."""
 
     FINE = 0
     OBJECTIVES_MISSED = 1
@@ -36,19 +36,19 @@ _GRAVEST_FIRST = (
 
 
 def gravest(statuses: Iterable[ExitStatus]) -> ExitStatus:
-    """The exit status if several apply: 130, 4, 3, 5, 1 in that order.
+    """Return the exit status if several apply: the first of 130, 4, 3, 5, 1 that is among them.
 
-    Bad input and internal errors rank before these, because no run took place. Without any status it is
-    ``FINE``.
+    Bad input and internal errors come before all of these, because no run took place. Without a status the
+    result is ``FINE``.
     """
     return min(statuses, key=_GRAVEST_FIRST.index, default=ExitStatus.FINE)
 
 
 class PinchpointError(Exception):
-    """An error for the user: its text is the whole message, ``exit_status`` the command's exit status.
+    """An error for the user. Its text is the whole message, and ``exit_status`` is the status of the command.
 
     Args:
-        message: one sentence (or several lines): what was tried, what was found, the remedy.
+        message: one or more sentences: what was tried, what was found, and the remedy.
     """
 
     exit_status = ExitStatus.INTERNAL
@@ -62,10 +62,10 @@ class PinchpointError(Exception):
 
 
 class InputError(PinchpointError):
-    """The user's files or arguments are wrong; nothing was started.
+    """The user's files or arguments are wrong, and nothing was started.
 
     Args:
-        problems: one sentence each; all are printed, one per line.
+        problems: one sentence per problem; all are printed, one per line.
     """
 
     exit_status = ExitStatus.BAD_INPUT
@@ -76,18 +76,18 @@ class InputError(PinchpointError):
 
 
 class NotEvidenceError(PinchpointError):
-    """The run is no evidence: its generators or its recorder failed."""
+    """The run is not valid evidence, because its load generators or its recorder failed."""
 
     exit_status = ExitStatus.NOT_EVIDENCE
 
 
 class GuardError(PinchpointError):
-    """A guard stopped the command: it could have harmed data that are not ours."""
+    """A guard stopped the command, because it could have harmed data that do not belong to Pinchpoint."""
 
     exit_status = ExitStatus.GUARD
 
 
 class FarmUnavailable(PinchpointError):  # noqa: N818 - a state of the farm, named as such
-    """The environment failed: an endpoint, a right, a port or space is missing."""
+    """The environment failed: an endpoint, a permission, a port or space is missing."""
 
     exit_status = ExitStatus.ENVIRONMENT

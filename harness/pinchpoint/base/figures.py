@@ -1,6 +1,6 @@
-"""The figures for comparing runs: their names, and which direction is better.
+"""Defines the figures for comparing runs: their names, and which direction is better.
 
-A figure's full name is ``ABOUT.THING.FIGURE``, used by a plan's ``compare.metrics`` and by ``--metric``.
+The full name of a figure is ``ABOUT.THING.FIGURE``. A plan's ``compare.metrics`` and ``--metric`` use it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CHANGED = frozenset({"better", "worse", "changed"})
 """The words for a figure that has changed."""
 
 MOST_METRICS = 6
-"""Largest number of judged figures: with more of them, chance changes become more likely."""
+"""Largest number of judged figures. With more figures, some are likely to change by chance."""
 
 FIGURES: Mapping[str, Mapping[str, Better | None]] = {
     "source": {
@@ -51,10 +51,11 @@ FIGURES: Mapping[str, Mapping[str, Better | None]] = {
     "effort": {"cpu_s": "lower", "burst_cpu_s": "lower"},
     "cost": {"worth_per_s": "higher"},
 }
-"""Group of figures -> figure -> which direction is better; None: neither (more I/O is not better by itself).
+"""Group of figures -> figure -> better direction; None: neither (more I/O is not better by itself).
 
-``source.SOURCE``, ``disk.TIER.ROLE``, ``cpu.TIER``, ``scenario.SCENARIO``, ``burst.SCENARIO``,
-``effort.SCENARIO.TIER``, ``cost.SCENARIO``; of a tier with several hosts ``TIER.HOST``.
+The groups and names are ``source.SOURCE``, ``disk.TIER.ROLE``, ``cpu.TIER``, ``scenario.SCENARIO``,
+``burst.SCENARIO``, ``effort.SCENARIO.TIER`` and ``cost.SCENARIO``. If a tier has several hosts, its name is
+``TIER.HOST``.
 """
 
 _NAMES: Mapping[str, tuple[str, str]] = {
@@ -72,27 +73,27 @@ _NAMES: Mapping[str, tuple[str, str]] = {
     "cpu_s": ("CPU time", "CPU time"),
     "burst_cpu_s": ("CPU time", "CPU time of a burst"),
 }
-"""Figure -> its name in a sentence, where its thing may say the rest, and in a table."""
+"""Figure -> its name in a sentence that names the subject elsewhere, and its name in a table."""
 
 
 def figure_names(metric: str) -> tuple[str, str]:
-    """A figure's name in a sentence and in a table."""
+    """Return the name of a figure in a sentence and in a table."""
     plain = metric.removeprefix("response_").removeprefix("service_").removesuffix("_s").replace("_", " ")
     return _NAMES.get(metric, (plain, plain))
 
 
 OF_SCENARIOS: frozenset[str] = frozenset({"scenario", "burst", "effort", "cost"})
-"""Subjects of figures whose name begins with a scenario's name."""
+"""Groups of figures whose names begin with the name of a scenario."""
 
 
 def split(name: str) -> tuple[str, tuple[str, ...], str]:
-    """A figure's name as (about, thing, figure); a thing may have several words."""
+    """Split the name of a figure into group, subject and figure. A subject may have several parts."""
     about, *thing, figure = name.split(".") if name.count(".") >= 2 else (name, "", "")
     return about, tuple(thing), figure
 
 
 def part_of(name: str) -> tuple[str | None, str | None]:
-    """The tier and the disk role in a figure's name; None without one."""
+    """Return the tier and the disk role in the name of a figure; None if it has none."""
     about, thing, _ = split(name)
     if about == "effort":
         return thing[1] if len(thing) > 1 else None, None

@@ -1,4 +1,4 @@
-"""The glossary: terms of reports and documentation, each with its meaning in one or two sentences."""
+"""The glossary: terms of reports and documentation, each explained in one or two sentences."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ TERMS: Mapping[str, str] = {
     "tier": "A part of the farm with one task: web, search, sql, nosql, files.",
     "utilisation": "The share of a resource that is in use, or of the time in which it is busy.",
 }
-"""In alphabetical order."""
+"""Term -> explanation, in alphabetical order."""

@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 def by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Key -> its values; both in their original order."""
+    """Return key -> values. Keys and values keep their original order."""
     groups: dict[Key, list[Value]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)

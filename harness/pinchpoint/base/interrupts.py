@@ -1,4 +1,4 @@
-"""Handles Ctrl-C and servers that no longer answer: what ends a run, and in which time.
+"""Handles Ctrl-C and servers that stop answering. It defines what ends a run, and within which time.
 
 The first Ctrl-C (or SIGTERM) stops the run and keeps its results, the second one ends the process. The first
 one never interrupts the removal of data. ``END_S`` after the second one the process ends in any case: a
@@ -26,8 +26,8 @@ END_S = 4.0
 ASK_S = 10.0
 """Interval of checking that the servers of a long step answer, and the time limit of an answer."""
 _ASKS = 2
-"""This number of consecutive failures means that a server no longer answers; one may be a saturated
-server."""
+"""Number of consecutive failed checks after which a server counts as not answering. A single failure may come
+from a saturated server."""
 _NAMING_S = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STOPPING = b"\nstopping: what was measured is kept and reported; Ctrl-C again stops at once\n"
@@ -35,22 +35,23 @@ _ENDING = b"\nending: what was started is cleared away and kept first; Ctrl-C ag
 
 
 class Interrupted(BaseException):
-    """The user wants to stop now: nothing is measured yet, or it is the second Ctrl-C."""
+    """The user wants to stop now: nothing was measured yet, or Ctrl-C was pressed a second time."""
 
 
 class NoAnswer(BaseException):
-    """A server no longer answers; the text names it."""
+    """A server stopped answering; the text names the server."""
 
 
 class Interrupts:
-    """Handles SIGINT and SIGTERM during a run; the earlier handlers are restored at the end.
+    """Handles SIGINT and SIGTERM during a run, and restores the earlier handlers at the end.
 
-    While ``graceful`` is false, the first signal raises ``Interrupted``. While it is true, the first one only
-    sets ``requested``; the next one raises. After that, or after ``shield``, signals only set ``requested``,
-    so that no exception interrupts the removal of data.
+    While ``graceful`` is false, the first signal raises ``Interrupted``. While it is true, the first signal
+    only sets ``requested``, and the next signal raises. After that, and after ``shield``, signals only set
+    ``requested``, so that no exception interrupts the removal of data.
 
     Attributes:
-        left: returns sentences about data that remain on the servers; called when the process ends at once.
+        left: returns sentences about data that remain on the servers. It is called when the process ends at
+            once.
     """
 
     def __init__(self) -> None:
@@ -76,25 +77,25 @@ class Interrupts:
     def __exit__(self, *exc: object) -> None:
         self._over.set()
         signal.set_wakeup_fd(-1)
-        os.close(self._pipe[1])  # ends the thread, which closes the other end
+        os.close(self._pipe[1])  # ends the thread, which then closes its end
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() itself returned
 
     def shield(self) -> None:
-        """From now on no signal raises: only the removal of data and the saving of results remain."""
+        """Let no signal raise from now on: only the removal of data and the saving of results remain."""
         self._shielded = True
 
     @contextlib.contextmanager
     def while_answering(
         self, ask: Callable[[], None], places: Callable[[], str], ask_s: float = ASK_S
     ) -> Iterator[None]:
-        """Run a step that may take long, while its servers answer.
+        """Run a step that may take long, and check meanwhile that its servers answer.
 
         Args:
-            ask: connects to the servers over separate connections; called in another thread, it raises for an
+            ask: connects to the servers over separate connections, in another thread. It raises for an
                 unreachable server.
-            places: names the servers.
-            ask_s: interval of the checks, and time limit of an answer.
+            places: returns the names of the servers.
+            ask_s: interval of the checks and time limit of an answer, in seconds.
 
         Raises ``NoAnswer`` within the step after two consecutive failures.
         """
@@ -129,7 +130,7 @@ class Interrupts:
             while time.monotonic() < give_up_s:
                 os.kill(
                     os.getpid(), signal.SIGUSR1
-                )  # the main thread leaves its present wait, and later ones
+                )  # the exception ends the present wait of the main thread and later waits
                 if done.wait(1.0):
                     return
             self._end_now(f"{why}; its driver does not return", ExitStatus.ENVIRONMENT)
@@ -162,7 +163,7 @@ class Interrupts:
                     return
 
     def _end_now(self, why: str, status: ExitStatus) -> None:
-        """End this process. Generators and an embedded farm end by themselves after it."""
+        """End this process. Load generators and an embedded farm notice that and end by themselves."""
         lines = [f"\nended at once: {why}"]
         try:
             result = within(_NAMING_S, self.left)
@@ -176,9 +177,10 @@ class Interrupts:
 
 
 def begun(call: Callable[[], T]) -> Future[T]:
-    """A call in a daemon thread.
+    """Start a call in a daemon thread and return its future.
 
-    ``Thread.start`` waits until its thread runs, without memory for ever. This function does not wait.
+    ``Thread.start`` waits until the thread runs, which takes for ever without memory. This function does not
+    wait.
     """
     result: Future[T] = Future()
 
@@ -193,20 +195,20 @@ def begun(call: Callable[[], T]) -> Future[T]:
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
-    """Run a call in a thread; return its result, or raise its exception.
+    """Run a call in a thread. Return its result, or raise its exception.
 
-    Raises ``TimeoutError`` if the call does not end in time; its thread continues.
+    Raises ``TimeoutError`` if the call does not end in time; the thread of the call continues.
     """
     result = begun(call)
     try:
         return result.result(seconds)
     except TimeoutError:
         if result.done():
-            raise  # the call's own
+            raise  # the call itself raised the error
         raise TimeoutError(f"no answer within {seconds:g} s") from None
 
 
 def _write(line: bytes) -> None:
-    # Without Python's own stream, which may be in use at the time of the signal.
+    # Python's own stream is not used, because the signal may arrive while it is in use.
     with contextlib.suppress(OSError):  # the terminal may be closed
         os.write(2, line)

@@ -22,17 +22,17 @@ NOT_SHOWN = "a value (not shown)"
 
 
 class _Shown:
-    """Marks a text type that may be shown."""
+    """Marks a text type whose values may be shown."""
 
 
 class _ShownAsUrl:
-    """Marks a URL type that may be shown without its secrets."""
+    """Marks a URL type whose values may be shown without their secrets."""
 
 
 Public = Annotated[str, _Shown()]
-"""A text that may be shown. In a record that hides its texts, other texts are secrets."""
+"""A text that may be shown. In a record that hides its texts, all other texts are secret."""
 Url = Annotated[str, _ShownAsUrl()]
-"""A URL, shown without passwords and values of unknown parameters."""
+"""A URL. It is shown without passwords and without the values of unknown parameters."""
 
 _SECRET_KEY = re.compile(
     r"pass(word|wd|phrase)?$|pwd$|secret|token|cookie|api_?key|private_?key|credential|authorization",
@@ -110,15 +110,17 @@ _HARMLESS = frozenset(
         "wtimeoutms",
     }
 )
-"""URL parameters without secrets; the values of all others are hidden."""
+"""URL parameters without secrets. The values of all other parameters are hidden."""
 _DATABASES = frozenset(
     {"postgresql", "postgres", "postgresql+odbc", "mssql+odbc", "mysql+odbc", "mariadb+odbc", "odbc"}
     | {"mongodb", "mongodb+srv", "cassandra", "scylla", "smb"}
 )
 _USER_IS_NAMED = _DATABASES | {"ssh", "winrm", "winrm+http"}
-"""Schemes whose URL may have a user without a password; in others a user alone may be a token."""
+"""URL schemes with user names that are not secret. In other schemes, a user without a password may be a
+token."""
 NO_AT_IN_PATH = _DATABASES | {"valkeys", "rediss", *valkey_urls.SCHEMES}
-"""Schemes without '@' after the host: an '@' there ends a password that is not encoded."""
+"""URL schemes without '@' after the host. An '@' in the rest of such a URL belongs to an unencoded
+password."""
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>\S*)")
 _BROKEN_LOGIN = re.compile(
@@ -131,16 +133,16 @@ _VARIABLES = re.compile(r"(?:\$\{[A-Za-z_][A-Za-z0-9_]*\})*")
 
 
 def redacted(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of untyped JSON data without secrets.
+    """Return a copy of untyped JSON data without secrets.
 
-    Passwords in URLs, and values of keys with names of passwords, tokens or secrets, become ``***``.
-    ``${ENV}`` texts stay: they are names, not values.
+    Passwords in URLs become ``***``, and so do values of keys named like passwords, tokens or secrets.
+    ``${ENV}`` texts are kept, because they are names and not values.
     """
     return {key: hidden(value) if is_secret(key) else redacted_value(value) for key, value in data.items()}
 
 
 def redacted_value(value: Any) -> Any:
-    """Any JSON value with ``redacted`` applied to it."""
+    """Return a JSON value with ``redacted`` applied to it."""
     if isinstance(value, Mapping):
         return redacted(value)
     if isinstance(value, list | tuple):
@@ -149,19 +151,19 @@ def redacted_value(value: Any) -> Any:
 
 
 def hidden(value: Any) -> Any:
-    """``***`` for a value; a missing value and ``${ENV}`` stay."""
+    """Return ``***`` for a value. A missing value and ``${ENV}`` are returned unchanged."""
     if value is None or (isinstance(value, str) and _VARIABLES.fullmatch(value)):
         return value
     return HIDDEN
 
 
 def is_secret(key: str) -> bool:
-    """Whether a key with this name has a secret value."""
+    """Return whether a key with this name has a secret value."""
     return bool(_SECRET_KEY.search(key))
 
 
 def shown(annotation: Any, value: Any) -> Any:
-    """The JSON value of a field for display: hidden, unless its type is public."""
+    """Return the JSON value of a field for display. It is hidden unless the type of the field is public."""
     kinds = list(_kinds(annotation))
     if all(_may_be_shown(kind) for kind in kinds):
         return value
@@ -171,7 +173,7 @@ def shown(annotation: Any, value: Any) -> Any:
 
 
 def is_public(annotation: Any) -> bool:
-    """Whether values of this field type may be shown."""
+    """Return whether values of a field type may be shown."""
     return all(_may_be_shown(kind) for kind in _kinds(annotation))
 
 
@@ -180,7 +182,7 @@ def _may_be_shown(kind: Any) -> bool:
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
-    """The possible types of a value; for a marked type the mark."""
+    """Return the possible types of a value. A marked type is represented by its mark."""
     if get_origin(annotation) is Annotated:
         marks = [mark for mark in annotation.__metadata__ if isinstance(mark, _Shown | _ShownAsUrl)]
         if marks:
@@ -198,7 +200,7 @@ def _kinds(annotation: Any) -> Iterator[Any]:
 
 
 def redacted_text(text: str) -> str:
-    """The text with secrets in URLs replaced by ``***``.
+    """Return the text with secrets in URLs replaced by ``***``.
 
     Secrets are: a password, up to the last '@' that can end it; a user alone if it may be a token; a password
     in place of a port; the value of every parameter that is not known to be harmless.
@@ -207,13 +209,13 @@ def redacted_text(text: str) -> str:
         return text
     if any("@" in match["rest"] for match in _URL.finditer(text)) or "@" not in text:
         return _URL.sub(_shown_url, text)
-    # White space in a password: it ends at the last '@' after it.
+    # A password may contain white space, so it ends at the last '@' after it.
     broken = _BROKEN_LOGIN.sub(lambda match: f"{match['user']}:{hidden(match['password'])}@", text)
     return _URL.sub(_shown_url, broken)
 
 
 def redacted_word(word: str) -> str:
-    """A value of a file that should be a URL but may not be one: a login in it is hidden as well."""
+    """Return a value that should be a URL but may not be one, with its secrets and any login hidden."""
     if "://" not in word and "@" in word:
         before, _, after = word.rpartition("@")
         user, colon, password = before.partition(":")
@@ -225,7 +227,8 @@ def _shown_url(match: re.Match[str]) -> str:
     scheme, rest = match["scheme"], match["rest"]
     login, host = _taken_apart(scheme.lower(), rest)
     if login is not None:
-        if re.search(r"\?[^@]*=", login):  # a parameter, or a password with a '?': the host is ambiguous
+        # the '?' begins a parameter, or belongs to a password: the host is ambiguous
+        if re.search(r"\?[^@]*=", login):
             return f"{scheme}://{HIDDEN}{_ending(rest)}"
         user, colon, password = login.partition(":")
         if re.search(r"[/?#]", user):
@@ -242,15 +245,15 @@ def _shown_url(match: re.Match[str]) -> str:
 
 
 def _taken_apart(scheme: str, rest: str) -> tuple[str | None, str]:
-    """(user and password, the rest after the '@'); None for a URL without a login.
+    """Return the login and the part of the URL after the '@'; None for the login if there is none.
 
-    An unencoded '@', '/', '?' or '#' in a password makes the URL invalid, so a password ends at the last '@'.
+    An unencoded '@', '/', '?' or '#' in a password makes a URL invalid, so a password ends at the last '@'.
     """
     before, at, after = rest.rpartition("@")
     if not at:
         return None, rest
     authority = re.split(r"[/?#]", before, maxsplit=1)[0]
-    inside = authority == before  # the last '@' is the login's own
+    inside = authority == before  # the last '@' ends the login
     _, colon, port = authority.partition(":")
     has_password = bool(colon) and not re.fullmatch(r"\d*", port)
     if inside or scheme in NO_AT_IN_PATH or has_password:
@@ -260,7 +263,7 @@ def _taken_apart(scheme: str, rest: str) -> tuple[str | None, str]:
 
 
 def _shown_query(rest: str) -> str:
-    """The query of a URL, with the values of unknown parameters hidden."""
+    """Return the query of a URL with the values of unknown parameters hidden."""
     return _QUERY.sub(lambda match: _shown_parameters(match[0]), rest, count=1)
 
 
@@ -278,7 +281,7 @@ def _shown_parameter(part: str) -> str:
 
 
 def _ending(text: str) -> str:
-    """Punctuation of the sentence around a URL."""
+    """Return the punctuation at the end of a URL that belongs to the sentence around it."""
     match = _ENDS.search(text)
     return match[0] if match else ""
 
@@ -286,14 +289,14 @@ def _ending(text: str) -> str:
 # Values that this process knows ----------------------------------------------------------------------------
 
 _SHORTEST = 4
-"""Shorter secrets are not searched for, because they occur in too many words."""
+"""Smallest length of a secret that is searched for. Shorter secrets occur in too many words."""
 
 _known: dict[str, None] = {}
-"""Secrets that ``masked`` replaces, longest first."""
+"""Secrets that ``masked`` replaces, the longest first."""
 
 
 def remember(secret: object) -> None:
-    """From now on ``masked`` replaces this value, in every encoding, in this process."""
+    """Add a secret: ``masked`` replaces it from now on, in every encoding, in this process."""
     text = str(secret)
     if len(text) < _SHORTEST or text in _known:
         return
@@ -306,7 +309,7 @@ def remember(secret: object) -> None:
 
 
 def remember_url(url: str) -> None:
-    """Mark the login and the unknown parameters of a URL as secrets; see ``remember``."""
+    """Add the login and the values of unknown parameters of a URL as secrets (``remember``)."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         return
@@ -328,20 +331,23 @@ def remember_url(url: str) -> None:
 
 
 def remember_login(user: str, password: str) -> None:
-    """Treat the HTTP Basic authentication header of this login as a secret; see ``remember``."""
+    """Add the HTTP Basic authentication header of a login as a secret (``remember``)."""
     if password:
         remember(base64.b64encode(f"{user}:{password}".encode(errors="surrogateescape")).decode())
 
 
 def masked(text: str) -> str:
-    """The text with all secrets known to this process, and those of URLs, replaced by ``***``."""
+    """Return the text with all known secrets and all secrets in URLs replaced by ``***``."""
     for secret in _known:
         text = text.replace(secret, HIDDEN)
     return redacted_text(text)
 
 
 def masked_value(value: Any) -> Any:
-    """JSON data with ``masked`` applied to every sentence; a single word may equal a password by chance."""
+    """Return JSON data with ``masked`` applied to each text of several words.
+
+    A single word may equal a password by chance.
+    """
     if isinstance(value, Mapping):
         return {key: masked_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -352,7 +358,7 @@ def masked_value(value: Any) -> Any:
 
 
 def _spellings(secret: str) -> Iterable[str]:
-    """The encodings of a secret: URL, JSON, HTML, Python, and base64."""
+    """Return the encodings of a secret: URL, JSON, HTML, Python and base64."""
     yield secret
     encoders: tuple[Callable[[str], str], ...] = (
         lambda text: quote(text, safe=""),

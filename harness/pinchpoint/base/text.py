@@ -1,4 +1,4 @@
-"""Text for a terminal: on one line, and wrapped."""
+"""Formats text for a terminal: on one line, wrapped, or in columns."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 _UNIT = re.compile(r"(\d) (%|[mµ]?s\b|min\b|h\b|[kMGT]i?B\b|B\b|IOPS\b|cores?\b)")
-"""A figure and its unit stay on one line."""
+"""Space between a number and its unit, at which a line must not break."""
 
 PIPED, NARROWEST, WIDEST = 88, 40, 110
-"""Columns of output to a file or pipe; smallest and largest width of a terminal."""
+"""Text width of a file or pipe, and smallest and largest text width of a terminal, in columns."""
 
 
 def width() -> int:
-    """Number of columns for text: the terminal's width, up to a width that is easy to read."""
+    """Return the number of columns for text: the width of the terminal, limited to a readable width."""
     if not sys.stdout.isatty():
         return PIPED
     return max(NARROWEST, min(shutil.get_terminal_size().columns, WIDEST))
 
 
 def wrapped(text: str, bullet: str = "") -> str:
-    """Text as lines of at most ``width()``, without control characters; the first one after a bullet."""
+    """Return text as lines of at most ``width()`` columns, without control characters, after a bullet."""
     indent = " " * len(bullet)
     whole = _UNIT.sub("\\1\u00a0\\2", one_line(text))
     lines = textwrap.fill(
@@ -33,30 +33,30 @@ def wrapped(text: str, bullet: str = "") -> str:
 
 
 def titled(title: str, texts: Iterable[str], bullet: str = "  - ") -> str:
-    """A title and texts with bullets below it; "" without texts."""
+    """Return a title with texts as bullets below it; "" if there are no texts."""
     lines = [wrapped(text, bullet) for text in texts]
     return "\n".join([title, *lines]) if lines else ""
 
 
 def one_line(text: str) -> str:
-    """One line without control characters: a name from the farm must not control the terminal."""
+    """Return text on one line without control characters, so that a name cannot control the terminal."""
     return " ".join(without_controls(text).split())
 
 
 def without_controls(text: str) -> str:
-    """The text with question marks for control characters, including those for the text direction."""
+    """Return the text with question marks for control characters, including those for the text direction."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each.isspace() else "?" for each in text)
 
 
 def escaped_bytes(text: str) -> str:
-    """A name with bytes that are not UTF-8, escaped for a document."""
+    """Return a name with its invalid UTF-8 bytes escaped, for use in a document."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
-    """Rows as lines with aligned columns; those in ``right`` are right-aligned."""
+    """Yield rows as lines with aligned columns. The columns in ``right`` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (
@@ -67,7 +67,10 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Itera
 
 
 def fitted(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: str = "") -> Iterator[str]:
-    """The same within ``width()``: of a table that is wider, each name is on a line of its own, once."""
+    """Yield rows as lines with aligned columns within ``width()``.
+
+    If the table is too wide, each name is on a line of its own. A repeated name is printed once.
+    """
     lines = [f"{indent}{line}" for line in aligned(rows, right)]
     if max(map(len, lines)) <= width() or len(rows[0]) < 2:
         yield from lines

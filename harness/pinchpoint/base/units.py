@@ -1,6 +1,6 @@
-"""Formats values in base units for people: seconds, bytes, per second, ratios.
+"""Formats values in base units for the reader: seconds, bytes, rates, ratios.
 
-Three significant digits: enough for comparing, and about the precision of measurements.
+Values have three significant digits, which is about the precision of the measurements.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ENDLESS = "infinite"
 
 
 def seconds(value: float | None) -> str:
-    """A duration: ``350 µs``, ``2.8 ms``, ``1.5 s``, ``12 min 30 s``, ``3 h 5 min``, ``infinite``."""
+    """Return a duration: ``350 µs``, ``2.8 ms``, ``1.5 s``, ``12 min 30 s``, ``3 h 5 min``, ``infinite``."""
     if value is None:
         return NOT_MEASURED
     if math.isinf(value):
@@ -33,7 +33,7 @@ def seconds(value: float | None) -> str:
 
 
 def span(value: float) -> str:
-    """A duration for people, rounded: ``43.6 s``, ``12 min``, ``2 h`` (of 119 min 45 s), ``3 h 5 min``."""
+    """Return a rounded duration: ``43.6 s``, ``12 min``, ``2 h`` (for 119 min 45 s), ``3 h 5 min``."""
     if value < 600:
         return seconds(value)
     minutes = round(value / 60)
@@ -43,7 +43,7 @@ def span(value: float) -> str:
 
 
 def bytes_(value: float | None) -> str:
-    """An amount of bytes, decimal as disks and links are sold: ``512 B``, ``8.19 kB``, ``200 MB``."""
+    """Return a number of bytes in decimal units, as disks are sold: ``512 B``, ``8.19 kB``, ``200 MB``."""
     if value is None:
         return NOT_MEASURED
     for factor, name in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
@@ -53,44 +53,44 @@ def bytes_(value: float | None) -> str:
 
 
 def per_second(value: float | None) -> str:
-    """A rate of events: ``0.42/s``, ``497/s``, ``12,400/s``."""
+    """Return a rate of events: ``0.42/s``, ``497/s``, ``12,400/s``."""
     return NOT_MEASURED if value is None else f"{_digits(value)}/s"
 
 
 def iops(value: float | None) -> str:
-    """A limit of a disk: ``500 IOPS``, ``12,800 IOPS``."""
+    """Return an IOPS limit of a disk: ``500 IOPS``, ``12,800 IOPS``."""
     return NOT_MEASURED if value is None else f"{_digits(value)} IOPS"
 
 
 def load_level(amount: float, unit: str) -> str:
-    """A load: ``50/s`` for the unit ``per_s``, ``4 users`` for ``users``."""
+    """Return a load: ``50/s`` for the unit ``per_s``, ``4 users`` for ``users``."""
     if unit == "users":
         return f"{amount:,g} user" + "s" * (amount != 1)
     return per_second(amount)
 
 
 def percent(value: float | None) -> str:
-    """A ratio (0 to 1) in per cent: ``93 %``, ``0.4 %``."""
+    """Return a ratio (0 to 1) in per cent: ``93 %``, ``0.4 %``."""
     if value is None:
         return NOT_MEASURED
-    nearly_all = 0.99 <= abs(value) < 1  # where the last digits matter
+    nearly_all = 0.99 <= abs(value) < 1  # values for which the last digits matter
     return f"{_digits(value * 100, places=3 if nearly_all else 2)} %"
 
 
 def times(value: float | None) -> str:
-    """The ratio of two figures, three digits."""
+    """Return a ratio of two figures with three digits, with a multiplication sign."""
     return NOT_MEASURED if value is None else f"{_digits(value)} \N{MULTIPLICATION SIGN}"
 
 
 def interval(ends: Sequence[float]) -> str:
-    """``4.2 to 4.8``: the two ends of a ratio's 95 % interval."""
+    """Return the ends of a ratio's 95 % interval: ``4.2 to 4.8``."""
     return " to ".join(times(end).split(" ")[0] for end in ends)
 
 
 def of_metric(metric: str, value: float | None) -> str:
-    """A value with the unit at the end of its metric's name; a count without one.
+    """Return a value with the unit at the end of the metric's name, or as a count if the name has no unit.
 
-    Seconds per second are a mean number in progress, which is a count.
+    A metric in seconds per second is a mean number of operations in progress, so it is shown as a count.
     """
     if metric.endswith("_bytes_per_s"):
         return NOT_MEASURED if value is None else f"{bytes_(value)}/s"
@@ -103,12 +103,15 @@ def of_metric(metric: str, value: float | None) -> str:
 
 
 def count(value: float) -> str:
-    """A mean number: ``0.0603``, ``13.4``, ``1,037``."""
+    """Return a mean number: ``0.0603``, ``13.4``, ``1,037``."""
     return _digits(value)
 
 
 def _digits(value: float, places: int = 3) -> str:
-    """``value`` with this number of significant digits, all digits of whole numbers, no exponent."""
+    """Return a value with a number of significant digits, without an exponent.
+
+    Whole numbers keep all digits.
+    """
     if value == 0:
         return "0"
     rounded = float(f"{value:.{places}g}")

@@ -1,4 +1,4 @@
-"""The verdict's codes in plain words."""
+"""Words the codes of a verdict."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WITHOUT_OPERATIONS: Mapping[str, str] = {
     "is not known.",
     "external": "Work waits for the network or for another system.",
 }
-"""The meaning of a kind if no operation was recorded."""
+"""Meaning of a kind of bottleneck if no operation was recorded."""
 
 PROVES: Mapping[str, str] = {
     "E1": "saturated",
@@ -43,17 +43,17 @@ PROVES: Mapping[str, str] = {
     "E3": "calculated maximum fits",
     "E4": "second source agrees",
 }
-"""Kind of evidence -> what it shows of a resource that is named."""
+"""Kind of evidence -> what it proves about a resource."""
 
 ASKED: Mapping[str, str] = {**PROVES, "E4": "work waited, by a second source"}
-"""Kind of evidence -> the question about every resource, also about those that are not the bottleneck."""
+"""Kind of evidence -> the question that it answers about every resource."""
 
 SOURCES: Mapping[str, str] = {
     "SP": "Microsoft SharePoint guidance",
     "PAL": "PAL",
     "design": "Pinchpoint's rule",
 }
-"""Source of a threshold in findings -> its name."""
+"""Code of a threshold's source -> name of the source."""
 
 OUTCOME: Mapping[str, str] = {
     "bottleneck": "A bottleneck was found",
@@ -63,7 +63,7 @@ OUTCOME: Mapping[str, str] = {
 }
 
 ONLY_THIS_LOAD = "for this load only: every host was measured, and none of its resources was saturated"
-"""Certainty of an all-clear."""
+"""Text for the certainty of an all-clear."""
 
 STATE: Mapping[str, str] = {
     "interrupted": "This run was interrupted. What was measured until then is kept and shown; it is not a "
@@ -74,18 +74,21 @@ STATE: Mapping[str, str] = {
 
 
 def bottleneck_name(blame: JsonObject) -> str:
-    """A resource without its host and device: ``the log disk of sql``."""
+    """Return the name of a resource without host and device: ``the log disk of sql``."""
     return without_device({**blame, "host": None})
 
 
 def without_device(blame: JsonObject) -> str:
-    """A resource without its device: ``the log disk of sql (host sql1)``; a dependency keeps its name."""
+    """Return the name of a resource without its device: ``the log disk of sql (host sql1)``.
+
+    A dependency keeps its name.
+    """
     named = blame.get("kind") == "external"
     return place(blame if named else {**blame, "instance": ""})
 
 
 def limited_by(verdict: JsonObject) -> str:
-    """The bottleneck of a verdict without its host, or the outcome: a cell of a table."""
+    """Return the bottleneck of a verdict without its host, or else the outcome, for a cell of a table."""
     blame = verdict.get("bottleneck")
     if blame and verdict["outcome"] == "invalid":
         return f"not valid ({bottleneck_name(blame)})"
@@ -93,14 +96,14 @@ def limited_by(verdict: JsonObject) -> str:
 
 
 def sure(verdict: JsonObject) -> str:
-    """The certainty of the answer: ``medium``, or the load for which it holds; "" without a claim."""
+    """Return the certainty of a verdict: ``medium``, or the load that it is limited to; "" without one."""
     if verdict["outcome"] == "not_reached":
         return ONLY_THIS_LOAD
     return str((verdict.get("bottleneck") or {}).get("confidence") or "")
 
 
 def place(blame: JsonObject) -> str:
-    """Which resource a finding is about: ``the log disk of sql (host sql1, device loop1)``."""
+    """Return the full name of a finding's resource: ``the log disk of sql (host sql1, device loop1)``."""
     kind, tier = str(blame.get("kind") or ""), blame.get("tier")
     owner = f" of {tier}" if tier else ""
     if kind == "generator":
@@ -131,7 +134,7 @@ def place(blame: JsonObject) -> str:
 
 
 def why_invalid(blame: JsonObject) -> str:
-    """Why a run is invalid (its load generator, or other processes), without a full stop."""
+    """Return why a run is invalid (load generator, other processes), without a full stop."""
     facts = [str(each["fact"]) for each in blame["evidence"]]
     more = [capitalised(fact) for fact in facts[1:2]] if blame["kind"] == "contention" else []
     return ". ".join([facts[0], *more])
@@ -143,8 +146,8 @@ class Summary:
 
     Attributes:
         text: the first sentence, without its label.
-        lead: the sentences below it; "" without any.
-        label: the outcome at the begin of the first sentence (``Bottleneck``); "" without one.
+        lead: the sentences after the first one; "" if there are none.
+        label: label of the first sentence (``Bottleneck``); "" if there is none.
     """
 
     text: str
@@ -153,44 +156,47 @@ class Summary:
 
     @property
     def headline(self) -> str:
-        """The first sentence."""
+        """Return the first sentence with its label."""
         return f"{self.label}: {self.text}" if self.label else self.text
 
     def __str__(self) -> str:
         return f"{self.headline} {self.lead}".rstrip()
 
     def then(self, *sentences: str) -> Summary:
-        """The summary with further sentences below it."""
+        """Return the summary with further sentences added."""
         return replace(self, lead=" ".join(filter(None, (self.lead, *sentences))))
 
     @classmethod
     def of(cls, sentences: Sequence[str]) -> Summary:
-        """The first sentence, and the others below it."""
+        """Return a summary of sentences: the first one is ``text``, the others are ``lead``."""
         return cls(sentences[0]).then(*sentences[1:])
 
     @classmethod
     def saved(cls, content: JsonObject) -> Summary:
-        """The summary of verdict.json; older files have it as one text."""
+        """Return the summary in verdict.json. Older files have a single text."""
         return cls(**content["answer"]) if "answer" in content else cls(str(content["summary"]))
 
 
 def bare(text: str) -> str:
-    """A name without its article: ``log disk of sql``."""
+    """Return a name without its article: ``log disk of sql``."""
     return re.sub(r"^(the|a|an) ", "", text)
 
 
 def capitalised(text: str) -> str:
-    """The text with a capital first letter; other capitals stay."""
+    """Return the text with a capital first letter. Other letters are not changed."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def listed(items: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``; "" for no items."""
+    """Return a list as text: ``a``, ``a and b``, ``a, b and c``; "" if it is empty."""
     return f"{', '.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)
 
 
 def grouped(texts: Sequence[str], most: int = 3) -> str:
-    """``a, b and c were not measured`` from sentences with the same end; at most ``most`` names."""
+    """Merge sentences that end in "was not measured": ``a, b and c were not measured``.
+
+    At most ``most`` names are listed.
+    """
     end = " was not measured"
     names = [text.removesuffix(end) for text in texts if text.endswith(end)]
     rest = [text for text in texts if not text.endswith(end)]
@@ -201,59 +207,68 @@ def grouped(texts: Sequence[str], most: int = 3) -> str:
 
 
 def headroom(ratio: float) -> str:
-    """``12 %``; 0 % if the objectives were met only below the judged load."""
+    """Return the headroom as text: ``12 %``.
+
+    It is 0 % if the objectives were met only below the judged load.
+    """
     return units.percent(max(0.0, ratio))
 
 
 def room(ratio: float) -> str:
-    """``12 % more load``; ``none``."""
+    """Return the headroom as a phrase: ``12 % more load``, or ``none``."""
     return "none" if ratio < NOTHING else f"{headroom(ratio)} more load"
 
 
 NOTHING = 0.0005
-"""Smaller headroom counts as none."""
+"""Headroom below this ratio counts as none."""
 
 
 def rate_of(figures: JsonObject) -> float | None:
-    """A scenario's throughput on every screen: in the judged part, else in the whole phase."""
+    """Return the throughput of a scenario for all screens: in the judged part, or else in the whole phase."""
     result: float | None = figures.get("now_per_s", figures.get("throughput_per_s"))
     return result
 
 
 def at_most(gain_ratio: float, *, bound: bool) -> str:
-    """``at most 38 %`` for a bound; else ``about 38 %``."""
+    """Return ``at most 38 %`` for a bound, otherwise ``about 38 %``."""
     return f"{'at most' if bound else 'about'} {units.percent(gain_ratio)}"
 
 
 def up_to(gain_ratio: float, *, bound: bool) -> str:
-    """``up to +38 %`` for a bound; else ``about +38 %``."""
+    """Return ``up to +38 %`` for a bound, otherwise ``about +38 %``."""
     return f"{'up to' if bound else 'about'} +{units.percent(gain_ratio)}"
 
 
 def is_bound(gain: JsonObject) -> bool:
-    """Whether a gain of verdict.json is an upper bound under its assumptions; false for older files."""
+    """Return whether a gain in verdict.json is an upper bound under its assumptions.
+
+    Returns False for older files.
+    """
     return bool(gain.get("at_most"))
 
 
 NO_MORE = 0.0005
-"""Smaller changes of throughput are rounding errors of the model."""
+"""Changes of throughput below this ratio are rounding errors of the model."""
 
 
 def gain(ratio: float) -> str:
-    """``+38 %``, ``-3 %``, ``no change``."""
+    """Return a gain as text: ``+38 %``, ``-3 %``, ``no change``."""
     if abs(ratio) < NO_MORE:
         return "no change"
     return f"{'+' if ratio > 0 else '-'}{units.percent(abs(ratio))}"
 
 
 def gains(ratio: float, low: float, high: float) -> str:
-    """``+38 % (+20 % to +41 %)``."""
+    """Return a gain with its interval: ``+38 % (+20 % to +41 %)``."""
     ends = [gain(one) if abs(one) >= NO_MORE else "0 %" for one in (low, high)]
     return gain(ratio) + (f" ({ends[0]} to {ends[1]})" if ends[0] != ends[1] else "")
 
 
 def gain_of(advice: JsonObject) -> str | None:
-    """The gain of an advice: with its interval if the model predicted it, else a bound; None if unknown."""
+    """Return the gain of a piece of advice: with an interval if the model predicted it, otherwise as a bound.
+
+    Returns None if the gain is unknown.
+    """
     ratio = advice.get("gain_ratio")
     if ratio is None:
         return None
@@ -263,13 +278,14 @@ def gain_of(advice: JsonObject) -> str | None:
 
 
 def following(verdict: JsonObject) -> str:
-    """The next bottleneck, or the first if there is none yet, as a sentence; "" if unknown."""
+    """Return the next bottleneck (or the first, if there is none yet) as a sentence; "" if unknown."""
     blame = verdict.get("next")
     if not blame:
         return ""
     gain = blame.get("gain_ratio")
     modelled = any(one.get("interval_ratio") for one in verdict.get("advice") or ())
-    more = "" if gain is None or modelled else at_most(gain, bound=is_bound(blame))  # one gain is shown
+    # the sentence shows one gain
+    more = "" if gain is None or modelled else at_most(gain, bound=is_bound(blame))
     if verdict.get("bottleneck"):
         sentence = f"Next: {place(blame)}"
         sentence += f"; removing the bottleneck gains {more}" if more else ""
@@ -280,7 +296,7 @@ def following(verdict: JsonObject) -> str:
 
 
 def used_now(blame: JsonObject) -> str:
-    """The utilisation of the next bottleneck, and other processes' part of it; "" if unknown."""
+    """Return the utilisation of the next bottleneck and the share of other processes; "" if unknown."""
     used, others = blame.get("utilisation_ratio"), blame.get("others_ratio")
     if used is None:
         return ""
@@ -288,7 +304,7 @@ def used_now(blame: JsonObject) -> str:
 
 
 def of_servers(objective: JsonObject) -> str:
-    """The servers of an objective: ``log disk of sql``, ``search``, ``sql1``, ``all hosts``."""
+    """Return the servers of an objective: ``log disk of sql``, ``search``, ``sql1``, ``all hosts``."""
     owner = objective.get("host") or objective.get("tier")
     if objective.get("role"):
         return f"{objective['role']} disk" + (f" of {owner}" if owner else "")
@@ -298,12 +314,12 @@ def of_servers(objective: JsonObject) -> str:
 
 
 def objective_of(row: JsonObject) -> str:
-    """The scenario or the servers of an objective."""
+    """Return the scenario or the servers of an objective."""
     return str(row["scenario"]) if row.get("scenario") is not None else of_servers(row)
 
 
 def objective_name(row: JsonObject) -> str:
-    """An objective's figure and its limit: ``p95 at most 50 ms``, ``max cpu.busy_ratio at most 80 %``."""
+    """Return the metric and the limit of an objective: ``p95 at most 50 ms``."""
     metric = row["metric"]
     side = "at least" if row.get("at_least") or metric == "throughput_per_s" else "at most"
     name = metric.removesuffix("_per_s").removesuffix("_s").removesuffix("_ratio")

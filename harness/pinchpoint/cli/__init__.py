@@ -1,4 +1,4 @@
-"""The command line: one module per command, all in one table."""
+"""Defines the command line. Each command has a module, and a table lists all commands."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ COMMANDS = {
     "schema": "Print the JSON Schema of farm.yaml or plan.yaml.",
     "runs": "List runs, or follow the figures of a plan over many runs.",
 }
-"""Each is the function of this name in the module of this name (with ``_`` after keywords and for ``-``),
-with its line of ``pinchpoint --help``, which needs no import."""
+"""Command -> its line in ``pinchpoint --help``. The function and the module have the same name, with ``_``
+for ``-`` and after keywords. The help needs no import of the commands."""
 
 
 _MAY_NOT = "give another place, or let this user use it"
@@ -56,28 +56,28 @@ _REFUSED = {
     errno.ENFILE: "allow this machine more open files (sysctl fs.file-max)",
     errno.ENOMEM: "end other programs, or allow this user more memory (ulimit -v)",
 }
-"""Errors that the system may return for any path -> the remedy."""
+"""Error number that the system may return for a path -> remedy."""
 _NO_MEMORY = re.compile(
     r"can't start new thread|failed to map segment from shared object|annot allocate memory"
 )
-"""Messages of Python and the library loader about a lack of memory, in other classes than MemoryError."""
+"""Messages about a lack of memory in exceptions other than MemoryError, from Python or the library loader."""
 
 
 class _Commands(click.Group):
-    """Imports only the requested command: all of them, with drivers and charts, take seconds."""
+    """Imports only the requested command. Importing all commands, with drivers and charts, takes seconds."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         return list(COMMANDS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
-        """The table above."""
+        """Write the commands of ``COMMANDS`` into the help."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; an unknown name is refused with all allowed names and the nearest."""
+        """Find a command. An unknown name is refused with all allowed names and the nearest one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             hint = f"; nearest: {near[0]}" if near else ""
@@ -85,7 +85,7 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete a command's name from the table above, without importing the command."""
+        """Complete the name of a command from ``COMMANDS``, without importing the command."""
         options = click.Command.shell_complete(self, ctx, incomplete)
         named = [(name, line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
         return [*(CompletionItem(name, help=line) for name, line in named), *options]
@@ -97,7 +97,7 @@ class _Commands(click.Group):
 
 
 def command(name: str) -> click.Command:
-    """The command of a name in ``COMMANDS``."""
+    """Import and return the command of a name in ``COMMANDS``."""
     module = f"{name}_" if iskeyword(name) else name.replace("-", "_")
     result: click.Command = getattr(import_module(f"pinchpoint.cli.{module}"), module)
     return result
@@ -144,17 +144,17 @@ def pinchpoint() -> None:
 
 
 def main() -> None:
-    """Entry of the ``pinchpoint`` command: errors become one clear message and an exit status."""
+    """Run the ``pinchpoint`` command. An error becomes one message and an exit status."""
     outlive_readers()
     sys.exit(_status())
 
 
 def _status() -> int:
     try:
-        # Commands return nothing or an exit status; click itself exits only for --help and --version.
+        # Commands return None or an exit status. click itself exits only for --help and --version.
         return int(pinchpoint.main(standalone_mode=False) or ExitStatus.FINE)
     except PinchpointError as error:
-        click.echo(masked(str(error)), err=True)  # its lines begin with FILE:LINE, as a compiler's do
+        click.echo(masked(str(error)), err=True)  # the lines begin with FILE:LINE, as those of a compiler
         return error.exit_status
     except click.ClickException as error:
         usage = io.StringIO()
@@ -173,7 +173,8 @@ def _failed(error: Exception) -> int:
         click.echo(masked("".join(traceback.format_exception(error))), err=True)
     if isinstance(error, OSError) and error.errno in _REFUSED:
         # The message names the path that the system refused.
-        named = error.filename and error.errno not in (errno.EMFILE, errno.ENFILE)  # any file would do
+        # any file has the same problem
+        named = error.filename and error.errno not in (errno.EMFILE, errno.ENFILE)
         place = f"{os.fsdecode(error.filename)}: " if named else ""
         click.echo(masked(f"{place}{error.strerror}; {_REFUSED[error.errno]}"), err=True)
         return ExitStatus.ENVIRONMENT

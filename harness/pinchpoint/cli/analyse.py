@@ -1,4 +1,4 @@
-"""``pinchpoint analyse``: the verdict on a run."""
+"""``pinchpoint analyse``: prints the verdict on a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
         click.echo(f"{directory}: you may not write there, so the verdict is not kept", err=True)
     content = verdict.to_json()
     if as_json:
-        click.echo(json.dumps(content, indent=1))  # the explanation is part of it in any case
+        click.echo(json.dumps(content, indent=1))  # the JSON of a verdict always contains the explanation
     else:
         click.echo(verdict_text(content, run.manifest, directory))
         if explain:
@@ -54,7 +54,7 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
 
 
 def _published(path: Path, *, as_json: bool) -> int:
-    """Figures of a report: judged by the same rules, with no sample invented."""
+    """Judge the published figures of a report by the same rules, without samples."""
     from pinchpoint.published import judge_report, read_report  # noqa: PLC0415 -- a run needs none of it
     from pinchpoint.published.text import published_text  # noqa: PLC0415 -- likewise
 

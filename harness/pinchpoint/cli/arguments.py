@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Defines arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _R = TypeVar("_R", bound=_Result)
 
 
 def show(result: _R, words: Callable[[_R], str], directory: Path | None = None, *, as_json: bool) -> None:
-    """Print a result as JSON or in words, then the folder it is in: beside JSON on stderr."""
+    """Print a result as JSON or as text, then its folder. With JSON the folder goes to stderr."""
     click.echo(json.dumps(result.to_json(), indent=1) if as_json else words(result))
     if directory:
         click.echo(directory, err=as_json)
@@ -57,7 +57,7 @@ _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?")
 
 
 def time_zone(text: str | None) -> tzinfo | None:
-    """The time zone of ``--zone``, by its name or its offset from UTC. Raises ``InputError``."""
+    """Return the time zone of ``--zone``, given by name or by offset from UTC. Raises ``InputError``."""
     if text is None:
         return None
     match = _OFFSET.fullmatch(text)

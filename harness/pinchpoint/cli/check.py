@@ -1,7 +1,7 @@
-"""``pinchpoint check``: would this plan run against this farm? Starts nothing, and changes no server.
+"""``pinchpoint check``: tests whether a plan can run against a farm, without starting or changing anything.
 
-Every collector is tested on every host. A write test (16 MiB per disk, removed afterwards) only takes place
-where farm.yaml (``write_test:``) or the folder's origin (an embedded farm's own) allows it.
+Every collector is tested on every host. A write test (16 MiB per disk, removed afterwards) is made only if
+farm.yaml (``write_test:``) allows it, or if the folder belongs to an embedded farm.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, 
     if farm_file is None:
         raise InputError(f"--farm: missing; give the farm.yaml, or instead of {plan_file} a folder with both")
     farm, plan = load(farm_file, plan_file)
-    expand_all(farm)  # an unset variable is reported with its line, before anything starts
+    expand_all(farm)  # an unset variable is reported with its line before anything starts
     guard(farm, plan)
     say = (lambda _: None) if as_json else _printer(quiet=quiet)
     checks = [preflight.check_space(out), preflight.check_load_here(), *_judged(plan), *_confidence(plan)]
@@ -77,7 +77,8 @@ def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, 
         checks = [replace(entry, found=masked(entry.found)) for entry in checks]
         click.echo(_document(checks, proofs, fine=fine))
     else:
-        proofs = [one for one in proofs if one.what != "reached"]  # the collector's own check reports it
+        # the check of the collector reports the error
+        proofs = [one for one in proofs if one.what != "reached"]
         if quiet:
             proofs = [one for one in proofs if one.outcome == "failed"]
         problems = sum(not entry.ok for entry in checks) + len(proofs)
@@ -87,7 +88,7 @@ def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, 
 
 
 def _printer(*, quiet: bool) -> Callable[[HostCheck], None]:
-    """Prints a paragraph after each check; with ``quiet`` only for failed ones."""
+    """Return a function that prints each check; with ``quiet`` only failed checks."""
     lock = Lock()
 
     def say(entry: HostCheck) -> None:
@@ -100,7 +101,7 @@ def _printer(*, quiet: bool) -> Callable[[HostCheck], None]:
 
 
 def _judged(plan: Plan) -> Iterator[HostCheck]:
-    """Check that the plan's figures for comparisons are known."""
+    """Check that the plan's figures for comparisons exist."""
     if plan.compare is not None:
         names = ", ".join(plan.compare.metrics) or "the default figures"
         margin, bound = plan.compare.margin_ratio, plan.compare.bound
@@ -110,7 +111,7 @@ def _judged(plan: Plan) -> Iterator[HostCheck]:
 
 
 def _confidence(plan: Plan) -> Iterator[HostCheck]:
-    """The best possible confidence with this load and duration, if it is below the maximum."""
+    """Yield the highest possible confidence with this load and duration, if that is not the maximum."""
     from pinchpoint.analysis.thresholds import MIN_LEVELS, MIN_SAMPLES  # noqa: PLC0415 -- a bad file needs none
 
     levels = max(one.load.count if isinstance(one.load, Steps) else 1 for one in plan.scenarios.values())
@@ -152,7 +153,7 @@ def _document(checks: Sequence[HostCheck], proofs: Sequence[ProofCheck], *, fine
 
 
 def _proof_lines(proofs: Sequence[ProofCheck]) -> Iterator[str]:
-    """A paragraph for each proof under its host and collector, with remedies below."""
+    """Yield a paragraph per test of a host and collector, with the remedy below."""
     for (host, kind), there in groupby(proofs, lambda proof: (proof.host, proof.kind)):
         yield f"\n{host}, by {kind}"
         for proof in there:
@@ -162,5 +163,5 @@ def _proof_lines(proofs: Sequence[ProofCheck]) -> Iterator[str]:
 
 
 def _paragraph(label: str, text: str) -> str:
-    """Wrapped to the terminal's width; one line in a file or a pipe, for searching."""
+    """Return text wrapped to the terminal; in a file or a pipe on one line, which is easier to search."""
     return wrapped(text, label) if sys.stdout.isatty() else f"{label}{one_line(text)}"

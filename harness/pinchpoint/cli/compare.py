@@ -1,4 +1,4 @@
-"""``pinchpoint compare``: what changed between two or more sets of runs."""
+"""``pinchpoint compare``: shows what changed between two or more sets of runs."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _DIRECTORY = click.Path(path_type=Path)
 
 
 _MANY = ("--with", "--aa")
-"""Options with all arguments up to the next option."""
+"""Options that take all arguments up to the next option."""
 
 
 class TwoSides(click.Command):
-    """A command with such options."""
+    """A click command with options of ``_MANY``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """``A --with B C`` is read as ``A --with B --with C``."""
+        """Read ``A --with B C`` as ``A --with B --with C``."""
         return super().parse_args(ctx, spread(args))
 
 
 def spread(args: list[str]) -> list[str]:
-    """Repeat ``--with`` before each of the arguments that follow it; ``--aa`` likewise."""
+    """Repeat ``--with`` and ``--aa`` before each of the arguments that follow them."""
     spreading = ""
     result: list[str] = []
     for argument in args:
@@ -161,7 +161,7 @@ def compare(  # noqa: PLR0913 - one for each option
         of_runs = (*factors, *metrics, *aa, *(one for one in (margin, bound, price_file) if one is not None))
         return _probes(base, other, of_runs, out or beside(base), fail_on, as_json=as_json)
     for name in factors:
-        check_factor(name)  # before minutes of analysis
+        check_factor(name)  # before the analysis, which takes minutes
     check_metrics(metrics)
     if bound is not None and not math.isfinite(bound):
         raise InputError(f"--bound: found {bound}; allowed: a number from 1 on, such as {RUN_TO_RUN:g}")
@@ -208,7 +208,7 @@ def compare(  # noqa: PLR0913 - one for each option
 
 
 def _many_sides(base: Sequence[Path]) -> tuple[Path, ...]:
-    """The sides if there are more than two: folders, or those of one set; else empty."""
+    """Return the sides if there are more than two, from folders or from one set; otherwise ()."""
     if len(base) == 1 and is_set(base[0]):
         sides = load_set(base[0]).sides
         return sides if len(sides) >= several_sides.FEWEST else ()
@@ -220,7 +220,7 @@ def _many_sides(base: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _several(comparison: SidesComparison, out: Path, fail_on: str | None, *, as_json: bool) -> int:
-    """Prints and writes a comparison of several sides."""
+    """Print and write a comparison of several sides."""
     from pinchpoint.report.several_page import text  # noqa: PLC0415 -- charts take a second
 
     directory = write_comparison(comparison, out)
@@ -229,7 +229,7 @@ def _several(comparison: SidesComparison, out: Path, fail_on: str | None, *, as_
 
 
 def _why_it_fails(comparison: Comparison) -> Iterator[str]:
-    """Why ``--fail-on worse`` fails without a worse figure: worse work, or no figure to judge."""
+    """Return why ``--fail-on worse`` fails although no figure is worse: worse work, or no figure to judge."""
     worse = [one for one in comparison.work if one.worse]
     yield from (f"{one.about} {one.name}: {one.unlike}" for one in worse)
     if not worse and not any(one.judged.call and one.judged.ci95 for one in comparison.changes):
@@ -240,7 +240,7 @@ def _why_it_fails(comparison: Comparison) -> Iterator[str]:
 
 
 def _margin(text: str) -> float:
-    """A ratio above 0, as plans write it. Raises InputError."""
+    """Return a ratio above 0, written as in plans. Raises InputError."""
     try:
         result = ratio(text)
     except BadValue as error:
@@ -258,7 +258,10 @@ _Given = tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...], tuple[str, 
 def _of_set(
     base: tuple[Path, ...], aa: tuple[Path, ...], factors: tuple[str, ...], metrics: tuple[str, ...]
 ) -> _Given:
-    """Base, other, A/A, factors and metrics of a set; the command line's own values come first."""
+    """Return base, other, A/A runs, factors and metrics of a set.
+
+    Options of the command line override them.
+    """
     if len(base) != 1 or not is_set(base[0]):
         raise InputError(
             "--with: is missing: give the runs of the other side, or one set of runs (its directory holds "
@@ -281,7 +284,10 @@ def _of_set(
 
 
 def _check_no_sets(sides: Sequence[Path]) -> None:
-    """A side is one farm, a set has several. Raises InputError that names its folders."""
+    """Raises InputError if a side is a set, because a set has several farms.
+
+    The message names the folders.
+    """
     problems = [
         f"{side}: is a set of runs; give one of its farms: {', '.join(map(str, load_set(side).sides))}"
         for side in sides
@@ -300,7 +306,7 @@ def _probes(
     *,
     as_json: bool,
 ) -> int:
-    """Two storage probes, cell by cell; or several."""
+    """Compare two storage probes by cell, or more than two on one page."""
     if of_runs:
         raise InputError(
             "--factor, --metric, --aa, --margin, --bound, --prices: are for runs; what differs between two "

@@ -1,4 +1,4 @@
-"""``pinchpoint --install-completion``: teaches the shell to complete commands, options and file names."""
+"""``pinchpoint --install-completion``: installs completion of commands, options and files in the shell."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _NAME, _VARIABLE = "pinchpoint", "_PINCHPOINT_COMPLETE"
 
 
 def install(shell: str) -> str:
-    """Write the completion script; return sentences about what was written and what is left to do.
+    """Write the completion script. Return sentences on what was written and on what the user must still do.
 
     Args:
-        shell: one of ``SHELLS``, or "" for the environment's.
+        shell: one of ``SHELLS``, or "" for the shell in the environment.
     """
     chosen = shell or Path(os.environ.get("SHELL", "")).name
     if chosen not in SHELLS:
@@ -51,7 +51,7 @@ def _place(shell: str) -> Path:
 
 
 def _read_by_zsh(path: Path) -> str:
-    """Zsh reads no folder of the user's by itself: one line in .zshrc, written once."""
+    """Add one line to .zshrc if it is missing, because zsh searches no folder of the user by itself."""
     startup = Path(os.environ.get("ZDOTDIR") or Path.home()) / ".zshrc"
     line = f"autoload -Uz compinit && compinit && source '{path}'"
     there = startup.read_text(encoding="utf-8") if startup.exists() else ""

@@ -1,4 +1,4 @@
-"""``pinchpoint demo``: the whole loop on the embedded farm, nothing to write first."""
+"""``pinchpoint demo``: runs an example on the embedded farm, without any file from the user."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ FARM: dict[str, Any] = {
     "embedded": {"tiers": ["web", "sql", "search", "nosql", "files"]},
 }
 USERS, RATE, BASE, PEAK = 8, 100, 50, 500
-"""The load for a machine with two idle cores."""
+"""Load of the demo on a machine with two idle cores."""
 DOCUMENTS = 4_000
-"""The number of documents of the demo."""
+"""Number of documents of the demo at full load."""
 
 
 def farm(load_ratio: float = 1.0) -> dict[str, Any]:
-    """The demo's farm, with documents for this share of its full load."""
+    """Return the farm of the demo. The number of documents is a share (0 to 1) of the full load."""
     embedded = FARM["embedded"] | {"content": {"documents": max(1, round(load_ratio * DOCUMENTS))}}
     return FARM | {"embedded": embedded}
 
 
 def plan(load_ratio: float = 1.0) -> dict[str, Any]:
-    """The demo's plan, at this share of its full load."""
+    """Return the plan of the demo at a share (0 to 1) of the full load."""
     users, rate, base, peak = (max(1, round(load_ratio * full)) for full in (USERS, RATE, BASE, PEAK))
     return {
         "name": "demo",
@@ -60,7 +60,7 @@ def plan(load_ratio: float = 1.0) -> dict[str, Any]:
                 },
             },
         },
-        # A small corpus is crawled in seconds: the crawl repeats until there is enough to judge.
+        # A few documents are crawled in seconds, so the crawl repeats until there is enough to judge.
         "phases": {"warm_up": "5s", "measure": {"until": "done", "at_least": "45s", "at_most": "1h"}},
     }
 
@@ -103,14 +103,14 @@ def demo(out: Path, corpus: Path | None, seed: str | None, *, both: bool, repeat
         *_loaded(out / "demo", farm(result.load_ratio), plan(result.load_ratio), corpus), out
     )
     click.echo(ended.directory / REPORT)
-    # The demo shows the product and is no gate: the report has the overload of this machine.
+    # The demo is no gate for a pipeline: an overload of this machine is only mentioned in the report.
     blamed = verdict.bottleneck.resource if verdict.bottleneck else None
     too_much = verdict.outcome == "invalid" and blamed != "recorder"
     return gravest([*ended.statuses, *([] if too_much else [ExitStatus(exit_status(verdict))])])
 
 
 def _calibrated(calibration: Calibration) -> str:
-    """A sentence with the machine's measured capacity and the chosen load."""
+    """Return a sentence with the measured capacity of this machine and the chosen load."""
     loads = plan(calibration.load_ratio)["scenarios"]
     users, rate = loads["crawl"]["load"]["users"], loads["orders"]["load"]["rate"]
     base, peak = (loads["burst"]["load"][key] for key in ("base", "peak"))
@@ -125,15 +125,15 @@ def _calibrated(calibration: Calibration) -> str:
 def _loaded(
     folder: Path, farm: dict[str, Any], plan: dict[str, Any], corpus: Path | None
 ) -> tuple[Farm, Plan]:
-    """Both files, written for the user to change and run again, and read like any others."""
+    """Write both files, which the user can change and run again, and load them like other files."""
     if corpus is not None:
-        # An explicit corpus is crawled whole.
+        # A corpus that the user gives is crawled completely.
         farm = {**farm, "embedded": {**farm["embedded"], "content": {"corpus": str(corpus.absolute())}}}
     return load(_write(folder / "farm.yaml", farm), _write(folder / "plan.yaml", plan))
 
 
 def _write(path: Path, content: dict[str, Any]) -> Path:
-    """Write a file the user can change and run again with ``pinchpoint run``."""
+    """Write a file that the user can change and run again with ``pinchpoint run``."""
     with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""``pinchpoint farm``: the embedded farm alone."""
+"""``pinchpoint farm``: starts and stops an embedded farm without a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def down(farm_file: Path) -> None:
     FARM may also be the id that `farm status` shows.
     """
     by_id = FARM_ID.fullmatch(str(farm_file)) and not farm_file.exists()
-    # The farm's identity is its file's path: a file that was broken or removed since must not keep it up.
+    # The path of the file identifies the farm, so that a farm can be stopped after its file was removed.
     done = embedded().down_by_id(str(farm_file)) if by_id else embedded().down(farm_file.resolve())
     if not done and not by_id:
         _refuse_unknown(farm_file)
@@ -64,7 +64,7 @@ def status(farm_file: Path | None) -> int:
 
 
 def _refuse_unknown(farm_file: Path) -> None:
-    """A mistyped name must not look like a farm that is down. Raises InputError."""
+    """Raises InputError for an unknown farm, because a mistyped name must not look like a stopped farm."""
     if not farm_file.exists():
         raise InputError(
             f"{farm_file}: there is no such file, and nothing of a farm made of it; `pinchpoint farm status` "

@@ -1,4 +1,4 @@
-"""``pinchpoint import``: recordings of other tools, as a run of samples or added to an existing run."""
+"""``pinchpoint import``: imports recordings of other tools as a run of samples, or into an existing run."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def import_(  # noqa: PLR0913 - one for each option
 
 
 def _opened(path: Path, kind: str | None, encoding: str | None) -> RecordingFile:
-    """Open a recording; the list of kinds leaves out results of storage tools. Raises InputError."""
+    """Open a recording. The list of kinds leaves out results of storage tools. Raises InputError."""
     try:
         return open_source(path, kind, encoding)
     except InputError as error:
@@ -179,7 +179,7 @@ def _opened(path: Path, kind: str | None, encoding: str | None) -> RecordingFile
 
 
 def _check_omitted(kind: ResultKind, given: Mapping[str, object]) -> None:
-    """Refuse options that have no effect on a result of a storage tool. Raises InputError."""
+    """Raises InputError for options that have no effect on a result of a storage tool."""
     if options := [name for name, value in given.items() if value]:
         raise InputError(
             f"{', '.join(options)}: have no effect on {kind.says}, which becomes a probe; omit them. "
@@ -195,7 +195,7 @@ def _probed(
     encoding: str | None,
     out: Path,
 ) -> int:
-    """Results of a storage tool: a probe, as `pinchpoint probe` leaves one."""
+    """Import results of storage tools as a probe, with the files that `pinchpoint probe` writes."""
     from pinchpoint.probe.imported import imported  # noqa: PLC0415 -- other imports need none of it
     from pinchpoint.report.probe import probe_text  # noqa: PLC0415 -- likewise
 
@@ -208,7 +208,7 @@ def _probed(
 
 
 def _published(files: Sequence[Path], *, into: Path | None) -> int:
-    """A report's figures: they contain no samples to keep."""
+    """Judge the published figures of a report. They contain no samples to store."""
     from pinchpoint.published import judge_report, read_report  # noqa: PLC0415 -- other imports need none of it
     from pinchpoint.published.text import published_text  # noqa: PLC0415 -- likewise
 

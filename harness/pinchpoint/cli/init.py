@@ -1,4 +1,4 @@
-"""``pinchpoint init``: a farm.yaml and a plan.yaml to start from."""
+"""``pinchpoint init``: writes a first farm.yaml and plan.yaml."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import duration
 from pinchpoint.plan.urls import variables
 
-# The package of ``init --scenario NAME``: ``skeleton/`` with the name in place of my_app.
+# ``init --scenario NAME`` writes a package: the files of ``skeleton/`` with the name in place of my_app.
 
 SKELETON = Path(__file__).with_name("skeleton")
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,30}")
@@ -36,7 +36,7 @@ _FILES = (
 
 
 def package(name: str) -> dict[str, str]:
-    """Path -> content of a package with a scenario and a collector of that name. Raises InputError."""
+    """Return path -> content of a package with a scenario and a collector. Raises InputError."""
     from pinchpoint_collectors import registry  # noqa: PLC0415 -- a plain init needs no registry
     from pinchpoint_scenarios.registry import SCENARIOS  # noqa: PLC0415 -- likewise
 
@@ -58,22 +58,23 @@ def package(name: str) -> dict[str, str]:
 
 
 SCHEMAS = ".schema"
-"""The folder with both files' JSON Schema, which an editor reads without a network."""
+"""Folder for the JSON Schemas of both files, which an editor reads without a network."""
 _FROM = "--from"
 _DISCOVER = "--discover"
 _OF_FROM = ("over", "zone", "host", "day")
-"""Options that belong to ``--from``."""
+"""Options that need ``--from``."""
 _WATCH = "1m"
 _SHORTEST_WATCH_S = 0.1
 _SHORTEST_DAY_S = 120.0
-"""One hour of the day then takes five seconds: a shorter one would show no changes."""
+"""Shortest length of a simulated day in seconds: each hour then takes five seconds. A shorter day would hide
+changes."""
 
 
 class Init(click.Command):
-    """A command whose ``--from`` and ``--discover`` have all arguments up to the next option."""
+    """A click command whose ``--from`` and ``--discover`` take all arguments up to the next option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """``DIR --from A B`` is read as ``DIR --from A --from B``."""
+        """Read ``DIR --from A B`` as ``DIR --from A --from B``."""
         return super().parse_args(ctx, list(_spread(args)))
 
 
@@ -84,7 +85,7 @@ def _spread(args: list[str]) -> Iterator[str]:
         if argument in (_FROM, _DISCOVER):
             spread = argument
             if position + 1 == len(args):
-                yield argument  # an option without a value is left to click, which reports it
+                yield argument  # click reports an option without a value
         elif argument.startswith("-"):
             spread = ""
             yield argument
@@ -194,7 +195,7 @@ def _check_options(
     ways: Sequence[str],
     given: Mapping[str, str | None],
 ) -> None:
-    """Raise ``InputError`` for options that exclude each other."""
+    """Raises ``InputError`` for options that exclude each other."""
     if given["ssh_config"] is not None and _DISCOVER not in ways:
         raise InputError(f"--ssh-config: belongs to {_DISCOVER} HOST; add it, or leave it out")
     alone = [f"--{name}" for name in _OF_FROM if given[name] is not None and not sources]
@@ -229,7 +230,7 @@ def _schema_line(name: str) -> str:
 
 
 def _to_do(directory: Path, files: Mapping[Path, str], there: Collection[str]) -> Iterator[str]:
-    """The user's remaining steps before the files can be used, then the next command."""
+    """Yield the steps that the user must still do before the files can be used, then the next command."""
     farms = [text for path, text in files.items() if path.stem != "plan"]
     lines = [line.partition(" #")[0] for text in farms for line in text.splitlines() if line[:1] != "#"]
     used = "\n".join(line for line in lines if not line.lstrip().startswith("#"))

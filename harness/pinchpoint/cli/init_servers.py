@@ -1,7 +1,7 @@
-"""``pinchpoint init --sql URL --nosql URL --web URL``: both files for servers that answer.
+"""``pinchpoint init --sql URL --nosql URL --web URL``: writes both files for running servers.
 
-The plan is the template ``mixed`` without the parts of missing endpoints. A password in a URL is replaced by
-a variable.
+The plan is the template ``mixed`` without the parts of missing endpoints. A variable replaces a password in a
+URL.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.databases.base import ServerKind
 
 SCENARIOS = {"web": "crawl", "sql": "orders", "nosql": "burst"}
-"""Endpoint of an option -> the template's scenario for it."""
+"""Endpoint of an option -> scenario of the template for this endpoint."""
 _HERE = ("127.0.0.1", "localhost", "::1", "")
 _PROCESSES = {"postgres": "postgres", "valkey": "valkey-server", "mariadb": "mariadbd", "cassandra": "java"}
 _PROCESSES |= {"mongodb": "mongod", "sqlserver": "sqlservr"}
 
 
 def filled(option: str, name: str, url: str) -> str:
-    """A URL with its ``${NAME}`` taken from the environment. Raises ``InputError`` that names the option."""
+    """Return a URL with ``${NAME}`` replaced from the environment.
+
+    Raises ``InputError`` that names the option.
+    """
     endpoint, unfit = expanded(name, {"url": url}, os.environ)
     if unfit:
         raise InputError(*(f"{option}: {why}" for why in unfit.values()))
@@ -44,11 +47,11 @@ def filled(option: str, name: str, url: str) -> str:
 
 
 def files(urls: Mapping[str, str]) -> dict[str, str]:
-    """farm.yaml and plan.yaml for the servers of these URLs, by endpoint.
+    """Return farm.yaml and plan.yaml for the servers of these URLs. The keys are endpoints.
 
     Raises:
-        InputError: a URL is not one of that endpoint, or a secret in it has no variable.
-        FarmUnavailable: a server does not answer, or refuses the login; with each reason.
+        InputError: a URL does not fit its endpoint, or a secret in it has no variable.
+        FarmUnavailable: a server does not answer or refuses the login; the message has each reason.
     """
     if "web" in urls and "sql" not in urls:
         raise InputError("--web: a crawl keeps its queue in a SQL database: add --sql URL")
@@ -77,7 +80,7 @@ def files(urls: Mapping[str, str]) -> dict[str, str]:
 
 
 def _without_password(name: str, url: str) -> str:
-    """The URL with a variable such as ``${SQL_PASSWORD}`` for its password, set in this process."""
+    """Return the URL with a variable such as ``${SQL_PASSWORD}`` for its password, set in this process."""
     scheme, separator, rest = url.partition("://")
     end = min((rest.find(mark) for mark in "/?#" if mark in rest), default=len(rest))
     login, at, host = rest[:end].rpartition("@")
@@ -94,7 +97,7 @@ def _without_password(name: str, url: str) -> str:
 
 
 def _variable(name: str, value: str) -> str:
-    """An environment variable with this value, set for this process only."""
+    """Return an environment variable with a value. The variable is set for this process only."""
     while os.environ.get(name, value) != value:
         name = f"LOADTEST_{name}"
     os.environ[name] = value
@@ -102,7 +105,7 @@ def _variable(name: str, value: str) -> str:
 
 
 def _farm(urls: Mapping[str, str]) -> dict[str, Any]:
-    """The servers as the content of a farm.yaml."""
+    """Return the content of a farm.yaml for the servers."""
     endpoints: dict[str, Any] = {name: {"url": url} for name, url in urls.items()}
     if "web" in urls:
         endpoints["search"] = {"kind": "none"}
@@ -111,14 +114,17 @@ def _farm(urls: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _hosts(tier: str, url: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each server of a URL as a host: its collectors, and its machine if the server is local."""
+    """Yield each server of a URL as a host with its collectors.
+
+    A server on this machine also gets the collector of the machine.
+    """
     parts = urlsplit(url)
     kind = _collector(parts.scheme)
     places = parts.netloc.rpartition("@")[2].split(",")
     for number, place in enumerate(places, 1):
         name = "" if variables(place) else urlsplit(f"//{place}").hostname or ""
         collect: list[dict[str, Any]] = []
-        if kind and name in _HERE:  # for a port of this machine, the processes that listen there
+        if kind and name in _HERE:  # for a local port, the processes that listen on it
             collect.append({"kind": "local", **({} if name else {"process": _PROCESSES[kind]})})
         if kind:
             of_one = {"address": place} if len(places) > 1 else {}
@@ -127,7 +133,7 @@ def _hosts(tier: str, url: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _collector(scheme: str) -> str | None:
-    """The kind of collector for such a server; None without one."""
+    """Return the kind of collector for a URL scheme; None if there is none."""
     for name in collector_kinds.names():
         kind = collector_kinds.kind(name)
         if isinstance(kind, ServerKind) and scheme in kind.schemes:
@@ -136,8 +142,9 @@ def _collector(scheme: str) -> str | None:
 
 
 def plan(urls: Collection[str]) -> str:
-    """The template's plan with the scenarios of these endpoints and their comments."""
-    _, _, text = templates.files("mixed")["plan.yaml"].partition("\n")  # without the line on the template
+    """Return the plan of the template with the scenarios of these endpoints and their comments."""
+    # without the line that describes the template
+    _, _, text = templates.files("mixed")["plan.yaml"].partition("\n")
     made = YAML().load(text)
     chosen = {SCENARIOS[name] for name in urls}
     for name in [name for name in made["scenarios"] if name not in chosen]:

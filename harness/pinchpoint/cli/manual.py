@@ -1,4 +1,4 @@
-"""``pinchpoint --man``: the manual page, made from the help of every command."""
+"""``pinchpoint --man``: writes the manual page from the help of every command."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _STATUSES = {
 
 
 def manual(commands: Mapping[str, click.Command], about: str) -> str:
-    """A page for man(1): ``pinchpoint --man | man -l -``.
+    """Return a page for man(1): ``pinchpoint --man | man -l -``.
 
     Args:
-        commands: all commands by name.
-        about: a description of the program.
+        commands: command name -> command.
+        about: description of the program.
     """
     lines = [
         f'.TH PINCHPOINT 1 "" "pinchpoint {version("pinchpoint")}" "User Commands"',
@@ -60,6 +60,6 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Text escaped for roff: no line is a request."""
+    """Return text escaped for roff, so that no line is a roff request."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("\b", "")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

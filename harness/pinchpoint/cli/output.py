@@ -1,4 +1,4 @@
-"""Writes to standard output and error, also without a reader (``| head -1``)."""
+"""Writes to standard output and error, also if the reader has gone (``| head -1``)."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ if TYPE_CHECKING:
 
 
 class _BrokenPipe(io.FileIO):
-    """A closed pipe: further output is dropped, without other effects."""
+    """Drops output to a closed pipe, without an error."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write the text, or drop it."""
+        """Write the text, or drop it if the pipe is closed."""
         try:
             return super().write(data)
-        except BrokenPipeError:  # the reader has stopped reading; our exit status is about our work
+        # the reader has stopped reading, but the exit status is about the command's work
+        except BrokenPipeError:
             return len(memoryview(data))
 
 
 def outlive_readers() -> None:
-    """Let the process continue to its own exit status when a reader of its output has left.
+    """Let the process continue when the reader of its output has gone, so that it ends with its own status.
 
-    A reader that only needs the first line must not end a run.
+    A reader that needs only the first line must not end a run.
     """
     sys.stdout, sys.stderr = _outliving(sys.stdout), _outliving(sys.stderr)
 
 
 def _outliving(stream: TextIO) -> TextIO:
-    # None: the process was started without it. A terminal is no pipe.
+    # None: the process has no such stream. A terminal is no pipe.
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     if stream.isatty():
@@ -42,5 +43,5 @@ def _outliving(stream: TextIO) -> TextIO:
 
 
 def _errors(encoding: str) -> str:
-    """Treatment of letters outside of the encoding; undecodable bytes of names stay unchanged."""
+    """Return the error handler for letters outside of the encoding. Undecodable bytes of names are kept."""
     return "surrogateescape" if codecs.lookup(encoding).name == "utf-8" else "backslashreplace"

@@ -1,4 +1,4 @@
-"""``pinchpoint pack``: a finished run as one file."""
+"""``pinchpoint pack``: packs a finished run into one file."""
 
 from __future__ import annotations
 

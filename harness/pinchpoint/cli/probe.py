@@ -1,4 +1,4 @@
-"""``pinchpoint probe``: a storage suite on one disk, and what kind of limit it shows."""
+"""``pinchpoint probe``: runs a storage suite on one disk and names the kind of limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATH = click.Path(path_type=Path)
 
 
 def _given(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[Path, ...]:  # noqa: ARG001 -- click's
-    """An empty text would be the current folder, but may come from an unset variable."""
+    """Refuse an empty path: it would mean the current folder, but may come from an unset variable."""
     if "" in value:
         raise click.BadParameter("is empty; give a folder, . for the current one")
     return tuple(map(Path, value))

@@ -1,4 +1,4 @@
-"""Checks the options of ``pinchpoint probe``, and runs the probe."""
+"""Checks the options of ``pinchpoint probe`` and runs the probe."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class ProbeOptions:
-    """The command's argument and options, as typed (see ``cli/probe.py``).
+    """Argument and options of the command, as typed (see ``cli/probe.py``).
 
-    ``notes`` are sentences of the page about how it was made.
+    ``notes`` are sentences on the page about how the probe was made.
     """
 
     folders: tuple[Path, ...]
@@ -60,16 +60,16 @@ class ProbeOptions:
 
 
 def execute(asked: ProbeOptions) -> ExitStatus:
-    """Measure one disk, or several and compare.
+    """Measure one disk, or measure several disks and compare them.
 
     Raises:
-        InputError, GuardError, FarmUnavailable, Interrupted.
+        Raises InputError, GuardError, FarmUnavailable, Interrupted.
     """
     return run_probe(asked)[1]
 
 
 def run_probe(asked: ProbeOptions) -> tuple[Path, ExitStatus]:
-    """Measure and compare: (the folder with the page, exit status)."""
+    """Measure and compare disks. Return the folder with the page, and the exit status."""
     _check(asked)
     disks = [
         *(_GivenDisk(folder) for folder in asked.folders),
@@ -90,7 +90,7 @@ def run_probe(asked: ProbeOptions) -> tuple[Path, ExitStatus]:
 
 @dataclass(frozen=True, slots=True)
 class _GivenDisk:
-    """One disk, as given: a folder, or a farm and its disk; nothing if a probe is resumed."""
+    """One disk from the options: a folder, or a farm and its disk; empty if a probe is resumed."""
 
     folder: Path | None = None
     farm: Path | None = None
@@ -98,12 +98,12 @@ class _GivenDisk:
 
     @property
     def words(self) -> str:
-        """The folder, or the disk and its farm."""
+        """Return the folder, or the disk and its farm, as text."""
         return str(self.folder or f"{self.disk or 'the disk'} of {self.farm}")
 
 
 def _compared(made: Sequence[Path], asked: ProbeOptions) -> Path:
-    """The probes on one page; its folder is the last line."""
+    """Show the probes on one page. The last printed line is the folder of the page."""
     notes = asked.notes
     if len(made) == 2:
         pair = compared(made[:1], made[1:])
@@ -121,7 +121,7 @@ def _compared(made: Sequence[Path], asked: ProbeOptions) -> Path:
 def _one(
     asked: ProbeOptions, place: _GivenDisk, *, quiet: bool = False, notes: Sequence[str] = ()
 ) -> tuple[Path, ExitStatus]:
-    """Measure one disk: (its probe's directory, exit status)."""
+    """Measure one disk. Return the directory of the probe and the exit status."""
     seconds = _read("--time-per-cell", asked.time_per_cell, duration) if asked.time_per_cell else None
     size_bytes = _read("--size", asked.size, size) if asked.size else None
     line_s = _read("--line", asked.line, duration) if asked.line else LINE_S
@@ -136,7 +136,7 @@ def _one(
             made.warnings += notes
             directory = suite_run.new_directory(asked.out, made)
         verdict = suite_run.run(chosen, made, directory, interrupts, renew_probe_verdict)
-        # Before the farm is stopped: results are reported even if the stop fails.
+        # Results are reported before the farm is stopped, so that they are not lost if the stop fails.
         if not quiet:
             if asked.as_json:
                 click.echo(json.dumps(probe_content(made, verdict), indent=1))
@@ -149,7 +149,7 @@ def _one(
 
 
 def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
-    """A positive duration or size with a unit, in base units."""
+    """Return a positive duration or size with a unit in base units."""
     try:
         number = read(text)
     except BadValue as error:
@@ -160,7 +160,7 @@ def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
 
 
 def _check(asked: ProbeOptions) -> None:
-    """Check options that depend on each other, before anything else."""
+    """Check options that depend on each other, before anything else starts."""
     if asked.resume is None and bool(asked.folders) == bool(asked.farm_files):
         raise InputError("probe: give either DIR, a folder on the disk, or --farm with a farm.yaml")
     if asked.folders and asked.disks:
@@ -182,7 +182,7 @@ def _check(asked: ProbeOptions) -> None:
 
 
 def _check_resumed(asked: ProbeOptions) -> None:
-    """Refuse options that exclude ``--resume``."""
+    """Raises InputError for options that exclude ``--resume``."""
     how = {
         "--profile": asked.profile,
         "--repeat": asked.repeat,

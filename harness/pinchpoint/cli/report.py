@@ -60,5 +60,5 @@ def report(
 
 
 def _place(given: Path) -> Path:
-    """The default folder of reports."""
+    """Return the default folder for reports."""
     return Path() if given.is_file() else given

@@ -1,4 +1,4 @@
-"""``pinchpoint run``: one plan against one farm; or a set of runs, of several farms or repeated."""
+"""``pinchpoint run``: runs one plan against one farm, or a set of runs of several farms or repetitions."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ MOST_REPEATS = 1000
 DEFAULT_LIVE_PORT = 8765
 _LIVE, _WEB_UI = "--live", "--web-ui"
 _PORTS = {_LIVE: DEFAULT_LIVE_PORT, _WEB_UI: 8089}
-"""Options whose port may be omitted; the default for Locust's page is Locust's own."""
+"""Option whose port may be omitted -> default port. The default for Locust's page is that of Locust."""
 
 
 class RunCommand(click.Command):
-    """A command whose ``--live`` and ``--web-ui`` may be given without a port, wherever they stand."""
+    """A click command whose ``--live`` and ``--web-ui`` may have no port, at any place."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """``--live PLAN`` is read as ``--live=DEFAULT PLAN``."""
+        """Read ``--live PLAN`` as ``--live=DEFAULT PLAN``."""
         result: list[str] = []
         for place, argument in enumerate(args):
             port = args[place + 1] if place + 1 < len(args) else ""
@@ -212,7 +212,7 @@ def run(
 
 @contextmanager
 def live_page(port: int | None, otlp: str | None) -> Iterator[LivePage | None]:
-    """The page of ``--live``, for all runs of this command. Raises InputError, FarmUnavailable."""
+    """Open the page of ``--live`` for all runs of this command. Raises InputError, FarmUnavailable."""
     if port is None:
         if otlp is not None:
             raise InputError("--otlp: sends what the page of --live shows; add --live")
@@ -242,7 +242,7 @@ def _run_set(
         click.echo("")
         try:
             statuses.append(run_set.compare_farms(made)[1])
-        except InputError as error:  # hours of runs are not lost: `compare` accepts the set again
+        except InputError as error:  # hours of runs are not lost: `compare` accepts the set later
             click.echo(str(error), err=True)
             statuses.append(error.exit_status)
     click.echo(made.directory)
@@ -252,7 +252,7 @@ def _run_set(
 def _say_dry(
     members: Sequence[tuple[Farm, Plan]], out: Path, repeated: Repeated, options: RunOptions
 ) -> None:
-    """Print what one run of each farm would do, and how often.
+    """Print what a run of each farm would do, and how many runs there are.
 
     Raises InputError, FarmUnavailable, GuardError.
     """
@@ -264,7 +264,7 @@ def _say_dry(
 
 
 def _check_set_options(repeated: Repeated, *, as_set: bool, resume: bool) -> None:
-    """Refuse options of sets without a set, and others with one, before anything starts."""
+    """Raises InputError for set options without a set, and for others with a set, before anything starts."""
     if resume and as_set:
         raise InputError("--resume: goes on with one run on one farm; run it without --repeat, --aa, --farm")
     if (repeated.factors or repeated.metrics) and not as_set:
@@ -280,13 +280,13 @@ def _check_set_options(repeated: Repeated, *, as_set: bool, resume: bool) -> Non
 
 
 def _loaded(farm_files: Sequence[Path], plan_file: Path) -> list[tuple[Farm, Plan]]:
-    """Every farm with the plan; all problems of all files at once. Raises InputError."""
+    """Load the plan with every farm. Raises InputError with the problems of all files."""
     members: list[tuple[Farm, Plan]] = []
     problems: list[str] = []
     for farm_file in farm_files:
         try:
             farm, plan = load(farm_file, plan_file)
-            expand_all(farm)  # a variable that is not set is reported with its line, before anything starts
+            expand_all(farm)  # an unset variable is reported with its line before anything starts
             members.append((farm, plan))
         except InputError as error:
             problems += error.problems
@@ -298,7 +298,7 @@ def _loaded(farm_files: Sequence[Path], plan_file: Path) -> list[tuple[Farm, Pla
 
 
 def _check_fits(plan: Plan, options: RunOptions) -> None:
-    """Refuse a plan that lacks what these options need. Raises InputError."""
+    """Raises InputError if the plan lacks something that the options need."""
     if options.resume and not any(scenario_class(planned.use).ends for planned in plan.scenarios.values()):
         raise InputError(
             "--resume: no scenario of this plan is work that ends, so there is nothing to go on with; "
@@ -344,7 +344,10 @@ def _crew(
 def _web_ui_crew(
     port: int, crew: WorkerOptions, *, as_set: bool, prove: bool, resume: bool, **_: object
 ) -> WorkerOptions:
-    """One process that serves the page. Raises InputError, FarmUnavailable."""
+    """Return worker options for the single process that serves Locust's page.
+
+    Raises InputError, FarmUnavailable.
+    """
     if crew.workers not in (None, 1) or crew.remote:
         raise InputError(f"{_WEB_UI}: one process serves the page and makes the load; leave the workers out")
     if as_set or prove or resume:
@@ -363,7 +366,7 @@ def _web_ui_crew(
 
 
 def _check_web_ui(plan: Plan) -> None:
-    """Refuse a plan that Locust's page cannot control: it knows only a number of users. Raises InputError."""
+    """Raises InputError if Locust's page cannot control the plan: the page only sets a number of users."""
     other = [name for name, planned in plan.scenarios.items() if not isinstance(planned.load, Closed)]
     if other or plan.phases.measure.until:
         what = f"the load of {', '.join(other)}" if other else "phases.measure.until: done"
@@ -376,13 +379,16 @@ def _check_web_ui(plan: Plan) -> None:
 def run_and_report(
     farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
 ) -> tuple[Path, ExitStatus]:
-    """Run, print the verdict, write verdict.json and report.html: (run directory, exit status)."""
+    """Run a plan, print the verdict, write verdict.json and report.html.
+
+    Returns the run directory and the exit status.
+    """
     ended, verdict = run_and_print_verdict(farm, plan, out, options, page)
     return ended.directory, gravest([*ended.statuses, ExitStatus(exit_status(verdict))])
 
 
 def _cut_off(directory: Path, error: InputError) -> str:
-    """Why a measured run has no verdict or report, and what of it is kept."""
+    """Return why a measured run has no verdict or report, and which of its data are kept."""
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else None
     why = str(error) if directory.is_dir() else f"{directory}: the folder is gone"
     return f"{why}. {what_is_kept(directory, cause)}"
@@ -391,7 +397,7 @@ def _cut_off(directory: Path, error: InputError) -> str:
 def run_and_print_verdict(
     farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
 ) -> tuple[RunEnd, Verdict]:
-    """Run, write verdict.json and report.html, and print the verdict."""
+    """Run a plan, write verdict.json and report.html, and print the verdict."""
     ended, stored, verdict = run_and_judge(farm, plan, out, options, page)
     click.echo(verdict_text(verdict.to_json(), stored.manifest, ended.directory))
     return ended, verdict
@@ -400,7 +406,7 @@ def run_and_print_verdict(
 def run_and_judge(
     farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
 ) -> tuple[RunEnd, StoredRun, Verdict]:
-    """Run, write verdict.json and report.html; only the progress is printed."""
+    """Run a plan, and write verdict.json and report.html. Only the progress is printed."""
     board, display = _display(farm, plan, page)
     with display as progress:
         ended = run_plan(farm, plan, out, progress, board, options)
@@ -410,7 +416,8 @@ def run_and_judge(
         try:
             stored, verdict = renew_verdict(ended.directory)
             write_run(stored, verdict.to_json(), ["html"], ended.directory)
-        except InputError as error:  # our own files: damage to them is no error of the user's input
+        # Pinchpoint wrote these files, so damage to them is no error of the user's input
+        except InputError as error:
             raise FarmUnavailable(_cut_off(ended.directory, error)) from error
     return ended, stored, verdict
 

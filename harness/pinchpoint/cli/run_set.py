@@ -1,4 +1,4 @@
-"""The runs of a set, one after the other, and the comparison of its farms."""
+"""Makes the runs of a set one after the other, and compares the farms."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from pinchpoint.store.read import read_manifest
 RunOne = Callable[[Farm, Plan, Path], tuple[Path, ExitStatus]]
 
 GO_ON = (ExitStatus.FINE, ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE)
-"""Exit statuses of complete runs, whatever their result."""
+"""Exit statuses of complete runs with any result."""
 
 
 def run_members(run_set: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne) -> list[ExitStatus]:
-    """Make the runs of a set; a failed run ends it, and earlier results stay.
+    """Make the runs of a set. A failed run ends the set, and earlier results are kept.
 
     Args:
-        run_set: the set.
-        members: farm and plan of each farm, in the set's order, without an A/A repetition.
+        run_set: set of runs; each run is recorded in it.
+        members: farm and plan of each farm in the order of the set, without the A/A repetition.
         run_one: makes a run of a farm and a plan in a folder.
 
     Returns:
         The exit status of each run.
 
     Raises:
-        InputError: these runs do not have a figure that was to be judged.
+        InputError: a figure that was to be judged does not exist in these runs.
     """
     check_names(run_set.metrics, members)
     by_identity = {str(farm.identity): (farm, plan) for farm, plan in members}
@@ -70,7 +70,7 @@ def run_members(run_set: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: 
 
 
 def check_names(metrics: Sequence[str], members: Sequence[tuple[Farm, Plan]]) -> None:
-    """Before hours of load, check that these farms and plans have these figures. Raises InputError."""
+    """Raises InputError if the farms and plans lack a figure. It is called before hours of load."""
     problems: list[str] = []
     for name in metrics:
         for farm, plan in members:
@@ -87,10 +87,10 @@ def check_names(metrics: Sequence[str], members: Sequence[tuple[Farm, Plan]]) ->
 
 
 def came_to_its_end(directory: Path, status: ExitStatus) -> bool:
-    """Whether a run measured everything planned, so that later runs may follow and be compared with it.
+    """Return whether a run measured everything planned. Only then may later runs follow and be compared.
 
-    Its status alone does not show this: a run with a dead generator has the same status as a complete one
-    that is no evidence. Raises InputError.
+    The exit status does not show this: a run with a dead generator has the same status as a complete run that
+    is no evidence. Raises InputError.
     """
     return status in GO_ON and read_manifest(directory)["state"] == "finished"
 
@@ -98,9 +98,9 @@ def came_to_its_end(directory: Path, status: ExitStatus) -> bool:
 def _one(
     run_set: RunSet, place: SetFolder, number: int, farm: Farm, plan: Plan, run_one: RunOne
 ) -> tuple[ExitStatus, bool]:
-    """One run of a set: (its status, whether it is complete).
+    """Make one run of a set. Return its exit status and whether it is complete.
 
-    An error is reported and becomes its status: the runs before it are kept.
+    An error is reported and becomes the status, so that earlier runs are kept.
     """
     try:
         directory, status = run_one(farm, plan, run_set.directory / place.folder)
@@ -112,11 +112,11 @@ def _one(
 
 
 def compare_farms(run_set: RunSet, notes: Sequence[str] = ()) -> tuple[list[Path], ExitStatus]:
-    """Compare the farms of a set: (the comparisons' directories, exit status).
+    """Compare the farms of a set. Return the directories of the comparisons and the exit status.
 
-    Three and more farms are on one page; with an A/A repetition the first one is compared with each of the
-    others. A set of one farm with an A/A repetition is compared with it and should show no change. ``notes``
-    are added to the warnings.
+    Three and more farms are compared on one page. With an A/A repetition, the first farm is compared with
+    each other farm. A set of one farm is compared with its A/A repetition, which should show no change.
+    ``notes`` are added to the warnings.
     """
     base, *others = run_set.sides
     again = run_set.again
@@ -151,7 +151,7 @@ _SHOWN = ("throughput_per_s", "response_p95_s", "service_p95_s")
 
 
 def spread_text(run_set: RunSet) -> str:
-    """The variation of each farm's runs by scenario: median, smallest and largest."""
+    """Return the spread of each farm's runs by scenario: median, smallest and largest value."""
     lines = []
     for folder in run_set.sides:
         verdicts = _verdicts(run_set, folder)

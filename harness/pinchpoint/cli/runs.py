@@ -1,4 +1,4 @@
-"""``pinchpoint runs``: a list of runs, and the trend of a plan's figures over them."""
+"""``pinchpoint runs``: lists runs, and shows the trend of a plan's figures over them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RESULT = {
     "inconclusive": "inconclusive",
     "invalid": "invalid run",
 }
-"""Outcome -> in a list; a bottleneck is named itself."""
+"""Outcome -> text in the list. A bottleneck is shown by its name."""
 
 
 @click.command()
@@ -88,7 +88,7 @@ def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail:
 
 
 def _plan_name(plan: str) -> str:
-    """The plan's name from its file; a text that is not a file is a name."""
+    """Return the name of a plan in a file. A text that is no file is itself the name."""
     from pinchpoint.plan import load_plan  # noqa: PLC0415 -- likewise
 
     path = Path(plan)
@@ -110,7 +110,7 @@ def _list(directory: Path) -> None:
     titles |= {"result": "result", "confidence": "confidence", "throughput": "throughput"}
     columns = [Column(key, title, absent="") for key, title in titles.items()]
     table = Table("runs", "", columns, [{key: row.get(key) for key in titles} for row in rows])
-    # Lines are also for pipes: there a run is one line of any length.
+    # The lines are also for pipes, where each run is one line of any length.
     less = ("plan", "lasted", "started", "throughput", "confidence") if sys.stdout.isatty() else None
     for line in grid(table, less=less):
         click.echo(line)
@@ -140,7 +140,7 @@ def _row(directory: Path) -> dict[str, str]:
 
 
 def _outcome(verdict: Path) -> dict[str, str]:
-    """The outcome and bottleneck of a verdict.json, in words."""
+    """Return the outcome or the bottleneck of a verdict.json as text."""
     from pinchpoint.analysis.verdict import SCHEMA  # noqa: PLC0415 -- likewise
     from pinchpoint.analysis.verdict_forms import VerdictForm  # noqa: PLC0415 -- a folder without runs needs no analysis
 
@@ -163,7 +163,7 @@ def _outcome(verdict: Path) -> dict[str, str]:
 
 
 def _row_of_set(directory: Path) -> dict[str, str]:
-    """A set of runs in one row; its folders hold the runs."""
+    """Return the row of the list for a set of runs. The folders of the set contain the runs."""
     try:
         made = load_set(directory)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""``pinchpoint schema``: what an editor needs to know of farm.yaml and plan.yaml."""
+"""``pinchpoint schema``: prints the JSON Schema of farm.yaml or plan.yaml for editors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pinchpoint demo --seed``: published experiments, repeated on farms and disks of this machine."""
+"""``pinchpoint demo --seed``: repeats published experiments on farms and disks of this machine."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pinchpoint_infra.disks.way import choose
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How a seed is repeated.
+    """The options for repeating a published experiment.
 
     Attributes:
-        folder: of its files.
-        out: where results go.
-        repeat: repetitions; None: as in the seed.
-        notes: what its pages say of how it was made.
+        folder: folder with the files of the experiment.
+        out: folder for results.
+        repeat: number of repetitions; None: as in the publication.
+        notes: sentences for the pages about how the experiment was made.
     """
 
     folder: Path
@@ -40,7 +40,7 @@ class Asked:
 
 
 Step = Callable[[Asked], ExitStatus]
-"""One step of an experiment; it prints the path of its page."""
+"""One step of an experiment. The step prints the path of its page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class Seed:
     """One published experiment.
 
     Attributes:
-        letter: what ``--seed`` takes; ``name`` as well.
-        name: the folder of its files in the examples.
-        about: one line that describes it.
-        emulated: what real hardware would be and is not, one sentence.
-        steps: what is done, in order.
-        as_here: what depends on what this machine offers, a sentence.
+        letter: value of ``--seed``; ``name`` is also allowed.
+        name: folder of its files in the examples.
+        about: description in one line.
+        emulated: sentence on which hardware of the publication is emulated here.
+        steps: steps in order.
+        as_here: returns a sentence on what depends on this machine.
     """
 
     letter: str
@@ -65,12 +65,12 @@ class Seed:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on its pages about how it was made."""
+        """Return the notes for the pages about how the experiment was made."""
         return (self.emulated, *([self.as_here()] if self.as_here else []))
 
 
 def _share() -> str:
-    """The folder of the file share's documents."""
+    """Create the folder with the documents of the file share."""
     from pinchpoint_infra.embedded.tiers.files import missing_for_a_share  # noqa: PLC0415 -- of the extra farm
 
     if lack := missing_for_a_share():
@@ -82,7 +82,7 @@ _ARRAYS = ("farm-1", "farm-2", "farm-4", "farm-8", "raid-1", "raid-4", "raid-5",
 
 
 def _runs(*names: str) -> Step:
-    """The plan of the folder on each farm by turns, and their comparison."""
+    """Run the plan of the folder on each farm in turns, and compare the farms."""
 
     def step(asked: Asked) -> ExitStatus:
         folder = asked.folder
@@ -95,7 +95,7 @@ def _runs(*names: str) -> Step:
 def _probes(
     *farms: str, suite: str, disk: str = "nosql.data", repeat: int = 1, seconds: str | None = None, size: str
 ) -> Step:
-    """One suite on the disk of each farm."""
+    """Run one suite on the disk of each farm."""
 
     def step(asked: Asked) -> ExitStatus:
         paths = tuple(asked.folder / f"{name}.yaml" for name in farms)
@@ -196,7 +196,7 @@ SEEDS: tuple[Seed, ...] = (
 
 
 def seed_named(name: str) -> Seed:
-    """The seed with that letter or name. Raises InputError that lists all."""
+    """Return the experiment with a letter or name. Raises InputError that lists all."""
     for one in SEEDS:
         if name in (one.letter, one.name):
             return one
@@ -205,7 +205,10 @@ def seed_named(name: str) -> Seed:
 
 
 def run_seed(name: str, out: Path, repeat: int | None) -> ExitStatus:
-    """Copy the seed's files for the user to change, and do its steps. Raises InputError, FarmUnavailable."""
+    """Copy the files of an experiment, which the user can change, and run its steps.
+
+    Raises InputError, FarmUnavailable.
+    """
     one = seed_named(name)
     folder = out / one.name
     with writable(folder):
@@ -226,16 +229,16 @@ def run_seed(name: str, out: Path, repeat: int | None) -> ExitStatus:
 def run_all(
     farms: Sequence[tuple[Farm, Plan]], out: Path, repeat: int = 1, notes: Sequence[str] = ()
 ) -> ExitStatus:
-    """Run the plan on each farm by turns, compare; the last line is the comparison's page.
+    """Run the plan on each farm in turns and compare them. The last printed line is the comparison's page.
 
     Args:
-        farms: each with the plan.
-        out: the folder of the set of runs.
-        repeat: the number of runs of each.
-        notes: sentences for the comparison's page about how it was made.
+        farms: farm and plan of each side.
+        out: folder for the set of runs.
+        repeat: number of runs of each farm.
+        notes: sentences for the page of the comparison about how it was made.
 
     Raises:
-        FarmUnavailable: this machine has no means for such disks: all farms would be the same.
+        FarmUnavailable: this machine cannot emulate such disks, so all farms would be the same.
     """
     for described, _ in farms:
         check_means(described)
@@ -251,7 +254,7 @@ def run_all(
 
 
 def check_means(described: Farm) -> None:
-    """Raise ``FarmUnavailable`` where this machine has no means for the disks a farm describes."""
+    """Raises ``FarmUnavailable`` if this machine cannot emulate the disks that a farm describes."""
     result = support()
     ways = {choose(disk, result) for disk in embedded().spec(described).disks.values()}
     lacking = sorted(way for way in ways if isinstance(way, str))

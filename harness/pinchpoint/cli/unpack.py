@@ -1,4 +1,4 @@
-"""``pinchpoint unpack``: a run out of the file that ``pack`` wrote."""
+"""``pinchpoint unpack``: unpacks a run from the file that ``pack`` wrote."""
 
 from __future__ import annotations
 

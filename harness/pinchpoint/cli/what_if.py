@@ -1,4 +1,4 @@
-"""``pinchpoint what-if``: what another disk, machine or load would do, before anything is bought."""
+"""``pinchpoint what-if``: predicts the effect of another disk, machine or load before it is bought."""
 
 from __future__ import annotations
 

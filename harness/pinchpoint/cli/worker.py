@@ -1,4 +1,4 @@
-"""``pinchpoint worker``: lend this machine to runs that are driven from another one."""
+"""``pinchpoint worker``: lets this machine send load for runs on another machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^:\s/]+)(?::(?P<port>\d{1,5}
 
 
 def address(option: str, text: str) -> tuple[str, int]:
-    """``HOST[:PORT]`` as (host, port). Raises InputError."""
+    """Return ``HOST[:PORT]`` as host and port. Raises InputError."""
     match = _ADDRESS.fullmatch(text)
     port = int(match["port"] or DEFAULT_PORT) if match else 0
     if not match or not 0 < port < 65536:
@@ -97,7 +97,7 @@ def worker(
     permits = Permits.given(variables, folders)
     given = json.dumps({"token": token, **asdict(permits)}).encode() + b"\n"
     click.echo(f"waiting for a run at {host}:{port}; Ctrl-C ends this worker", err=True)
-    with Interrupts():  # SIGTERM, too, ends what is started here
+    with Interrupts():  # SIGTERM must also end the processes that are started here
         while True:
             status = _one_run(host, port, given, permits)
             if status == ExitStatus.ENVIRONMENT:
@@ -107,11 +107,11 @@ def worker(
 
 
 def _one_run(host: str, port: int, given: bytes, permits: Permits) -> int:
-    """A process of its own for each run, so that nothing of one is left in the next; its exit status.
+    """Make one run in a process of its own, so that no state is left for the next. Return its exit status.
 
-    It hears the token by its pipe, and has no other variables of this environment than it is permitted.
+    The process reads the token from its pipe. It gets only the environment variables that the user permits.
     """
-    own = str(os.getpid())  # by which it sees that this one was killed
+    own = str(os.getpid())  # the process notices by this id that this one was killed
     process = subprocess.Popen(
         [sys.executable, "-m", "pinchpoint.loadgen.remote", host, str(port), own],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The run's side of the page: starts its process, sends it a state per second, and never waits for it."""
+"""Starts the process of the live page and sends it the state of the run each second, without waiting."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _ROOM_BYTES = 4 << 20
 
 
 class LivePage:
-    """The page's process and the connection to it.
+    """The process of the live page, and the connection to it.
 
     Args:
-        port: its port on this machine; 0: any free port.
-        otlp: address for metrics; None: none are sent.
+        port: port of the page on this machine; 0: any free port.
+        otlp: address to which metrics are sent; None: no metrics are sent.
 
     Raises:
-        InputError: metrics are to be sent, and the exporter is not installed.
-        FarmUnavailable: the port is in use.
+        InputError: metrics should be sent, but the exporter is not installed.
+        FarmUnavailable: another process uses the port.
     """
 
     def __init__(self, port: int, otlp: str | None = None) -> None:
@@ -47,7 +47,8 @@ class LivePage:
             ) from error
         with listening:
             self.url = f"http://{ADDRESS}:{listening.getsockname()[1]}/"
-            # Messages keep their boundaries, and one that does not fit is dropped: the run never waits.
+            # The socket keeps message boundaries. A message that does not fit is dropped, so that the run
+            # never waits.
             self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 self._ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM_BYTES)
@@ -59,7 +60,7 @@ class LivePage:
                 )
 
     def send(self, state: Mapping[str, Any]) -> None:
-        """Send a state, or drop it."""
+        """Send a state. Drop it if the socket is full."""
         message = json.dumps(state, allow_nan=False).encode()
         with suppress(OSError):
             self._ours.send(message)
@@ -68,7 +69,10 @@ class LivePage:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """End the page's process after half a second, in which open pages learn of the end."""
+        """End the process of the page after half a second.
+
+        In that time, open pages learn that the run has ended.
+        """
         self._ours.close()
         try:
             self._process.wait(_GOODBYE_S)
@@ -93,7 +97,7 @@ def _check_otlp(url: str | None) -> None:
 
 
 class LiveDisplay(ProgressDisplay):
-    """The progress of one run, also on the page."""
+    """Progress display of one run that also feeds the live page."""
 
     def __init__(self, board: LiveBoard, page: LivePage, farm: Farm, plan: Plan) -> None:
         super().__init__(board)

@@ -1,4 +1,4 @@
-"""The state of a run as OpenTelemetry's metrics, pushed by OTLP over HTTP (the extra ``otel``)."""
+"""Sends the state of a run as OpenTelemetry metrics by OTLP over HTTP (the extra ``otel``)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _TIMEOUT_S = 4.0
 
 
 def push(newest: Callable[[], JsonObject | None], url: str) -> None:
-    """Send the newest state every five seconds; only the first failure is reported on stderr."""
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would write into the run's progress
+    """Send the latest state every five seconds. Only the first failure is reported on stderr."""
+    # further messages would appear within the progress of the run
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
     exporter = OTLPMetricExporter(endpoint=f"{url.rstrip('/')}/v1/metrics", timeout=_TIMEOUT_S)
     begun_ns, failed = time.time_ns(), False
     while True:
@@ -47,7 +48,7 @@ def push(newest: Callable[[], JsonObject | None], url: str) -> None:
 
 
 def metrics(state: JsonObject, begun_ns: int) -> MetricsData:
-    """All figures of /metrics, under the same names."""
+    """Return all figures of /metrics under the same names."""
     at_ns = int(state["time_s"] * 1e9)
     result = []
     for name, kind, meaning, rows in families(state):

@@ -1,4 +1,4 @@
-"""The state of a run in Prometheus' text format 0.0.4."""
+"""Formats the state of a run in Prometheus' text format 0.0.4."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _Row = tuple[Mapping[str, str], float | None]
 
 
 def text(state: JsonObject) -> str:
-    """All figures of the state; figures that were not measured have no line."""
+    """Return all figures of the state as text. A figure that was not measured has no line."""
     return "".join(
         line for name, kind, meaning, rows in families(state) for line in _family(name, kind, meaning, rows)
     )
 
 
 def families(state: JsonObject) -> Iterator[tuple[str, str, str, list[_Row]]]:
-    """(name, ``gauge`` or ``counter``, meaning, [(labels, value or None)]) of every figure."""
+    """Yield name, ``gauge`` or ``counter``, meaning, and (labels, value or None) of each figure."""
     run = {"plan": state["plan"], "farm": state["farm"]}
     scenarios = state["scenarios"]
     yield "run_info", "gauge", "The run that is going on.", [({**run, "phase": state["phase"]}, 1.0)]
@@ -51,7 +51,7 @@ def families(state: JsonObject) -> Iterator[tuple[str, str, str, list[_Row]]]:
 
 
 def _name(metric: str) -> str:
-    """``disk.write_latency_s`` is ``disk_write_latency_seconds`` in Prometheus' terms."""
+    """Return the Prometheus name of a metric: ``disk_write_latency_seconds`` for ``disk.write_latency_s``."""
     base = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in metric)
     return next((base.removesuffix(ours) + theirs for ours, theirs in _UNITS if base.endswith(ours)), base)
 

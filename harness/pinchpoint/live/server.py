@@ -1,6 +1,6 @@
-"""The page's own process: receives states from the run, serves page, events and metrics on this machine.
+"""Runs the live page in a process of its own: receives states from the run; serves page, events and metrics.
 
-It draws charts only while a page is open, with low priority, and ends when the run does.
+The process draws charts only while a page is open, runs with low priority, and ends with the run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pinchpoint.report.timeline_chart import panel_chart
 
 _DRAWN_EVERY_S = 5.0
 _KEPT = 900
-"""Number of states in the charts: a quarter of an hour."""
+"""Number of states in the charts; they cover a quarter of an hour."""
 _MOST_PAGES = 32
 _MOST_BYTES = 8 << 20
 _BEAT_S = 10.0
@@ -39,7 +39,7 @@ _HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Feed:
-    """The newest events for pages, by name; pages wait for the next one."""
+    """The latest events for pages, by name. Pages wait for the next event."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -50,7 +50,7 @@ class Feed:
         self.pages = 0
 
     def publish(self, name: str, content: str, state: JsonObject | None = None) -> None:
-        """Send all pages something."""
+        """Send an event to all pages."""
         with self._changed:
             self._count += 1
             self._newest[name] = self._count, content
@@ -58,16 +58,16 @@ class Feed:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """The run has ended: every page shows this, and no event follows."""
+        """End the feed: every page shows that the run has ended, and no event follows."""
         self.publish("ended", "")
         with self._changed:
             self._ended = True
             self._changed.notify_all()
 
     def events(self) -> Iterator[tuple[str, str]]:
-        """The present state, then every change.
+        """Yield the current events, then every change.
 
-        ``("", "")`` is sent from time to time, so that a closed page is noticed.
+        ``("", "")`` is yielded from time to time, so that the server notices a closed page.
         """
         seen = 0
         with self._changed:
@@ -88,19 +88,19 @@ class Feed:
 
 
 class History:
-    """The figures of the last quarter of an hour, in the form of the report's charts."""
+    """The figures of the last quarter of an hour, for charts like those of the report."""
 
     def __init__(self) -> None:
         self._states: deque[JsonObject] = deque(maxlen=_KEPT)
 
     def take(self, state: JsonObject) -> None:
-        """Keep a state's figures for charts during the load."""
+        """Store the figures of a state. Only states during the load are stored."""
         if state["left_s"] is not None:
             kept = ("time_s", "scenarios", "machines")
             self._states.append({name: state[name] for name in kept})
 
     def charts(self) -> list[Chart]:
-        """The report's own charts; none before there are two states."""
+        """Draw the charts of the report; none if there are fewer than two states."""
         states = list(self._states)
         if len(states) < 2:
             return []
@@ -152,7 +152,7 @@ def _iops(state: JsonObject) -> Iterator[tuple[str, float | None]]:
 
 
 class LivePages:
-    """Converts states to pages."""
+    """Renders states as HTML."""
 
     def __init__(self) -> None:
         made = environment()
@@ -163,20 +163,20 @@ class LivePages:
         self.policy = f"{policy([self._script])}; connect-src 'self'"
 
     def page(self) -> str:
-        """The whole page; its contents arrive as events."""
+        """Return the whole page. Its contents arrive later as events."""
         return self._jinja.get_template("live.html.j2").render(style=self._style, script=self._script)
 
     def state(self, state: JsonObject) -> str:
-        """The figures."""
+        """Return the figures of a state."""
         return self._jinja.get_template("state.html.j2").render(run=state)
 
     def charts(self, charts: list[Chart]) -> str:
-        """The charts."""
+        """Return the charts."""
         return self._jinja.get_template("charts.html.j2").render(charts=charts)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers ``/``, ``/events`` and ``/metrics``, to this machine alone."""
+    """Answers requests for ``/``, ``/events`` and ``/metrics`` from this machine only."""
 
     feed: Feed
     page: str
@@ -184,7 +184,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """One answer; events continue until the run or the page ends."""
+        """Answer one request. Events continue until the run ends or the page is closed."""
         if self.headers.get("Host", "").rpartition(":")[0] not in _HOSTS:
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", "this page is for this machine alone\n")
         elif self.path == "/":
@@ -224,22 +224,22 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Nothing: the terminal is the run's."""
+        """Write nothing, because the terminal shows the run."""
 
 
 class _Server(ThreadingHTTPServer):
-    """Listens on the socket that the run has opened."""
+    """Listens on the socket that the run opened."""
 
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A closed browser is no error of the run."""
+        """Ignore the error: a closed browser is no error of the run."""
 
 
 def serve(listening: socket.socket, states: socket.socket, otlp: str) -> None:
-    """Serve until the run closes its end; metrics are sent to ``otlp`` unless it is empty."""
+    """Serve until the run closes its end. Metrics are sent to ``otlp`` unless it is empty."""
     feed, history, pages = Feed(), History(), LivePages()
-    os.nice(_NICE)  # only now: nothing is measured while it starts
+    os.nice(_NICE)  # imported only now, because nothing is measured while the process starts
     Handler.feed, Handler.page, Handler.policy = feed, pages.page(), pages.policy
     server = _Server(listening.getsockname(), Handler, bind_and_activate=False)
     server.socket.close()
@@ -255,7 +255,7 @@ def serve(listening: socket.socket, states: socket.socket, otlp: str) -> None:
         history.take(state)
         feed.publish("state", pages.state(state), state)
     feed.end()
-    time.sleep(0.1)  # each page's thread has sent it by then; the run does not wait longer than it wants
+    time.sleep(0.1)  # each page's thread has sent the end by then; the run does not wait longer
 
 
 def _draw(feed: Feed, history: History, pages: LivePages) -> None:
@@ -267,10 +267,13 @@ def _draw(feed: Feed, history: History, pages: LivePages) -> None:
 
 
 def main() -> None:
-    """Arguments: the file descriptors of the port and of messages, from the run; the address for metrics."""
+    """Run the process.
+
+    Its arguments are the file descriptors of the port and of the messages, and the address for metrics.
+    """
     listening, states = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
     serve(listening, states, sys.argv[3])
-    os._exit(0)  # threads that still draw are not waited for
+    os._exit(0)  # do not wait for threads that still draw
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The state of a run for the live page, taken from the progress board and sent to the page's process."""
+"""Builds the state of a run for the live page from the progress board."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pinchpoint.run.progress import Board, Machine
 from pinchpoint_collectors.record import Sample
 
 NEAR_RATIO = 0.8
-"""Share of its limit from which a resource counts as near it (design value)."""
+"""Share of its limit above which a resource counts as near the limit (design value)."""
 _COUNTED = ("ok", "failed", "dropped")
 _WHOLE = ""
 
 
 class LiveBoard(Board):
-    """The board, with totals since the load began and every newest sample of a machine or a disk."""
+    """A board that also stores totals since the load began and the latest samples of machines and disks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,23 +46,23 @@ class LiveBoard(Board):
                     self._newest[one.host, one.metric, one.instance] = one.value
 
     def totals(self) -> dict[str, dict[str, int]]:
-        """Per scenario, the counts since the load began."""
+        """Return scenario -> counts since the load began."""
         with self._counting:
             return {name: dict(totals) for name, totals in self._totals.items()}
 
     def values(self) -> list[tuple[str, str, str, float]]:
-        """(host, metric, instance, value), without single cores and threads."""
+        """Return (host, metric, instance, value), without the values of single cores and threads."""
         with self._counting:
             return [(*key, value) for key, value in self._newest.items()]
 
 
 class Watcher:
-    """Creates the state of a run from its board, once a second.
+    """Builds the state of a run from the board, once a second.
 
     Args:
-        farm: with the declared limits of disks.
-        plan: its objectives.
-        board: the live figures.
+        farm: farm with the declared limits of disks.
+        plan: plan with the objectives.
+        board: the current figures.
     """
 
     def __init__(self, farm: Farm, plan: Plan, board: LiveBoard) -> None:
@@ -72,7 +72,7 @@ class Watcher:
         self.machines: Sequence[Machine] = ()
 
     def state(self, phase: str, left_s: float | None, note: str = "") -> dict[str, Any]:
-        """The state, JSON-ready; figures that were not measured are null."""
+        """Return the state as JSON data. A figure that was not measured is null."""
         return {
             "plan": self._plan.name,
             "farm": self._farm.name,
@@ -89,11 +89,14 @@ class Watcher:
         }
 
     def _tiers(self) -> dict[str, str]:
-        """Host -> its tier, for measured hosts, including those of an embedded farm."""
+        """Return host -> tier for all measured hosts, including those of an embedded farm."""
         return {host: tier for machine in self.machines for host, tier in machine.hosts.items()}
 
     def _judged(self, loaded: bool) -> list[dict[str, Any]]:
-        """The objectives; after the load those of its last second, which is complete."""
+        """Return the objectives with their results.
+
+        After the load, the results are those of its last complete second.
+        """
         if loaded or not self._objectives_now:
             self._objectives_now = list(self._objectives())
         return self._objectives_now
@@ -104,7 +107,10 @@ class Watcher:
             yield {"name": name, **figures, "totals": totals.get(name, dict.fromkeys(_COUNTED, 0))}
 
     def _objectives(self) -> Iterator[dict[str, Any]]:
-        """Each objective against the newest figures; percentiles unknown during the run are null."""
+        """Yield each objective with the latest figures.
+
+        A percentile that is unknown during the run is null.
+        """
         now, totals = self._board.scenarios(), self._board.totals()
         for objective in self._plan.objectives:
             if isinstance(objective, ServerObjective):
@@ -131,7 +137,7 @@ class Watcher:
     def _of_servers(
         self, objective: ServerObjective, worst: Callable[[Iterable[float]], float]
     ) -> float | None:
-        """The worst of the newest readings of all that must meet the goal; None before the first."""
+        """Return the worst latest reading of an objective's servers; None before the first reading."""
         values = [value for value in self._readings(objective) if value is not None]
         return worst(values) if values else None
 
@@ -158,7 +164,7 @@ class Watcher:
                     yield value
 
     def _limits(self) -> list[dict[str, Any]]:
-        """The utilisation of each limit, the highest first; ``for_s``: seconds near the limit."""
+        """Return the utilisation of each limit, the highest first. ``for_s``: seconds near the limit."""
         now = time.monotonic()
         result = []
         for what, of, ratio in self._used():
@@ -171,7 +177,7 @@ class Watcher:
         return sorted(result, key=lambda one: -float(one["ratio"]))
 
     def _used(self) -> Iterator[tuple[str, str, float]]:
-        """(resource, its limit, utilisation)."""
+        """Yield resource, limit and utilisation."""
         for machine in self.machines:
             hosts = list(machine.tiers)
             if (busy := self._first(hosts, "cpu.busy_ratio")) is not None:
@@ -184,7 +190,7 @@ class Watcher:
     def _disk(
         self, host: str, device: str, roles: Sequence[tuple[str, str]]
     ) -> Iterator[tuple[str, str, float]]:
-        """A disk's declared limits; without any, its busy time."""
+        """Yield the utilisation of a disk's declared limits; without declared limits, of its busy time."""
         what = _roles_words(roles)
         given = [disk.resolved_limits for disk in self._declared(roles) if disk.resolved_limits]
         most_iops = max((one.iops for one in given if one.iops), default=None)

@@ -1,4 +1,4 @@
-"""One plan against one farm: preflight, phases, decisions during the run, sets of runs."""
+"""Runs one plan against one farm: preflight checks, phases, decisions during the run, sets of runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _Callable(ModuleType):
-    """This package, which can also be called (docs/decisions/run-is-a-package-and-a-function.md)."""
+    """A module that is also a function (docs/decisions/run-is-a-package-and-a-function.md)."""
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         return import_module("pinchpoint.api").run(*given, **named)

@@ -1,4 +1,4 @@
-"""Runs the collectors of a run, one thread each, and adds up their own figures."""
+"""Runs the collectors of a run, one thread each, and adds up their readings and costs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from pinchpoint_collectors.record import LateCollector, Sample
 from pinchpoint_collectors.sampler import Sampler
 
 _GAPS = 1000
-"""Further gaps are counted, not listed: a host may be lost every few seconds all night."""
+"""Largest number of listed gaps per host. Further gaps are only counted, because a host may fail all
+night."""
 
 
 @dataclass(slots=True)
 class _WatchedHost:
-    """One host through one kind of collector."""
+    """Figures of one host from one kind of collector."""
 
     readings: int = 0
     failed: int = 0
@@ -39,21 +40,21 @@ class _WatchedHost:
 
 
 class Watching:
-    """Takes samples and events from the collectors' threads."""
+    """Receives samples and events from the threads of the collectors."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str], _WatchedHost] = {}
         self._guard = threading.Lock()
 
     def samples(self, samples: Iterable[Sample]) -> None:
-        """Take one reading of a collector."""
+        """Receive one reading of a collector."""
         with self._guard:
             for sample in samples:
                 if sample.metric.startswith("collector."):
                     self._of(sample.host, sample.instance.partition("/")[0], sample)
 
     def event(self, event: str, fields: Mapping[str, Any]) -> None:
-        """Take the events of a sampler; only gaps are kept."""
+        """Receive an event of a sampler. Only gaps are stored."""
         if event != "gap" or "from" not in fields:
             return
         reported = {key: value for key, value in fields.items() if key not in ("kind", "hosts")}
@@ -66,13 +67,13 @@ class Watching:
                     seen.more_gaps += 1
 
     def nonsense(self, kind: str, impossibles: Iterable[Impossible]) -> None:
-        """Take a sampler's impossible values, after its end."""
+        """Receive the impossible values of a sampler after its end."""
         with self._guard:
             for one in impossibles:
                 self._seen.setdefault((one.host, kind), _WatchedHost()).impossible.append(one.facts())
 
     def collectors(self, connected: Sequence[Connected], interval_s: float) -> list[dict[str, Any]]:
-        """The manifest's ``collectors``, with their results."""
+        """Return the manifest's ``collectors`` with their readings and costs."""
         with self._guard:
             return [
                 {
@@ -85,7 +86,7 @@ class Watching:
             ]
 
     def quality(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """The manifest's ``data_quality``: host -> kind -> clock, gaps, impossible values."""
+        """Return the manifest's ``data_quality``: host -> kind -> clock, gaps, impossible values."""
         result: dict[str, dict[str, dict[str, Any]]] = {}
         with self._guard:
             for (host, kind), seen in sorted(self._seen.items()):
@@ -119,7 +120,7 @@ class Watching:
 
 
 def _came_to(seen: _WatchedHost | None) -> dict[str, Any]:
-    """Readings and cost; nothing without a reading."""
+    """Return readings and cost of a collector; an empty object if there was no reading."""
     if seen is None:
         return {}
     here = [value for instance, value in seen.cpu_s.items() if not instance.endswith("/host")]
@@ -139,7 +140,7 @@ class LateValues:
 
     Attributes:
         say: receives sentences for the user.
-        interrupted: whether the user has asked to stop.
+        interrupted: returns whether the user has asked to stop.
     """
 
     say: Callable[[str], None]
@@ -149,21 +150,21 @@ class LateValues:
 _LOOK_S = 1.0
 
 REQUIRED_S = 10.0
-"""How long a host with a required collector may be unreachable, in seconds."""
+"""Longest time in seconds for which a host with a required collector may be unreachable."""
 
 _BLIND_S = 3.0
-"""A collector without a successful reading for this long at the end of the load causes a warning."""
+"""Seconds without a successful reading at the end of the load, after which a collector causes a warning."""
 
 STOP_S = 10.0
 """Time limit for the last readings of all collectors after the run, in seconds."""
 
 
 class Collectors:
-    """Reads every collector once a second, and stores the readings in the run's directory.
+    """Reads every collector once a second and stores the readings in the run directory.
 
     Args:
-        store: the run's directory.
-        also: further receivers of the samples, called in the collectors' threads.
+        store: run directory.
+        also: further receivers of the samples; they are called in the threads of the collectors.
     """
 
     def __init__(self, store: RunWriter, also: Sequence[Callable[[Sequence[Sample]], None]]) -> None:
@@ -173,7 +174,7 @@ class Collectors:
         self._samplers: list[tuple[Connected, Sampler]] = []
 
     def start(self, connected: Sequence[Connected]) -> None:
-        """Begin to read each."""
+        """Start to read each collector."""
         for source in connected:
             sampler = Sampler(
                 source.collector,
@@ -187,11 +188,11 @@ class Collectors:
 
     @property
     def errors(self) -> list[Exception]:
-        """Why samples could not be kept: then the run is no evidence."""
+        """Return why samples could not be stored. If there is a reason, the run is no evidence."""
         return [sampler.error for _, sampler in self._samplers if sampler.error]
 
     def lost(self) -> str | None:
-        """Why the run must end, because a required host is unreachable; None: it may continue."""
+        """Return why the run must end, if a required host is unreachable; None if it may continue."""
         for source, sampler in self._samplers:
             if source.required and sampler.failing_s > REQUIRED_S:
                 hosts = ", ".join(source.hosts)
@@ -202,7 +203,7 @@ class Collectors:
         return None
 
     def silences(self) -> list[Silence]:
-        """For each collector, the time since its last reading."""
+        """Return the time since the last reading of each collector."""
         return [
             Silence(one.kind, one.hosts, sampler.silent_s, sampler.why) for one, sampler in self._samplers
         ]
@@ -216,9 +217,9 @@ class Collectors:
                 )
 
     def stop(self, late: LateValues | None = None) -> None:
-        """End all collectors; one that no longer answers is reported and left. All samples are kept.
+        """Stop all collectors. A collector that does not answer is reported and left. All samples are kept.
 
-        Late values are awaited if ``late`` allows it.
+        If ``late`` allows it, late values are awaited.
         """
         self._warn_of_blind()
         waiting = [one for one in self._samplers if late and isinstance(one[0].collector, LateCollector)]
@@ -242,14 +243,14 @@ class Collectors:
             connected = [source for source, _ in self._samplers]
             rows = self._watching.collectors(connected, INTERVAL_S)
             before = {_key(row): row["interval_s"] for row in self._store.manifest.get("collectors") or ()}
-            for row in rows:  # another load may limit throughput
+            for row in rows:  # another load may be the one that limits throughput
                 row["interval_s"] = before.get(_key(row), row["interval_s"])
             self._store.manifest["collectors"] = rows
             self._store.manifest["data_quality"] = self._watching.quality()
             self._store.save_manifest()
 
     def _await(self, waiting: Sequence[tuple[Connected, Sampler]], late: LateValues) -> None:
-        """Read until all values up to now have arrived, within the limits of their platforms."""
+        """Read until all values up to now have arrived, within the time limits of their platforms."""
         until_ns, begin_s = time.time_ns(), time.monotonic()
         kinds = ", ".join(sorted({source.kind for source, _ in waiting}))
         longest_s = max(

@@ -1,4 +1,4 @@
-"""Runs one plan against one farm: preflight, phases, store."""
+"""Runs one plan against one farm: preflight checks, phases, and storage of the results."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 
 _BY_THE_USER = "interrupted by the user"
 _OTHERS_S = 2.0
-"""Interval of reading this machine's other processes, which takes some milliseconds."""
+"""Interval in seconds for reading other processes of this machine. A reading takes some milliseconds."""
 _ASK_CRASHED_S = 1.0
-_GATHER_S = 120.0  # workers of other machines are started by hand, or come back from the last run
+_GATHER_S = 120.0  # a user starts remote workers by hand, or they return from the last run
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class RunOptions:
     """The options of one run of a plan on a farm.
 
     Attributes:
-        keep_data: whether the scenarios' data stay on the farm.
-        crew: the processes that generate the load.
-        prove: whether the measured bottleneck is slowed down for a while afterwards (``prove``).
-        resume: whether killed work is continued.
-        take_over: whether another run's data in a store are taken over.
-        reset_index: names of indexes to reset first, on a farm that crawls by itself.
-        overrides: phases from the command line instead of the plan's file (``{"measure": "30s"}``).
+        keep_data: whether the data of the scenarios stay on the farm.
+        crew: number and place of the load generator processes.
+        prove: whether the bottleneck is slowed down for a while after the measurement (``prove``).
+        resume: whether interrupted work is continued.
+        take_over: whether the data of another run in a store are taken over.
+        reset_index: names of indexes that are reset first, on a farm with its own crawler.
+        overrides: phases from the command line that replace those of the plan (``{"measure": "30s"}``).
     """
 
     keep_data: bool = False
@@ -75,12 +75,12 @@ PLAIN = RunOptions()
 
 @dataclass(slots=True)
 class RunEnd:
-    """How a run ended.
+    """The result of a run.
 
     Attributes:
-        directory: its run directory.
-        statuses: the exit statuses that apply; the verdict may add its own.
-        reasons: why it did not end as planned, as sentences.
+        directory: run directory.
+        statuses: exit statuses that apply. The verdict may add one.
+        reasons: sentences on why the run did not end as planned.
         whole: whether everything planned was measured.
     """
 
@@ -90,12 +90,12 @@ class RunEnd:
     whole: bool = True
 
     def cut_short(self, status: ExitStatus, reason: str) -> None:
-        """Note why the run did not go as planned."""
+        """Record an exit status and a reason; the run then counts as incomplete."""
         self.whole = False
         self.note(status, reason)
 
     def note(self, status: ExitStatus, reason: str) -> None:
-        """Note the command's exit status and reason; the results keep their completeness."""
+        """Record an exit status and a reason; whether the run counts as complete does not change."""
         self.statuses.append(status)
         self.reasons.append(reason)
 
@@ -103,14 +103,15 @@ class RunEnd:
 def run(
     farm: Farm, plan: Plan, out: Path, progress: ProgressDisplay, board: Board, options: RunOptions = PLAIN
 ) -> RunEnd:
-    """Run a plan against a farm; returns after everything it started has ended.
+    """Run a plan against a farm. Returns after all processes that it started have ended.
 
     Raises:
-        GuardError: the farm is production, and the plan writes or the run is to prove its verdict.
-        FarmUnavailable: something the plan needs is not reachable or not permitted; nothing was measured.
-        NotEvidenceError: the run directory could not be written (disk full); what is there is recoverable.
-            After the measuring this is FarmUnavailable.
-        Interrupted: stopped before any measurement, or twice; the results are recoverable.
+        GuardError: the farm is a production farm, and the plan writes or the run would prove its verdict.
+        FarmUnavailable: something that the plan needs is not reachable or not permitted. Nothing was
+            measured.
+        NotEvidenceError: the run directory could not be written (disk full). Its data can be recovered. After
+            the measurement, FarmUnavailable is raised instead.
+        Interrupted: the user stopped before any measurement, or twice. The results can be recovered.
     """
     _may_begin(farm, plan, out, progress, options)
     with Interrupts() as interrupts, ready_farm(farm, progress.say) as live, ExitStack() as stack:
@@ -119,7 +120,7 @@ def run(
         assignments = assign(options.crew, given, live.endpoints, live.generator_cores, plan.seed)
 
         def make(name: str) -> Scenario:
-            """A scenario for the controller, which prepares and removes data; generators create their own."""
+            """Return a scenario for the controller, which only prepares and removes data."""
             return make_scenario(
                 name, given[name], live.endpoints, plan.seed, 0, 1, no_event,
                 resume=options.resume, take_over=options.take_over, reset_index=options.reset_index,
@@ -142,7 +143,7 @@ def run(
                     farm, plan, store, progress, in_progress.report_unrestored_slowdown
                 )
             try:
-                live.limit(False)  # data are loaded at full speed, also on a farm that was up
+                live.limit(False)  # data are loaded at full speed, also if the farm was already running
                 in_progress.prepare(made)
                 in_progress.measure(assignments, connected)
             finally:
@@ -154,13 +155,16 @@ def run(
                         store.discard()
             in_progress.finish()
     if interrupts.requested and ExitStatus.INTERRUPTED not in ended.statuses:
-        # Interrupted after the measurement: the run is complete, but no further run follows.
+        # The user interrupted after the measurement: the run is complete, but no further run follows.
         ended.note(ExitStatus.INTERRUPTED, f"{_BY_THE_USER} while it was ending")
     return ended
 
 
 def _may_begin(farm: Farm, plan: Plan, out: Path, progress: ProgressDisplay, options: RunOptions) -> None:
-    """Check and repair before anything is started. Raises GuardError, FarmUnavailable."""
+    """Check that the run may begin, and restore what an earlier run left slowed down.
+
+    Raises GuardError, FarmUnavailable.
+    """
     guard(farm, plan)
     if options.prove:
         guard_proof(farm)
@@ -172,11 +176,11 @@ def _may_begin(farm: Farm, plan: Plan, out: Path, progress: ProgressDisplay, opt
 
 
 def no_event(*_: Any, **__: Any) -> None:
-    """Receives events of the controller's scenarios: only those of load generators are recorded."""
+    """Ignore an event of the controller's scenarios, because only events of load generators are recorded."""
 
 
 def _places(scenarios: Mapping[str, Scenario]) -> list[str]:
-    """Places of the scenarios' data, a sentence each."""
+    """Return a sentence on the place of each scenario's data."""
     return [
         f"{name}: {target.place}, {target.inside}"
         for name, scenario in scenarios.items()
@@ -187,13 +191,13 @@ def _places(scenarios: Mapping[str, Scenario]) -> list[str]:
 
 
 def _reach(make: Callable[[str], Scenario], name: str) -> None:
-    """Reach a scenario's servers over separate connections. Raises EndpointUnreachable."""
+    """Contact the servers of a scenario over separate connections. Raises EndpointUnreachable."""
     try:
         make(name).check()
     except EndpointUnreachable:
         raise
     except ScenarioError:
-        pass  # the server answers, which suffices
+        pass  # the server answers, and that is sufficient
 
 
 def _preflight(
@@ -212,7 +216,7 @@ def _preflight(
 
 
 def _farm_here(live: ReadyFarm) -> list[Processes]:
-    """The farm's own processes on this machine; for an embedded farm also its supervisor."""
+    """Return the farm's own processes on this machine; for an embedded farm also its supervisor."""
     result = []
     for kind, watch in live.watches:
         processes = tier_processes(watch) if kind == "local" else None
@@ -227,7 +231,7 @@ def _farm_here(live: ReadyFarm) -> list[Processes]:
 
 
 class _RunInProgress:
-    """A run in progress; one method per step of ``run``."""
+    """A run in progress, with one method for each step of ``run``."""
 
     def __init__(  # noqa: PLR0913 - what a run consists of
         self,
@@ -257,17 +261,17 @@ class _RunInProgress:
         self._others: Sampler | None = None
         self._unproved = False
         self._rules_due = True
-        self._ready: set[str] = set()  # the scenarios whose data exist
+        self._ready: set[str] = set()  # scenarios whose data exist
         self._load_by_hand: WebUiLoad | None = None
         self.prover: Prover | None = None
-        self.is_ready = False  # data and workers exist: a run that ends before is not kept
+        self.is_ready = False  # whether data and workers exist; a run that ends before that is not kept
 
     def report_unrestored_slowdown(self, why: str) -> None:
-        """Report that a part of the farm is still slowed down; the measurement is valid."""
+        """Record that a part of the farm is still slowed down. The measurement is valid."""
         self._ended.cut_short(ExitStatus.ENVIRONMENT, why)
 
     def prepare(self, scenarios: Mapping[str, Scenario]) -> None:
-        """Make the data the scenarios need. Raises FarmUnavailable."""
+        """Create the data that the scenarios need. Raises FarmUnavailable."""
         for name, scenario in scenarios.items():
             self._store.event("prepare", scenario=name)
             try:
@@ -279,7 +283,7 @@ class _RunInProgress:
             self._ready.add(name)
 
     def measure(self, assignments: Assignments, connected: Sequence[Connected]) -> None:
-        """Load and measure through all phases, until they or something else ends the run."""
+        """Load and measure through all phases, until they end or an event ends the run."""
         crew = self._options.crew
         journal = str(self._store.journal.absolute())
         self._rules = StopRules(
@@ -324,7 +328,7 @@ class _RunInProgress:
             ).run()
             self._store.measured = not (pool.failures() or self._collectors.errors)
         except Interrupted:
-            # Twice between two checks: the next step must react to each of them.
+            # Two interrupts may arrive between two checks, and the next steps must react to both.
             self._ended.cut_short(ExitStatus.INTERRUPTED, _BY_THE_USER)
             raise
         finally:
@@ -334,7 +338,7 @@ class _RunInProgress:
                 self._others.ask_to_stop()
             self._collectors.stop(LateValues(self._progress.say, lambda: self._interrupts.requested))
             if self._others:
-                # a reading of /proc that does not end: earlier samples are kept
+                # a read of /proc may never end: earlier samples are kept
                 with suppress(CollectorError):
                     self._others.stop()
             self._progress.end_live()
@@ -363,7 +367,7 @@ class _RunInProgress:
         )
 
     def _watch_others(self, assignments: Assignments) -> Sampler | None:
-        """Measure the CPU of other processes on this machine; None if it generates no load."""
+        """Measure the CPU use of other processes on this machine; None if this machine generates no load."""
         if not assignments.here:
             return None
         host = assignments.here[0].name
@@ -372,14 +376,15 @@ class _RunInProgress:
             self._store.samples([sample for sample in samples if sample.metric == others.METRIC])
 
         source = others.OtherProcesses(host, _farm_here(self._live))
-        # If it is not readable it is not measured, and the run continues: its gaps are not reported.
+        # If other processes are not readable, they are not measured and the run continues. Their gaps are not
+        # reported.
         sampler = Sampler(
             source, "others", [host], keep, interval_s=_OTHERS_S, on_event=lambda *_, **__: None
         )
         return sampler.start()
 
     def _gather(self, pool: GeneratorPool, crew: WorkerOptions, elsewhere: Assignment) -> None:
-        """Wait for the workers of other machines. Raises FarmUnavailable if they do not arrive."""
+        """Wait for remote workers. Raises FarmUnavailable if they do not arrive in time."""
         if crew.listen is None:
             return
         host, port = crew.listen
@@ -435,10 +440,10 @@ class _RunInProgress:
         self._store.event(event, **fields)
 
     def remove_data(self, scenarios: Mapping[str, Scenario]) -> None:
-        """Remove the data of ``prepare`` from the farm; report what cannot be removed.
+        """Remove the data that ``prepare`` created. What cannot be removed is reported.
 
-        Interrupted work stays: --resume continues it, and without --resume the next run starts anew. Work
-        that this run was to continue but did not reach stays, too.
+        Data of interrupted work are kept: --resume continues the work, and a run without --resume starts
+        anew. Data of work that this run should have continued but did not reach are kept, too.
         """
         keep_data = self._options.keep_data
         begun = any(phase["name"] == "measure" for phase in self._store.manifest["phases"])
@@ -449,7 +454,7 @@ class _RunInProgress:
         except FarmUnavailable as error:
             self._ended.cut_short(ExitStatus.ENVIRONMENT, str(error))
         self._progress.say("keeping the data it made" if keep_data else "removing the data it made")
-        # A crashed server is not waited for: its clients would retry for a minute.
+        # A crashed server is only checked for a short time, because its clients would retry for a minute.
         ask_s = _ASK_CRASHED_S if self._live.crashed() else ASK_S
         for name, scenario in scenarios.items():
             resumable = isinstance(scenario, Resumable) and scenario.resumable
@@ -465,17 +470,18 @@ class _RunInProgress:
                     try:
                         scenario.finish(keep_data=keep_data or kept)
                     except EndpointUnreachable:
-                        self._reach(name)  # the server answers again: it, or this machine, was frozen
+                        # the server answers again: the server or this machine was suspended
+                        self._reach(name)
                         scenario.finish(keep_data=keep_data or kept)
             except (ScenarioError, NoAnswer, OSError, MemoryError, RuntimeError) as error:
                 # The farm may have failed, or this machine may lack descriptors or memory (RuntimeError: for
-                # a thread); the user must know what remains there.
+                # a thread). The user must know which data remain.
                 reason = f"{name}: the data it made could not be removed: {error or 'too little memory'}"
                 self._ended.cut_short(ExitStatus.ENVIRONMENT, reason)
                 self._progress.say(reason)
 
     def finish(self) -> None:
-        """Turn the journals into the run's files. Raises NotEvidenceError."""
+        """Convert the journals to the files of the run. Raises NotEvidenceError."""
         self._progress.say("writing the run's files")
         for number, sentence in self._rules.not_measured():
             self._progress.say(f"warning: {sentence}")
@@ -485,7 +491,7 @@ class _RunInProgress:
         self._store.finish("finished" if self._ended.whole else "interrupted")
 
     def _note_disk_events(self) -> None:
-        """Events of an emulated disk, for the user; the analysis does not use them."""
+        """Report events of an emulated disk to the user. The analysis does not use them."""
         for happened in self._live.disk_events():
             self._store.event("emulated_disk", **happened)
 
@@ -511,7 +517,7 @@ class _RunInProgress:
         return bool(self._ended.statuses or pool.failures() or self._collectors.errors)
 
     def _note_failures(self, pool: GeneratorPool) -> None:
-        """Report every failure that ended the run or made it invalid in the events and to the user."""
+        """Record each failure that ended the run or made it invalid, and report it to the user."""
         for worker, kind, why in pool.failures():
             if kind == "environment":
                 self._ended.cut_short(ExitStatus.ENVIRONMENT, f"{worker} could not go on: {why}")
@@ -523,7 +529,7 @@ class _RunInProgress:
             self._store.event("recorder_failed", worker="controller", why=str(error))
 
     def _documents(self) -> dict[str, int]:
-        """Number of documents of the crawl, if there is one that ends and its size is known."""
+        """Return the number of documents of a crawl that ends; None if there is none or it is unknown."""
         crawls = [
             name
             for name, planned in self._plan.scenarios.items()

@@ -1,4 +1,4 @@
-"""Measures the load that this machine can bear now: available CPU, and lateness of timers."""
+"""Measures which load this machine can generate now, by its available CPU and the delay of its timers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _SPIN_S = 1.5
 _TIMER_S = 1.5
 _PAUSE_S = 0.005
 _LATE_S = 0.005
-"""The lag up to which an operation counts as sent in time (``analysis.thresholds.SEND_LAG_S``)."""
+"""Delay in seconds up to which an operation counts as sent in time (``analysis.thresholds.SEND_LAG_S``)."""
 _CORES = 2
-"""The demo at full load keeps two cores busy: one for its servers, one for its load generators."""
+"""Cores that the demo keeps busy at full load: one for its servers, one for its load generators."""
 _FULL = 0.9
-"""At this ratio the load is not reduced: two calibrations differ by as much."""
+"""Ratio from which the load is not reduced, because two calibrations differ by up to 10 %."""
 _LEAST = 0.05
 
 _SPIN = """
@@ -37,9 +37,9 @@ class Calibration:
     """The result of a calibration.
 
     Attributes:
-        cores: number of requested cores: those that the demo uses, or all.
-        left_cores: number of cores it got.
-        late_s: lateness of a timer, 99th percentile.
+        cores: number of requested cores: the number that the demo uses, or all cores.
+        left_cores: number of cores that were available.
+        late_s: 99th percentile of the delay of a timer, in seconds.
     """
 
     cores: int
@@ -48,14 +48,14 @@ class Calibration:
 
     @property
     def load_ratio(self) -> float:
-        """The share of the demo's load this machine can bear, 1 at most."""
+        """Return the share of the demo's load that this machine can generate, at most 1."""
         by_cpu = self.left_cores / self.cores
         by_timer = _LATE_S / self.late_s if self.late_s > 0 else 1.0
         least = min(by_cpu, by_timer)
         return 1.0 if least >= _FULL else max(_LEAST, least)
 
     def words(self) -> str:
-        """The result, as the begin of a sentence."""
+        """Return the result as the begin of a sentence."""
         return (
             f"this machine gave {self.left_cores:.1f} of the {self.cores} cores that the demo asked for, and "
             f"woke a timer {units.seconds(self.late_s)} late (p99)"
@@ -63,7 +63,7 @@ class Calibration:
 
 
 def calibrate() -> Calibration:
-    """Measure the machine: takes three seconds."""
+    """Measure the machine, which takes three seconds."""
     cores = min(_CORES, len(os.sched_getaffinity(0)))
     late_s = _timer_late_s()
     spinning = [
@@ -79,7 +79,7 @@ def calibrate() -> Calibration:
     try:
         got = [float(one.communicate(timeout=20 * _SPIN_S)[0]) for one in spinning]
     except (subprocess.TimeoutExpired, ValueError):
-        got = []  # one that does not even end leaves nothing
+        got = []  # a process that does not end leaves nothing behind
     finally:
         for one in spinning:
             one.kill()

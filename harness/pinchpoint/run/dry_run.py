@@ -38,11 +38,11 @@ _FILES = (
 
 
 def dry_run(farm: Farm, plan: Plan, out: Path, options: RunOptions) -> str:
-    """The text of ``run --dry-run``: nothing is started, and nothing written to any server.
+    """Return the text of ``run --dry-run``. Nothing is started, and no server is changed.
 
     Raises:
-        InputError: plan and farm do not go together.
-        FarmUnavailable: needed information about a server is not readable.
+        InputError: plan and farm do not match.
+        FarmUnavailable: information about a server cannot be read.
     """
     if options.prove:
         guard_proof(farm)
@@ -77,7 +77,10 @@ def _clean(line: str, endpoints: list[Endpoint]) -> str:
 
 
 def _wrapped(line: str) -> str:
-    """The line at its own depth, no wider than a terminal; what follows its first part is set in."""
+    """Return a line wrapped to the terminal at its indentation.
+
+    Text after its first part is indented more.
+    """
     indent = " " * (len(line) - len(line.lstrip()))
     wrapped = textwrap.wrap(line, _WIDTH, subsequent_indent=f"{indent}  ", break_long_words=False)
     return "\n".join(wrapped)
@@ -126,7 +129,10 @@ def _scenario(name: str, plan: Plan, given: JsonObject, intent: Intent, *, keep_
 
 
 def _length_s(name: str, plan: Plan) -> float:
-    """Duration of its load, including the warm-up unless the load begins with the measurement."""
+    """Return the duration of a scenario's load in seconds, with the warm-up.
+
+    The warm-up is left out if the load begins with the measurement.
+    """
     phases, load = plan.phases, plan.scenarios[name].load
     late = isinstance(load, Ramp | Steps) or (phases.measure.until and name in ending_scenarios(plan))
     return phases.measure.at_most_s + (0.0 if late else phases.warm_up.at_most_s)

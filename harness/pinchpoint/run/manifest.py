@@ -1,4 +1,4 @@
-"""manifest.json: what ran, on which farm, with which versions (its keys: docs/run-directory.md)."""
+"""Builds manifest.json: plan, farm and versions of a run (keys: docs/run-directory.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.linux.inventory import machine_id
 
 INTERVAL_S = 1.0
-"""How often collectors read."""
+"""Interval of the readings of collectors in seconds."""
 
 _DISTRIBUTIONS = (
     "pinchpoint",
@@ -41,21 +41,21 @@ def first_manifest(
     collectors: Sequence[Connected],
     assignments: Sequence[Assignment],
 ) -> dict[str, Any]:
-    """The manifest before the first sample; phases and warnings are added later.
+    """Return the manifest before the first sample. Phases and warnings are added later.
 
     Args:
-        farm: the farm file; secrets are redacted here.
-        plan: the plan file.
-        live: the farm in use.
-        endpoints: facts of the servers, by scenario.
-        collectors: the farm's collectors.
-        assignments: of the load generators.
+        farm: farm file; its secrets are removed here.
+        plan: plan file.
+        live: farm that is used.
+        endpoints: scenario -> facts about its servers.
+        collectors: connected collectors of the farm.
+        assignments: assignments of the load generators.
     """
     hosts: dict[str, Any] = {}
     intervals_s = []
     for connected in collectors:
         result = connected.inventory
-        # The exporter's scraper sets the interval.
+        # The interval of an exporter is that of its scraper.
         reported = (inventory.get("scrape_interval_s") for inventory in result.values())
         intervals_s.append(next((seconds for seconds in reported if seconds), INTERVAL_S))
         for host, inventory in masked_value(result).items():
@@ -88,7 +88,10 @@ def first_manifest(
 
 
 def declared_places(hosts: dict[str, Any], farm: Farm) -> Iterator[str]:
-    """Note region and zone that farm.yaml declares; a warning for each that the machine contradicts."""
+    """Add the region and zone that farm.yaml declares.
+
+    Yield a warning for each that the machine contradicts.
+    """
     for tier in farm.tiers.values():
         for name, host in tier.hosts.items():
             for what, declared in (("region", host.region or farm.region), ("zone", host.zone)):
@@ -100,12 +103,12 @@ def declared_places(hosts: dict[str, Any], farm: Farm) -> Iterator[str]:
                     yield f"the {what} of {name} is {own}, not {declared} of farm.yaml"
                 elif name in hosts:
                     hosts[name][what] = declared
-    for inventory in hosts.values() if farm.region else ():  # an embedded farm's need not be declared
+    for inventory in hosts.values() if farm.region else ():  # an embedded farm needs no declared place
         inventory.setdefault("region", farm.region)
 
 
 def _reports_of(endpoints: Mapping[str, Any]) -> list[str]:
-    """Warnings about the servers, above all if an acknowledged write is less than durable."""
+    """Return warnings about the servers, first of all if an acknowledged write may be lost."""
     result = [
         warning
         for facts in endpoints.values()

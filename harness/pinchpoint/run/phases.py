@@ -1,4 +1,4 @@
-"""The phases of a run in order: warm-up, measurement, cool-down, and their ends."""
+"""Runs the phases of a run: warm-up, measurement and cool-down, and decides when each ends."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ from pinchpoint_collectors.common.times import utc
 _TICK_S = 0.2
 _COMPACT_EVERY_S = 30.0
 _BEGUN_S = 0.01
-"""This long after its begin a second has certainly begun, despite clock differences."""
+"""Seconds after which a new second has certainly begun, despite differences of clocks."""
 HELD = (Closed, Open, Soak)
-"""Load models with a constant load, on which a steady state can be detected; bursts and ramps change."""
+"""Load models with a constant load, in which a steady state can be detected. Bursts and ramps change."""
 STRETCH_S = 5.0
-"""The length of the two stretches that are compared (design value)."""
+"""Length of the two periods that are compared, in seconds (design value)."""
 SAME = 0.10
-"""Levels within a tenth of each other count as equal (design value, as in the analysis)."""
+"""Largest relative difference of two rates that count as equal (design value, as in the analysis)."""
 TIMES_SAME = 0.25
-"""Percentiles of a few seconds move more than rates do (design value)."""
+"""Largest relative difference of two p95 that count as equal. Percentiles vary more than rates (design
+value)."""
 
 
 def settled(before: Reported, after: Reported) -> bool:
-    """Whether one scenario's load has become stationary.
+    """Return whether the load of a scenario is in a steady state.
 
-    Counts also differ by chance: a difference up to twice the square root of their sum is none.
+    Counts also differ by chance, so a difference up to twice the square root of their sum is ignored.
     """
     counts = before.ok, after.ok
     if not all(counts):
@@ -47,22 +48,22 @@ def settled(before: Reported, after: Reported) -> bool:
         return False
     if before.p95_s is None or after.p95_s is None:
         return False
-    times = before.p95_s, after.p95_s  # an endless one counts as a single endless one
+    times = before.p95_s, after.p95_s  # an infinite time equals an infinite time
     return min(times) >= (1 - TIMES_SAME) * max(times)
 
 
 class WebUiLoad:
-    """Changes on Locust's page: set by the generator's thread, read by the run's."""
+    """Changes on Locust's page. The thread of the generator sets them, and the run reads them."""
 
     def __init__(self) -> None:
         self._users: dict[str, int] | None = None
 
     def set_users(self, users: dict[str, int]) -> None:
-        """From now on each scenario has this number of users."""
+        """Set the number of users of each scenario."""
         self._users = users
 
     def taken_users(self) -> dict[str, int] | None:
-        """The users set since the last call; None: none."""
+        """Return the users set since the last call; None if nothing was set."""
         users, self._users = self._users, None
         return users
 
@@ -71,15 +72,15 @@ class PhaseRunner:
     """Runs the phases of one run.
 
     Args:
-        plan: what is run.
-        pool: the load generators, ready.
-        store: the run directory.
-        live: the generators' reports.
+        plan: plan of the run.
+        pool: load generators that are ready.
+        store: run directory.
+        live: reports of the generators.
         progress: shows the progress to the user.
-        must_end: called several times a second; true when the run must end.
-        prover: proves the verdict after the measurement, if requested.
-        load_by_hand: the users' changes on Locust's page, if that controls the load; None: the plan does.
-        statements: reads the databases' statement counters before and after the measurement.
+        must_end: returns whether the run must end. It is called several times a second.
+        prover: proves the verdict after the measurement; None if not requested.
+        load_by_hand: changes on Locust's page if the page controls the load; None: the plan controls it.
+        statements: reads the statement counters of the databases before and after the measurement.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a run consists of
@@ -112,9 +113,9 @@ class PhaseRunner:
         }
 
     def run(self) -> None:
-        """Run all phases, until they or something else ends the run; afterwards the load has stopped."""
+        """Run all phases until they end or an event ends the run. Afterwards the load has stopped."""
         phases = self._plan.phases
-        # Work that ends, and load that climbs, is measured completely: it begins with the measurement.
+        # Loads that end or climb must be measured completely, so they begin with the measurement.
         late = [
             name
             for name, planned in self._plan.scenarios.items()
@@ -145,7 +146,7 @@ class PhaseRunner:
                 self._wait("cool-down", phases.cool_down_s)
 
     def _begin(self, scenarios: list[str]) -> None:
-        """Begin their load, and note its begin, from which its schedule counts."""
+        """Begin the load of scenarios, and record its begin, from which its schedule counts."""
         self._pool.begin(scenarios)
         for name in scenarios:
             self._store.event("load_begun", scenario=name, at=utc(self._pool.begun_ns(name)))
@@ -156,7 +157,7 @@ class PhaseRunner:
         if not planned.auto:
             return self._wait("warm-up", planned.at_most_s)
         if not steady:
-            return True  # all load begins with the measurement: there is nothing to settle
+            return True  # all load begins with the measurement, so there is no warm-up
 
         held = [name for name in steady if isinstance(self._plan.scenarios[name].load, HELD)]
         least_s = max(2 * STRETCH_S, *(self._period_s(name) for name in steady))
@@ -185,7 +186,7 @@ class PhaseRunner:
         return going_on
 
     def _period_s(self, name: str) -> float:
-        """Time in which a load passes through all of its variation."""
+        """Return the seconds in which a load goes through its whole variation."""
         load = self._plan.scenarios[name].load
         return load.every_s if isinstance(load, Burst) else 0.0
 
@@ -213,7 +214,7 @@ class PhaseRunner:
         return going_on
 
     def _wait(self, phase: str, length_s: float, done: Callable[[], bool] | None = None) -> bool:
-        """Wait until the time is over or the work is done; False if the run must end."""
+        """Wait until the time is over or the work is done. Returns False if the run must end."""
         begun = compacted = time.monotonic()
         while (left_s := length_s - (time.monotonic() - begun)) > 0 and not (done and done()):
             if self._must_end():
@@ -236,7 +237,10 @@ class PhaseRunner:
         return result
 
     def _measure_from_now(self, users: dict[str, int]) -> None:
-        """The user has changed the load: earlier measurements are not judged."""
+        """Begin the measurement anew, because the user has changed the load.
+
+        Earlier values are not judged.
+        """
         for name, count in users.items():
             self._store.manifest["plan"]["scenarios"][name]["load"]["users"] = count
         if self._phases[-1]["name"] == "measure":
@@ -247,7 +251,7 @@ class PhaseRunner:
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        """Notes begin and end of a phase in manifest and events, also after an error."""
+        """Record the begin and the end of a phase in manifest and events, also after an error."""
         self._phases.append({"name": name, "from": utc(), "to": None})
         self._store.save_manifest()
         self._store.event("phase", phase=name)
@@ -259,8 +263,8 @@ class PhaseRunner:
 
 
 def _rest_of_second_s() -> float:
-    """Seconds until the next second of the clock has begun.
+    """Return the seconds until the next second of the clock has begun.
 
-    Whole seconds are judged: ten seconds that begin within a second contain only nine.
+    Only whole seconds are judged. Ten seconds that begin within a second contain only nine of them.
     """
     return -time.time() % 1 + _BEGUN_S

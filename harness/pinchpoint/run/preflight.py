@@ -1,8 +1,8 @@
-"""Checks before a run: everything is reachable, permitted and large enough, and collectors are right.
+"""Checks before a run that everything is reachable, permitted and large enough, and tests collectors.
 
-Each collector is tested: reached, read twice, plausible, complete, on time. A broken figure is "not
-measured", with the remedy, and never 0. The check fails if no run could use the host's figures: it is not
-reached or not read, a disk's figures are those of another disk, or farm.yaml declares the collector
+Each collector is tested: reachable, read twice, plausible, complete, on time. A broken figure counts as "not
+measured", with the remedy, and never as 0. The check fails if no run could use the host's figures: the host
+is not reachable or readable, a disk's figures are those of another disk, or farm.yaml declares the collector
 ``required``.
 """
 
@@ -40,13 +40,13 @@ from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_scenarios.contract import Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
-_SPACE_BYTES = 200_000_000  # an hour's run on one machine needs about a tenth of it
+_SPACE_BYTES = 200_000_000  # an hour's run on one machine needs about a tenth of this
 CHECK_S = 60.0
-"""Time limit for an endpoint or a host to answer a check."""
+"""Time limit in seconds for an endpoint or a host to answer a check."""
 _PLACES_S = 2.0
 CLOSE_S = 10.0
 AT_ONCE = 32
-"""Number of collectors that are connected, read or closed at a time: they mostly wait for other machines."""
+"""Number of collectors that are handled at a time. They mostly wait for other machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class HostCheck:
     """One check and its result.
 
     Attributes:
-        what: its name for the user: ``scenario orders``, ``collector local (sql1, nosql1)``.
-        ok: whether a run can use it.
-        found: the result, with the remedy if it is not ok.
-        about: the collector kind and host of each concerned host, for a collector's check.
-        warning: it is ok, but the result may be limited.
+        what: name of the check: ``scenario orders``, ``collector local (sql1, nosql1)``.
+        ok: whether a run can use what was checked.
+        found: the result, with the remedy if ``ok`` is false.
+        about: kind of collector and host, for each host of a collector's check.
+        warning: whether the result may be limited although ``ok`` is true.
     """
 
     what: str
@@ -73,13 +73,13 @@ Say = Callable[[HostCheck], None]
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """One collector, connected.
+    """A connected collector with its hosts.
 
     Attributes:
-        kind: its kind.
-        hosts: its hosts.
-        collector: itself.
-        required: whether the run must end when one of them can no longer be read.
+        kind: kind of the collector.
+        hosts: hosts that it reads.
+        collector: the collector.
+        required: whether the run must end when one of the hosts can no longer be read.
         inventory: facts of each host at the time of connecting.
     """
 
@@ -93,7 +93,7 @@ class Connected:
 def check_scenarios(
     scenarios: Mapping[str, Scenario], say: Say = lambda _: None
 ) -> tuple[list[HostCheck], dict[str, Any]]:
-    """Reach every endpoint in parallel; (checks, facts of the servers by scenario).
+    """Contact every endpoint in parallel. Return the checks, and scenario -> facts about its servers.
 
     ``say`` receives each check when it is done, from several threads.
     """
@@ -118,7 +118,7 @@ def check_scenarios(
 
 
 def places(scenario: Scenario) -> str:
-    """Its servers, as far as known, without one that does not answer."""
+    """Return the servers of a scenario, or "a server" if its servers are unknown or do not answer."""
     result: list[str] = []
     with suppress(ScenarioError, TimeoutError):
         result = [target.place for target in within(_PLACES_S, scenario.intent).targets]
@@ -126,7 +126,7 @@ def places(scenario: Scenario) -> str:
 
 
 def _reported(facts: JsonObject) -> str:
-    """Short facts of the servers: ``sql: postgresql 18.6; search: reachable``."""
+    """Return short facts about the servers: ``sql: postgresql 18.6; search: reachable``."""
     result = []
     for endpoint, answer in facts.items():
         words = [str(answer[key]) for key in ("server", "version") if answer.get(key)] if answer else []
@@ -140,10 +140,10 @@ def _reported(facts: JsonObject) -> str:
 def connect(
     watches: Sequence[tuple[str, Watch]], stack: ExitStack, say: Say = lambda _: None
 ) -> Iterator[tuple[HostCheck, Connected | None]]:
-    """Connect one collector per machine and kind, and read each twice; ``stack`` closes them.
+    """Connect one collector per machine and kind, and read each twice. ``stack`` closes the collectors.
 
-    Several at a time, because a distant host takes seconds and a silent one its whole timeout. The results
-    are in the order of the watches; ``say`` receives each check when it is done.
+    Several are connected at a time, because a distant host takes seconds, and a silent one its whole timeout.
+    The results are in the order of the watches. ``say`` receives each check when it is done.
     """
     groups: dict[tuple[str, str], list[Watch]] = {}
     for kind, watch in watches:
@@ -155,7 +155,10 @@ def connect(
 
 
 def _machine(kind: str, watch: Watch) -> str:
-    """The machine of a watch; the watch itself if an option is wrong, which connecting reports."""
+    """Return a key for the machine of a watch.
+
+    If an option is wrong, the key is the watch itself, and connecting reports the error.
+    """
     try:
         return collector_kinds.kind(kind).machine(watch)
     except Exception:  # noqa: BLE001 - as of connecting: that host's, and no other's
@@ -163,9 +166,9 @@ def _machine(kind: str, watch: Watch) -> str:
 
 
 def _close(opened: Sequence[Collector]) -> None:
-    """Close all in parallel; an exception of one is raised when all are done.
+    """Close all collectors in parallel. An exception is raised after all have been closed.
 
-    A machine that does not answer is left: its connection ends with this process.
+    A machine that does not answer is not waited for. Its connection ends with this process.
     """
     closing = [begun(collector.close) for collector in opened]
     wait(closing, CLOSE_S)
@@ -210,7 +213,7 @@ def _reached_and_read(
 
 
 def check_space(out: Path) -> HostCheck:
-    """Whether runs can be written to this folder."""
+    """Check that the folder for runs is writable and has enough space."""
     nearest = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
     what = f"run directory {out}"
     if not nearest.is_dir():
@@ -229,11 +232,12 @@ def check_space(out: Path) -> HostCheck:
 
 
 _BUSY_RATIO = 1 / 3
-"""This share of the CPU used by other processes lowers the confidence (``thresholds.OTHER_PROCESSES``)."""
+"""CPU utilisation by other work that causes a warning: it lowers the confidence
+(``thresholds.OTHER_PROCESSES``)."""
 
 
 def check_load_here() -> HostCheck:
-    """Utilisation of this machine, the load generator's, before the load; takes a second."""
+    """Measure for one second how busy this machine, the load generator, is before the load."""
     busy = psutil.cpu_percent(_BETWEEN_S) / 100
     result = f"{percent(busy)} busy before the load begins"
     if busy >= _BUSY_RATIO:
@@ -253,13 +257,13 @@ class ProofCheck:
     """One check of one host with one kind of collector.
 
     Attributes:
-        host: its name in farm.yaml.
-        kind: the collector's.
+        host: name of the host in farm.yaml.
+        kind: kind of the collector.
         what: ``reached``, ``read twice``, ``units``, ``counters``, ``clock``, ``rights``, ``write ROLE``, or
             the metric that is not measured.
-        outcome: ``warning``: a run can use it with a note; ``failed``: it cannot.
+        outcome: ``ok``; ``warning``: a run can use the host, with a note; ``failed``: no run can use it.
         found: the result.
-        remedy: the remedy; None if none is needed or possible.
+        remedy: the remedy; None if no remedy is needed or possible.
     """
 
     host: str
@@ -273,12 +277,12 @@ class ProofCheck:
 def prove(
     farm: Farm, watches: Sequence[tuple[str, Watch]], say: Say = lambda _: None
 ) -> tuple[list[HostCheck], list[ProofCheck]]:
-    """Connect every collector and test it on each of its hosts; takes a few seconds, mostly waiting.
+    """Connect every collector and test it on each of its hosts. This takes a few seconds of mostly waiting.
 
     Args:
-        farm: defines where write tests are allowed.
-        watches: (kind, what to watch) of every host.
-        say: receives each collector's check after connecting, from several threads.
+        farm: farm that defines where write tests are allowed.
+        watches: kind and watch of every host.
+        say: receives the check of each collector after connecting, from several threads.
     """
     checks, proofs = [], []
     by_name = {(kind, watch.host): watch for kind, watch in watches}
@@ -303,9 +307,11 @@ def prove(
 def _all_writes(
     farm: Farm, read: Sequence[FirstReadings], by_name: Mapping[tuple[str, str], Watch], pool: Executor
 ) -> dict[tuple[str, str], list[ProofCheck]]:
-    """By kind and host, the results of write tests: machines in parallel, tests of one machine in sequence.
+    """Return the results of the write tests by kind and host.
 
-    Two tests on one machine would disturb each other; hosts without a machine id count as one.
+    Machines are tested in parallel, the disks of one machine one after the other.
+
+    Two tests on one machine would disturb each other. Hosts without a machine id count as one machine.
     """
     machines: dict[str | None, list[tuple[Connected, Watch]]] = {}
     for one in read:
@@ -325,14 +331,14 @@ def _reached(check: HostCheck, kind: str, host: str) -> ProofCheck:
 
 @dataclass(frozen=True, slots=True)
 class FirstReadings:
-    """Two readings of one collector, at least a second apart.
+    """Two readings of one collector with at least a second between them.
 
     Attributes:
-        connected: the collector.
-        times: number of readings of each host.
-        latest: for each host the latest sample of each metric and instance.
-        failed: why a reading failed; "" if none did.
-        facts: the inventory.
+        connected: collector with its hosts.
+        times: host -> number of its readings.
+        latest: host -> latest sample of each metric and instance.
+        failed: why a reading failed; "" if no reading failed.
+        facts: host -> inventory.
     """
 
     connected: Connected
@@ -354,14 +360,15 @@ class FirstReadings:
             facts = {host: inventory.get(host, {}) for host in connected.hosts}
             every_s = max(float(facts[host].get("scrape_interval_s") or 0) for host in connected.hosts)
             until_s = time.monotonic() + _PATIENCE_S + 2.5 * every_s
-            connected.collector.read()  # what went before: connecting, and all other hosts
+            # drops what was counted while connecting, and while the other hosts connected
+            connected.collector.read()
             while time.monotonic() < until_s and not all(count > 1 for count in times.values()):
                 time.sleep(_BETWEEN_S)
                 for sample in connected.collector.read():
                     name = (sample.host, sample.metric, sample.instance)
                     latest[name] = sample
                     if not sample.metric.startswith("collector.") and sample.interval_s > 0:
-                        series[name] += 1  # once in each reading
+                        series[name] += 1  # each reading has one such sample
                         times[sample.host] = max(times[sample.host], series[name])
         except CollectorError as error:
             failed = str(error)
@@ -371,7 +378,7 @@ class FirstReadings:
         return cls(connected, times, by_host, failed, facts)
 
     def proofs(self, host: str, *, required: bool) -> Iterator[ProofCheck]:
-        """The findings of two readings and the inventory about one host."""
+        """Yield the checks of one host from two readings and the inventory."""
         kind = self.connected.kind
         check = partial(ProofCheck, host, kind)
         samples = [each for each in self.latest[host] if not each.metric.startswith("collector.")]
@@ -401,7 +408,7 @@ class FirstReadings:
 
 
 _Check = partial[ProofCheck]
-"""One check of a host and kind of collector, which are set."""
+"""Function that makes a check of a given host and kind of collector."""
 
 
 def _counters(
@@ -425,7 +432,7 @@ def _counters(
 
 
 def _busy(check: _Check, samples: Sequence[Sample]) -> Iterator[ProofCheck]:
-    """Utilisation of the host before the load begins."""
+    """Yield how busy the host is before the load begins."""
     for sample in samples:
         if (sample.metric, sample.instance) == ("cpu.busy_ratio", "") and sample.value is not None:
             busy = sample.value >= _BUSY_RATIO
@@ -436,7 +443,7 @@ def _busy(check: _Check, samples: Sequence[Sample]) -> Iterator[ProofCheck]:
 
 
 def _rights(check: _Check, facts: JsonObject) -> Iterator[ProofCheck]:
-    """The user that a server assigned to us, and its rights."""
+    """Yield the user that a server assigned to the collector, and the rights of this user."""
     server = facts.get("database")
     if not server:
         return
@@ -450,7 +457,7 @@ def _rights(check: _Check, facts: JsonObject) -> Iterator[ProofCheck]:
 
 
 def _processes(check: _Check, kind: str, facts: JsonObject) -> Iterator[ProofCheck]:
-    """The processes of the tier: several servers with one name may belong to several tiers."""
+    """Yield the processes of the tier. Several servers with one name may belong to several tiers."""
     servers = facts.get("tier_processes") or []
     if not servers:
         return
@@ -489,7 +496,7 @@ def _clock(check: _Check, samples: Sequence[Sample], facts: JsonObject) -> Proof
 
 
 def _writes(farm: Farm, connected: Connected, watch: Watch) -> Iterator[ProofCheck]:
-    """A write test for each role where one is allowed."""
+    """Yield the result of a write test for each role whose disk allows one."""
     check, tried = partial(ProofCheck, watch.host, connected.kind), set()
     for role, folder in _allowed(farm, watch).items():
         if farm.environment == "production":
@@ -503,7 +510,10 @@ def _writes(farm: Farm, connected: Connected, watch: Watch) -> Iterator[ProofChe
 
 
 def _allowed(farm: Farm, watch: Watch) -> dict[str, str]:
-    """By role, the folder for the write test: allowed by farm.yaml, or created by us."""
+    """Return role -> folder for the write test.
+
+    farm.yaml allows the test, or the folder belongs to an embedded farm.
+    """
     if watch.options.get("verify"):
         return {role: place for role, place in watch.disks.items() if Path(place).is_dir()}
     tier = farm.tiers.get(watch.tier)
@@ -513,32 +523,35 @@ def _allowed(farm: Farm, watch: Watch) -> dict[str, str]:
 
 
 _ROUNDING = 0.05
-"""Two counters that are read one after the other: their ratio over a second may exceed 1 by a few ticks."""
+"""Tolerance of a ratio: two counters are read one after the other, so a ratio may exceed 1 by a few ticks."""
 _LONGEST_LATENCY_S = 60.0
-"""Kernels give an operation on a disk up after 30 s (Linux) or 60 s (Windows)."""
+"""Largest plausible latency in seconds. A kernel gives up a disk operation after 30 s (Linux) or 60 s
+(Windows)."""
 _MOST_BYTES_PER_S = 1e12
 _MOST_PER_S = 1e9
-"""Beyond the rate of any present machine: such a figure has another unit, or is no rate."""
+"""Largest plausible rate, above that of any present machine. A larger value has a wrong unit or is no
+rate."""
 _LARGEST_IO_BYTES = 64 << 20
-"""Linux' largest request is far smaller (max_hw_sectors_kb); a larger mean has sectors or KiB for bytes."""
+"""Largest plausible mean I/O size in bytes. Linux' largest request is far smaller (max_hw_sectors_kb); a
+larger mean is in the wrong unit, such as sectors or KiB."""
 _FEWEST = 10.0
-"""A mean over fewer operations per second is not reliable."""
+"""Smallest number of operations per second for a reliable mean."""
 _NEGATIVE = ("collector.clock_offset_s",)
 
 
 def implausible(samples: Sequence[Sample], facts: JsonObject) -> list[str]:
-    """Impossible measurements, a sentence each.
+    """Yield a sentence for each impossible measurement.
 
     Args:
         samples: one reading of one host.
-        facts: the host's inventory: its memory, and how many cores its tier may use.
+        facts: inventory of the host, with its memory and the number of cores that its tier may use.
     """
     result = [sentence for sample in samples if (sentence := _beyond(sample))]
     return [*result, *_beside(samples, facts)]
 
 
 def _beyond(sample: Sample) -> str | None:
-    """Whether a value is outside of the range of its metric."""
+    """Return whether a value is outside of the range of its metric."""
     value = sample.value
     if value is None:
         return None
@@ -570,7 +583,7 @@ def _up_to(metric: str, highest: float) -> str:
 
 
 def _beside(samples: Sequence[Sample], facts: JsonObject) -> Iterator[str]:
-    """Values that contradict another value, or the inventory."""
+    """Yield values that contradict another value or the inventory."""
     values = {(each.metric, each.instance): each.value for each in samples if each.value is not None}
     memory = facts.get("memory_bytes")
     available = values.get(("mem.available_bytes", ""))
@@ -595,7 +608,7 @@ def _beside(samples: Sequence[Sample], facts: JsonObject) -> Iterator[str]:
 
 
 def moved(samples: Iterable[Sample]) -> tuple[int, int]:
-    """How many of the rates and shares were above 0, and how many were measured."""
+    """Return how many rates and ratios were above 0, and how many were measured."""
     rates = [
         each.value
         for each in samples
@@ -605,7 +618,10 @@ def moved(samples: Iterable[Sample]) -> tuple[int, int]:
 
 
 def unread(samples: Iterable[Sample]) -> list[str]:
-    """Metrics without a value, as ``disk.reads_per_s (sda, sdb)``; a mean of no operations lacks none."""
+    """Return metrics without a value, such as ``disk.reads_per_s (sda, sdb)``.
+
+    A mean over no operations is not listed.
+    """
     lacking: dict[str, list[str]] = {}
     for each in samples:
         if each.value is None and each.weight != 0:
@@ -617,10 +633,10 @@ def unread(samples: Iterable[Sample]) -> list[str]:
 
 
 def absent(samples: Iterable[Sample], facts: JsonObject) -> list[str]:
-    """Metrics that every machine, or every disk with a role, has, but this reading lacks."""
+    """Return the metrics missing in a reading that every machine, or every disk with a role, should have."""
     names = {(each.metric, each.instance) for each in samples}
     if not any(metric.startswith(("cpu.", "mem.", "disk.")) for metric, _ in names):
-        return []  # the collector reads a server, not a machine
+        return []  # the collector reads a server and not a machine
     answer = {each["metric"] for each in facts.get("not_measured", ())}
     wanted = [("cpu.busy_ratio", ""), ("mem.available_bytes", "")]
     for role in facts.get("roles", {}).values():
@@ -643,7 +659,7 @@ _OF_A_DISK = (
 SIZE_BYTES = 16 << 20
 _BLOCK_BYTES = 1 << 20
 _LEAST_FREE_BYTES = 16 * SIZE_BYTES
-"""With less free space, the test could fill the disk of a server."""
+"""Smallest free space for a test in bytes. With less, a test could fill the disk of a server."""
 _SEEN_RATIO = 0.98
 _ATTEMPTS = 3
 _LIMIT_S = 30.0
@@ -657,9 +673,9 @@ class WriteTest:
     """The result of a write test.
 
     Attributes:
-        outcome: as in ``ProofCheck``.
-        why: the figures behind it.
-        remedy: the remedy; None if it passed.
+        outcome: result, as in ``ProofCheck``.
+        why: figures behind the result.
+        remedy: the remedy; None if the test passed.
     """
 
     outcome: Literal["ok", "warning", "not measured", "failed"]
@@ -668,10 +684,11 @@ class WriteTest:
 
 
 def here(_watch: Watch, folder: str) -> int:
-    """Write a file on this machine, sync and remove it; return the bytes written.
+    """Write a file on this machine, sync it and remove it. Return the bytes written.
 
-    The file is unlinked, so that nothing remains, even after SIGKILL. It bypasses the page cache (O_DIRECT)
-    if the file system can. Stops after ``_LIMIT_S``. Raises ``CollectorError`` if writing fails.
+    The file is unlinked first, so that nothing remains even after SIGKILL. If the file system allows it, the
+    file bypasses the page cache (O_DIRECT). Writing stops after ``_LIMIT_S``. Raises ``CollectorError`` if
+    writing fails.
     """
     try:
         free = shutil.disk_usage(folder).free
@@ -687,10 +704,10 @@ def here(_watch: Watch, folder: str) -> int:
 
 def _fill(plain: int, path: str) -> int:
     direct = None
-    with suppress(OSError):  # a file system without O_DIRECT: fsync writes to the disk as well
+    with suppress(OSError):  # the file system has no O_DIRECT: fsync also writes to the disk
         direct = os.open(path, os.O_WRONLY | getattr(os, "O_DIRECT", 0))
     written, end_s = 0, time.monotonic() + _LIMIT_S
-    with mmap.mmap(-1, _BLOCK_BYTES) as block:  # page-aligned, as O_DIRECT requires
+    with mmap.mmap(-1, _BLOCK_BYTES) as block:  # aligned to a page, as O_DIRECT requires
         block.write(os.urandom(_BLOCK_BYTES))
         try:
             while written < SIZE_BYTES and time.monotonic() < end_s:
@@ -718,7 +735,7 @@ wc -c <"$file"
 
 
 def there(watch: Watch, folder: str) -> int:
-    """The same on a Linux host over ssh, with its own ``dd``; the shell there always removes the file."""
+    """Write a file on a Linux host over ssh with ``dd``. The shell on the host always removes the file."""
     script = _SCRIPT.format(
         folder=shlex.quote(folder),
         free_kib=_LEAST_FREE_BYTES >> 10,
@@ -731,13 +748,13 @@ def there(watch: Watch, folder: str) -> int:
 
 
 WRITERS: Mapping[str, Callable[[Watch, str], int]] = {"local": here, "ssh": there, "agent": there}
-"""Kind of collector -> the function that writes on its hosts."""
+"""Kind of collector -> function that writes on its hosts."""
 
 
 def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder: str) -> WriteTest:
-    """Write under ``folder``, and compare with the collector's figures for the role's disk.
+    """Write under ``folder`` and compare the bytes with the collector's figures for the disk of the role.
 
-    Other processes may write meanwhile, so there are up to three attempts, and one success suffices.
+    Other processes may write at the same time, so up to three attempts are made. One success is sufficient.
     """
     facts = collector.inventory().get(watch.host, {})
     device = facts.get("roles", {}).get(role, {}).get("device")
@@ -765,7 +782,7 @@ def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder
 def _written(
     collector: Collector, kind: str, watch: Watch, folder: str
 ) -> tuple[int, dict[str, float | None]]:
-    """Bytes written, and the bytes that each disk counted meanwhile; None: not counted."""
+    """Return the bytes written, and the bytes that each disk counted in that time; None if not counted."""
     collector.read()
     begin_ns = time.time_ns()
     written = WRITERS[kind](watch, folder)
@@ -796,14 +813,14 @@ def judge(
     by_device: Mapping[str, float | None],
     disks: Mapping[str, JsonObject],
 ) -> WriteTest:
-    """Judge a test of ``written`` bytes under ``folder``, which should be on ``device``.
+    """Judge a test that wrote ``written`` bytes under ``folder``, which should be on ``device``.
 
     Args:
-        folder: the folder of the test.
-        device: the role's.
-        written: bytes.
-        by_device: bytes that each disk counted meanwhile.
-        disks: the inventory's: a disk made of others counts the same bytes as they do.
+        folder: folder of the test.
+        device: disk of the role.
+        written: number of bytes written.
+        by_device: disk -> bytes that it counted in the time of the test.
+        disks: disk -> facts in the inventory. A disk made of others counts the same bytes as its members.
     """
     kin = {device, *disks.get(device, {}).get("members", ())}
     kin |= {name for name, facts in disks.items() if device in facts.get("members", ())}

@@ -1,4 +1,4 @@
-"""Progress of a run: a live table on a terminal, plain lines elsewhere (stderr)."""
+"""Shows the progress of a run: a live table on a terminal, plain lines elsewhere (stderr)."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _LINE = 120
 """Approximate length of a line in a file or a pipe."""
 _NOTHING = {"ok": 0, "failed": 0, "dropped": 0, "p95_s": None}
 _WHOLE = ""
-"""Instance of the whole machine's figure."""
+"""Instance name of the figure for the whole machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The shown figures of one machine: its CPU, that of its tiers, each of its disks once.
+    """The machine's figures to show: its CPU, the CPU of its tiers, and each of its disks once.
 
     Attributes:
-        name: the machine's name; the host's if it has one host.
-        hosts: host -> its tier.
-        tiers: host -> the instance of its tier's own processes, "" if unknown.
-        disks: (host, device) -> the roles on it: (tier, role).
+        name: name of the machine; with a single host, the name of the host.
+        hosts: host -> tier of the host.
+        tiers: host -> instance of the tier's own processes; "" if unknown.
+        disks: (host, device) -> roles on the disk as (tier, role).
     """
 
     name: str
@@ -46,7 +46,7 @@ class Machine:
 
 
 def machines_of(hosts: Mapping[str, Mapping[str, Any]]) -> list[Machine]:
-    """The machines of a manifest's hosts; hosts that share a machine are one."""
+    """Return the machines of a manifest's hosts. Hosts that share a machine become one."""
     result = []
     for names in machines(hosts).values():
         roles: dict[str, tuple[str, list[tuple[str, str]]]] = {}
@@ -64,7 +64,7 @@ def machines_of(hosts: Mapping[str, Mapping[str, Any]]) -> list[Machine]:
 
 
 class Board:
-    """The newest figures of a run; written by many threads, read by the progress display."""
+    """The latest figures of a run. Many threads write them, and the progress display reads them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -73,7 +73,7 @@ class Board:
         self._done: dict[str, int] = defaultdict(int)
 
     def second(self, worker: str, progress: dict[str, dict[str, Any]]) -> None:
-        """Take one generator's last second: a scenario that is missing did nothing."""
+        """Receive the last second of a load generator. A missing scenario had no operation in it."""
         with self._lock:
             for workers in self._scenarios.values():
                 if worker in workers:
@@ -83,14 +83,14 @@ class Board:
                 self._done[scenario] += figures["ok"]
 
     def samples(self, samples: Iterable[Sample]) -> None:
-        """Take one reading of a collector."""
+        """Receive one reading of a collector."""
         with self._lock:
             for sample in samples:
                 if sample.value is not None:
                     self._hosts[sample.host, sample.metric][sample.instance] = sample.value
 
     def scenarios(self) -> dict[str, dict[str, Any]]:
-        """Per scenario, over all workers: ok and failed per second, dropped, the worst worker's p95."""
+        """Return scenario -> ok and failed per second, dropped, and the highest p95 of the workers."""
         with self._lock:
             result = {}
             for scenario, workers in self._scenarios.items():
@@ -101,21 +101,21 @@ class Board:
             return result
 
     def done(self, scenario: str) -> int:
-        """Number of successful operations of a scenario since the load began."""
+        """Return the number of successful operations of a scenario since the load began."""
         with self._lock:
             return self._done[scenario]
 
     def newest(self, host: str, metric: str, instance: str) -> float | None:
-        """The newest value of a figure."""
+        """Return the latest value of a figure."""
         with self._lock:
             return self._hosts.get((host, metric), {}).get(instance)
 
 
 class ProgressDisplay:
-    """Shows phases, time left and the board's figures until closed.
+    """Shows phases, remaining time and the figures of the board until it is closed.
 
     Args:
-        board: the live figures.
+        board: current figures.
     """
 
     def __init__(self, board: Board) -> None:
@@ -134,33 +134,34 @@ class ProgressDisplay:
         self.end_live()
 
     def say(self, sentence: str) -> None:
-        """One progress line."""
+        """Print one line of progress."""
         self._console.print(Text(masked(sentence)), soft_wrap=True)
 
     def watch(self, machines: Sequence[Machine], work: Mapping[str, int]) -> None:
         """Start to show the board.
 
         Args:
-            machines: the shown machines.
+            machines: machines to show.
             work: scenario -> number of its documents, if known.
         """
         self._machines, self._work, self._begun = machines, work, time.monotonic()
         if self._console.is_terminal:
-            self._live = Live(console=self._console, refresh_per_second=4)  # the last table stays
+            # the last table stays on the screen
+            self._live = Live(console=self._console, refresh_per_second=4)
             self._live.start()
 
     def end_live(self) -> None:
-        """Stop showing the board. Safe to call twice."""
+        """Stop to show the board. A second call does nothing."""
         if self._live:
             self._live.stop()
             self._live = None
 
     def tick(self, phase: str, left_s: float) -> None:
-        """Show the newest figures; called often, does little.
+        """Show the latest figures. The call is frequent and cheap.
 
         Args:
-            phase: the present phase.
-            left_s: its remaining time, at most.
+            phase: current phase.
+            left_s: largest remaining time of the phase in seconds.
         """
         if self._live:
             self._live.update(self._table(phase, left_s))
@@ -169,14 +170,17 @@ class ProgressDisplay:
             self._console.print(self._line(phase, left_s), soft_wrap=True)
 
     def _heading(self, phase: str, left_s: float) -> str:
-        """The phase, its progress and the time left."""
+        """Return the phase, its progress and the remaining time."""
         far = [self._far(scenario, total) for scenario, total in self._work.items()]
         if phase.startswith("measuring") and any(far):
             return f"measuring: {', '.join(filter(None, far))}"
         return f"{phase}: {units.seconds(max(0, round(left_s)))} left"
 
     def _far(self, scenario: str, total: int) -> str:
-        """``1,240 of 4,000 documents, about 1 min left``; "" before the first and after the last."""
+        """Return ``1,240 of 4,000 documents, about 1 min left``.
+
+        Before the first document and after the last, the text is "".
+        """
         done = self._board.done(scenario)
         if not 0 < done < total:
             return ""
@@ -185,7 +189,7 @@ class ProgressDisplay:
         return f"{done:,} of {total:,} documents, about {about} left"
 
     def _line(self, phase: str, left_s: float) -> Text:
-        """One line: as much as fits, the loads first."""
+        """Return one line with the figures that fit, the loads first."""
         parts = [self._heading(phase, left_s)]
         parts += [
             f"{name} {' '.join(filter(None, _figures(figures)))}"
@@ -199,7 +203,7 @@ class ProgressDisplay:
         return Text(line)
 
     def _rows(self) -> Iterator[tuple[str, str, str, str]]:
-        """(what, CPU, write latency, writes) of each machine, of the tiers on it and of its disks."""
+        """Yield name, CPU, write latency and writes of each machine, of its tiers and of its disks."""
         for machine in self._machines:
             hosts = list(machine.tiers)
             whole = next((v for h in hosts if (v := self._cpu(h, _WHOLE)) is not None), None)
@@ -237,7 +241,7 @@ class ProgressDisplay:
 
 
 def _figures(figures: dict[str, Any]) -> tuple[str, str, str, str]:
-    """(rate, p95, failed, dropped) of one scenario; failures and drops only if there are some."""
+    """Return rate, p95, failed and dropped of one scenario. Failed and dropped are "" if they are 0."""
     p95 = "" if figures["p95_s"] is None else f"p95 {units.seconds(figures['p95_s'])}"
     failed = f"{figures['failed']} failed" if figures["failed"] else ""
     dropped = f"{figures['dropped']} dropped" if figures["dropped"] else ""

@@ -1,4 +1,4 @@
-"""The generators' reports of the last seconds of a run."""
+"""Stores the reports of the load generators about the last seconds of a run."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pinchpoint.plan import Plan, Steps
 
 _LEAST_KEPT_S = 60.0
 LATE_S = 1.5
-"""The latest time at which a worker reports a finished second."""
+"""Time in seconds within which a worker reports a finished second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The report about one scenario over a time.
+    """The reported figures of scenarios over a period.
 
     Attributes:
-        seconds: how long.
+        seconds: length of the period in seconds.
         ok: successful operations.
         failed: failed operations.
         dropped: operations that could not start.
-        p95_s: over successful operations and those that could not start, whose time is infinite; within half
-            a percent; None without a successful one. p50_s, p99_s: the same.
-        skipped: operations without work; not failures.
+        p95_s: p95 over successful and dropped operations, with an infinite time for dropped ones, within half
+            a per cent; None without a successful operation. p50_s and p99_s are calculated in the same way.
+        skipped: operations for which there was no work; they are not failures.
     """
 
     seconds: float
@@ -42,27 +42,27 @@ class Reported:
 
     @property
     def ok_per_s(self) -> float:
-        """Throughput."""
+        """Return the successful operations per second."""
         return self.ok / self.seconds if self.seconds else 0.0
 
     @property
     def error_ratio(self) -> float | None:
-        """Failed and dropped ÷ all requested operations; None without any."""
+        """Return failed and dropped operations ÷ all requested operations; None without operations."""
         total = self.ok + self.failed + self.skipped + self.dropped
         return (self.failed + self.dropped) / total if total else None
 
 
 def longest_look_s(plan: Plan) -> float:
-    """The longest time that a plan's steps and rules look back."""
+    """Return the longest period in seconds that steps and stop rules of a plan need."""
     steps = [one.load.each_s for one in plan.scenarios.values() if isinstance(one.load, Steps)]
     return max([_LEAST_KEPT_S, *steps, *(rule.for_s for rule in plan.stop_when)])
 
 
 class RecentSeconds:
-    """Takes every generator's seconds; written by reader threads.
+    """Stores the seconds of every load generator. Reader threads write them.
 
     Args:
-        kept_s: the longest time that readers look back.
+        kept_s: length of the stored period in seconds.
     """
 
     def __init__(self, kept_s: float = _LEAST_KEPT_S) -> None:
@@ -71,19 +71,19 @@ class RecentSeconds:
         self._seconds: dict[str, deque[JsonObject]] = defaultdict(deque)
 
     def second(self, progress: Mapping[str, JsonObject]) -> None:
-        """Take a generator's report of its last second."""
+        """Receive the report of a load generator about its last second."""
         with self._lock:
             for scenario, figures in progress.items():
                 kept = self._seconds[scenario]
                 kept.append(figures)
-                # A clock that is set forward makes even the newest report too old.
+                # After a clock is set forward, even the newest report is too old.
                 while kept and kept[0]["before_s"] < time.time() - self._kept_s:
                     kept.popleft()
 
     def between(self, scenarios: Iterable[str], begun: float, ended: float) -> Reported:
-        """The reports of scenarios for the seconds that ended between two times (monotonic).
+        """Return the reported figures of scenarios for the seconds that ended between two monotonic times.
 
-        All seconds between them, however late their reports arrived.
+        All seconds in the period count, however late their reports arrive.
         """
         utc_s = time.time() - time.monotonic()
         with self._lock:

@@ -1,7 +1,7 @@
-"""A set of runs: one plan on several farms, or repeated; its folder and set.json.
+"""Defines a set of runs: one plan on several farms, or repeated. A set has a folder with set.json.
 
-Runs take turns, so that a drift over hours favours no farm: round by round, every second round backwards.
-Beside set.json, each farm has a folder, which ``compare`` accepts as a side.
+Farms take turns, so that a drift over hours favours no farm: every second round is in reverse order. The set
+has a folder for each farm, which ``compare`` accepts as a side.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ State = Literal["running", "finished", "ended early"]
 
 @dataclass(frozen=True, slots=True)
 class SetFolder:
-    """One side's place in a set.
+    """The folder of one side in a set.
 
     Attributes:
-        folder: its folder in the set's directory.
-        farm: the farm's name.
-        identity: the farm's file.
-        again: whether it is a repetition of the first farm: both are an A/A pair.
+        folder: name of the folder in the directory of the set.
+        farm: name of the farm.
+        identity: path of the farm file.
+        again: whether the side repeats the first farm, so that both form an A/A pair.
     """
 
     folder: str
@@ -43,20 +43,21 @@ class SetFolder:
 
 @dataclass(slots=True)
 class RunSet:
-    """A set, during and after its runs.
+    """A set of runs, during and after its runs.
 
     Attributes:
-        directory: its folder.
-        plan: the plan's name.
-        repeat: runs of each farm.
-        places: the base first; an A/A repetition of it directly after it.
-        factors: the studied factors, declared before the first run.
-        metrics: the figures to judge; empty: the default ones.
-        started: UTC.
-        ended: UTC; None while it runs.
-        state: ``ended early``: a run failed, or the set was interrupted; complete runs are kept.
-        runs: in the order of the runs: ``folder``, ``round``, ``run`` (its directory's name) and ``status``
-            (its exit status).
+        directory: folder of the set.
+        plan: name of the plan.
+        repeat: number of runs of each farm.
+        places: folders of the sides: the base first, directly followed by its A/A repetition if there is one.
+        factors: factors that are studied, declared before the first run.
+        metrics: figures to judge; empty: the default figures.
+        started: UTC time of the start.
+        ended: UTC time of the end; None during the runs.
+        state: state of the set. ``ended early``: a run failed or the set was interrupted; complete runs are
+            kept.
+        runs: entries of the runs in order: ``folder``, ``round``, ``run`` (name of its directory) and
+            ``status`` (exit status).
     """
 
     directory: Path
@@ -72,12 +73,12 @@ class RunSet:
 
     @property
     def sides(self) -> tuple[Path, ...]:
-        """The folders of the farms, the base first, without the A/A repetition."""
+        """Return the folders of the farms, the base first, without the A/A repetition."""
         return tuple(self.directory / one.folder for one in self.places if not one.again)
 
     @property
     def again(self) -> Path | None:
-        """The folder of the A/A repetition; None without one."""
+        """Return the folder of the A/A repetition; None if there is none."""
         return next((self.directory / one.folder for one in self.places if one.again), None)
 
     def note(self, place: SetFolder, number: int, run: Path, status: ExitStatus) -> None:
@@ -102,13 +103,13 @@ class RunSet:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """The options of a set of runs.
+    """The options for a set of runs.
 
     Attributes:
-        repeat: runs of each farm; None: one.
+        repeat: number of runs of each farm; None: one.
         aa: whether the first farm runs twice in each round.
-        factors: what is studied.
-        metrics: the figures to judge.
+        factors: factors that are studied.
+        metrics: figures to judge.
     """
 
     repeat: int | None = None
@@ -118,13 +119,13 @@ class Repeated:
 
 
 def new_set(out: Path, plan: str, farms: Sequence[tuple[str, Path]], asked: Repeated) -> RunSet:
-    """A new set; its directory is not created yet.
+    """Return a new set. Its directory is created later.
 
     Args:
-        out: the parent of its directory.
-        plan: the plan's name.
-        farms: (name, file) of each, the base first.
-        asked: number and purpose of the runs.
+        out: parent folder of the set's directory.
+        plan: name of the plan.
+        farms: name and file of each farm, the base first.
+        asked: options of the set.
     """
     places = list(_places(farms))
     if asked.aa:
@@ -136,7 +137,7 @@ def new_set(out: Path, plan: str, farms: Sequence[tuple[str, Path]], asked: Repe
 
 
 def _places(farms: Sequence[tuple[str, Path]]) -> Iterator[SetFolder]:
-    """Farms with the same name get numbers."""
+    """Return a folder for each farm. Farms with the same name get numbers."""
     taken: set[str] = set()
     for name, identity in farms:
         folder, number = name, 1
@@ -148,19 +149,19 @@ def _places(farms: Sequence[tuple[str, Path]]) -> Iterator[SetFolder]:
 
 
 def turns(places: Sequence[SetFolder], repeat: int) -> Iterator[tuple[int, SetFolder]]:
-    """(round, farm): every second round in reverse order."""
+    """Yield round and farm of each run. Every second round is in reverse order."""
     for number in range(repeat):
         for place in places if number % 2 == 0 else reversed(places):
             yield number + 1, place
 
 
 def is_set(directory: Path) -> bool:
-    """Whether a directory is a set of runs."""
+    """Return whether a directory is a set of runs."""
     return (directory / SET).exists()
 
 
 class _Run(Form):
-    """A run of a set, as in set.json."""
+    """Entry of a run in set.json."""
 
     folder: str
     round: int
@@ -169,7 +170,7 @@ class _Run(Form):
 
 
 class _SavedSet(Form):
-    """set.json."""
+    """Contents of set.json."""
 
     plan: str
     repeat: int
@@ -183,7 +184,7 @@ class _SavedSet(Form):
 
 
 def load_set(directory: Path) -> RunSet:
-    """A set's directory, read back. Raises InputError."""
+    """Read the directory of a set. Raises InputError."""
     remedy = "compare the folders of its farms by themselves"
     kept: _SavedSet = document.read_record(directory / SET, _SavedSet, SCHEMA, remedy)
     content = {name: getattr(kept, name) for name in _SavedSet.model_fields}

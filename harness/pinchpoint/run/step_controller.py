@@ -1,4 +1,4 @@
-"""Decides how far a load in steps goes: until the farm no longer follows, or an objective is missed."""
+"""Decides when a load in steps ends: the farm does not follow the load, or misses an objective."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.common.times import utc
 
 FOLLOWS = 0.95
-"""An open load is served while 95 % of the offered load gets through (docs/rules.md)."""
+"""Share of an open load that must be completed for the load to count as served (docs/rules.md)."""
 CHANCE = 2.0
-"""Random arrivals may be fewer by chance: by two standard deviations in one of forty levels."""
+"""Tolerance in standard deviations, because random arrivals vary: in one of forty levels they are fewer by
+two."""
 KNEE = 0.10
-"""Saturated: a step adds less than a tenth of the first level's gain per unit (docs/rules.md)."""
+"""Share of the first level's gain per unit. If a step gains less, the farm is saturated (docs/rules.md)."""
 EXPLODED = 10.0
-"""Half of the operations take ten times as long as at the first level (design value)."""
+"""Factor of the median time over that of the first level above which the farm does not follow (design
+value)."""
 IN_A_ROW = 2
-"""One step can be bad by chance, and levels after a knee are needed to recognise it."""
+"""Number of consecutive bad steps after which the load ends. One step can be bad by chance, and the knee can
+only be recognised with levels above it."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldStep:
-    """One level that lasted its full time.
+    """A level that lasted its full time.
 
     Attributes:
-        level: the rate, or the number of users.
-        reported: the generators' reports about it.
+        level: rate per second, or number of users.
+        reported: figures of the level, reported by the load generators.
     """
 
     level: float
@@ -41,7 +44,7 @@ class HeldStep:
 
 
 def saturated(steps: Sequence[HeldStep], *, closed: bool) -> str | None:
-    """Why the farm no longer follows; None if it does, or if this is not known yet."""
+    """Return why the farm does not follow the load; None if it follows, or if this is not known yet."""
     if len(steps) <= IN_A_ROW:
         return None
     judged = range(len(steps) - IN_A_ROW, len(steps))
@@ -57,13 +60,13 @@ def saturated(steps: Sequence[HeldStep], *, closed: bool) -> str | None:
 
 
 def _served(step: HeldStep) -> bool:
-    """Whether an open load gets through, within chance."""
+    """Return whether an open load is served, within random variation."""
     offered = step.level * step.reported.seconds
     return step.reported.ok >= FOLLOWS * offered - CHANCE * math.sqrt(offered)
 
 
 def _exploded(first: HeldStep, step: HeldStep) -> bool:
-    """Only for an open load: in a closed load more users always wait longer."""
+    """Return whether times exploded. Only an open load can show that: with more users, times always rise."""
     if first.reported.p50_s is None or step.reported.p50_s is None:
         return False
     return step.reported.p50_s > EXPLODED * first.reported.p50_s
@@ -75,9 +78,9 @@ def _gain(steps: Sequence[HeldStep], number: int) -> float:
 
 
 def missed(step: HeldStep, objectives: Sequence[Objective], *, closed: bool = False) -> str | None:
-    """The objective that a level misses; None if it meets all.
+    """Return the objective that a level misses; None if the level meets all objectives.
 
-    Throughput below an objective is not missed if no more was offered, or if the load has users.
+    An objective for throughput is not missed if the offered load was lower, or if the load has users.
     """
     reported = step.reported
     if reported.ok == 0:
@@ -97,19 +100,20 @@ def missed(step: HeldStep, objectives: Sequence[Objective], *, closed: bool = Fa
 
 
 _HEARD_S = 2.0
-"""Time by which every generator knows the end of the steps; none schedules further ahead."""
+"""Seconds within which every load generator knows the end of the steps. No generator schedules further
+ahead."""
 
 
 class StepController:
-    """Follows one scenario's load in steps, and decides when it has gone far enough.
+    """Follows the load in steps of one scenario, and decides when it ends.
 
     Args:
-        name: the scenario's.
-        load: its load.
-        plan: for its objectives.
-        store: for events and the manifest.
-        live: the generators' reports.
-        pool: the generators, for the begin of their load.
+        name: name of the scenario.
+        load: load model of the scenario.
+        plan: plan with the objectives.
+        store: run directory for events and the manifest.
+        live: reports of the load generators.
+        pool: load generators, which report the begin of the load.
     """
 
     def __init__(
@@ -136,7 +140,7 @@ class StepController:
         self._ended: str | None = None
 
     def over(self) -> bool:
-        """Whether the last existing or needed step has ended; call it often."""
+        """Return whether the last step has ended, or no further step is needed. Call it often."""
         if self._begun is None:
             self._begun_ns = self._pool.begun_ns(self._name)
             self._begun = time.monotonic() + (self._begun_ns - time.time_ns()) / 1e9
@@ -146,9 +150,9 @@ class StepController:
         return self._ended is not None
 
     def hold(self) -> None:
-        """Keep the load at its present or next level."""
+        """Hold the load at its current or next level."""
         if self._begun is None:
-            return  # it has not begun yet
+            return  # the load has not begun yet
         number = int((time.monotonic() + _HEARD_S - self._begun) / self._load.each_s)
         number = min(number, len(self._levels) - 1)
         self._pool.hold({self._name: (number + 0.5) * self._load.each_s})
@@ -161,7 +165,7 @@ class StepController:
     def _judge(self) -> None:
         number = len(self._steps)
         ended = self._end_of(number)
-        # Without its first second, which still contains the level before.
+        # The first second of a level is left out, because it contains operations of the level before.
         reported = self._live.between([self._name], ended - self._load.each_s + 1.0, ended)
         self._steps.append(HeldStep(self._levels[number], reported))
         self._note(number)

@@ -1,4 +1,4 @@
-"""Decides during a run, from each second's figures, whether a stop rule of the plan ends it."""
+"""Decides during a run, from the figures of each second, whether a stop rule of the plan ends the run."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pinchpoint_collectors.record import Sample
 
 _NONE: Mapping[str, int] = {}
 _FIRST_VALUES_S = 30.0
-"""A metric without a value by this time causes a warning while the run can still be ended."""
+"""Seconds after which a metric without a value causes a warning, so that the user can still end the run."""
 
 
 class _RuleBreach(NamedTuple):
-    """Consecutive readings that all broke a rule.
+    """Consecutive readings that all break a rule.
 
     Attributes:
-        since: time of the first of them, by the rules' clock (s).
-        until: time of the last of them: the time after it is unknown.
-        value: the last one's.
+        since: time of the first reading in seconds, by the clock of the rules.
+        until: time of the last reading in seconds. The time after it is unknown.
+        value: value of the last reading.
     """
 
     since: float
@@ -32,13 +32,13 @@ class _RuleBreach(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """A collector, and the time since its last reading.
+    """A collector and the time since its last reading.
 
     Attributes:
-        kind: of farm.yaml.
-        hosts: its hosts.
-        for_s: how long.
-        why: why its last reading failed; "" if unknown, as for a reading that does not end.
+        kind: kind of the collector in farm.yaml.
+        hosts: hosts of the collector.
+        for_s: seconds since the last reading.
+        why: why the last reading failed; "" if unknown, such as for a reading that does not end.
     """
 
     kind: str
@@ -51,8 +51,8 @@ class RuleOutcome(NamedTuple):
     """The result of one stop rule.
 
     Attributes:
-        number: of the rule in the plan's ``stop_when``, from 0.
-        why: the sentence.
+        number: index of the rule in ``stop_when`` of the plan, from 0.
+        why: sentence on the result.
     """
 
     number: int
@@ -60,14 +60,14 @@ class RuleOutcome(NamedTuple):
 
 
 class StopRules:
-    """Watches every rule; samples come from the collectors' threads.
+    """Watches all stop rules. The threads of the collectors deliver samples.
 
     Args:
-        rules: of the plan.
-        hosts: inventory of every host, with the devices of its roles (manifest.json's ``hosts``).
-        scenarios: the plan's, by name.
-        live: the generators' reports.
-        clock: monotonic seconds of any origin.
+        rules: stop rules of the plan.
+        hosts: host -> inventory with the devices of its roles (``hosts`` of manifest.json).
+        scenarios: names of the scenarios.
+        live: reports of the load generators.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class StopRules:
         self._measured: set[int] = set()
 
     def samples(self, samples: Iterable[Sample]) -> None:
-        """Take one reading of a collector."""
+        """Receive one reading of a collector."""
         now = self._clock()
         with self._lock:
             for number, rule in enumerate(self._rules):
@@ -109,11 +109,11 @@ class StopRules:
     def broken(
         self, loading: Mapping[str, int] = _NONE, silences: Sequence[Silence] = ()
     ) -> RuleOutcome | None:
-        """The rule that ends the run; None while there is none.
+        """Return the rule that ends the run; None if no rule does.
 
         Args:
-            loading: scenario -> begin of its load (UTC ns), for scenarios with work left.
-            silences: of each collector.
+            loading: scenario -> begin of its load in UTC ns, for scenarios with work left.
+            silences: time since the last reading of each collector.
         """
         now = self._clock()
         for number, rule in enumerate(self._rules):
@@ -126,7 +126,7 @@ class StopRules:
         return None
 
     def not_measured(self) -> list[RuleOutcome]:
-        """Each rule whose metric has no value yet, with a warning: it cannot end the run."""
+        """Return each rule whose metric has no value yet, with a warning. Such a rule cannot end the run."""
         with self._lock:
             return [
                 RuleOutcome(
@@ -140,7 +140,7 @@ class StopRules:
 
     @property
     def due(self) -> bool:
-        """Whether every rule has had time to be measured."""
+        """Return whether enough time has passed for each rule's metric to have a value."""
         longest = max((rule.for_s for rule in self._rules), default=0.0)
         return self._clock() - self._begun >= max(longest, _FIRST_VALUES_S) + LATE_S
 
@@ -214,7 +214,10 @@ class StopRules:
         )
 
     def _speaks_of(self, rule: StopRule, sample: Sample) -> bool:
-        """Whether a sample belongs to the rule's target; a host's own figure if the rule names no part."""
+        """Return whether a sample belongs to the target of a rule.
+
+        If the rule names no part of a host, the figure of the whole host counts.
+        """
         if rule.of_operations or sample.metric != rule.metric:
             return False
         about = self._hosts.get(sample.host, {})
@@ -224,7 +227,8 @@ class StopRules:
             role = about.get("roles", {}).get(rule.role)
             return role is not None and role.get("device") == sample.instance
         if rule.metric.startswith(("cpu.", "mem.")):
-            apart = rule.tier and about.get(_APART.get(rule.metric, ""))  # else the whole host is the tier
+            # without such an entry, the whole host belongs to the tier
+            apart = rule.tier and about.get(_APART.get(rule.metric, ""))
             return sample.instance == (f"tier:{rule.tier}" if apart else "")
         return True
 
@@ -234,16 +238,16 @@ _APART = {
     "mem.available_bytes": "tier_cap_bytes",
     "mem.available_ratio": "tier_cap_bytes",
 }
-"""A tier's own metric -> the inventory's entry of a host that measures it."""
+"""Metric of a tier -> entry in the inventory of a host that measures the tier separately."""
 
 
 def _what(rule: StopRule | SilenceRule) -> str:
-    """The metric that a rule compares."""
+    """Return the metric that a rule compares, as text."""
     return f"the silence of {rule.silent}" if isinstance(rule, SilenceRule) else rule.metric
 
 
 def _of(rule: StopRule | SilenceRule) -> str:
-    """The scenario, host, tier or disk of a rule; "" for all."""
+    """Return the scenario, host, tier or disk of a rule; "" if it applies to all."""
     named = {name: getattr(rule, name, None) for name in ("scenario", "host", "tier", "role")}
     lines = [f"{name} {value}" for name, value in named.items() if value]
     return f" of {', '.join(lines)}" if lines else ""

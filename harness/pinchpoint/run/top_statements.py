@@ -1,4 +1,4 @@
-"""Asks databases for their statements before and after the measurement; keeps what ran in between."""
+"""Reads the SQL statement counters of databases before and after the measurement."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pinchpoint_collectors.databases.top_statements import (
 from pinchpoint_collectors.errors import CollectorError
 
 MOST = 20
-"""Statements that are kept of each database server."""
+"""Number of statements that are kept for each database server."""
 _WAIT_S = 5.0
-"""The longest wait for all answers at the end of the measurement."""
+"""Time limit for all answers at the end of the measurement, in seconds."""
 
 
 class _ServerCounters(threading.Thread):
@@ -36,7 +36,7 @@ class _ServerCounters(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Ask; what the driver raises is why there is nothing."""
+        """Read the counters. An exception of the driver becomes the reason for missing counters."""
         try:
             self.found = self._collector.statement_counts(texts=self._texts)
         except UncountedError as error:
@@ -60,7 +60,7 @@ class TopStatements:
     """Reads the statement counters of every database server twice.
 
     Args:
-        connected: the run's collectors.
+        connected: collectors of the run.
     """
 
     def __init__(self, connected: Sequence[Connected]) -> None:
@@ -71,12 +71,12 @@ class TopStatements:
         ]
 
     def begin(self) -> None:
-        """Look for the first time; returns at once."""
+        """Start the first reading. Returns at once."""
         for server in self._servers:
             server.before = _ServerCounters(server.collector, texts=False)
 
     def end(self) -> list[dict[str, Any]]:
-        """Read the counters again; return the manifest's ``statements``, a row per server."""
+        """Read the counters again. Return the manifest's ``statements``, with a row per server."""
         asked = [server for server in self._servers if server.before is not None]
         for server in asked:
             if server.before is not None and server.before.found is not None:

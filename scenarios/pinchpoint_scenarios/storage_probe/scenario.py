@@ -83,7 +83,7 @@ class StorageProbe:
         )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make the folder, and write the file whole: new blocks would cost extra later."""
+        """Create the folder and write the whole file, because a first write to a block costs extra time."""
         size = self._size(self._disk.look().memory_bytes) or 0
         self._disk.prepare(size)
         first = [TOOLS[job.tool] for job in self._jobs() if job.uses_file]

@@ -38,7 +38,7 @@ class Tool(Protocol):
         ...
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:
-        """The command that writes the whole file; empty if the tool makes files of its own, or none."""
+        """Return the command that writes the whole file; empty if the tool creates its files or uses none."""
         ...
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:

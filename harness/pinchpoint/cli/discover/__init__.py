@@ -1,7 +1,8 @@
-"""``pinchpoint init DIR --discover HOST...``: a farm.yaml from facts of hosts, over ssh or WinRM.
+"""``pinchpoint init DIR --discover HOST...``: writes a farm.yaml from facts of hosts, over ssh or WinRM.
 
-A script that only reads (``linux.sh``) inspects each Linux host once. The collector that will watch the host
-finds its disks; on Windows it also finds SQL Server's files. Each guess has a comment with its source.
+A script that only reads (``linux.sh``) inspects each Linux host. The disks are found by the collector that
+will later measure the host; on Windows it also finds the files of SQL Server. A comment in farm.yaml gives
+the source of each guess.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ _AT_ONCE = 16
 _ASKED_S = 30.0
 _GIB = 1 << 30
 LOGIN_BY = "WINDOWS_PASSWORD"
-"""The variable with the password of Windows hosts."""
+"""Environment variable with the password of Windows hosts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A known server program: its tier, the endpoint's URL and the process name."""
+    """A known server program: its tier, the URL of its endpoint, and its process name."""
 
     tier: str
     product: str
@@ -88,7 +89,7 @@ PROGRAMS: Mapping[str, _Program] = {
     "apache2": _Program("web", "Apache", "apache2"),
     "httpd": _Program("web", "Apache", "httpd"),
 }
-"""Name in the script -> server program; the first one on a host decides its tier."""
+"""Name of a program in the script -> server program. The first program on a host decides the tier."""
 
 
 @dataclass(slots=True)
@@ -96,15 +97,15 @@ class DiscoveredHost:
     """The facts that one host reported.
 
     Attributes:
-        programs: its servers, of ``PROGRAMS``, in that order.
-        places: tier and disk role, such as ``sql.log`` -> (its folder, the source).
-        machine: the cloud's machine type, and the source; None if unknown.
-        region: the cloud's region; empty if unknown.
-        profiles: device -> (disk type in the catalogue, the source).
-        mounts: device -> where it is mounted.
-        inventory: as in the collector.
-        options: of the collector.
-        kind: the collector's.
+        programs: server programs on the host, in the order of ``PROGRAMS``.
+        places: tier and disk role, such as ``sql.log`` -> folder and source of the fact.
+        machine: machine type of the cloud and source of the fact; None if unknown.
+        region: region of the cloud; empty if unknown.
+        profiles: device -> disk type in the catalogue and source of the fact.
+        mounts: device -> mount point.
+        inventory: inventory from the collector.
+        options: options of the collector.
+        kind: kind of the collector.
     """
 
     programs: list[str] = field(default_factory=list)
@@ -119,17 +120,17 @@ class DiscoveredHost:
 
     @property
     def tiers(self) -> list[str]:
-        """The tiers of its servers; ``other`` if none is known."""
+        """Return the tiers of the host's server programs; ``other`` if no program is known."""
         return list(dict.fromkeys(PROGRAMS[name].tier for name in self.programs)) or ["other"]
 
     @property
     def host(self) -> str:
-        """The host's name without the user."""
+        """Return the name of the host without the user."""
         return str(self.options["address"]).rpartition("@")[2]
 
     @property
     def name(self) -> str:
-        """The host's name in farm.yaml: the first part of its name, or its address."""
+        """Return the name for farm.yaml: the first part of the host's name, or the address."""
         short = self.host if re.fullmatch(r"[\d.:]+", self.host) else self.host.partition(".")[0]
         return re.sub(r"[^A-Za-z0-9_-]", "-", short)
 
@@ -156,7 +157,7 @@ def parse(text: str) -> DiscoveredHost:
 
 
 def _cloud(text: Mapping[str, Sequence[str]], value: DiscoveredHost) -> None:
-    """Machine, region and disks from Azure or AWS: by the metadata service, else the firmware."""
+    """Add machine, region and disk types of Azure or AWS, from the metadata service or the firmware."""
     vendor, product = (text.get(word, [""])[0] for word in ("sys_vendor", "product_name"))
     if vendor.startswith("Amazon"):
         by = "AWS's metadata service says so" if text.get("aws_type", [""])[0] else "the firmware says so"
@@ -183,9 +184,9 @@ def _cloud(text: Mapping[str, Sequence[str]], value: DiscoveredHost) -> None:
 
 _SIZES_GIB = {"4": 32, "6": 64, "10": 128, "15": 256, "20": 512, "30": 1024, "40": 2048, "50": 4096}
 _SIZES_GIB |= {"60": 8192, "70": 16384, "80": 32767}
-"""Number in the name of a managed disk of Azure -> largest size of that type."""
+"""Number in the name of a managed Azure disk -> largest size of that disk type in GiB."""
 _LETTERS = {"Premium": "p", "StandardSSD": "e", "Standard": "s"}
-"""The kind of a managed disk, before what it is replicated by, -> the letter in the name of its type."""
+"""Kind of a managed Azure disk (without its redundancy) -> letter in the name of the disk type."""
 
 
 def _azure_disk(kind: str, gib: float) -> str | None:
@@ -195,16 +196,16 @@ def _azure_disk(kind: str, gib: float) -> str | None:
 
 
 def farm_file(hosts: Sequence[str], config: str | None = None) -> str:
-    """The text of farm.yaml for these hosts.
+    """Return the text of a farm.yaml for hosts.
 
     Args:
-        hosts: ``HOST``, ``USER@HOST`` or ``HOST:PORT``, or a name of ssh's configuration; Windows hosts as
-            ``winrm://USER@HOST``, or without TLS ``winrm+http://USER@HOST``; ``?auth=ntlm`` and ``?ca=FILE``
-            are the collector's options of these names.
-        config: another configuration of ssh than the user's own.
+        hosts: ``HOST``, ``USER@HOST`` or ``HOST:PORT``, or a name in the ssh configuration; Windows hosts as
+            ``winrm://USER@HOST``, or without TLS ``winrm+http://USER@HOST``. ``?auth=ntlm`` and ``?ca=FILE``
+            are the options of the collector with these names.
+        config: ssh configuration file in place of the user's own.
 
     Raises:
-        FarmUnavailable: a host cannot be inspected; with the reason and the remedy of each.
+        FarmUnavailable: a host cannot be inspected; the message has the reason and the remedy for each host.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         asked = list(pool.map(lambda host: _discover_host(*_options(host, config)), hosts))
@@ -214,7 +215,7 @@ def farm_file(hosts: Sequence[str], config: str | None = None) -> str:
 
 
 def _options(host: str, config: str | None) -> tuple[str, dict[str, Any]]:
-    """A host as in its collector in farm.yaml: the collector's kind, and its options."""
+    """Return the kind and the options of the collector for a host."""
     scheme, _, named = host.rpartition("://")
     host, _, query = named.partition("?")
     place, port = re.fullmatch(r"([^:]*|.*\])(?::(\d+))?", host), None
@@ -234,12 +235,12 @@ def _options(host: str, config: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def endpoints(farm: str) -> list[str]:
-    """The endpoints that such a farm.yaml has."""
+    """Return the endpoints of the farm.yaml for these hosts."""
     return list(YAML(typ="safe").load(farm)["endpoints"])
 
 
 def _discover_host(kind: str, options: dict[str, Any]) -> DiscoveredHost | str:
-    """A host's facts, or the reason why there are none."""
+    """Return the facts of a host, or the reason why there are none."""
     try:
         if kind == "windows":
             return _windows(options)
@@ -252,7 +253,10 @@ def _discover_host(kind: str, options: dict[str, Any]) -> DiscoveredHost | str:
 
 
 def _looked_up(options: JsonObject, value: DiscoveredHost) -> JsonObject:
-    """The collector's inventory of a host; a folder without read access counts to its mount point."""
+    """Return the collector's inventory of a host.
+
+    A folder that the user may not read is replaced by its mount point.
+    """
     try:
         return _inventory(options, {role: place for role, (place, _) in value.places.items()})
     except CollectorError:
@@ -264,7 +268,7 @@ def _looked_up(options: JsonObject, value: DiscoveredHost) -> JsonObject:
 
 
 def _windows(options: dict[str, Any]) -> DiscoveredHost:
-    """A Windows host: the registry has the folders of SQL Server's files."""
+    """Return the facts of a Windows host. The folders of SQL Server's files are in the registry."""
     values, unfit = filled(options, os.environ, collector_kinds.kind("windows").public)
     if unfit:
         raise CollectorError(f"{options['address']}: {next(iter(unfit.values()))}")
@@ -287,7 +291,7 @@ def _windows(options: dict[str, Any]) -> DiscoveredHost:
 
 
 def _windows_cloud(value: DiscoveredHost) -> None:
-    """Machine, region and disks from the cloud of a Windows host."""
+    """Add machine, region and disk types of a Windows host in a cloud."""
     facts = value.inventory
     value.region = str(facts.get("region") or "")
     kind = str(facts.get("machine_type") or "")
@@ -342,7 +346,10 @@ def _farm(value: Sequence[DiscoveredHost]) -> Iterator[str]:
 
 
 def _host(one: DiscoveredHost, tier: str, endpoint: str | None) -> Iterator[str]:
-    """A host's lines in one of its tiers; ``endpoint``: the one its server answers, if the file has it."""
+    """Yield the lines of farm.yaml for a host in one tier.
+
+    ``endpoint`` is the endpoint of the host's server, if the file has one.
+    """
     programs = [name for name in one.programs if PROGRAMS[name].tier == tier]
     first = tier == one.tiers[0]
     name_here = one.name if first else f"{one.name}-{tier}"
@@ -383,12 +390,12 @@ def _host(one: DiscoveredHost, tier: str, endpoint: str | None) -> Iterator[str]
 
 
 def _flow(options: JsonObject) -> str:
-    """``{kind: ssh, address: "sql1"}``, on one line."""
+    """Return a mapping on one line: ``{kind: ssh, address: "sql1"}``."""
     return f"{{{', '.join(f'{key}: {json.dumps(value)}' for key, value in options.items())}}}"
 
 
 def _disk(device: str, one: DiscoveredHost) -> str:
-    """``sdb, 256 GiB, Virtual Disk, mounted at /data``."""
+    """Return a disk in words: ``sdb, 256 GiB, Virtual Disk, mounted at /data``."""
     facts = one.inventory.get("disks", {}).get(device, {})
     size = facts.get("size_bytes")
     lines = [device, f"{size / _GIB:g} GiB" if size else None, facts.get("model")]

@@ -1,7 +1,7 @@
-"""The templates of ``pinchpoint init``: YAML files of this package, a folder for each template.
+"""Lists the templates of ``pinchpoint init``: a folder with YAML files for each template.
 
-A template has a plan.yaml, whose first line is a comment that says what the template is, and a farm.yaml or
-several farms by other names. A further template is a further folder.
+A template has a plan.yaml, whose first line is a comment that describes the template. It also has a
+farm.yaml, or several farms with other names. A new template is a new folder.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ _ROOT = packaged(__package__)
 
 
 def names() -> list[str]:
-    """Every template, by name."""
+    """Return the names of all templates."""
     return sorted(folder.name for folder in _ROOT.iterdir() if (folder / _PLAN).is_file())
 
 
 def summary(name: str) -> str:
-    """A template in one line."""
+    """Return the description of a template in one line."""
     return (_ROOT / name / _PLAN).read_text("utf-8").partition("\n")[0].removeprefix("# ")
 
 
 def files(name: str) -> dict[str, str]:
-    """A template's files by name, the farms first. Raises ``InputError`` where there is no such template."""
+    """Return file name -> content of a template, the farms first.
+
+    Raises ``InputError`` for an unknown name.
+    """
     if name not in names():
         raise InputError(f"--template: {unknown('template', name, names())}")
     result = {each.name: each.read_text("utf-8") for each in (_ROOT / name).iterdir()}

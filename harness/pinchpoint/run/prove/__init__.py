@@ -1,6 +1,6 @@
-"""``run --prove``: slows the suspected resource down and restores it, repeatedly, after the measurement.
+"""``run --prove``: slows a suspected resource down and restores it several times after the measurement.
 
-This is the controller's part: which knob, when. ``analysis.proof`` analyses the windows.
+This package decides which resource is changed and when. ``analysis.proof`` analyses the windows.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ AS_IS, SLOWER, CONTROL = "as_is", "slower", "control"
 
 _LETTERS = {"A": AS_IS, "B": SLOWER, "C": CONTROL}
 ORDER = tuple(_LETTERS[letter] for letter in "ABBABAAB")
-"""Order in which every kind of window has the same mean time, so that a drift of the load favours none (the
-Thue-Morse sequence, which also cancels a changing drift)."""
+"""Order of the windows. Every kind of window has the same mean time, so that a drift of the load favours no
+kind (the Thue-Morse sequence, which also cancels a changing drift)."""
 ORDER_WITH_CONTROL = tuple(_LETTERS[letter] for letter in "ABCBAABCBA")
-"""The same with a control: a resource without suspicion, whose slowdown must change nothing."""
+"""Order of the windows with a control: a resource without suspicion, whose slowdown must have no effect."""
 
 LEAST_S, MOST_S = 6.0, 15.0
 SETTLE_LEAST_S, SETTLE_MOST_S = 2.0, 10.0
 OPERATIONS_LONG = 20
-"""Length of a window in usual operation times (design value)."""
+"""Length of a window in multiples of the usual operation time (design value)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
-    """When windows begin and end.
+    """The begin and the length of windows.
 
     Attributes:
-        settle_s: shortest time between a change and its window.
-        length_s: whole seconds.
-        grid_s: windows begin and end at multiples of it: the interval of stored operations.
+        settle_s: shortest time between a change and the begin of its window, in seconds.
+        length_s: length of a window in whole seconds.
+        grid_s: interval of stored operations in seconds. Windows begin and end at multiples of it.
     """
 
     settle_s: float
@@ -58,21 +58,21 @@ class WindowPlan:
     grid_s: int
 
     def begin_s(self, now_s: float) -> int:
-        """The UTC second at which the window of a change made now begins."""
+        """Return the UTC second at which the window begins if a change is made now."""
         return math.ceil((now_s + self.settle_s) / self.grid_s) * self.grid_s
 
     def at_most_s(self, windows: int) -> float:
-        """The longest time of this number of windows."""
+        """Return the longest time in seconds that a number of windows takes."""
         return windows * (self.settle_s + self.grid_s + self.length_s)
 
 
 def pace(plan: Plan, verdict: JsonObject, recorded_s: int) -> WindowPlan | str:
-    """The window plan for a load, or why there is none.
+    """Return the window plan for a load, or the reason why there is none.
 
     Args:
-        plan: the plan of the running load.
-        verdict: the verdict of the measurement, with the times of operations.
-        recorded_s: seconds that a row of operations covers: 1, or ten in a long run.
+        plan: plan of the current load.
+        verdict: verdict on the measurement, with the times of operations.
+        recorded_s: seconds that a row of operations covers: 1, or 10 in a long run.
     """
     rows = verdict["scenarios"].values()
     usual_s = max((row["service_p50_s"] or 0.0 for row in rows), default=0.0)
@@ -94,20 +94,20 @@ def pace(plan: Plan, verdict: JsonObject, recorded_s: int) -> WindowPlan | str:
 
 
 _VERDICT_S = 120.0
-"""Time limit of the verdict: ten times that of a day's run. The load continues meanwhile."""
-_LEASE_S = 60.0  # longer than its window: an embedded farm restores itself then
+"""Time limit for calculating the verdict in seconds: ten times that of a day's run. The load continues."""
+_LEASE_S = 60.0  # longer than the window: an embedded farm restores itself after that time
 _LONGEST_S = 600
 _ROOM = 0.9
-"""A control is a resource that stays below its limit even when slowed down."""
+"""Utilisation under which a slowed-down control must stay."""
 
 _NAMED = ("kind", "tier", "host", "resource", "instance", "role")
 
 
 class WaitUnderLoad(Protocol):
-    """Waits while the load runs."""
+    """Waits while the load continues."""
 
     def __call__(self, phase: str, length_s: float, done: Callable[[], bool] | None = None) -> bool:
-        """Wait until the time is over, or the work is done; False if the run must end."""
+        """Wait until the time is over or the work is done. Returns False if the run must end."""
         ...
 
 
@@ -119,11 +119,11 @@ class Prover:
     """Proves the verdict of one run, and records the test in the manifest (``proof``).
 
     Args:
-        farm: what is driven.
-        plan: with which load.
-        store: the run directory.
+        farm: farm of the run.
+        plan: plan of the run.
+        store: run directory.
         progress: shows the progress to the user.
-        report_unrestored_slowdown: called with a sentence if a part could not be restored.
+        report_unrestored_slowdown: receives a sentence if a resource could not be restored.
     """
 
     def __init__(
@@ -144,11 +144,11 @@ class Prover:
         """Run the whole test under the load that was judged.
 
         Args:
-            wait: lets time pass.
-            done: whether a scenario has no work left.
+            wait: waits while the load continues.
+            done: returns whether a scenario has no work left.
 
         Returns:
-            Returns False if the run must end; all slowdowns have been restored.
+            Returns False if the run must end. All slowdowns have been restored then.
         """
         try:
             result = self._prove(wait, done)
@@ -196,7 +196,7 @@ class Prover:
         return {**result, "windows": self._windows(wait, times, knob, control[1] if control else None)}
 
     def _verdict(self, wait: WaitUnderLoad) -> dict[str, Any]:
-        """The verdict of the measurement, by a child process. Raises FarmUnavailable without one."""
+        """Return the verdict of the measurement from a child process. Raises FarmUnavailable if it fails."""
         self._go_on(wait("proving: the last seconds come in", LATE_S))
         self._store.compact()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -227,7 +227,7 @@ class Prover:
             return verdict
 
     def _control(self, verdict: JsonObject, suspect: JsonObject) -> tuple[dict[str, Any], Knob] | None:
-        """The next bottleneck, if its headroom is so large that a slowdown must change nothing."""
+        """Return the next bottleneck as a control, if its headroom is large enough for a slowdown."""
         following = verdict["next"]
         if not following:
             return None
@@ -259,7 +259,7 @@ class Prover:
 
     @contextmanager
     def _slower(self, knob: Knob | None, times: WindowPlan) -> Iterator[None]:
-        """Slow a part down, and restore it in any case. Raises FarmUnavailable."""
+        """Slow a resource down, and restore it in any case. Raises FarmUnavailable."""
         if knob is None:
             yield
             return
@@ -271,7 +271,10 @@ class Prover:
             self._put_back(knob)
 
     def _put_back(self, knob: Knob) -> None:
-        """Raises FarmUnavailable if restoring failed, which the run's exit status shows, too."""
+        """Restore a resource.
+
+        Raises FarmUnavailable if that fails; the exit status of the run then shows it.
+        """
         try:
             knob.restore()
         except FarmUnavailable as error:
@@ -292,7 +295,7 @@ class Prover:
 
 
 def _change(knob: Knob) -> dict[str, Any]:
-    """The information about a change for the analysis."""
+    """Return the information about a change for the analysis."""
     return {"what": knob.what, "ratio": knob.ratio, "of": knob.of}
 
 

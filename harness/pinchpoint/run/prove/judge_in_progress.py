@@ -1,7 +1,7 @@
-"""Judges a run in progress; prints verdict.json's content on stdout.
+"""Judges a run in progress, and prints verdict.json's content on stdout.
 
-``python -m pinchpoint.run.prove.judge_in_progress RUN`` is a separate process: the controller must not block,
-because the load continues.
+``python -m pinchpoint.run.prove.judge_in_progress RUN`` is a separate process, because the load continues and
+the controller must not block.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from pinchpoint.analysis import analyse
 from pinchpoint.store.read import open_run
 
-_NICE = 10  # generators and farm come first
+_NICE = 10  # load generators and the farm have priority
 
 
 def main() -> None:
-    """Entry of the process; errors end it with a traceback that the controller reports."""
+    """Run the process. An error ends it with a traceback, which the controller reports."""
     os.nice(_NICE)
     json.dump(analyse(open_run(Path(sys.argv[1]))).to_json(), sys.stdout)
 

@@ -1,6 +1,6 @@
-"""Slows a resource down and restores it: on an embedded farm, or by the user's commands.
+"""Slows a resource down and restores it: on an embedded farm, or by commands of the user.
 
-Before a command slows a resource down, a record is written, by which a later run can restore it.
+Before a command slows a resource down, a record is written. A later run can restore the resource with it.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _TAIL = 300
 
 
 def run_command(field: str, command: str, timeout_s: float) -> None:
-    """Run a command of the user's in a shell.
+    """Run a shell command of the user.
 
     Args:
-        field: its place in the file, for messages: the command itself may contain a secret.
-        command: for ``/bin/sh -c``.
-        timeout_s: after this time it is killed, with its children.
+        field: place of the command in the file, for messages. The command itself may contain a secret.
+        command: command for ``/bin/sh -c``.
+        timeout_s: seconds after which the command and its children are killed.
 
     Raises:
-        FarmUnavailable: the command failed, or took too long.
+        FarmUnavailable: the command failed or took too long.
     """
-    # In its own session, so that Ctrl-C in the terminal does not end the restoring command.
+    # The command has its own session, so that Ctrl-C in the terminal does not end a restoring command.
     with subprocess.Popen(
         ["/bin/sh", "-c", command],
         stdin=subprocess.DEVNULL,
@@ -63,7 +63,7 @@ def run_command(field: str, command: str, timeout_s: float) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of a command: itself and whatever it left in its session's group."""
+    """Kill what is left of a command: the process and all others in its process group."""
     if process.returncode is None:
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -103,14 +103,14 @@ def forget(identity: Path) -> None:
         try:
             folder.rmdir()
         except OSError:
-            return  # something else has that name: it stays
+            return  # another kind of file has this name: it is kept
 
 
 def restore_leftover(identity: Path) -> str | None:
-    """Restore what a killed run left slowed down; returns a sentence if there was something.
+    """Restore a resource that a killed run left slowed down. Return a sentence if there was one, else "".
 
     Raises:
-        FarmUnavailable: the command failed: the farm is still slowed down.
+        FarmUnavailable: the command failed, and the farm is still slowed down.
     """
     place = _place(identity)
     try:
@@ -137,9 +137,9 @@ def restore_leftover(identity: Path) -> str | None:
 
 
 def _trusted(place: Path) -> str:
-    """The text of a file that only this user, or root, can have written, because its commands are run.
+    """Return the text of a file that only this user or root can have written, because its commands are run.
 
-    Raises FarmUnavailable if another user owns it or may write to it; OSError.
+    Raises FarmUnavailable if another user owns the file or may write to it; OSError.
     """
     descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, encoding="utf-8") as file:
@@ -160,7 +160,7 @@ def _trusted(place: Path) -> str:
 def _place(identity: Path) -> Path:
     given = os.environ.get(_STATE_VARIABLE)
     root = Path(given) if given else platformdirs.user_state_path("pinchpoint")
-    # The full path: the message may be read in another folder.
+    # The message has the full path, because it may be read in another folder.
     return root.absolute() / "proofs" / f"{hashlib.sha256(os.fsencode(identity)).hexdigest()[:12]}.json"
 
 
@@ -172,8 +172,8 @@ def _alive(pid: int, create_time: float) -> bool:
 
 
 RATIO = 0.75
-"""The remaining speed: throughput falls by a quarter, more than windows of some seconds vary, and no farm is
-harmed (design value)."""
+"""Remaining speed of a slowed-down resource (design value). Throughput falls by a quarter, which is more than
+windows of some seconds vary, and which harms no farm."""
 
 NO_KNOB: Mapping[str, str] = {
     "lock": "a lock is held as long as its transaction takes: nothing of it can be made slower by itself",
@@ -183,7 +183,7 @@ NO_KNOB: Mapping[str, str] = {
     "generator": "the load generator is no part of the farm",
     "contention": "other processes on the load generator's machine are no part of the farm",
 }
-"""Kinds that cannot be proved on an embedded farm, and why."""
+"""Kind of bottleneck that cannot be proved on an embedded farm -> reason."""
 
 
 class Knob(Protocol):
@@ -191,35 +191,35 @@ class Knob(Protocol):
 
     @property
     def what(self) -> str:
-        """The resource in words: ``the CPU of sql``."""
+        """Return the name of the resource: ``the CPU of sql``."""
         ...
 
     @property
     def ratio(self) -> float:
-        """The remaining share of its speed."""
+        """Return the remaining share of the resource's speed."""
         ...
 
     @property
     def of(self) -> Literal["capacity", "use"]:
-        """The base of that share: its capacity, or its earlier utilisation."""
+        """Return the base of ``ratio``: the capacity of the resource, or its previous use."""
         ...
 
     def slower(self, for_s: float) -> None:
-        """Slow it down, for this number of seconds at most. Raises FarmUnavailable."""
+        """Slow the resource down for at most this number of seconds. Raises FarmUnavailable."""
         ...
 
     def restore(self) -> None:
-        """Restore it; harmless without a change. Raises FarmUnavailable."""
+        """Restore the resource. Without a change, the call does nothing. Raises FarmUnavailable."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoKnob:
-    """Why there is no knob.
+    """The reason why a resource has no knob.
 
     Attributes:
-        result: ``not_allowed`` by the user, or ``not_supported``.
-        why: a sentence.
+        result: ``not_allowed`` (by the user) or ``not_supported``.
+        why: reason as a sentence.
     """
 
     result: Literal["not_allowed", "not_supported"]
@@ -234,15 +234,15 @@ def knob_for(
     *,
     all_of_it: bool,
 ) -> Knob | NoKnob:
-    """The knob of a resource in a verdict.
+    """Return the knob of a resource in a verdict, or the reason why there is none.
 
     Args:
-        farm: whose.
-        named: one of the verdict's suspects, as in verdict.json.
-        verdict: the verdict, for the resource's utilisation.
-        hosts: the manifest's inventory.
-        all_of_it: whether the ratio applies to its capacity, or to its utilisation: a suspect must be
-            affected, a control must not.
+        farm: farm of the resource.
+        named: a suspect of the verdict, as in verdict.json.
+        verdict: verdict with the utilisation of the resource.
+        hosts: host -> inventory in the manifest.
+        all_of_it: True: the ratio refers to the capacity of the resource. False: it refers to the use of the
+            resource, because a suspect must be affected in any case, and a control must not.
     """
     kind = str(named["kind"])
     why = NO_KNOB.get(kind) if farm.embedded else None
@@ -259,17 +259,17 @@ def knob_for(
 
 
 _WAYS = {"cpu": CPU, "cpu_thread": CPU, "external": ENDPOINT}
-"""The part of a tier that a kind concerns, for kinds other than disks."""
+"""Kind of bottleneck other than a disk -> part of the tier that is changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedKnob:
-    """See ``Knob``.
+    """A ``Knob`` that runs commands of the user.
 
     Attributes:
-        farm: the farm.
-        name: as in farm.yaml's ``prove``.
-        allowed: its commands.
+        farm: farm of the resource.
+        name: name in ``prove`` of farm.yaml.
+        allowed: commands of the user.
     """
 
     farm: Farm
@@ -278,7 +278,7 @@ class AllowedKnob:
 
     @property
     def what(self) -> str:
-        """The resource in words."""
+        """Return the name of the resource."""
         return self.name
 
     @property
@@ -287,11 +287,14 @@ class AllowedKnob:
 
     @property
     def ratio(self) -> float:
-        """The remaining share of its speed, as the user declares it."""
+        """Return the remaining share of the resource's speed, as declared by the user."""
         return 1.0 - self.allowed.by_ratio
 
     def slower(self, for_s: float) -> None:
-        """See ``Knob``; nothing ends the slowdown by itself, so it is recorded before."""
+        """Slow the resource down (see ``Knob``).
+
+        The slowdown does not end by itself, so it is recorded first.
+        """
         del for_s
         note_slower(self.farm.identity, self.name, self.allowed)
         run_command(f"prove.{self.name}.slower", self.allowed.slower, self.allowed.timeout_s)
@@ -302,7 +305,7 @@ class AllowedKnob:
 
 
 def _allowed_knob(farm: Farm, named: JsonObject) -> AllowedKnob | NoKnob:
-    """The knob of a resource, or that it is not allowed."""
+    """Return the knob of a resource, or a ``NoKnob`` if the user does not allow it."""
     kind, tier = str(named["kind"]), str(named["tier"])
     part = named.get("role") if kind.startswith("disk") else _WAYS.get(kind)
     name = f"{tier}.{part}"
@@ -317,16 +320,16 @@ def _allowed_knob(farm: Farm, named: JsonObject) -> AllowedKnob | NoKnob:
 
 @dataclass(frozen=True, slots=True)
 class BuiltKnob:
-    """See ``Knob``.
+    """A ``Knob`` of an embedded farm.
 
     Attributes:
-        farm: the farm.
-        what: the resource in words.
-        knob: ``disk``, ``cpu`` or ``delay``.
-        name: ``server.role`` of a disk, else the server.
-        cores: for ``cpu``, the number of cores that the ratio refers to.
-        of: the base of the ratio: ``capacity``, or ``use``.
-        ratio: the remaining share of its speed.
+        farm: farm of the resource.
+        what: name of the resource.
+        knob: kind of change: ``disk``, ``cpu`` or ``delay``.
+        name: ``server.role`` of a disk, otherwise the server.
+        cores: for ``cpu``, number of cores that the ratio refers to.
+        of: base of the ratio: ``capacity`` or ``use``.
+        ratio: remaining share of the resource's speed.
     """
 
     farm: Farm
@@ -349,7 +352,7 @@ class BuiltKnob:
 def _built_knob(
     farm: Farm, named: JsonObject, verdict: JsonObject, hosts: JsonObject, *, all_of_it: bool
 ) -> BuiltKnob | str:
-    """The knob of a resource, or why there is none; see ``knob_for``."""
+    """Return the knob of a resource, or the reason why there is none (see ``knob_for``)."""
     result = embedded().standing(farm)
     if farm.embedded is None or result is None:
         return "the farm is not up any more"
@@ -366,13 +369,14 @@ def _built_knob(
         return way if server in for_each_server(farm.embedded.delays, count) else nothing
     if missing := embedded().cpu_caps_missing():
         return f"the CPU of {tier} cannot be capped: {missing}"
-    # Cores' worth of CPU that the server may use, or did use.
+    # Number of cores that the server may use, or did use.
     about = hosts.get(str(named["host"])) or {}
     quota = for_each_server(farm.embedded.cpus, count).get(server)
     cores = quota or len(about.get("tier_cores") or ()) or None
     if cores and not all_of_it:
         rows = [row for row in verdict["cpus"] if row["tier"] == tier and row["of"] == "tier"]
-        rows.sort(key=lambda row: row["host"] != named["host"])  # of several hosts the one that is named
+        # if the tier has several hosts, the named host
+        rows.sort(key=lambda row: row["host"] != named["host"])
         busy = rows[0]["busy_mean_ratio"] if rows else None
         cores = cores * min(1.0, busy) if busy else None
     if cores is None:

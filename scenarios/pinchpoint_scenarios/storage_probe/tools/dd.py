@@ -27,7 +27,10 @@ class Dd:
         return self._write(place)
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
-        """Before reading, the file is dropped from the page cache (``oflag=nocache``, no data)."""
+        """Return the commands.
+
+        Before a read, ``oflag=nocache`` without data drops the file from the cache.
+        """
         if job.options["of"] == "write":
             return [self._write(place)]
         release_locks = [self.program, f"of={FILE}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]
@@ -38,7 +41,7 @@ class Dd:
         return [self.program, *how, *_blocks(place)]
 
     def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:  # noqa: ARG002 -- Tool's
-        """Its last line: ``1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.5 s, 2.1 GB/s``."""
+        """Return the result in dd's last line: ``1073741824 bytes (1.1 GB) copied, 0.5 s, 2.1 GB/s``."""
         size, seconds = copied(stderr)
         rate, each = size / seconds, size / _BLOCK / seconds
         if job.options["of"] == "write":

@@ -27,7 +27,7 @@ class DiskSpd:
         return [self.program, "-?"]
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:
-        """It writes the whole file before it reads for a second, the shortest it can."""
+        """Return the command that writes the whole file and reads it for one second, the shortest time."""
         return [self.program, f"-c{place.size_bytes}", "-b1M", "-o1", "-t1", "-w0", "-d1", "-W0", "-Su", FILE]
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:

@@ -37,7 +37,7 @@ class Fio:
         return [self.program, "--version"]
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:
-        """The command that writes the whole file: blocks that were never written would cost extra later."""
+        """Return the command that writes the whole file, because a first write to a block takes longer."""
         how = ["--rw=write", "--bs=1M", "--ioengine=libaio", "--iodepth=8", "--direct=1", "--end_fsync=1"]
         return [*self._begin("prepare", place), *how]
 

@@ -1,4 +1,4 @@
-"""A measurement once a second: how long my_app takes to answer."""
+"""Measures once a second how long my_app takes to answer."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Sample, Watch
 
-TIMEOUT_S = 0.8  # readings come once a second
+TIMEOUT_S = 0.8  # readings are made once a second
 
 
 class MyAppKind:
-    """The kind ``my_app`` of farm.yaml; its option: ``url``."""
+    """Defines the collector kind ``my_app`` of farm.yaml. Its option is ``url``."""
 
     name = "my_app"
     options = frozenset({"url"})
-    public = frozenset({"url"})  # the value of any other option is never shown
+    public = frozenset({"url"})  # the values of all other options are never shown
 
     def machine(self, watch: Watch) -> str:
-        """Watches with the same answer share one reading."""
+        """Return a key: watches with the same key share one reading."""
         return str(watch.options.get("url"))
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
-        """A collector for all watches of one URL."""
+        """Return a collector for all watches of one URL."""
         url = watches[0].options.get("url")
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise CollectorError(f"my_app: url: found {url!r}; allowed: http://HOST or https://HOST")
@@ -33,14 +33,17 @@ class MyAppKind:
 
 
 class MyAppCollector:
-    """Asks the URL, and takes the time."""
+    """Requests the URL and measures the response time."""
 
     def __init__(self, url: str, hosts: Sequence[str]) -> None:
         self._url, self._hosts = url, hosts
         self._last_ns = time.time_ns()
 
     def read(self) -> Sequence[Sample]:
-        """One sample a host. A metric's name ends in its unit: _s, _bytes, _per_s, _ratio (none: a count)."""
+        """Yield one sample per host.
+
+        The name of a metric ends in its unit: _s, _bytes, _per_s, _ratio (none: a count).
+        """
         begin = time.perf_counter()
         answer_s: float | None
         try:
@@ -48,15 +51,15 @@ class MyAppCollector:
                 answer.read()
             answer_s = time.perf_counter() - begin
         except OSError:
-            answer_s = None  # not measured; never 0
+            answer_s = None  # not measured; never use 0 for that
         now_ns, before_ns = time.time_ns(), self._last_ns
         self._last_ns = now_ns
         interval_s = (now_ns - before_ns) / 1e9
         return [Sample(now_ns, interval_s, host, "my_app.answer_s", "", answer_s) for host in self._hosts]
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Facts about each host, once."""
+        """Return the facts about each host. It is called once."""
         return {host: {} for host in self._hosts}
 
     def close(self) -> None:
-        """Does nothing."""
+        """Do nothing: there is no connection to close."""

@@ -1,4 +1,4 @@
-"""The load: what one user of my_app does."""
+"""Defines the load: the operations of one user of my_app."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class MyAppParams(Params):
     """``params`` in plan.yaml.
 
     Attributes:
-        path: what each request asks for.
+        path: path that each operation requests.
     """
 
     path: str = "/"
 
 
 class MyApp:
-    """Gets one page again and again."""
+    """Requests one page again and again."""
 
     use: ClassVar[str] = "my_app"
     needs: ClassVar[frozenset[str]] = frozenset({"web"})
-    writes: ClassVar[bool] = False  # True: it is refused on a farm with `environment: production`
+    writes: ClassVar[bool] = False  # True: the scenario is refused on a farm with `environment: production`
     ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = MyAppParams
 
@@ -38,7 +38,7 @@ class MyApp:
         self.path = context.params.path  # type: ignore[attr-defined]  # of MyAppParams
 
     def check(self) -> Mapping[str, Any]:
-        """Reach the server before the run; what it answers goes into the manifest."""
+        """Contact the server before the run, and return facts about it for the manifest."""
         session = self.session(0)
         try:
             status, server = session.get()
@@ -49,19 +49,19 @@ class MyApp:
         return {"web": {"server": server, "version": f"HTTP {status}"}}
 
     def intent(self) -> Intent:
-        """The changes that ``run --dry-run`` prints."""
+        """Return the changes that ``run --dry-run`` prints."""
         sent = Sent("get", f"GET {self.path}", share=1.0, rows=None, size_bytes=None)
         return Intent((Target(f"endpoint web ({self.url})", self.path, "read"),), (), (sent,), "nothing")
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make the data that the run needs: called once, before the load."""
+        """Create the data for the run. It is called once, before the load."""
 
     def session(self, number: int) -> MyAppSession:  # noqa: ARG002 -- every user does the same
-        """One user."""
+        """Return one user."""
         return MyAppSession(self.url, self.path)
 
     def finish(self, *, keep_data: bool) -> None:
-        """Remove what ``prepare`` made."""
+        """Remove what ``prepare`` created."""
 
 
 class MyAppSession:
@@ -75,7 +75,7 @@ class MyAppSession:
         self._size_bytes = 0
 
     def perform(self, record: Record) -> bool:
-        """Do one operation and record it. A failure of the server is an outcome, never an exception."""
+        """Do one operation and record its outcome. A failure of the server is an outcome and no exception."""
         begin_ns = time.perf_counter_ns()
         self._size_bytes = 0
         try:
@@ -91,7 +91,7 @@ class MyAppSession:
         return True
 
     def get(self) -> tuple[int, str]:
-        """Status and server of one answer."""
+        """Return the status and the server name of one response."""
         self._connection.request("GET", self._path)
         answer = self._connection.getresponse()
         self._size_bytes = len(answer.read())
