@@ -1,4 +1,4 @@
-"""Headless Chromium: started, shown a page, and asked what a person sees."""
+"""Headless Chromium for tests: start it, open a page, and read what is visible."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def start(profile: Path, *, scripts: bool = True) -> webdriver.Chrome:
 
 
 def show(browser: webdriver.Chrome, path: Path, size: tuple[int, int] = (1280, 800)) -> None:
-    """Open a page at exactly that viewport, and wait until its charts are drawn."""
+    """Open a page in a viewport of that size, and wait until its charts are drawn."""
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
@@ -50,7 +50,7 @@ def show(browser: webdriver.Chrome, path: Path, size: tuple[int, int] = (1280, 8
 
 
 def log(browser: webdriver.Chrome, name: str) -> list[dict[str, Any]]:
-    """What the browser logged since it was last asked."""
+    """Return what the browser logged since the last call."""
     return list(browser.get_log(name))  # type: ignore[no-untyped-call]  # selenium leaves it untyped
 
 
@@ -61,7 +61,7 @@ def wait_for(browser: webdriver.Chrome, condition: str) -> None:
 
 
 def in_view(browser: webdriver.Chrome) -> str:
-    """All text inside the first viewport."""
+    """Return all text inside the first viewport."""
     return str(
         browser.execute_script(
             """

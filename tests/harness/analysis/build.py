@@ -1,10 +1,10 @@
-"""Builds a StoredRun whose truth is known: synthetic samples and operations with autocorrelated noise.
+"""Build a synthetic StoredRun with a known bottleneck: samples and operations with autocorrelated noise.
 
     build = Build().host("sql1", "sql").cpu("sql1", busy=0.4)
     run = build.open("orders", "sql-mix", 200).operations("orders", "log_append", 200, 0.004).run()
 
-Levels are numbers or arrays of one value per second of the whole run (warm-up included). Noise is a
-first-order autoregression (φ = 0.8): neighbouring seconds of real counters resemble each other.
+A level is a number, or an array with one value per second of the whole run (warm-up included). The noise is a
+first-order autoregression (φ = 0.8), because successive seconds of real counters are correlated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def utc(time_s: float) -> str:
 
 
 class Build:
-    """Collects what a run consists of; every method returns itself, ``run()`` makes the tables."""
+    """Collect the parts of a run. Every method returns the builder; ``run()`` builds the tables."""
 
     def __init__(
         self, measure_s: int = 60, warm_up_s: int = 10, seed: int = 1, state: str = "finished"
@@ -67,7 +67,7 @@ class Build:
         }
 
     def noisy(self, level: float | Floats, noise: float) -> Floats:
-        """The level with relative autocorrelated noise, never negative."""
+        """Return the level with relative autocorrelated noise, one value per second, never negative."""
         base = np.broadcast_to(np.asarray(level, dtype=float), (self.seconds,))
         shocks = self.random.normal(0, np.sqrt(1 - PHI**2), self.seconds)
         wave = np.empty(self.seconds)
@@ -88,7 +88,7 @@ class Build:
         disks: dict[str, str] | None = None,
         limits: dict[str, dict[str, float]] | None = None,
     ) -> Self:
-        """A host of a tier; ``disks`` role → device, ``limits`` role → declared caps (absent: withheld)."""
+        """Add a host; ``disks``: role to device, ``limits``: role to declared limits (absent: withheld)."""
         self.manifest["hosts"][name] = {
             "tier": tier,
             "machine_id": machine,
@@ -125,7 +125,7 @@ class Build:
         noise: float = 0.05,
         weight: Floats | None = None,
     ) -> Self:
-        """One sample a second; ``level`` None writes nulls ("not measured")."""
+        """Add one sample per second; a ``level`` of None writes nulls ("not measured")."""
         values: list[float | None] = [None] * self.seconds
         if level is not None:
             values = [float(v) for v in self.noisy(level, noise)]
@@ -146,7 +146,7 @@ class Build:
         pressure: float | Floats | None = 0.05,
         noise: float = 0.02,
     ) -> Self:
-        """The machine's core(s), CPU pressure, and how much of its cores the host's own tier uses."""
+        """Add utilisation of the machine's cores, CPU pressure, and the CPU share of the host's tier."""
         for core in cores:
             self.metric(host, "cpu.busy_ratio", busy, str(core), noise)
         self.metric(host, "cpu.busy_ratio", busy, "", noise)
@@ -172,7 +172,7 @@ class Build:
         outstanding_noise: float = 0.3,
         flush_latency_s: float | None = None,
     ) -> Self:
-        """One device: outstanding I/O moves by itself, latency follows by Little's law."""
+        """Add one device: outstanding I/O varies independently, and latency follows from Little's law."""
         written = self.noisy(writes, noise)
         read = self.noisy(reads, noise)
         outstanding = self.noisy(np.maximum(latency_s * (written + read), 1e-9), outstanding_noise)
@@ -195,7 +195,7 @@ class Build:
         return self.metric(host, "pressure.io_ratio", pressure, noise=0.1)
 
     def device(self, host: str, device: str, found: Seconds, pressure: float = 0.1) -> Self:
-        """One device as a simulation of its I/Os shows it: no noise is added."""
+        """Add one device with the readings of an I/O simulation, without further noise."""
         done = found.reads + found.writes
         latency = np.nan_to_num(found.latency_s)
         for metric, level, weight in (
@@ -205,7 +205,7 @@ class Build:
             ("disk.read_bytes_per_s", found.bytes * found.reads / np.maximum(done, 1), None),
             ("disk.write_latency_s", latency if found.writes.any() else None, found.writes),
             ("disk.read_latency_s", latency if found.reads.any() else None, found.reads),
-            # The kernel counts whole milliseconds.
+            # The kernel counts I/O time in whole milliseconds.
             ("disk.outstanding", np.round(found.time_s, 3), None),
             ("disk.busy_ratio", found.busy, None),
         ):
@@ -213,11 +213,11 @@ class Build:
         return self.metric(host, "pressure.io_ratio", pressure, noise=0.05)
 
     def served(self, scenario: str, operation: str, found: Seconds) -> Self:
-        """The operations of a simulation."""
+        """Add the operations that an I/O simulation completed."""
         return self.operations(scenario, operation, found.operations, found.service_s, noise=0.0)
 
     def sessions(self, host: str, active: float, **waiting: float) -> Self:
-        """What a database says of its sessions; ``waiting`` by wait event, ``__`` for the colon."""
+        """Add the database's session counts; ``waiting``: sessions by wait event, ``__`` for the colon."""
         self.metric(host, "db.sessions_active", active, noise=0.02)
         for name, count in waiting.items():
             self.metric(host, "db.sessions_waiting", count, name.replace("__", ":"), noise=0.02)
@@ -232,7 +232,7 @@ class Build:
         loop_lag_s: float = 0.001,
         **rates: tuple[float, float],
     ) -> Self:
-        """A load worker; ``rates`` scenario → (scheduled, started) per second."""
+        """Add a load worker's samples; ``rates``: scenario to (scheduled, started) per second."""
         self.metric(host, "generator.cpu_ratio", cpu, noise=0.03)
         self.metric(host, "generator.loop_lag_s", loop_lag_s, noise=0.3)
         self.metric(host, "generator.recorder_ok", 1.0, noise=0.0)
@@ -268,7 +268,7 @@ class Build:
         return self._scenario(scenario, "nosql-burst", load)
 
     def steps(self, scenario: str, use: str, levels: Floats, each_s: int, unit: str = "per_s") -> Self:
-        """Load in steps over the measure phase, the levels noted as the controller does."""
+        """Add a load in steps over the measure phase, recorded as the controller records levels."""
         begin, first = self.seconds - len(levels) * each_s, {unit: float(levels[0])}
         self.manifest["steps"] = [
             {
@@ -306,7 +306,7 @@ class Build:
         dropped: float | Floats = 0.0,
         seconds: range | None = None,
     ) -> Self:
-        """Operations of one outcome in every second; response time is kept where the load has a schedule."""
+        """Add operations of one outcome in every second; an open load also gets response times."""
         planned = self.manifest["plan"]["scenarios"][scenario]["load"]
         load = "closed" if "users" in {**planned, **planned.get("start", {})} else planned["model"]
         counts = np.round(self.noisy(per_s, noise)).astype(int)
@@ -337,7 +337,7 @@ class Build:
         return self
 
     def given_up(self, scenario: str, count: int, second: float) -> Self:
-        """Operations that began in that second, and had not ended five seconds after the load."""
+        """Add operations that started in that second and were unfinished 5 s after the load's end."""
         end = self.seconds + 5
         times = HdrHistogram(1, 3_600_000_000, 3)
         times.record_value(int((end + 0.5 - second) * 1e6), count)
@@ -347,7 +347,7 @@ class Build:
         return self
 
     def _histogram(self, count: int, mean_s: float) -> str | None:
-        """``count`` lognormal latencies of that mean, encoded."""
+        """Return an encoded histogram of ``count`` lognormal latencies with that mean; None for 0."""
         if count == 0:
             return None
         sigma = 0.3
@@ -375,14 +375,14 @@ class Build:
 
 
 def shared_farm(build: Build, disks: dict[str, dict[str, str]] | None = None) -> Build:
-    """Four tiers on one machine, pinned to core 0, as the embedded farm puts them."""
+    """Add four tiers on one machine, all pinned to core 0, as an embedded farm runs them."""
     for tier in ("web", "search", "sql", "nosql"):
         build.host(f"{tier}1", tier, disks=(disks or {}).get(tier))
     return build
 
 
 def crawl_bound_by_search(seed: int = 1, measure_s: int = 60) -> Build:
-    """A closed crawl on a shared core that is full, most of it used by search."""
+    """Build a closed crawl on a shared core that is saturated, with most of the CPU used by search."""
     build = shared_farm(Build(measure_s, seed=seed), {"sql": {"log": "vda", "data": "vda"}})
     for host, share in (("web1", 0.14), ("search1", 0.66), ("sql1", 0.12), ("nosql1", 0.02)):
         build.cpu(host, 0.975, share, pressure=0.9)

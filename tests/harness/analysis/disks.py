@@ -1,11 +1,11 @@
-"""Disks, logs and readers simulated I/O by I/O, and read out once a second as the kernel's counters are.
+"""Simulate disks, logs and readers I/O by I/O, and return one reading per second as the kernel counts them.
 
     seconds = commits(Capped(iops=310), users=8, seconds=70)
     build.device("sql1", "loop1", seconds).served("orders", "log_append", seconds)
 
-An I/O is counted, with all of its time, in the second in which it ends (diskstats fields 1, 4, 5, 8, 11); the
-busy time is spread over the seconds it covers (field 10). So counts are whole numbers, and what the end of a
-second cuts off shows in the next.
+An I/O is counted with its whole time in the second in which it ends (diskstats fields 1, 4, 5, 8, 11). The
+busy time is spread over the seconds that the I/O covers (field 10). Counts are therefore whole numbers, and
+an I/O that crosses a second's end counts in the next second.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PAGE = 8192
 SEGMENT = 16 * 2**20
 LARGE = 2**20
 BELOW_S = 0.0002
-"""What the disk below a regulator takes."""
+"""Service time of the disk below a regulator, in seconds."""
 
 
 class Disk:
-    """An ideal disk: what it is asked is done at once. ``done`` says when an I/O that comes now ends."""
+    """An ideal disk that completes each I/O at once. ``done`` returns when an I/O that arrives now ends."""
 
     def done(self, now: float, size: int, random: np.random.Generator) -> float:
         del size, random
@@ -36,7 +36,7 @@ class Disk:
 
 
 class Capped(Disk):
-    """A regulator (GCRA with 10 ms of tolerance), and the short time that the disk below it takes."""
+    """A disk behind a regulator (GCRA with 10 ms of tolerance), plus the disk's own short latency."""
 
     def __init__(
         self, iops: float = math.inf, bytes_per_s: float = math.inf, below_s: float = 0.0002
@@ -54,7 +54,7 @@ class Capped(Disk):
 
 
 class Distant(Disk):
-    """Every I/O takes its time, whatever else goes on."""
+    """A disk with a fixed latency plus jitter, independent of the load."""
 
     def __init__(self, latency_s: float, jitter_s: float) -> None:
         self.latency_s, self.jitter_s = latency_s, jitter_s
@@ -65,7 +65,7 @@ class Distant(Disk):
 
 
 class Drifting(Disk):
-    """Many at a time, each as long as the network takes just then: that goes up and down by itself."""
+    """A disk that serves many I/Os at a time, with a network latency that rises and falls periodically."""
 
     def __init__(self, latency_s: float, swing: float = 0.3, period_s: float = 17.0) -> None:
         self.latency_s, self.swing, self.period_s = latency_s, swing, period_s
@@ -76,7 +76,7 @@ class Drifting(Disk):
 
 
 class Spindle(Disk):
-    """One I/O after the other, each taking a time of its own."""
+    """A disk that serves one I/O at a time, each with a random service time."""
 
     def __init__(self, service_s: float, spread: float = 0.4) -> None:
         self.service_s, self.spread, self.free_at = service_s, spread, 0.0
@@ -89,7 +89,7 @@ class Spindle(Disk):
 
 
 class Changing(Disk):
-    """A regulator whose rate is another one as time goes on."""
+    """A disk behind a regulator whose rate changes over time."""
 
     def __init__(self, iops_at: Callable[[float], float]) -> None:
         self.iops_at, self.next_at = iops_at, 0.0
@@ -102,7 +102,7 @@ class Changing(Disk):
 
 @dataclass
 class Seconds:
-    """What a second's readings show; one value per second each."""
+    """The readings of a simulation: each field has one value per second."""
 
     length: int
     reads: Floats = field(init=False)
@@ -120,7 +120,7 @@ class Seconds:
             setattr(self, name, np.zeros(self.length))
 
     def io(self, start: float, end: float, size: int, *, write: bool) -> None:
-        """One I/O; they are told in the order of their starts."""
+        """Count one I/O; calls must come in order of the start times."""
         second = int(end)
         if second < self.length:
             (self.writes if write else self.reads)[second] += 1
@@ -133,7 +133,7 @@ class Seconds:
             begin = until
 
     def operations_of(self, starts: Sequence[float], end: float) -> None:
-        """Operations of users that end together."""
+        """Count the operations of several users that end at the same time."""
         second = int(end)
         if second < self.length:
             self.operations[second] += len(starts)
@@ -144,7 +144,7 @@ class Seconds:
 
     @property
     def latency_s(self) -> Floats:
-        """Mean latency of the I/Os that ended in each second."""
+        """Return the mean latency of the I/Os that ended in each second; NaN where none ended."""
         latency_s = np.full(self.length, np.nan)
         done = self.reads + self.writes
         np.divide(self.time_s, done, out=latency_s, where=done > 0)
@@ -152,7 +152,7 @@ class Seconds:
 
     @property
     def service_s(self) -> Floats:
-        """Mean time of the operations that ended in each second."""
+        """Return the mean service time of the operations that ended in each second."""
         return np.divide(
             self.operation_s, self.operations, out=np.zeros(self.length), where=self.operations > 0
         )
@@ -168,10 +168,11 @@ def commits(
     row_bytes: int = 1200,
     segments: int = 4,
 ) -> Seconds:
-    """A log with group commit: one writer, one write at a time; what comes meanwhile shares the next one.
+    """Simulate a log with group commit: one write at a time, carrying all commits that wait for it.
 
-    Closed users commit again and again, open ones come at random; each works ``work_s`` before its commit.
-    Every 16 MiB a segment begins; one of so many ``segments`` is new, and written in large I/Os beside.
+    Closed users commit repeatedly, open users arrive at random; each works ``work_s`` seconds before its
+    commit. A new segment begins every 16 MiB. One of ``segments`` segments is newly allocated, which adds
+    large writes.
     """
     random, found = np.random.default_rng(seed), Seconds(seconds)
     coming = _first(random, users, rate_per_s, seconds, work_s)
@@ -202,7 +203,7 @@ def commits(
 def _first(
     random: np.random.Generator, users: int, rate_per_s: float, seconds: int, work_s: float
 ) -> list[tuple[float, float]]:
-    """(when its commit is ready, when it began) of each first operation, or of all of an open load."""
+    """Return (ready time, start time) of each user's first commit, or of every commit of an open load."""
     if users:
         return [(ready, 0.0) for ready in random.exponential(work_s, users).tolist()]
     begins = np.cumsum(random.exponential(1 / rate_per_s, int(rate_per_s * seconds * 1.1)))
@@ -212,7 +213,7 @@ def _first(
 def reads(
     disk: Disk, seconds: int, users: int, seed: int = 1, work_s: float = 0.0004, every_s: float = 0.0
 ) -> Seconds:
-    """Users who each read one page at a time; every so often (``every_s``) 20 pages are written."""
+    """Simulate users who read one page at a time; about every ``every_s`` seconds 20 pages are written."""
     random, found = np.random.default_rng(seed), Seconds(seconds)
     coming = [(ready, 0.0) for ready in random.exponential(work_s, users).tolist()]
     heapq.heapify(coming)
@@ -231,7 +232,7 @@ def reads(
 
 
 def reads_on_time(disk: Disk, seconds: int, rate_per_s: float, seed: int = 1) -> Seconds:
-    """Pages read at a constant rate, however many reads are under way."""
+    """Simulate page reads at a constant rate, however many reads are outstanding."""
     random, found = np.random.default_rng(seed), Seconds(seconds)
     for number in range(int(rate_per_s * seconds)):
         begin = number / rate_per_s
@@ -244,7 +245,10 @@ def reads_on_time(disk: Disk, seconds: int, rate_per_s: float, seed: int = 1) ->
 def read_then_commit(
     disk: Disk, seconds: int, users: int, seed: int = 1, reading: float = 1.0, work_s: float = 0.0004
 ) -> tuple[Seconds, Seconds]:
-    """Users who read a page (a share of the time) and then commit: (log, data), two devices on one disk."""
+    """Simulate users who read a page and then commit. Returns (log, data): two devices that share one disk.
+
+    ``reading``: share of the commits that are preceded by a read.
+    """
     random, log, data = np.random.default_rng(seed), Seconds(seconds), Seconds(seconds)
     coming = [(ready, 0.0, True) for ready in random.exponential(work_s, users)]
     heapq.heapify(coming)
@@ -263,12 +267,12 @@ def read_then_commit(
 
 
 def eight_segments(_: np.random.Generator) -> list[int]:
-    """The sizes of a commit's large I/Os, all alike."""
+    """Return the sizes of a commit's large I/Os in bytes: eight of the same size."""
     return [200_000] * 8
 
 
 def four_segments(random: np.random.Generator) -> list[int]:
-    """The same of a commit that is small now and large then."""
+    """Return the sizes of a commit's large I/Os in bytes: four of random size."""
     return [int(size) for size in np.minimum(PAGE + random.exponential(250_000, 4), 575_000)]
 
 
@@ -280,9 +284,9 @@ def indexing(
     chain: int = 30,
     segments: Callable[[np.random.Generator], Sequence[int]] = eight_segments,
 ) -> tuple[Seconds, list[tuple[float, float]]]:
-    """An index that is committed again and again: (its disk's seconds, start and end of each commit).
+    """Simulate an index with repeated commits. Returns the disk's seconds, and each commit's (start, end).
 
-    A commit writes its ``segments`` at once, and then ``chain`` small I/Os one after the other.
+    A commit writes its ``segments`` at once, then ``chain`` small I/Os one after the other.
     """
     random, found = np.random.default_rng(seed), Seconds(seconds)
     now = 0.0

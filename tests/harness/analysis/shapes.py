@@ -1,7 +1,7 @@
-"""Farms whose bottleneck is known, in shapes that no rule of the analysis was made from.
+"""Farms with a known bottleneck, in shapes that were not used to design the rules of the analysis.
 
-Each says which answers are right. ``inconclusive`` is never wrong, and neither is an answer of low
-confidence: what must not be is a wrong one of more.
+Each shape lists its right answers. ``inconclusive`` is never wrong, nor is an answer of low confidence. A
+wrong answer of medium or high confidence is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.analysis.disks import (
 WARM_UP_S = 10
 
 Answer = tuple[str | None, ...]
-"""(kind, tier, role) of the bottleneck, or (outcome,) where none is named."""
+"""(kind, tier, role) of the bottleneck, or (outcome,) where no bottleneck is named."""
 HEALTHY: Answer = ("not_reached",)
 LOG: Answer = ("disk_latency", "sql", "log")
 LOG_CAP: Answer = ("disk_cap", "sql", "log")
@@ -36,11 +36,11 @@ CPU: Answer = ("cpu", "sql", None)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One of them.
+    """A farm shape with a known bottleneck.
 
     Attributes:
-        make: (seed, seconds measured) -> the run.
-        right: the right answers.
+        make: builds the run from (seed, seconds measured).
+        right: the right answers of the analysis.
     """
 
     make: Callable[[int, int], Build]
@@ -48,7 +48,7 @@ class Shape:
 
 
 def _sql(seed: int, measure_s: int, cpu: float | Floats = 0.2, **limits: dict[str, float]) -> Build:
-    """A SQL host of two cores with a log and a data disk; ``limits`` by role."""
+    """Return a SQL host of two cores with a log and a data disk; ``limits``: declared limits by role."""
     build = Build(measure_s, WARM_UP_S, seed)
     build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb", "data": "sdc"}, limits=limits)
     _collector(build, "local")
@@ -81,7 +81,7 @@ def _quiet(build: Build, device: str, pressure: float = 0.5) -> Build:
 
 
 def _one_cap_for_two(reading: float) -> Callable[[int, int], Build]:
-    """Log and data disk are parts of one thing that does 500 I/Os a second; nobody declared it."""
+    """Log and data disk share one undeclared limit of 500 I/Os per second; ``reading``: share of reads."""
 
     def make(seed: int, measure_s: int) -> Build:
         log, data = read_then_commit(Capped(500), _length(measure_s), 12, seed, reading)
@@ -92,19 +92,19 @@ def _one_cap_for_two(reading: float) -> Callable[[int, int], Build]:
 
 
 def _floor_of_one(seed: int, measure_s: int) -> Build:
-    """One user, one write outstanding, 6 ms each."""
+    """One user commits, with one write of 6 ms outstanding at a time."""
     found = commits(Distant(0.006, 0.0006), _length(measure_s), users=1, seed=seed)
     return _users(_quiet(_sql(seed, measure_s).device("sql1", "sdb", found, 0.9), "sdc"), 1, found)
 
 
 def _heavy_tail(seed: int, measure_s: int) -> Build:
-    """A log on a network whose times have a tail as long as their mean."""
+    """Commits go to a log on a network whose latency has a tail as long as the mean."""
     found = commits(Distant(0.004, 0.008), _length(measure_s), users=16, seed=seed)
     return _users(_quiet(_sql(seed, measure_s).device("sql1", "sdb", found, 0.9), "sdc"), 16, found)
 
 
 def _device_near(share: float) -> Callable[[int, int], Build]:
-    """An uneven device that ends a little below what it is declared to do: the declaration is not why."""
+    """An uneven device ends slightly below its declared limit, and that limit is not the cause."""
 
     def make(seed: int, measure_s: int) -> Build:
         found = reads(Spindle(0.004, 0.4), _length(measure_s), 16, seed)
@@ -116,7 +116,7 @@ def _device_near(share: float) -> Callable[[int, int], Build]:
 
 
 def _backup(*, watched: bool) -> Callable[[int, int], Build]:
-    """A backup reads the data disk at its cap; users wait for a log that takes 12 ms, for nothing else."""
+    """A backup reads the data disk at its limit, while users wait only for a log of 12 ms per write."""
 
     def make(seed: int, measure_s: int) -> Build:
         log = commits(Distant(0.012, 0.0012), _length(measure_s), users=8, seed=seed)
@@ -131,7 +131,7 @@ def _backup(*, watched: bool) -> Callable[[int, int], Build]:
 
 
 def _stalls(seed: int, measure_s: int) -> Build:
-    """Commits take half a millisecond, and for three seconds of every twenty a tenth of a second."""
+    """Commits take 0.5 ms, and 100 ms during three of every twenty seconds."""
     at = np.arange(_length(measure_s))
     latency = np.where(at % 20 < 3, 0.1, 0.0005)
     build = _sql(seed, measure_s)
@@ -143,7 +143,7 @@ def _stalls(seed: int, measure_s: int) -> Build:
 
 
 def _warming_cache(seed: int, measure_s: int) -> Build:
-    """Readers of a far data disk need it less and less, as what they read stays in memory."""
+    """Readers of a slow data disk need fewer and fewer reads, because the pages stay in memory."""
     build = _sql(seed, measure_s)
     latency, from_disk = build.noisy(0.03, 0.05), np.linspace(0.95, 0.35, _length(measure_s))
     each = from_disk * latency + 0.0006
@@ -164,7 +164,7 @@ def _warming_cache(seed: int, measure_s: int) -> Build:
 
 
 def _checkpoint_at_cap(seed: int, measure_s: int) -> Build:
-    """All is served in time; a data disk writes pages back at its cap, and nobody waits for that."""
+    """All operations are served in time; a checkpoint writes the data disk at its limit meanwhile."""
     build = _sql(seed, measure_s, data={"iops": 300.0})
     build.disk("sql1", "sdb", 200, 0.0008, busy=0.15, pressure=0.7)
     build.disk("sql1", "sdc", 300, 0.05, 0.004, busy=1.0, pressure=0.7)
@@ -176,7 +176,7 @@ def _checkpoint_at_cap(seed: int, measure_s: int) -> Build:
 
 
 def _busy_but_served(seed: int, measure_s: int) -> Build:
-    """86 % of the CPU, everything served."""
+    """The CPU is 86 % busy, and all operations are served."""
     build = _quiet(_quiet(_sql(seed, measure_s, 0.86), "sdb"), "sdc")
     build.samples = [row for row in build.samples if row[3] != "pressure.cpu_ratio"]
     build.metric("sql1", "pressure.cpu_ratio", 0.55)
@@ -185,7 +185,7 @@ def _busy_but_served(seed: int, measure_s: int) -> Build:
 
 
 def _log_below_its_cap(seed: int, measure_s: int) -> Build:
-    """88 % of a log's declared limit, at random moments."""
+    """The log runs at 88 % of its declared limit, with random arrivals."""
     build = _sql(seed, measure_s, log={"iops": 500.0})
     build.disk("sql1", "sdb", 440, 0.002, 0.05, busy=0.6, pressure=0.5)
     _quiet(build, "sdc").open("orders", "sql-mix", 440).operations("orders", "log_append", 440, 0.003)
@@ -199,21 +199,21 @@ def _evenly(build: Build, rate_per_s: float, found: Seconds, operation: str) -> 
 
 
 def _even_reads(seed: int, measure_s: int) -> Build:
-    """400 reads a second, evenly, of a disk that serves any number at once: flat because the schedule is."""
+    """400 reads/s arrive evenly at a disk without a limit: the rate is flat because of the schedule."""
     found = reads_on_time(Drifting(0.009), _length(measure_s), 400, seed)
     build = _quiet(_sql(seed, measure_s).device("sql1", "sdc", found, 0.9), "sdb", 0.9)
     return _evenly(build, 400, found, "point_read")
 
 
 def _even_reads_too_slow(seed: int, measure_s: int) -> Build:
-    """The same with an objective that is missed: what they wait for is the time that reads take."""
+    """400 reads/s arrive evenly and miss the objective, because each read takes 35 ms."""
     found = reads_on_time(Drifting(0.035), _length(measure_s), 400, seed)
     build = _quiet(_sql(seed, measure_s).device("sql1", "sdc", found, 0.9), "sdb", 0.9)
     return _evenly(build, 400, found, "point_read").objective(scenario="orders", p95_s=0.02)
 
 
 def _even_commits(seed: int, measure_s: int) -> Build:
-    """A log that flushes one write after the other, each for three who came meanwhile: all are served."""
+    """A log flushes one write at a time, each for about three commits; all commits are served."""
     found = commits(Distant(0.0025, 0.0001), _length(measure_s), rate_per_s=1100, seed=seed)
     build = _quiet(_sql(seed, measure_s).device("sql1", "sdb", found, 0.9), "sdc", 0.9)
     return _evenly(build, 1100, found, "log_append")
@@ -223,7 +223,7 @@ def _even_commits(seed: int, measure_s: int) -> Build:
 
 
 def _far_share(seed: int, measure_s: int) -> Build:
-    """A crawl of two sources: 24 sessions, 21 of which wait for a share behind a line of 7 s."""
+    """A crawl of two sources: 21 of 24 sessions wait for a file share with a latency of 7 s."""
     build = Build(measure_s, WARM_UP_S, seed).host("search1", "search", cores=(0, 1))
     build.cpu("search1", 0.25, 0.22, cores=(0, 1))
     build.closed("crawl", "full-crawl", 24)
@@ -243,13 +243,13 @@ def _hot_row(build: Build, operations: float) -> Build:
 
 
 def _lock(seed: int, measure_s: int) -> Build:
-    """Sixteen sessions want one row."""
+    """Sixteen sessions wait for the lock of one row."""
     build = _quiet(_quiet(_sql(seed, measure_s, 0.1), "sdb"), "sdc")
     return _hot_row(_watched(build, 15.8, Lock__transactionid=14.2), 90)
 
 
 def _lock_beside_backup(seed: int, measure_s: int) -> Build:
-    """Likewise, while a backup reads the data disk at its cap: nobody waits for that, the database says."""
+    """Sessions wait for a row lock while a backup reads the data disk at its limit."""
     data = reads(Capped(300), _length(measure_s), 4, seed)
     build = _quiet(_sql(seed, measure_s, 0.1, data={"iops": 300.0}), "sdb", 0.9)
     build.device("sql1", "sdc", data, 0.9)
@@ -257,7 +257,7 @@ def _lock_beside_backup(seed: int, measure_s: int) -> Build:
 
 
 def _lock_beside_strangers(seed: int, measure_s: int) -> Build:
-    """Likewise, on cores full of somebody else's work: the database says that no session wants them."""
+    """Sessions wait for a row lock on cores that other processes saturate; no session waits for a CPU."""
     build = Build(measure_s, WARM_UP_S, seed).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
     build.cpu("sql1", 0.99, 0.05, cores=(0, 1), pressure=0.9).disk("sql1", "sdb", 5, 0.0008, busy=0.01)
     _watched(build, 15.8, Lock__transactionid=14.2).metric("sql1", "db.sessions_running", 0.2, noise=0.1)
@@ -265,14 +265,14 @@ def _lock_beside_strangers(seed: int, measure_s: int) -> Build:
 
 
 def _lock_of_a_slow_log(seed: int, measure_s: int) -> Build:
-    """Whoever holds the row waits for a log of 40 ms: the lock is its victim."""
+    """The session that holds the row lock waits for a log of 40 ms, so the log is the cause."""
     build = _quiet(_sql(seed, measure_s, 0.1), "sdc", 0.9)
     build.disk("sql1", "sdb", 24, 0.04, 0.03, busy=0.96, pressure=0.9, outstanding_noise=0.04)
     return _hot_row(_watched(build, 15.8, Lock__transactionid=14.4, IO__WalSync=0.96), 24)
 
 
 def _memory(available: float, paged: float, pressure: float, cpu: float) -> Callable[[int, int], Build]:
-    """A host with that much memory, paging in from a disk without a role."""
+    """Return a host with that much memory, which pages in from a disk without a role."""
 
     def make(seed: int, measure_s: int) -> Build:
         build = _quiet(_quiet(_sql(seed, measure_s, cpu), "sdb"), "sdc")
@@ -290,7 +290,7 @@ def _memory(available: float, paged: float, pressure: float, cpu: float) -> Call
 
 
 def _pool_of_a_slow_log(seed: int, measure_s: int) -> Build:
-    """All connections are used, as those who hold them wait for a log of 20 ms."""
+    """All connections are in use, because their sessions wait for a log of 20 ms per write."""
     build = _quiet(_sql(seed, measure_s, 0.1), "sdc", 0.9)
     build.disk("sql1", "sdb", 48, 0.02, 0.03, busy=0.97, pressure=0.9, outstanding_noise=0.04)
     _watched(build, 19.5, IO__WalSync=1.0, LWLock__WALWrite=17.5)
@@ -308,13 +308,13 @@ def _store(seed: int, measure_s: int) -> Build:
 
 
 def _store_on_a_hidden_disk(seed: int, measure_s: int) -> Build:
-    """A store's one thread waits for its log, on a disk that nobody watches: the store says so itself."""
+    """A store's thread waits for a log on an unobserved disk; the store's own metrics report it."""
     build = _store(seed, measure_s).metric("nosql1", "db.main_thread.busy_ratio", 0.99, noise=0.004)
     return build.metric("nosql1", "db.aof.wait_ratio", 0.9, noise=0.01)
 
 
 def _threads_on_a_hidden_disk(seed: int, measure_s: int) -> Build:
-    """Likewise one whose threads keep their places meanwhile."""
+    """A store's threads stay occupied while they wait for a log on an unobserved disk."""
     build = _store(seed, measure_s).metric("nosql1", "db.pool.active", 15.0, "MutationStage", 0.02)
     build.metric("nosql1", "db.pool.active", 0.1, "ReadStage", 0.02)
     build.metric("nosql1", "db.pool.active", 15.5, "Native-Transport-Requests", 0.02)
@@ -323,7 +323,7 @@ def _threads_on_a_hidden_disk(seed: int, measure_s: int) -> Build:
 
 
 def _index_on_a_hidden_disk(seed: int, measure_s: int) -> Build:
-    """A crawl waits for its index, which waits for a disk that nobody watches."""
+    """A crawl waits for its index, which waits for an unobserved disk."""
     build = Build(measure_s, WARM_UP_S, seed).host("search1", "search", cores=(0, 1))
     build.cpu("search1", 0.12, 0.1, cores=(0, 1)).metric("search1", "pressure.io_ratio", 0.85, noise=0.03)
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 20, 0.38)
@@ -332,7 +332,7 @@ def _index_on_a_hidden_disk(seed: int, measure_s: int) -> Build:
 
 
 def _idle_connections(seed: int, measure_s: int) -> Build:
-    """All is served; a pool of clients keeps every connection open, and two others were turned away."""
+    """All operations are served; a client pool keeps every connection open, and two are refused."""
     build = _quiet(_quiet(_sql(seed, measure_s), "sdb", 0.1), "sdc", 0.1)
     _watched(build, 1.5).metric("sql1", "db.connections_ratio", 0.99, noise=0.002)
     build.open("orders", "sql-mix", 300).operations("orders", "log_append", 300, 0.004)
@@ -344,7 +344,7 @@ def _idle_connections(seed: int, measure_s: int) -> Build:
 
 
 def _quota_in_bursts(seed: int, measure_s: int) -> Build:
-    """A store with half a core: five seconds of every twenty it gets ten times as much to do."""
+    """A store with half a core gets ten times the load during five of every twenty seconds."""
     build = Build(measure_s, WARM_UP_S, seed).host("nosql1", "nosql", cores=(0, 1))
     inside = np.arange(_length(measure_s)) % 20 < 5
     build.cpu("nosql1", np.where(inside, 0.27, 0.05), np.where(inside, 0.995, 0.12), (0, 1), noise=0.01)
@@ -357,7 +357,7 @@ def _quota_in_bursts(seed: int, measure_s: int) -> Build:
 
 
 def _cron(seed: int, measure_s: int) -> Build:
-    """Something in the database takes its whole quota for five seconds of every twenty."""
+    """A job in the database uses the whole CPU quota during five of every twenty seconds."""
     inside = np.arange(_length(measure_s)) % 20 < 5
     build = Build(measure_s, WARM_UP_S, seed).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
     build.cpu("sql1", np.where(inside, 0.5, 0.15), np.where(inside, 0.995, 0.3), (0, 1), noise=0.01)
@@ -369,7 +369,7 @@ def _cron(seed: int, measure_s: int) -> Build:
 
 
 def _in_turn(seed: int, measure_s: int) -> Build:
-    """Full cores, then a slow log, then locks: a third of the time each."""
+    """Saturated cores, then a slow log, then locks: each a third of the time."""
     length = _length(measure_s)
     part = np.minimum(2, np.maximum(0, np.arange(length) - WARM_UP_S) * 3 // max(1, measure_s))
 
@@ -395,7 +395,7 @@ def _in_turn(seed: int, measure_s: int) -> Build:
 
 
 def _one_hot_host(seed: int, measure_s: int) -> Build:
-    """Of three search hosts one does nearly everything."""
+    """One of three search hosts does nearly all the work."""
     build = Build(measure_s, WARM_UP_S, seed)
     for number, busy in enumerate((0.97, 0.3, 0.25), 1):
         build.host(f"app{number}", "search", machine=f"m{number}", cores=(0, 1))
@@ -405,7 +405,7 @@ def _one_hot_host(seed: int, measure_s: int) -> Build:
 
 
 def _tier_behind_tier(seed: int, measure_s: int) -> Build:
-    """A crawl whose crawl database waits for its log's cap; the web tier is used well, and no more."""
+    """A crawl waits for its database's log, which is at its limit; the web tier is not saturated."""
     build = Build(measure_s, WARM_UP_S, seed)
     build.host("web1", "web", machine="w", cores=(0, 1)).cpu("web1", 0.82, 0.8, (0, 1), pressure=0.5)
     build.host("search1", "search", machine="s", cores=(0, 1)).cpu("search1", 0.3, 0.28, (0, 1))
@@ -420,7 +420,7 @@ def _tier_behind_tier(seed: int, measure_s: int) -> Build:
 
 
 def _two_users(seed: int, measure_s: int) -> Build:
-    """A farm that two users cannot press: what they wait for is their own round trips."""
+    """Two users are too few to saturate the farm: they wait for their own round trips."""
     build = _quiet(_quiet(_sql(seed, measure_s, 0.35), "sdb", 0.1), "sdc", 0.1)
     build.closed("orders", "sql-mix", 2)
     build.metric("generator1", "generator.users", 2.0, "orders", 0.0)
@@ -437,7 +437,7 @@ SHAPES: Mapping[str, Shape] = {
     "a floor with one I/O outstanding": Shape(_floor_of_one, _answers(LOG)),
     "a floor with a heavy tail": Shape(_heavy_tail, _answers(LOG)),
     "a device at 94 % of its cap": Shape(_device_near(0.94), _answers(("disk_device", "sql", "data"))),
-    # Within 3 % of a declared limit, and within 3 % of spread, METHOD calls it one.
+    # METHOD calls a rate a cap within 3 % of a declared limit and within a spread of 3 %.
     "a device at 98 % of its cap": Shape(
         _device_near(0.98), _answers(("disk_device", "sql", "data"), ("disk_cap", "sql", "data"))
     ),

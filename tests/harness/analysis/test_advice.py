@@ -1,4 +1,4 @@
-"""Advice: what lifts the limit, how far, what limits then; from what was measured and the catalogue."""
+"""Advice: how to relieve the bottleneck, the expected gain, and the bottleneck after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = 8192
 
 
 def test_cpus_are_added_as_far_as_the_next_limit() -> None:
-    """What, how much, what then; with the cores that takes. The next limit's ceiling is never passed."""
+    """The advice names the number of cores, and its gain does not exceed the next ceiling."""
     verdict = judged(two_machines(0.96))
     advice = first(verdict)
     assert (advice.kind, advice.target) == ("cpu", "search")
@@ -35,7 +35,7 @@ def test_cpus_are_added_as_far_as_the_next_limit() -> None:
 
 
 def test_a_shared_machine_s_advice_names_the_tier_to_move() -> None:
-    """Nothing else is used enough to tell how far it helps: what twice the cores bring is said."""
+    """Where no other resource limits the estimate, the advice states the gain of twice the cores."""
     advice = first(judged(crawl_bound_by_search()))
     assert advice.set == ("search.cpu=2",)
     assert 0.5 < (advice.gain_ratio or 0.0) < 1.0
@@ -44,7 +44,7 @@ def test_a_shared_machine_s_advice_names_the_tier_to_move() -> None:
 
 
 def test_a_thread_gets_no_more_cores() -> None:
-    """One thread at its limit: a second core does not help it."""
+    """A single thread at its limit is not helped by a second core."""
     build = Build().host("nosql1", "nosql", cores=(0, 1, 2, 3))
     build.cpu("nosql1", 0.34, 0.34, cores=(0, 1, 2, 3), pressure=0.1)
     build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", noise=0.005)
@@ -58,7 +58,7 @@ def test_a_thread_gets_no_more_cores() -> None:
 
 
 def test_an_allowance_is_raised() -> None:
-    """A tier at its quota: more of that, not more cores."""
+    """A tier at its CPU quota is advised to raise the quota, not to add cores."""
     build = Build().host("search1", "search", cores=(0, 1)).cpu("search1", 0.3, 0.97, cores=(0, 1))
     build.metric("search1", "cpu.cores", 0.5, "tier:search", noise=0.0)
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 40, 0.2)
@@ -68,7 +68,7 @@ def test_an_allowance_is_raised() -> None:
 
 
 def two_search_hosts(first: float, second: float) -> Build:
-    """Two hosts of one tier on one machine, each with a limit of 0.15 cores and an index disk of its own."""
+    """Two hosts of one tier on one machine, each with a limit of 0.15 cores and its own index disk."""
     build = Build().host("sql1", "sql", machine="m", cores=(0,)).cpu("sql1", 0.4, 0.1, pressure=0.6)
     for number, used in enumerate((first, second), 1):
         host, device = f"search{number}", f"sd{number}"
@@ -81,7 +81,7 @@ def two_search_hosts(first: float, second: float) -> Build:
 
 @pytest.mark.parametrize(("first_host", "second_host"), [(0.96, 0.93), (0.96, 0.88), (0.88, 0.97)])
 def test_hosts_of_a_tier_at_their_limits_are_one_bottleneck(first_host: float, second_host: float) -> None:
-    """Resamples that name one host or the other agree on the tier; more for both is the first advice."""
+    """Resamples that name either host agree on the tier; the first advice is more CPU for both hosts."""
     verdict = judged(two_search_hosts(first_host, second_host))
     assert verdict.bottleneck is not None, verdict.summary
     assert (verdict.bottleneck.kind, verdict.bottleneck.tier) == ("cpu", "search")
@@ -94,15 +94,15 @@ def test_hosts_of_a_tier_at_their_limits_are_one_bottleneck(first_host: float, s
 
 
 def test_a_host_with_room_beside_one_at_its_limit_shares_the_load() -> None:
-    """One at 93 %, the other at 40 %: the first advice is to spread the load evenly."""
+    """With one host at 93 % and the other at 40 %, the first advice is to spread the load evenly."""
     advice = first(judged(two_search_hosts(0.93, 0.4)))
     assert advice.what.startswith("Spread the load of search evenly over its hosts")
 
 
 def test_a_gain_assumes_room_where_nobody_can_tell() -> None:
-    """Three times the load over a log of unknown limit that is busy 85 % of the time; another host is unseen.
+    """A gain of 3 x is marked as an assumption where the log (85 % busy, no limit) or a host is unknown.
 
-    The data disk hardly works: that it carries three times as much is no assumption.
+    The data disk is almost idle, so its capacity is not listed as an assumption.
     """
     build = Build().host("search1", "search", machine="s", cores=(0, 1))
     build.cpu("search1", 0.97, 0.96, cores=(0, 1), pressure=0.9)
@@ -123,7 +123,7 @@ def test_a_gain_assumes_room_where_nobody_can_tell() -> None:
 
 
 def log_far_away(other_s: float | None = None) -> Build:
-    """A log whose writes take 35 ms, which commits wait for; perhaps beside a faster disk."""
+    """Commits wait for a log with writes of 35 ms; optionally a faster disk is present."""
     disks = {"log": "loop1"} | ({"data": "loop2"} if other_s else {})
     build = Build().host("sql1", "sql", cores=(0, 1), disks=disks).cpu("sql1", 0.1, cores=(0, 1))
     build.disk("sql1", "loop1", 25, 0.035, 0.1, busy=0.9, pressure=0.8)
@@ -134,7 +134,7 @@ def log_far_away(other_s: float | None = None) -> Build:
 
 
 def test_a_slow_log_wants_latency_never_queue_depth() -> None:
-    """The response recomputed: one user's writes take 5 ms, the rest of his operations what it took."""
+    """The gain follows from the response time: a write of 5 ms plus the rest of the operation."""
     verdict = judged(log_far_away())
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.kind == "disk_latency"
@@ -147,7 +147,7 @@ def test_a_slow_log_wants_latency_never_queue_depth() -> None:
 
 
 def test_a_latency_that_is_all_but_good_is_to_be_halved() -> None:
-    """5.2 ms where 5 are good for a log: a disk of 5 ms would gain nothing."""
+    """A log of 5.2 ms (good: 5 ms) is advised to halve its latency, because 5 ms would gain nothing."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"}).cpu("sql1", 0.05, cores=(0, 1))
     build.disk("sql1", "loop1", 170, 0.0052, 0.1, busy=0.93, pressure=0.9)
     build.closed("orders", "sql-mix", 1).operations("orders", "log_append", 170, 1 / 170, noise=0.02)
@@ -159,7 +159,7 @@ def test_a_latency_that_is_all_but_good_is_to_be_halved() -> None:
 
 
 def test_users_who_think_are_no_more_often_there_than_thinking_lets_them() -> None:
-    """A log of 60 ms, users who think half a second: with 5 ms a fifth more is done, not eleven times."""
+    """With a log of 60 ms and 0.5 s of think time, a log of 5 ms gains a fifth, not eleven times."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.02, cores=(0, 1))
     build.disk("sql1", "sdb", 16, 0.06, 0.1, busy=0.95, pressure=0.9)
     build.closed("orders", "sql-mix", 20, think_s=0.5).objective(scenario="orders", p95_s=0.05)
@@ -171,7 +171,7 @@ def test_users_who_think_are_no_more_often_there_than_thinking_lets_them() -> No
 
 
 def test_a_load_that_keeps_its_schedule_is_told_how_its_times_fall() -> None:
-    """20/s are asked for and done, too slowly: a faster log does no more of them, it does them sooner."""
+    """At a served rate of 20/s a faster log adds no operations; the advice states shorter times."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.1, cores=(0, 1))
     build.disk("sql1", "sdb", 20, 0.05, 0.1, busy=0.9, pressure=0.8).objective(scenario="orders", p95_s=0.02)
     build.open("orders", "sql-mix", 20).operations("orders", "log_append", 20, 0.055)
@@ -186,13 +186,13 @@ def test_a_load_that_keeps_its_schedule_is_told_how_its_times_fall() -> None:
 
 
 def test_another_disk_of_the_farm_is_a_latency_to_be_had() -> None:
-    """What the data disk beside it takes is what a log there would take."""
+    """The advice for the log assumes the latency that the data disk beside it has."""
     texts = [one.what for one in judged(log_far_away(0.002)).advice]
     assert any("ms a write (sql.data here)" in text for text in texts), texts
 
 
 def test_reads_one_at_a_time_want_more_of_them_at_once() -> None:
-    """Good reads issued too few at a time: up to the declared limit of the disk."""
+    """Good reads, too few outstanding: the advice is more concurrent reads, up to the disk's limit."""
     found = reads(Distant(0.004, 0.0003), 70, users=2)
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb", "data": "sdc"})
     build.cpu("sql1", 0.1, cores=(0, 1)).disk("sql1", "sdb", 5, 0.001, busy=0.01)
@@ -207,7 +207,7 @@ def test_reads_one_at_a_time_want_more_of_them_at_once() -> None:
 
 
 def test_a_capped_data_disk_is_not_told_to_be_asked_more() -> None:
-    """At a cap more at once is no use."""
+    """A disk at its limit gets no advice for more concurrent I/O."""
     found = reads(Capped(iops=300), 70, users=8)
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}, limits={"data": {"iops": 300.0}})
     build.cpu("sql1", 0.1, cores=(0, 1)).device("sql1", "sdc", found, pressure=0.8)
@@ -220,7 +220,7 @@ def test_a_capped_data_disk_is_not_told_to_be_asked_more() -> None:
 
 
 def test_locks_are_gained_by_as_much_as_waits_for_them() -> None:
-    """Three quarters of the time waits for a row: without, four times as often; the lock is named."""
+    """75 % of the time waits for a row lock: without it the rate is four times as high."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.12, 0.12, cores=(0, 1), pressure=0.05)
     build.sessions("sql1", 8.0, Lock__transactionid=6.0)
     build.closed("orders", "sql-mix", 8).operations("orders", "hot_update", 80, 0.1, noise=0.02)
@@ -233,7 +233,7 @@ def test_locks_are_gained_by_as_much_as_waits_for_them() -> None:
 
 
 def test_what_is_gained_without_nearly_all_of_the_time_has_a_wide_interval() -> None:
-    """98 % of the time waits for a row: what is left of it is known badly, and the CPU ends the gain."""
+    """98 % of the time waits for a row lock: the gain has a wide interval and ends at the CPU."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.03, 0.03, cores=(0, 1), pressure=0.05)
     build.sessions("sql1", 16.0, Lock__transactionid=15.7)
     build.closed("orders", "sql-mix", 16).operations("orders", "hot_update", 40, 0.4, noise=0.02)
@@ -246,7 +246,7 @@ def test_what_is_gained_without_nearly_all_of_the_time_has_a_wide_interval() -> 
 
 
 def test_a_dependency_is_named_with_how_long_it_is_waited_for() -> None:
-    """A repository far away: the way to it, and what is gained without."""
+    """For a remote repository the advice names the network path and the gain without its wait."""
     build = Build().host("search1", "search", cores=(0, 1)).cpu("search1", 0.1, 0.1, cores=(0, 1))
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:far", 16, 0.5)
     build.operations("crawl", "document:far/fetch", 16, 0.4)
@@ -260,7 +260,7 @@ def test_a_dependency_is_named_with_how_long_it_is_waited_for() -> None:
 
 
 def test_an_invalid_run_is_to_be_mended_first() -> None:
-    """The generator's core is full: nothing is said of the farm."""
+    """A run with a saturated generator core gets no advice about the farm."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.2, 0.2, cores=(0, 1))
     build.open("orders", "sql-mix", 900).operations("orders", "log_append", 900, 0.01)
     verdict = judged(build.generator(cpu=0.99, orders=(900.0, 900.0)))
@@ -270,7 +270,7 @@ def test_an_invalid_run_is_to_be_mended_first() -> None:
 
 
 def test_where_nothing_gave_way_there_is_nothing_to_do() -> None:
-    """A farm with room gets no advice."""
+    """A farm with spare capacity gets no advice."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.2, 0.2, cores=(0, 1))
     build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.004)
     assert judged(build.generator(orders=(100.0, 100.0))).advice == ()
@@ -280,7 +280,7 @@ def test_where_nothing_gave_way_there_is_nothing_to_do() -> None:
 
 
 def interface_used_up(cpu: float, sent: float, noise: float) -> Verdict:
-    """A database that sends so many bytes a second over 125 MB/s, and uses so much of its cores."""
+    """A database that sends that many bytes/s over 125 MB/s and uses that share of its cores."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", cpu, cpu, cores=(0, 1), noise=noise)
     build.metric("sql1", "net.speed_bytes_per_s", 125 * MB, "eth0", noise=0.0)
     build.metric("sql1", "net.sent_bytes_per_s", sent, "eth0", noise=noise)
@@ -293,23 +293,24 @@ def interface_used_up(cpu: float, sent: float, noise: float) -> Verdict:
 
 
 def test_an_interface_wants_its_speed_times_the_gain() -> None:
-    """At 98 % of 125 MB/s, the CPU at 40 %: 2.5 times that speed is all that is of use."""
+    """At 98 % of 125 MB/s and 40 % CPU, the advice is 2.5 times the interface speed, the CPU's ceiling."""
     verdict = interface_used_up(0.4, 122.5 * MB, noise=0.003)
     advice = first(verdict)
     assert "a faster interface than eth0" in advice.what
     assert advice.gain_ratio == pytest.approx(0.98 / 0.4 - 1, rel=0.05)
-    assert advice.limit_next in {"the CPU of sql", "the network interface eth0 of sql1"}  # both at once
+    # both directions together
+    assert advice.limit_next in {"the CPU of sql", "the network interface eth0 of sql1"}
     assert any(row["resource"] == "network" for row in verdict.demand)
 
 
 def test_an_interface_s_speed_is_told_of_its_whole_speed() -> None:
-    """At 92 %, the CPU at 80 %: 1.15 times the work is 1.15 x 92 % of its speed, more than it has."""
+    """At 92 % of its speed, with the CPU at 80 %, the advised speed is 1.15 times the present one."""
     verdict = interface_used_up(0.8, 115 * MB, noise=0.0)
     assert re.search(r"; needed: 1\.1[45]\d* . that speed\)", first(verdict).what)
 
 
 def test_memory_s_gain_is_not_known() -> None:
-    """What is read again and again would come from memory: how much of it, only a run with more can tell."""
+    """More memory is advised without a gain, because only a run with more memory can show it."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}).cpu("sql1", 0.2, cores=(0, 1))
     build.metric("sql1", "mem.available_ratio", 0.03, "tier:sql").metric("sql1", "pressure.memory_ratio", 0.5)
     build.metric("sql1", "mem.refaulted_bytes_per_s", 400 * PAGE, "tier:sql", noise=0.02)
@@ -325,7 +326,7 @@ def test_memory_s_gain_is_not_known() -> None:
 
 
 def test_refused_connections_want_more_of_them() -> None:
-    """All connections are used and some are refused: more, until the next ceiling."""
+    """Refused connections: the advice is more connections, up to the next ceiling."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.3, 0.3, cores=(0, 1), pressure=0.05)
     build.metric("sql1", "db.connections_ratio", 1.0, noise=0.0)
     build.closed("orders", "sql-mix", 20).operations("orders", "log_append", 950, 0.02, noise=0.01)
@@ -338,7 +339,7 @@ def test_refused_connections_want_more_of_them() -> None:
 
 
 def test_a_candidate_whose_limit_nobody_declared_is_to_be_probed() -> None:
-    """Inconclusive: what would have to be known of those who may be it."""
+    """An inconclusive verdict advises to measure the limits of its candidates."""
     build = Build(measure_s=600)
     build.host("app3", "search", machine="app3", cores=(), disks={"index": "sdc"})
     build.metric("app3", "disk.write_latency_s", 0.071, "sdc", 0.2, np.full(build.seconds, 100.0))
@@ -352,7 +353,7 @@ def test_a_candidate_whose_limit_nobody_declared_is_to_be_probed() -> None:
 
 
 def test_a_candidate_that_only_reads_is_told_by_its_reads() -> None:
-    """Nothing is written there: how long a write took nobody could measure, a read took 4 ms."""
+    """A candidate disk without writes is described by its read latency of 4 ms."""
     found = reads(Distant(0.004, 0.0003), 70, users=2)
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}).cpu("sql1", 0.1, cores=(0, 1))
     build.device("sql1", "sdc", found, pressure=0.8)
@@ -364,7 +365,7 @@ def test_a_candidate_that_only_reads_is_told_by_its_reads() -> None:
 
 
 def test_hosts_of_a_tier_that_are_full_together_are_added_to_together() -> None:
-    """Two crawl servers at 97 %: CPUs for one of them gain nothing, for both as far as the database lets."""
+    """Two crawl servers at 97 % CPU: more CPU for one gains nothing; the advice adds CPU to both."""
     build = Build().host("sql1", "sql", machine="a", cores=(0, 1)).cpu("sql1", 0.35, cores=(0, 1))
     for host, machine in (("app3", "b"), ("app4", "c")):
         build.host(host, "search", machine=machine, cores=(0, 1))

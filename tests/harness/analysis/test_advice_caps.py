@@ -1,4 +1,4 @@
-"""Advice on disks at a cap, of a type or not, and on credits that are spent."""
+"""Advice for disks at a limit, with and without a catalogue type, and for exhausted burst credits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pinchpoint_infra.catalogue import profile
 
 
 def log_on(name: str | None, writes: float, cpu: float = 0.3, stripes: int = 1, **more: Any) -> Build:
-    """Commits on a log disk of that type of the catalogue (None: withheld), held at so many writes."""
+    """Commits at that many writes per second to a log disk of a catalogue type (None: withheld)."""
     build = Build(seed=2)
     caps = profile(name) if name else None
     limits: dict[str, dict[str, float]] = {}
@@ -32,7 +32,7 @@ def log_on(name: str | None, writes: float, cpu: float = 0.3, stripes: int = 1, 
 
 
 def test_a_larger_type_of_the_series_and_stripes_lift_a_cap() -> None:
-    """A P10 at 500: with CPU at 30 % up to 3.3 times as much is done, which a P20 and 4 P10 can do."""
+    """A P10 at 500 IOPS with 30 % CPU: the gain is up to 3.3 x, which a P20 or 4 striped P10 provide."""
     verdict = judged(with_machine(log_on("azure/p10", 500), "azure/ds12"))
     larger, striped = verdict.advice
     assert larger.target == "sql.log"
@@ -50,7 +50,7 @@ def test_a_larger_type_of_the_series_and_stripes_lift_a_cap() -> None:
 
 
 def test_a_type_that_does_not_suffice_limits_again() -> None:
-    """S30 does 500, S80 2,000: with CPU at 5 % the series ends first; another of the vendor's does it."""
+    """From S30 to S80 (2,000 IOPS) with 5 % CPU, that series ends first and another one goes on."""
     verdict = judged(log_on("azure/s30", 500, cpu=0.06))
     advice = first(verdict)
     assert "azure/s30 (500 IOPS, 60 MB/s)" in advice.what
@@ -61,7 +61,7 @@ def test_a_type_that_does_not_suffice_limits_again() -> None:
 
 
 def test_striping_counts_the_stripes_there_are() -> None:
-    """Four S30 are declared as one disk of 2,000: five or more are the next."""
+    """Four S30 declared as one disk of 2,000 IOPS: the advice is five or more stripes."""
     verdict = judged(log_on("azure/s30", 2000, cpu=0.7, stripes=4))
     texts = [one.what for one in verdict.advice]
     assert any("instead of 4 x azure/s30 (2,000 IOPS, 240 MB/s)" in text for text in texts)
@@ -69,7 +69,7 @@ def test_striping_counts_the_stripes_there_are() -> None:
 
 
 def test_an_unknown_cap_is_said_with_the_probe_that_tells() -> None:
-    """Held as only a regulator holds it, and nothing declared: what it was held at, and how to know more."""
+    """A disk with an undeclared limit is described by its observed rate, and the advice is to probe it."""
     verdict = judged(log_on(None, 500))
     assert verdict.bottleneck is not None
     faster, unknown = verdict.advice
@@ -83,14 +83,14 @@ def test_an_unknown_cap_is_said_with_the_probe_that_tells() -> None:
 
 
 def test_a_wrong_declaration_is_to_be_corrected() -> None:
-    """Held at 500 on a disk declared as a P30: the catalogue's entry is no ground for advice."""
+    """A disk declared as a P30 but held at 500 IOPS gets no advice from the catalogue's P30 entry."""
     verdict = judged(log_on("azure/p30", 500))
     assert all("azure/p" not in one.what for one in verdict.advice)
     assert any(one.what.startswith("Correct the limit of sql.log in farm.yaml") for one in verdict.advice)
 
 
 def test_a_machine_at_its_cap_wants_the_next_machine() -> None:
-    """Faster or more disks change nothing: the next of the series that does it."""
+    """A machine at its disk limit needs the next machine type; other disks gain nothing."""
     advice = first(judged(two_disks(128 * MB)))
     assert advice.target == "sql1"
     assert "azure/ds14 (51,200 IOPS, 512 MB/s for all its disks)" in advice.what
@@ -101,7 +101,7 @@ def test_a_machine_at_its_cap_wants_the_next_machine() -> None:
 
 
 def test_spent_credits_want_a_baseline() -> None:
-    """A P10 that fell from 3,500 to 500: a type whose baseline is what the credits carried."""
+    """A P10 that fell from 3,500 to 500 IOPS needs a type whose baseline is the burst's rate."""
     level = np.where(np.arange(130) < 60, 3500.0, 500.0)
     build = Build(measure_s=120, seed=1).host(
         "sql1",
@@ -123,7 +123,7 @@ def test_spent_credits_want_a_baseline() -> None:
 
 
 def test_spent_credits_of_bytes_want_a_baseline_of_bytes() -> None:
-    """A P10 that fell from 170 to 100 MB a second, of I/Os of all sizes: 170 million I/Os are no baseline."""
+    """A P10 that fell from 170 to 100 MB/s needs a type with a higher baseline in bytes, not in I/Os."""
     build = Build(measure_s=120).host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"})
     caps = {"iops": 500.0, "bytes_per_s": 100e6}
     build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"] |= {
@@ -152,7 +152,7 @@ def test_spent_credits_of_bytes_want_a_baseline_of_bytes() -> None:
 
 
 def test_what_credits_carried_is_gained_from_what_came_after_them() -> None:
-    """3,500 a second used half of the cores: on a disk that goes on so, seven times 500 are done."""
+    """3,500 IOPS used half of the cores, so a disk that sustains 3,500 gives seven times 500."""
     level = np.where(np.arange(130) < 60, 3500.0, 500.0)
     build = Build(measure_s=120, seed=1).host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"})
     used = level / 7000
@@ -172,7 +172,7 @@ def test_what_credits_carried_is_gained_from_what_came_after_them() -> None:
 
 @pytest.mark.parametrize("log_s", [0.001, 0.05])
 def test_a_probe_is_held_against_its_own_disk_alone(log_s: float) -> None:
-    """The log as fast as its probe found it, beside data of 50 ms: no word of it; as slow as that: one."""
+    """A disk's probe warns where that disk is slow in the run as well, and never for another disk."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdc", "data": "sdd"})
     disks = build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]
     disks["log"]["limits"] = {"iops": 5000.0, "latency": [[1, 0.001], [64, 0.001]]}
@@ -185,7 +185,7 @@ def test_a_probe_is_held_against_its_own_disk_alone(log_s: float) -> None:
 
 
 def test_a_machine_that_does_more_than_its_type_limits_nothing() -> None:
-    """5,000 I/Os a second on a machine that is said to do 4,000 at most: a wrong name, which is said."""
+    """5,000 IOPS on a machine type with at most 4,000: the type is reported as wrong, not as a limit."""
     verdict = judged(with_machine(log_on("azure/p30", 5000), "azure/d2s_v3"))
     assert all("d2s_v3" not in one.text for one in verdict.advice)
     assert (first(verdict).gain_ratio or 0.0) > 0.3
@@ -196,7 +196,7 @@ def test_a_machine_that_does_more_than_its_type_limits_nothing() -> None:
 
 
 def test_what_is_a_little_beyond_its_limit_comes_next() -> None:
-    """Full cores, and data at 101 % of what its disk is declared to do: more cores gain nothing."""
+    """With saturated cores and a data disk at 101 % of its limit, more cores gain nothing."""
     disks = {"log": "sdb", "data": "sdc"}
     build = Build().host("sql1", "sql", cores=(0, 1), disks=disks, limits={"data": {"iops": 500.0}})
     build.cpu("sql1", 0.985, 0.97, cores=(0, 1), pressure=0.9).disk("sql1", "sdb", 60, 0.001, busy=0.1)

@@ -1,4 +1,4 @@
-"""Tiers behind tiers: a crawl waits for the web tier, which waits for sql, and no client sees that."""
+"""Upstream tiers: a crawl waits for the web tier, which waits for sql, unseen by the client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinchpoint.data.inputs import read_inputs
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_sessions_nobody_opened_himself_are_the_web_tier_s(seed: int) -> None:
-    """12 users are at the web tier, 12 sessions read for them in sql: its data disk, at its cap."""
+    """Sessions that the load did not open count for the web tier: sql's data disk is named."""
     verdict = judged(reading(behind(READS, seed=seed)))
     found = verdict.bottleneck
     assert found is not None, verdict.summary
@@ -25,14 +25,14 @@ def test_sessions_nobody_opened_himself_are_the_web_tier_s(seed: int) -> None:
 
 
 def test_a_log_behind_the_web_tier_is_what_takes_long() -> None:
-    """Not what lies outside of the farm on the way to the site."""
+    """The log behind the web tier is named, not the network path to the site."""
     found = judged(logging(behind(COMMITS)))
-    # One write at a time, and nothing declared: which disk is known, not whether a cap holds it.
+    # One write at a time and no declared limit: the disk is known, but whether a cap limits it is not.
     assert answer(found) == ("disk", "sql", "log"), found.summary
 
 
 def test_a_lock_behind_the_web_tier_has_all_who_wait_for_an_operation() -> None:
-    """Eleven of twelve sessions wait for it: that is a share, whoever opened them."""
+    """Eleven of twelve sessions wait for a lock, which counts as a share whoever opened them."""
     verdict = judged(idle(behind({"Lock__tuple": 11.0})))
     assert answer(verdict) == ("lock", "sql", None), verdict.summary
     [waiting] = (
@@ -46,7 +46,7 @@ def test_a_lock_behind_the_web_tier_has_all_who_wait_for_an_operation() -> None:
 def test_where_nobody_asked_sql_the_way_to_the_site_is_in_doubt(
     make: Callable[[Build], Build], *, pressure: bool
 ) -> None:
-    """Somebody waits for I/O on sql all the time, or a disk there never idles: it may be the web tier."""
+    """Without session samples of sql, the dependency on the site has low confidence."""
     build = make(behind(asked=False))
     build.samples = [row for row in build.samples if pressure or not row[3].startswith("pressure.")]
     found = judged(build).bottleneck
@@ -54,7 +54,7 @@ def test_where_nobody_asked_sql_the_way_to_the_site_is_in_doubt(
 
 
 def test_more_sessions_than_the_web_tier_can_have_are_somebody_s() -> None:
-    """40 sessions read, twelve users wait: whether for these is not known, and nobody is named for sure."""
+    """40 sessions read while 12 users wait: the attribution is unknown, so confidence is low."""
     found = judged(logging(behind({"IO__DataFileRead": 39.0}, sessions=40))).bottleneck
     assert found is None or found.confidence == "low"
     if found and found.kind == "external":
@@ -62,7 +62,7 @@ def test_more_sessions_than_the_web_tier_can_have_are_somebody_s() -> None:
 
 
 def test_a_database_that_hardly_does_anything_is_not_what_the_web_tier_waits_for() -> None:
-    """Hardly more sessions than the crawl itself has: the site is far away, and sql has no part in that."""
+    """With hardly more sessions than the crawl's own, sql is not blamed for the slow site."""
     verdict = judged(idle(behind(sessions=0.2)))
     assert answer(verdict) == ("external", "web", None), verdict.summary
     assert verdict.bottleneck is not None
@@ -81,7 +81,7 @@ def test_a_database_that_hardly_does_anything_is_not_what_the_web_tier_waits_for
 def test_a_host_whose_waiting_for_disks_nobody_saw_may_be_what_takes_long(
     disk: float | None, why: str | None
 ) -> None:
-    """Neither pressure nor a disk of the web tier was watched: that it has little to do is not known."""
+    """Without samples of the web tier's I/O waits and disks, the tier may be the cause."""
     build = idle(behind(sessions=0.2))
     build.samples = [row for row in build.samples if (row[2], row[3]) != ("web1", "pressure.io_ratio")]
     if disk is not None:
@@ -93,7 +93,7 @@ def test_a_host_whose_waiting_for_disks_nobody_saw_may_be_what_takes_long(
 
 
 def test_profiles_are_the_web_tier_s_beside_the_site_they_belong_to() -> None:
-    """Both sources have one endpoint, and each its own name: neither lies outside of the farm."""
+    """Two sources with one endpoint but different names both belong to the farm's web tier."""
     build = Build().host("web1", "web").host("sql1", "sql").closed("crawl", "full-crawl", 8)
     sources = [{"kind": "sharepoint"}, {"kind": "profiles", "endpoint": "sharepoint"}]
     build.manifest["plan"]["scenarios"]["crawl"]["params"] = {"sources": sources}

@@ -1,4 +1,4 @@
-"""The verdict knows what was measured and declared, not how a farm was built; same run, same words."""
+"""The verdict depends on what was measured and declared, not on how the farm was built."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pinchpoint.store.read import StoredRun
 )
 @pytest.mark.parametrize("make", [crawl_bound_by_search, lambda: log_disk(None), healthy])
 def test_how_the_farm_was_built_changes_nothing(make: Any, embedded: dict[str, Any] | None) -> None:
-    """The verdict is the same, byte for byte, whatever stands under ``embedded``."""
+    """The verdict is byte for byte the same, whatever the manifest has under ``embedded``."""
     run: StoredRun = make().run()
     plain = analyse(run).to_json()
     manifest = copy.deepcopy(run.manifest)
@@ -35,7 +35,7 @@ def test_how_the_farm_was_built_changes_nothing(make: Any, embedded: dict[str, A
 
 
 def test_the_same_run_gives_the_same_words() -> None:
-    """Analysing twice gives the same verdict, in any order of rows; nothing is changed on the way."""
+    """Repeated analysis gives the same verdict in any order of rows, and changes no input."""
     run = crawl_bound_by_search().run()
     before = copy.deepcopy(run.manifest)
     first = analyse(run).to_json()
@@ -46,7 +46,7 @@ def test_the_same_run_gives_the_same_words() -> None:
 
 
 def test_the_first_window_is_in_the_evidence() -> None:
-    """The window is the measure phase, in UTC."""
+    """The evidence names the measure phase as its window, in UTC."""
     verdict = judged(crawl_bound_by_search())
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.window == (utc(1_767_225_610), utc(1_767_225_670))

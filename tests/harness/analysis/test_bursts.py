@@ -1,4 +1,4 @@
-"""When bursts were, what waited at their end, when they were recovered from: by the plan's own schedule."""
+"""Bursts: their times, the backlog at their end, and the recovery, from the planned schedule."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CALM_S, BUSY_S = 0.001, 0.05
 
 
 class Scheduled(Build):
-    """A run whose offered load is the plan's own schedule, begun so long before the first second ended."""
+    """A run with the plan's schedule as its load, begun ``begun_s`` seconds after the run's start."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Scheduled(Build):
         for metric in ("scheduled", "started"):
             level = self.offered if offered is None else offered
             self.metric("generator1", f"generator.{metric}_per_s", level, "burst", 0)
-        # Of a second in which nothing was due a generator says nothing.
+        # A generator writes no row for a second without scheduled operations.
         self.samples = [one for one in self.samples if "generator." not in one[3] or one[5]]
         return self
 
@@ -80,7 +80,7 @@ SHAPES: dict[str, dict[str, float]] = {
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_bursts_are_where_the_schedule_has_them(name: str) -> None:
-    """However short, low or ragged they are: as many as were planned, whole, and what was offered in each."""
+    """All planned bursts are found whole, with their offered operations, for six burst shapes."""
     build = Scheduled(SHAPES[name], begun_s=0.37)
     rows = build.scheduled().performed(build.offered).found()
     assert len(rows) == len(build.windows) > 2
@@ -93,7 +93,7 @@ def test_bursts_are_where_the_schedule_has_them(name: str) -> None:
 
 
 def test_what_is_dropped_waited_until_it_was() -> None:
-    """Of 1,000 a second 100 are done; the others are given up ten seconds after they were due, not before."""
+    """Dropped operations count as backlog until they are given up, ten seconds after they were due."""
     shape = {"base": 10, "peak": 1000, "every_s": 40, "for_s": 4}
     build = Scheduled(shape, measure_s=80, arrivals="constant")
     inside = np.arange(80) % 40 >= 36
@@ -107,11 +107,11 @@ def test_what_is_dropped_waited_until_it_was() -> None:
 
 
 def test_what_waited_when_measuring_began_counts() -> None:
-    """The warm-up ends with a burst, and its rest is done in the first seconds measured."""
+    """The backlog of a burst in the warm-up is served in the first measured seconds and is counted."""
     shape = {"base": 10, "peak": 200, "every_s": 20, "for_s": 5}
     build = Scheduled(shape, measure_s=40, warm_up_s=20, arrivals="constant")
     second = np.arange(60) % 20
-    # 100 a second are done: half of a burst in its five seconds, and 90 a second of the rest then.
+    # The farm does 100/s: half of the burst in its five seconds, then 90/s of the rest.
     done = np.where(second >= 15, 100.0, np.where(second < 5, 110.0, 10.0))
     done[:5] = 10.0
     build.scheduled().performed(done)
@@ -119,7 +119,7 @@ def test_what_waited_when_measuring_began_counts() -> None:
 
 
 def test_what_fails_at_once_has_not_recovered() -> None:
-    """A server that died in the burst refuses connections within microseconds; it comes back 6 s later."""
+    """Refused operations are no recovery, although they fail within microseconds."""
     shape = {"base": 50, "peak": 500, "every_s": 30, "for_s": 5}
     build = Scheduled(shape, measure_s=70, arrivals="constant").scheduled()
     second = np.arange(70)
@@ -134,7 +134,7 @@ def test_what_fails_at_once_has_not_recovered() -> None:
 
 
 def test_a_generator_that_died_does_not_silence_the_others() -> None:
-    """What the one that lives on schedules is what is offered from then on."""
+    """After one generator dies, the schedule of the other one is the offered load."""
     build = Scheduled({"base": 50, "peak": 500, "every_s": 20, "for_s": 5}, arrivals="constant")
     build.performed(build.offered).scheduled()
     share = build.offered.copy()
@@ -154,7 +154,7 @@ def words(build: Scheduled) -> list[str]:
 
 
 def test_why_no_recovery_is_known_is_said() -> None:
-    """Not back in time, no second after the burst, and nothing to compare with are three things."""
+    """Not recovered in time, no time after the burst, and no calm time are three different texts."""
     shape = {"base": 50, "peak": 500, "every_s": 30, "for_s": 5}
     build = Scheduled(shape, arrivals="constant")
     slow = np.where(np.arange(60) >= 25, BUSY_S, CALM_S)
@@ -168,7 +168,7 @@ def test_why_no_recovery_is_known_is_said() -> None:
 
 
 def test_a_burst_whose_recovery_nobody_could_see_hides_no_other_s() -> None:
-    """The median burst of a run that ends with one; one that was watched without success does hide it."""
+    """The median ignores a burst without time to recover, and is None with one that did not recover."""
     seen = [{"recovery_s": 2.0, "watched_s": 20}, {"recovery_s": 4.0, "watched_s": 20}]
     assert _median_burst([*seen, {"recovery_s": None, "watched_s": 0}], "recovery_s") == 3.0
     assert _median_burst([*seen, {"recovery_s": None, "watched_s": 9}], "recovery_s") is None
@@ -177,7 +177,7 @@ def test_a_burst_whose_recovery_nobody_could_see_hides_no_other_s() -> None:
 
 @pytest.mark.parametrize("whole", [True, False], ids=["nothing else", "a base before it"])
 def test_a_window_inside_a_burst_is_judged(*, whole: bool) -> None:
-    """Where all that was measured lies in one there is a peak alone; with ten seconds before it, a base."""
+    """A window inside a burst has one stage, the peak; with ten seconds before it, also a base."""
     build = Build(measure_s=30, warm_up_s=30 if whole else 10).host("nosql1", "nosql").cpu("nosql1", 0.4, 0.4)
     build.burst("burst", 50.0, 400.0, 60.0, 30.0)
     seconds = np.arange(build.seconds)

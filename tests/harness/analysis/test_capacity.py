@@ -1,4 +1,4 @@
-"""What an operation takes of each resource, where that ends, and how much room is left."""
+"""Capacity: each resource's demand per operation, its ceiling, and the headroom."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def demand(verdict: Verdict, **of: str) -> Any:
 
 
 def with_machine(build: Build, machine: str, **attached: str) -> Build:
-    """What farm.yaml says of sql1's machine, and of how its disks are attached."""
+    """Set the entry of sql1's machine in farm.yaml, and how its disks are attached."""
     host = build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]
     host["machine"] = machine
     for role, way in attached.items():
@@ -33,7 +33,7 @@ def with_machine(build: Build, machine: str, **attached: str) -> Build:
 def two_disks(
     total: float, machine: str = "azure/ds12", size: float = LARGE, seed: int = 1, **attached: str
 ) -> Build:
-    """A log and a data disk, each a P30, that do so many bytes per second together, held as by a cap."""
+    """A log and a data disk, each a P30, that share one limit of that many bytes per second."""
     caps = {"iops": 5000.0, "bytes_per_s": 200 * MB}
     build = Build(seed=seed)
     build.host(
@@ -53,7 +53,7 @@ def two_disks(
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_machine_s_own_cap_is_found_behind_disks_that_have_room(seed: int) -> None:
-    """128 MB/s in all on a DS12 with two P30 of 200 each: the machine's cap, and neither disk's."""
+    """128 MB/s on a DS12 with two P30 of 200 MB/s each: the machine's limit is named, not a disk's."""
     verdict = judged(two_disks(128 * MB, seed=seed))
     found = verdict.bottleneck
     assert found is not None, verdict.summary
@@ -66,7 +66,7 @@ def test_a_machine_s_own_cap_is_found_behind_disks_that_have_room(seed: int) -> 
 
 
 def test_a_machine_with_room_is_the_next_hidden_limit() -> None:
-    """100 MB/s on a disk of 100: wherever it lies, its machine does 128: 28 % are all there is to gain."""
+    """A disk at 100 MB/s on a machine of 128 MB/s: the next ceiling is a gain of 28 %."""
     build = Build()
     build.host(
         "sql1", "sql", cores=(0, 1), disks={"log": "sdc"}, limits={"log": {"iops": 500.0, "bytes_per_s": 1e8}}
@@ -91,7 +91,7 @@ def test_a_machine_with_room_is_the_next_hidden_limit() -> None:
 
 @pytest.mark.parametrize(("way", "expected"), [("network", 1.0), ("cached", 1.0), ("local", None)])
 def test_how_a_disk_is_attached_says_which_cap_counts(way: str, expected: float | None) -> None:
-    """A disk that the host caches counts to the cached caps, one inside the machine to none."""
+    """A disk with host cache counts to the cached limits; a disk inside the machine to none."""
     verdict = judged(two_disks(128 * MB, log=way, data=way))
     rows = [row for row in verdict.demand if row["role"] is None and row["resource"] == "disk"]
     name = "azure/ds12" if way == "network" else "azure/ds12 (cached)"
@@ -101,7 +101,7 @@ def test_how_a_disk_is_attached_says_which_cap_counts(way: str, expected: float 
 
 
 def test_whole_devices_count_once() -> None:
-    """An array does its disks' I/O; a disk without a role counts as well, one inside the machine does not."""
+    """Each device counts once: an array instead of its disks, also without a role; local disks do not."""
     build = (
         Build().host("sql1", "sql", cores=(0, 1), disks={"log": "md0"}).cpu("sql1", 0.2, 0.2, cores=(0, 1))
     )
@@ -120,7 +120,7 @@ def test_whole_devices_count_once() -> None:
 
 
 def test_a_machine_nobody_knows_is_said() -> None:
-    """A name the catalogue does not have leaves its caps unknown, and says so."""
+    """A machine type that the catalogue lacks has unknown limits, and the verdict says so."""
     verdict = judged(two_disks(60 * MB, machine="azure/unheard-of"))
     assert any("the catalogue has no machine azure/unheard-of" in warning for warning in verdict.warnings)
     assert not [row for row in verdict.demand if row["role"] is None and row["resource"] == "disk"]
@@ -130,7 +130,7 @@ def test_a_machine_nobody_knows_is_said() -> None:
 
 
 def test_levels_split_use_at_rest_from_what_an_operation_takes() -> None:
-    """20 % used at rest and 1 ms of both cores an operation: 800/s, where X ÷ U would say less."""
+    """20 % use at rest and 1 ms of both cores per operation give a ceiling of 800/s."""
     levels = np.arange(50.0, 450.0, 50.0)
     build = Build(measure_s=EACH_S * len(levels), warm_up_s=WARM_UP_S)
     build.host("sql1", "sql", cores=(0, 1))
@@ -152,7 +152,7 @@ def test_levels_split_use_at_rest_from_what_an_operation_takes() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_what_does_not_grow_over_the_levels_is_no_next_bottleneck(seed: int) -> None:
-    """A job uses 60 to 68 % of the CPU at any load, the log 0.2 % of its limit a commit: the log is next."""
+    """A use that does not grow with the load is no next bottleneck; the log, which grows, is."""
     levels = np.arange(50.0, 350.0, 50.0)
     build = Build(measure_s=EACH_S * len(levels), warm_up_s=WARM_UP_S, seed=seed)
     build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}, limits={"log": {"iops": 500}})
@@ -172,7 +172,7 @@ def test_what_does_not_grow_over_the_levels_is_no_next_bottleneck(seed: int) -> 
 
 
 def test_one_level_takes_all_use_for_the_operations_own() -> None:
-    """X ÷ U, for each scenario, and the assumption said."""
+    """From one load level the ceiling is X ÷ U for each scenario, and the assumption is stated."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.4, 0.4, cores=(0, 1))
     build.open("orders", "sql-mix", 200).operations("orders", "log_append", 200, 0.004)
     build.open("crawl", "full-crawl", 10).operations("crawl", "document:site", 10, 0.1)
@@ -194,7 +194,7 @@ def test_where_no_cap_is_known_there_is_no_use() -> None:
 
 
 def test_what_another_load_uses_is_not_what_comes_next() -> None:
-    """A store full of records: with more cores it takes no more orders, which use 40 % of the database."""
+    """The database's use by orders is not the next bottleneck of a load that another store limits."""
     build = Build().host("nosql1", "nosql", machine="n", cores=(0, 1)).cpu("nosql1", 0.98, 0.97, (0, 1), 0.9)
     build.host("sql1", "sql", machine="s", cores=(0, 1)).cpu("sql1", 0.4, 0.4, cores=(0, 1))
     build.closed("burst", "nosql-burst", 12).operations("burst", "record_write", 2000, 0.006, noise=0.02)
@@ -207,7 +207,7 @@ def test_what_another_load_uses_is_not_what_comes_next() -> None:
 
 
 def test_what_others_read_is_not_the_load_s_use() -> None:
-    """A backup reads the data disk at its limit, and no session waits for it: more cores still help."""
+    """A backup's reads at the data disk's limit do not reduce the gain of more cores."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}, limits={"data": {"iops": 400.0}})
     build.cpu("sql1", 0.99, 0.97, cores=(0, 1), pressure=0.9)
     build.disk("sql1", "sdc", 0, 0.01, 0.004, reads=400, busy=1.0, pressure=0.9)
@@ -230,7 +230,7 @@ def healthy(busy: float = 0.4) -> Build:
 
 
 def test_headroom_without_objectives_ends_at_the_first_ceiling() -> None:
-    """40 % used: 150 % more."""
+    """Without objectives the headroom ends at the first ceiling: 40 % used gives 150 %."""
     found = judged(healthy()).headroom
     assert found.ratio == pytest.approx(1.5, abs=0.05)
     assert found.objectives_per_s == pytest.approx(500, rel=0.03)
@@ -238,7 +238,7 @@ def test_headroom_without_objectives_ends_at_the_first_ceiling() -> None:
 
 
 def test_headroom_ends_where_times_reach_their_objective() -> None:
-    """R (1 - U) / (1 - U') = target: with a target of twice the time, U' = 0.7 and so 75 % more."""
+    """Headroom ends where R (1 - U) / (1 - U') reaches the objective: here at 75 % more load."""
     build = healthy()
     p95_s = judged(build).scenarios["orders"]["response_p95_s"]
     found = judged(build.objective(scenario="orders", p95_s=2 * p95_s)).headroom
@@ -248,7 +248,7 @@ def test_headroom_ends_where_times_reach_their_objective() -> None:
 
 
 def test_headroom_of_times_is_that_of_what_they_wait_for_themselves() -> None:
-    """A store at 80 %, orders on a database at 20 %: U' = 1 - 0.8 ÷ 1.2 there: the store ends first."""
+    """Each scenario's headroom follows from the resource that it uses: the store's ends first."""
     build = Build().host("nosql1", "nosql", machine="n", cores=(0, 1)).cpu("nosql1", 0.8, 0.8, (0, 1))
     build.host("sql1", "sql", machine="s", cores=(0, 1)).cpu("sql1", 0.2, 0.2, cores=(0, 1))
     build.open("burst", "nosql-burst", 2000).operations("burst", "record_write", 2000, 0.002, noise=0.01)
@@ -266,7 +266,7 @@ def test_headroom_of_times_is_that_of_what_they_wait_for_themselves() -> None:
 
 
 def test_headroom_of_a_missed_objective_is_not_known_by_one_level() -> None:
-    """No number is made up: steps would tell. The objective says the same."""
+    """A missed objective at one level gives no headroom figure; the advice is a load in steps."""
     verdict = judged(healthy().objective(scenario="orders", p95_s=0.001))
     assert verdict.headroom_ratio is None
     assert "a load in steps shows" in verdict.headroom.why
@@ -279,7 +279,7 @@ def test_headroom_of_a_missed_objective_is_not_known_by_one_level() -> None:
 
 
 def test_headroom_is_read_off_levels_where_there_are_some() -> None:
-    """Objectives were met up to 600/s, where throughput ends as well: no room, and no less."""
+    """With levels, the headroom is read off: objectives were met up to 600/s, so none is left."""
     levels: Floats = np.arange(100.0, 900.0, 100.0)
     found = judged(climb(levels, 600).objective(scenario="orders", p95_s=0.05)).headroom
     assert found.how == "levels"
@@ -291,7 +291,7 @@ def test_headroom_is_read_off_levels_where_there_are_some() -> None:
 
 
 def test_headroom_of_waiting_is_not_known() -> None:
-    """A slow log that has room left: use says nothing of when waiting ends."""
+    """Where latency limits and the log has spare capacity, the headroom is unknown."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"}).cpu("sql1", 0.1, cores=(0, 1))
     build.disk("sql1", "loop1", 25, 0.035, 0.1, busy=0.9, pressure=0.8)
     build.closed("orders", "sql-mix", 1).operations("orders", "log_append", 25, 0.04)
@@ -303,7 +303,7 @@ def test_headroom_of_waiting_is_not_known() -> None:
 
 
 def test_what_is_used_alike_at_every_load_is_no_next_bottleneck() -> None:
-    """Sessions that stay open hold 14 % of the connections at any load: no ceiling follows from that."""
+    """Sessions that use 14 % of the connections at every load give no ceiling."""
     levels = np.arange(100.0, 900.0, 100.0)
     build = climb(levels, 600).metric("sql1", "db.connections_ratio", 0.14, noise=0.001)
     verdict = judged(build)

@@ -1,4 +1,4 @@
-"""What checkpoints do to the load, from made runs whose truth is known."""
+"""Effect of checkpoints on the load, from synthetic runs with a known effect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LENGTH = 90
 
 
 def run(during_s: float, between_s: float, *, written: int = 20, told: bool = True) -> Verdict:
-    """Of every 30 seconds a checkpoint writes the first ``written``; operations take as long as said."""
+    """A run with a checkpoint in the first ``written`` of every 30 s, and the given operation times."""
     under_way = np.arange(LENGTH) % 30 < written
     build = Build(measure_s=LENGTH, warm_up_s=0).host("sql1", "sql", disks={"log": "sdb", "data": "sdc"})
     build.cpu("sql1", 0.3, 0.3).disk("sql1", "sdb", 200, 0.001).disk("sql1", "sdc", 50, 0.001)
@@ -28,7 +28,7 @@ def run(during_s: float, between_s: float, *, written: int = 20, told: bool = Tr
 
 
 def test_operations_that_take_longer_meanwhile_are_told() -> None:
-    """Twice the time in 20 of 30 seconds, three checkpoints on request: a row and a sentence say so."""
+    """Operations that take twice as long during checkpoints give a row and a warning."""
     verdict = run(0.020, 0.010)
     [row] = verdict.checkpoints
     assert (row["host"], row["scenario"], row["timed"], row["requested"]) == ("sql1", "orders", 0, 3)
@@ -41,19 +41,19 @@ def test_operations_that_take_longer_meanwhile_are_told() -> None:
 
 
 def test_checkpoints_that_nobody_notices_are_a_row_only() -> None:
-    """The same times in both: nothing to warn of."""
+    """Equal times with and without a checkpoint give a row and no warning."""
     verdict = run(0.010, 0.010)
     assert verdict.checkpoints[0]["p95_ratio"] == pytest.approx(1, abs=0.1)
     assert not [warning for warning in verdict.warnings if "checkpoint" in warning]
 
 
 def test_too_little_of_either_kind_is_not_compared() -> None:
-    """Checkpoints all the time leave nothing to compare with: not measured, and no sentence."""
+    """A checkpoint during all of the run gives no comparison: not measured, and no warning."""
     [row] = run(0.020, 0.010, written=29).checkpoints
     assert row["p95_between_s"] is None
     assert row["p95_ratio"] is None
 
 
 def test_no_view_of_the_database_no_table() -> None:
-    """Not to have been told of checkpoints is not to have had none."""
+    """Without samples of the database the checkpoint table is absent, not zero."""
     assert run(0.020, 0.010, told=False).checkpoints == ()

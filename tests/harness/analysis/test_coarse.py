@@ -1,4 +1,4 @@
-"""Farms that are read every 5, 15 or 60 seconds, and runs kept in steps of ten: what such means hide."""
+"""Farms sampled every 5, 15 or 60 s, and runs stored in steps of ten seconds."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MINUTES_S = 1200
 
 
 def read_every(build: Build, seconds: int) -> StoredRun:
-    """The run with all its samples that seldom, but what the generators tell of themselves."""
+    """Return the run with samples at that interval; the generators' own samples stay."""
     run = build.run()
     return replace(run, samples=every(table(run.samples), seconds))
 
 
 def kept_coarsely(run: StoredRun) -> StoredRun:
-    """As if the load had gone on for over an hour by then."""
+    """Return the run in steps of ten seconds, as a run of over an hour is stored."""
     return replace(run, operations=coarse(run.operations, COARSE_S))
 
 
@@ -46,7 +46,7 @@ def judged(run: StoredRun) -> Verdict:
 
 @pytest.mark.parametrize(("rate", "users"), [(20, 4), (60, 8)])
 def test_a_device_read_every_fifteen_seconds_is_no_limit(rate: float, users: int) -> None:
-    """Each I/O has a time of its own; 300 or 900 of them in a reading are even all the same."""
+    """An uneven device stays a device when a reading averages 300 or 900 of its I/Os."""
     found = reads(Spindle(1 / rate, 0.4), length(MINUTES_S), users, every_s=3)
     named = judged(read_every(data(found, users), 15)).bottleneck
     assert named is not None
@@ -54,7 +54,7 @@ def test_a_device_read_every_fifteen_seconds_is_no_limit(rate: float, users: int
 
 
 def test_few_ios_a_second_are_many_in_a_reading() -> None:
-    """20 a second, read every 15 s: 300 tell how unevenly they end, and 20 would not."""
+    """At 20 I/Os per second a reading of 15 s has enough I/Os to show that the device is uneven."""
     found = reads(Spindle(0.05, 0.4), length(MINUTES_S), 4, every_s=3)
     named = judged(read_every(data(found, 4), 15)).bottleneck
     assert named is not None
@@ -63,7 +63,7 @@ def test_few_ios_a_second_are_many_in_a_reading() -> None:
 
 @pytest.mark.parametrize("seconds", [5, 15])
 def test_a_limit_read_seldom_is_still_one(seconds: int) -> None:
-    """62.5 writes a second and no more."""
+    """A limit of 62.5 writes per second is found with readings of 5 and 15 s."""
     found = commits(Capped(62.5), length(MINUTES_S), users=32)
     named = judged(read_every(log(found, 32), seconds)).bottleneck
     assert named is not None
@@ -75,7 +75,7 @@ def test_a_limit_read_seldom_is_still_one(seconds: int) -> None:
 
 @pytest.mark.parametrize(("even", "coarsely"), [(True, False), (False, False), (True, True), (False, True)])
 def test_many_arrivals_at_random_are_no_even_schedule(*, even: bool, coarsely: bool) -> None:
-    """1,200 a second spread by 2.9 %, in steps of ten seconds by 0.9 %: 8,000 in a second by 1.1 %."""
+    """Poisson arrivals are told from an even schedule at 1,200/s in coarse steps and at 8,000/s."""
     rate = 1200.0 if coarsely else 8000.0
     build = Build(measure_s=300 if coarsely else 60).host("sql1", "sql").cpu("sql1", 0.3)
     came = np.random.default_rng(3).poisson(rate, build.seconds).astype(float)
@@ -87,7 +87,7 @@ def test_many_arrivals_at_random_are_no_even_schedule(*, even: bool, coarsely: b
 
 
 def quota_in_bursts(measure_s: int) -> Build:
-    """Half a core is full for five seconds of every twenty: 600 of 2,000 a second are not started then."""
+    """Half a core is saturated for 5 s of every 20; 600 of 2,000 operations/s are not started then."""
     build = Build(measure_s).host("nosql1", "nosql", cores=(0, 1))
     inside = np.arange(build.seconds) % 20 < 5
     build.cpu("nosql1", np.where(inside, 0.27, 0.05), np.where(inside, 0.995, 0.12), (0, 1), noise=0.01)
@@ -100,7 +100,7 @@ def quota_in_bursts(measure_s: int) -> Build:
 
 @pytest.mark.parametrize("coarsely", [True, False], ids=["steps of ten seconds", "read every minute"])
 def test_bursts_shorter_than_what_was_read_do_not_blame_the_generator(*, coarsely: bool) -> None:
-    """What was full for five seconds is half used in a mean over ten: nobody knows whose fault it was."""
+    """Bursts shorter than the sampling interval give an inconclusive run, not an invalid one."""
     build = quota_in_bursts(240)
     verdict = judged(kept_coarsely(build.run()) if coarsely else read_every(build, 60))
     assert verdict.outcome == "inconclusive", verdict.summary
@@ -111,7 +111,7 @@ def test_bursts_shorter_than_what_was_read_do_not_blame_the_generator(*, coarsel
 
 
 def test_a_starved_generator_is_still_blamed_for_bursts_that_were_seen() -> None:
-    """The same bursts, read every second, and a farm that has nothing to do in them."""
+    """With samples every second and an idle farm, the same bursts make the run invalid."""
     build = quota_in_bursts(60)
     build.samples = [row for row in build.samples if row[2] != "nosql1"]
     build.cpu("nosql1", 0.1, 0.1, (0, 1))
@@ -124,7 +124,7 @@ def test_a_starved_generator_is_still_blamed_for_bursts_that_were_seen() -> None
 
 @pytest.mark.parametrize("seconds", [1, 15])
 def test_checkpoints_are_counted_by_readings_and_not_by_steps(seconds: int) -> None:
-    """Three begin, one every 30 s; a reading of 15 s is one step and a half of ten seconds."""
+    """Three checkpoints are counted as three, with readings of 1 s and of 15 s."""
     under_way = np.arange(LENGTH) % 30 < 10
     build = Build(measure_s=LENGTH, warm_up_s=0).host("sql1", "sql").cpu("sql1", 0.3, 0.3)
     build.metric("sql1", "db.checkpoint_buffers_per_s", np.where(under_way, 80.0, 0.0), noise=0.0)
@@ -141,7 +141,7 @@ def test_checkpoints_are_counted_by_readings_and_not_by_steps(seconds: int) -> N
 
 @pytest.mark.parametrize("seconds", [15, 60])
 def test_a_part_in_which_a_disk_was_not_read_is_none_in_which_nothing_was_used_up(seconds: int) -> None:
-    """A log at its limit all the time, read twice in each part that the timeline tells of, at least."""
+    """A saturated log that is read every 15 or 60 s appears in every part of the timeline."""
     found = commits(Capped(150), length(240), users=4)
     timeline = judged(read_every(log(found, 4), seconds)).timeline
     assert timeline

@@ -1,4 +1,4 @@
-"""Operations that came late: whether other processes took the CPU, or the load generator was the cause."""
+"""Late operations: the cause is either other processes on the machine or the load generator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TAKEN = {"cc1": 0.5, "train": 0.3, "backup": 0.1, "cron": 0.02}
 def late(
     cpu: float = 0.2, waited: float | None = 0.2, stolen: float = 0.0, taken: dict[str, float] | None = None
 ) -> Build:
-    """A farm with room, a load worker that sends 40 ms too late, and what others take of its machine."""
+    """A farm with spare CPU, a load worker that sends 40 ms late, and other processes' CPU use."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.3, 0.3).open("orders", "sql-mix", 200)
     build.operations("orders", "log_append", 200, 0.01).generator(
         cpu=cpu, send_lag_s=0.04, orders=(200.0, 200.0)
@@ -42,7 +42,7 @@ def kind(verdict: Verdict) -> str:
 
 @pytest.mark.parametrize("waited", [0.2, None], ids=["waited", "waiting not measured"])
 def test_a_late_generator_with_room_on_its_core_names_who_took_the_cpu(waited: float | None) -> None:
-    """The three that took most, with their shares; not a word that the generator did wrong."""
+    """Three other processes with their CPU shares are named, and the generator is not blamed."""
     verdict = judged(late(waited=waited))
     assert kind(verdict) == "contention"
     assert exit_status(verdict) == 3
@@ -55,7 +55,7 @@ def test_a_late_generator_with_room_on_its_core_names_who_took_the_cpu(waited: f
 
 
 def test_a_generator_whose_own_core_is_full_by_its_own_work_is_the_cause() -> None:
-    """Others may be busy, too: a load worker at 95 % of its core would have been late without them."""
+    """A load worker at 95 % of its core is the cause, although other processes are busy, too."""
     assert kind(judged(late(cpu=0.95))) == "generator"
 
 
@@ -67,12 +67,12 @@ def test_a_generator_whose_own_core_is_full_by_its_own_work_is_the_cause() -> No
 def test_a_late_generator_that_nobody_disturbed_is_the_cause(
     waited: float | None, taken: dict[str, float]
 ) -> None:
-    """Who takes CPU that the generator did not wait for, or hardly any, did not make it late."""
+    """The generator is the cause where it hardly waited for a CPU, whatever else was running."""
     assert kind(judged(late(waited=waited, taken=taken))) == "generator"
 
 
 def test_what_the_hypervisor_took_is_named_with_a_remedy_that_fits() -> None:
-    """Nobody can end the hypervisor: another machine is what helps."""
+    """CPU time taken by the hypervisor is named, and the remedy is another machine."""
     verdict = judged(late(stolen=0.4, taken={"cc1": 0.05}))
     assert kind(verdict) == "contention"
     assert "(the hypervisor 40 % and cc1 5 %)" in verdict.summary
@@ -80,7 +80,7 @@ def test_what_the_hypervisor_took_is_named_with_a_remedy_that_fits() -> None:
 
 
 def test_processes_whose_names_cannot_be_read_are_not_measured() -> None:
-    """Seen in the machine's total alone (hidepid, another container): the share is told, the name is not."""
+    """Processes with unreadable names (hidepid, another container) have a share but no name."""
     build = late(taken={"cc1": 0.2})
     build.samples = [row for row in build.samples if (row[3], row[4]) != (METRIC, "")]
     verdict = judged(build.metric("generator1", METRIC, 0.9, noise=0.0))
@@ -88,7 +88,7 @@ def test_processes_whose_names_cannot_be_read_are_not_measured() -> None:
 
 
 def test_a_valid_run_beside_busy_processes_is_warned_of() -> None:
-    """Nothing was late, yet a third of the machine's CPU went elsewhere: a warning, with names."""
+    """A valid run with a third of the CPU used by other processes has a warning with their names."""
     build = late()
     build.rows = [row for row in build.rows if row["outcome"] != "sent"]
     verdict = judged(build)

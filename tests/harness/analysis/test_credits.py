@@ -1,4 +1,4 @@
-"""Burst credits: what a disk does beyond what its type does for good, and what only looks like their end."""
+"""Burst credits: rates above a disk's baseline, and rate changes that are not spent credits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ USERS = 32
 def reading(
     rate: float, *, entry: str | None = "azure/p10", stripes: int = 1, seed: int = 1, **more: float
 ) -> Build:
-    """Users who read from a data disk that is declared to be a P10, or several of them."""
+    """Users who read from a data disk declared as one P10 or several."""
     limits = {name: limit * stripes for name, limit in P10.items()}
     build = Build(60, seed=seed)
     build.host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}, limits={"data": limits} if entry else None)
@@ -40,7 +40,7 @@ def users(build: Build, rate: float) -> Build:
 @pytest.mark.parametrize("stripes", [1, 2])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_disk_at_its_burst_s_limit_is_at_a_limit_and_declared_rightly(stripes: int, seed: int) -> None:
-    """A P10 that does 3,500 a second on credits: not a wrong declaration of 500, and what comes is said."""
+    """A P10 at 3,500 IOPS is at its burst limit; no wrong declaration is reported, and the end is."""
     rate = 3500.0 * stripes
     verdict = judged(users(reading(rate, stripes=stripes, seed=seed), rate))
     found = verdict.bottleneck
@@ -53,7 +53,7 @@ def test_a_disk_at_its_burst_s_limit_is_at_a_limit_and_declared_rightly(stripes:
 
 
 def test_where_nothing_is_declared_the_limit_is_the_same() -> None:
-    """Its type tells that it was a burst; that it is held is seen without."""
+    """The disk is at its limit without a declaration, too; the summary names the limit in I/Os."""
     verdict = judged(users(reading(3500.0, entry=None), 3500.0))
     assert verdict.bottleneck is not None
     assert (verdict.bottleneck.kind, verdict.bottleneck.role) == ("disk_cap", "data")
@@ -61,7 +61,7 @@ def test_where_nothing_is_declared_the_limit_is_the_same() -> None:
 
 
 def test_an_all_clear_on_credits_says_that_they_end() -> None:
-    """All is served at 1,500 a second, three times what the disk does for good."""
+    """A farm served at 1,500 IOPS, three times the baseline, is warned that credits end."""
     build = reading(1500.0, noise=0.05, busy=0.6, pressure=0.3)
     build.open("orders", "sql-mix", 1500).operations("orders", "point_read", 1500, 0.004)
     verdict = judged(build.generator(orders=(1500.0, 1500.0)))
@@ -76,14 +76,14 @@ def test_an_all_clear_on_credits_says_that_they_end() -> None:
 
 
 def test_below_what_it_does_for_good_there_is_nothing_to_say() -> None:
-    """400 of 500 a second."""
+    """At 400 of 500 IOPS there is no warning about credits."""
     build = reading(400.0, noise=0.05, busy=0.6, pressure=0.3)
     build.open("orders", "sql-mix", 400).operations("orders", "point_read", 400, 0.004)
     assert "credits" not in judged(build.generator(orders=(400.0, 400.0))).summary
 
 
 def changing(rates: Floats, sizes: Floats) -> Build:
-    """A log that does other numbers of I/Os, of other sizes, in the second half."""
+    """A log with another I/O rate and another I/O size in the second half."""
     build = Build(80, seed=1).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
     build.cpu("sql1", 0.1, 0.1, cores=(0, 1))
     build.disk("sql1", "sdb", rates, 8 / rates, 0.004, busy=1.0, pressure=0.9, size_bytes=sizes)  # type: ignore[arg-type]
@@ -104,14 +104,14 @@ def halves(first: float, second: float) -> Floats:
     ids=["larger under a limit of bytes", "smaller under a limit of I/Os"],
 )
 def test_ios_of_another_size_are_no_credits_that_ran_out(rates: Floats, sizes: Floats) -> None:
-    """One of the two rates falls and holds there, as the other is held all the time."""
+    """A rate that falls because the I/O size changed is not reported as exhausted credits."""
     found = judged(changing(rates, sizes)).bottleneck
     assert found is not None
     assert (found.kind, found.role) == ("disk_cap", "log")
 
 
 def test_larger_writes_after_credits_ran_out_are_no_reason_to_doubt_it() -> None:
-    """As fewer writes are done each carries more: both rates fall all the same."""
+    """Larger writes after the credits ended do not contradict exhausted credits."""
     found = judged(changing(halves(600, 100), halves(10e3, 20e3))).bottleneck
     assert found is not None
     assert (found.kind, found.role) == ("disk_burst_exhausted", "log")

@@ -1,4 +1,4 @@
-"""Acknowledged writes that are gone are said; a burst's backlog is what was due and not done."""
+"""Reports lost acknowledged writes, and computes a burst's backlog as the due but unfinished operations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def about_writes(verdict: Verdict) -> list[str]:
 
 
 def test_all_there_is_no_warning() -> None:
-    """The row says what was read back, over both generators; no warning follows."""
+    """Writes that were all read back give a row over both generators and no warning."""
     verdict = judged({}, {"records": 50, "confirmed": 45, "expired": 5})
     row = verdict.scenarios["burst"]["writes"]
     assert (row["acknowledged"], row["records"], row["confirmed"], row["expired"]) == (1800, 150, 145, 5)
@@ -44,7 +44,7 @@ def test_all_there_is_no_warning() -> None:
 
 
 def test_lost_writes_are_a_warning_with_their_number() -> None:
-    """Missing and different ones of all generators, with records to look for."""
+    """Missing and different records of all generators are one warning with their numbers and examples."""
     lost = {"confirmed": 90, "missing": 7, "different": 3, "examples": [11, 12]}
     (said,) = about_writes(judged({}, lost))
     assert "acknowledged writes are lost: 7 missing and 3 different of 200 records" in said
@@ -52,24 +52,24 @@ def test_lost_writes_are_a_warning_with_their_number() -> None:
 
 
 def test_what_could_not_be_read_back_is_said() -> None:
-    """It is neither lost nor there."""
+    """Writes that could not be read back are reported as such, neither as lost nor as confirmed."""
     (said,) = about_writes(judged({"records": 0, "confirmed": 0, "not_read": "the store did not answer"}))
     assert said == "burst: acknowledged writes were not all read back: the store did not answer"
 
 
 def test_a_lost_generator_s_writes_are_not_said_to_be_there() -> None:
-    """Only it knew them; one that did other scenarios knew nothing of these."""
+    """The writes of a lost generator are reported as not read back, unless it had other scenarios."""
     (said,) = about_writes(judged({}, lost={"scenarios": ["burst", "crawl"]}))
     assert "burst: acknowledged writes were not all read back: load generator generator9 was lost" in said
     assert about_writes(judged({}, lost={"scenarios": ["crawl"]})) == []
 
 
 def test_who_reads_nothing_back_has_no_row() -> None:
-    """Not measured is no zero."""
+    """A scenario without read-back has no row for it, not a zero."""
     assert "writes" not in judged().scenarios["burst"]
 
 
 def test_a_bursts_backlog_is_what_was_due_and_not_done() -> None:
-    """50 a second too many for ten seconds; nobody caught up, so the second burst ends with twice as many."""
+    """50/s too many for ten seconds are a backlog of 500, which the second burst doubles."""
     rows = judged().scenarios["burst"]["bursts"]
     assert [row["backlog"] for row in rows] == pytest.approx([500, 1000])

@@ -1,4 +1,4 @@
-"""The chain behind a verdict: nothing that was considered is left out, and every number can be traced."""
+"""The explanation of a verdict lists every considered resource, and the samples behind every number."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def asked(one: Considered, evidence: str) -> Check:
 
 
 def test_every_resource_is_there_with_four_answers() -> None:
-    """The winner, and the disk, the allowances and the dependencies that are not: E1 to E4 of each."""
+    """Each considered resource has the answers E1 to E4, for the winner and for the others."""
     verdict = judged(crawl_bound_by_search())
     rows = verdict.explanation.considered
     assert {one.resource for one in rows} == {"cpu", "allowance", "disk", "dependency"}
@@ -44,7 +44,7 @@ def test_every_resource_is_there_with_four_answers() -> None:
 
 
 def test_each_number_says_its_samples_its_threshold_and_where_that_is_from() -> None:
-    """60 seconds measured at one reading a second: 60 samples behind the winner's E1 and E4."""
+    """Each fact has its metric, threshold, source and sample count: 60 at one reading per second."""
     verdict = judged(crawl_bound_by_search())
     cpu = row(verdict, "the CPU shared by ")
     for kind, metric, limit in (("E1", "cpu.busy_ratio", 0.9), ("E4", "pressure.cpu_ratio", 0.5)):
@@ -55,7 +55,7 @@ def test_each_number_says_its_samples_its_threshold_and_where_that_is_from() -> 
 
 
 def test_levels_answer_what_one_level_cannot() -> None:
-    """With eight levels all four kinds are known of the CPU; the disk beside it has no ceiling."""
+    """Eight load levels answer E1 to E4 for the CPU; the disk without a declared limit has no E3."""
     verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))
     cpu = row(verdict, "the CPU of the sql tier (sql1)")
     assert [check.holds for check in cpu.checks] == [True, True, True, True]
@@ -65,14 +65,14 @@ def test_levels_answer_what_one_level_cannot() -> None:
 
 
 def test_gates_are_told_also_when_they_held() -> None:
-    """Recorder, generator's CPU, Little's law: each with its figure."""
+    """The gates are listed with their figures also where they passed."""
     verdict = judged(crawl_bound_by_search())
     assert [gate.holds for gate in verdict.explanation.gates] == [True, True]
     assert verdict.explanation.gates[1].fact.value == pytest.approx(0.3, rel=0.1)
 
 
 def test_why_it_won_and_what_would_change_it() -> None:
-    """Without the winner nothing is left; the margin is the threshold's; the resamples agree."""
+    """The explanation states the reasons, the share of resamples, and what would change the answer."""
     verdict = judged(crawl_bound_by_search())
     reasons = " / ".join(verdict.explanation.reasons)
     assert "(search1): saturated and second source agrees" in reasons
@@ -83,7 +83,7 @@ def test_why_it_won_and_what_would_change_it() -> None:
 
 
 def test_of_two_the_reason_for_the_first_is_told() -> None:
-    """Two machines full at a time: the deeper tier comes first, and the explanation says why."""
+    """Of two saturated machines the deeper tier ranks first, and the explanation says why."""
     build = Build().host("app3", "search", machine="b").host("sql1", "sql", machine="a")
     build.cpu("app3", 0.97, pressure=0.9).cpu("sql1", 0.97, pressure=0.9)
     build.closed("crawl", "full-crawl", 16).operations("crawl", "document:site", 40, 0.4)
@@ -95,7 +95,7 @@ def test_of_two_the_reason_for_the_first_is_told() -> None:
 
 
 def test_nothing_used_up_says_what_is_nearest() -> None:
-    """A schedule that was kept on cores half used: what saturates first, and at how much more load."""
+    """With a kept schedule the explanation says at how much more load which resource saturates."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.45, cores=(0, 1))
     build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.004)
     verdict = judged(build.generator(orders=(100.0, 100.0)))
@@ -106,7 +106,7 @@ def test_nothing_used_up_says_what_is_nearest() -> None:
 
 
 def test_a_run_without_a_measure_phase_has_gates_only() -> None:
-    """Nothing to consider is no error."""
+    """A run without a measure phase has gates and an empty list of resources, without an error."""
     build = crawl_bound_by_search()
     build.manifest["phases"] = build.manifest["phases"][:1]
     verdict = judged(build)
@@ -117,7 +117,7 @@ def test_a_run_without_a_measure_phase_has_gates_only() -> None:
 
 @pytest.mark.parametrize("build", [crawl_bound_by_search, two_in_turn])
 def test_the_text_has_all_steps_and_a_query_for_each_series(build: type[Build]) -> None:
-    """Eight parts in METHOD's order, lines of at most 88 columns except the queries, which are pasted."""
+    """The text has METHOD's parts in order, with lines of at most 88 columns except for the queries."""
     text = explanation_text(judged(build()).to_json())
     heads = [line[:2] for line in text.splitlines() if line[:1].isdigit()]
     assert heads == ["0.", "1.", "2.", "3.", "6.", "7.", "8."]
@@ -127,7 +127,7 @@ def test_the_text_has_all_steps_and_a_query_for_each_series(build: type[Build]) 
 
 
 def test_what_hosts_of_one_machine_read_alike_is_told_of_one_that_did() -> None:
-    """The collector of the first of four hosts told no pressure: that of the next did, and is named."""
+    """A fact of a shared machine names a host with samples where the first host's are missing."""
     build = crawl_bound_by_search()
     build.samples = [row for row in build.samples if row[2] != "web1" or not row[3].startswith("pressure.")]
     verdict = judged(build)

@@ -1,4 +1,4 @@
-"""Runs that say nothing about the farm, and those that only look so."""
+"""Gates: runs that are invalid as evidence about the farm, and valid runs that look similar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinchpoint_scenarios.contract import PAUSE
 
 @pytest.mark.parametrize("cpu", [0.93, 0.99])
 def test_a_generator_at_its_core_s_limit_invalidates(cpu: float) -> None:
-    """A load worker at 90 % of its core measures itself: invalid, generator, exit status 3."""
+    """A load worker at 90 % of its core or more makes the run invalid, with exit status 3."""
     build = crawl_bound_by_search()
     build.generator(cpu=cpu, host="generator2")
     verdict = judged(build)
@@ -27,7 +27,7 @@ def test_a_generator_at_its_core_s_limit_invalidates(cpu: float) -> None:
 
 
 def test_a_generator_that_is_full_now_and_then_says_how_often() -> None:
-    """A core full in a third of the seconds is too late in those, whatever its mean is."""
+    """A core that is saturated in a third of the seconds makes the run invalid; the share is stated."""
     say_if_due = np.where(np.arange(70) % 3 == 0, 0.98, 0.15)
     verdict = judged(crawl_bound_by_search().generator(cpu=say_if_due, host="generator2"))
     assert verdict.outcome == "invalid"
@@ -35,7 +35,7 @@ def test_a_generator_that_is_full_now_and_then_says_how_often() -> None:
 
 
 def test_a_generator_at_its_quota_s_limit_invalidates() -> None:
-    """A container that may use a twentieth of a core holds its load worker back from there on."""
+    """A load worker at its container's quota of a twentieth of a core makes the run invalid."""
     build = crawl_bound_by_search().generator(cpu=0.049, host="generator2")
     verdict = judged(build.metric("generator2", "generator.allowed_cores", 0.05, noise=0.0))
     assert verdict.outcome == "invalid"
@@ -45,7 +45,7 @@ def test_a_generator_at_its_quota_s_limit_invalidates() -> None:
 
 
 def test_a_generator_that_is_late_itself_blames_nothing_outside() -> None:
-    """What takes 400 ms by a clock that comes 250 ms late may be the generator's own: no name, what to do."""
+    """With a generator clock 250 ms late, a wait of 400 ms is attributed to no dependency."""
     build = Build().host("search1", "search", cores=(0, 1)).cpu("search1", 0.1, 0.1, cores=(0, 1))
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:far", 16, 0.5)
     build.operations("crawl", "document:far/fetch", 16, 0.4)
@@ -58,7 +58,7 @@ def test_a_generator_that_is_late_itself_blames_nothing_outside() -> None:
 
 
 def test_a_quota_of_several_cores_leaves_a_generator_one() -> None:
-    """One process uses one core: a quota of eight is not what ends first."""
+    """A quota of eight cores does not raise a single process's limit of one core."""
     build = crawl_bound_by_search().generator(cpu=0.95, host="generator2")
     verdict = judged(build.metric("generator2", "generator.allowed_cores", 8.0, noise=0.0))
     assert verdict.outcome == "invalid"
@@ -72,21 +72,21 @@ def lagging(cpu: float, started: float) -> Build:
 
 
 def test_operations_not_started_while_the_farm_has_room_invalidate() -> None:
-    """Started ÷ scheduled below 0.95 with a farm that idles is the generator's fault."""
+    """Started ÷ scheduled below 0.95 with an idle farm makes the run invalid."""
     verdict = judged(lagging(0.3, 150.0).sessions("sql1", 3.0))
     assert verdict.outcome == "invalid"
     assert "only 75 % of the scheduled operations of orders were started" in verdict.summary
 
 
 def test_operations_not_started_because_the_farm_is_full_are_the_farm_s() -> None:
-    """The same shortfall with a full CPU is the bottleneck's doing: no invalid run, but a warning."""
+    """The same shortfall with a saturated CPU is a bottleneck of the farm, with a warning."""
     verdict = judged(lagging(0.98, 150.0))
     assert named(verdict)[:2] == ("cpu", "sql")
     assert any("only 75 %" in warning for warning in verdict.warnings)
 
 
 def test_without_the_generators_count_dropped_operations_tell() -> None:
-    """No scheduled/started samples: what was dropped says that the schedule was not kept."""
+    """Without scheduled/started samples, dropped operations show that the schedule was not kept."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.2).open("orders", "sql-mix", 200)
     build.operations("orders", "log_append", 150, 0.03, dropped=50.0)
     verdict = judged(build)
@@ -95,7 +95,7 @@ def test_without_the_generators_count_dropped_operations_tell() -> None:
 
 
 def test_send_lag_invalidates_only_beyond_its_limit() -> None:
-    """p99 send lag is held against max(5 ms, a tenth of the p99 response)."""
+    """The p99 send lag is compared with max(5 ms, a tenth of the p99 response time)."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.2).open("orders", "sql-mix", 100)
     build.operations("orders", "log_append", 100, 0.1)
     assert judged(build.generator(send_lag_s=0.008, orders=(100.0, 100.0))).outcome == "not_reached"
@@ -108,7 +108,7 @@ def test_send_lag_invalidates_only_beyond_its_limit() -> None:
 
 @pytest.mark.parametrize(("users", "valid"), [(8, True), (12, False)])
 def test_little_s_law_on_closed_load(users: int, valid: bool) -> None:
-    """160/s of 50 ms are 8 users' work; 12 users cannot have done only that."""
+    """160/s of 50 ms are the work of 8 users, so with 12 users the run is invalid."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.97, 0.9, pressure=0.9)
     build.closed("orders", "sql-mix", users).operations("orders", "log_append", 160, 0.05, noise=0.01)
     verdict = judged(build.generator())
@@ -118,21 +118,21 @@ def test_little_s_law_on_closed_load(users: int, valid: bool) -> None:
 
 
 def test_a_crawl_whose_users_wait_for_the_frontier_keeps_little_s_law() -> None:
-    """Crawl sessions wait without an operation: fewer operations than users is no fault of the generator."""
+    """Crawl sessions that wait without an operation do not make the run invalid."""
     build = crawl_bound_by_search()
     build.manifest["plan"]["scenarios"]["crawl"]["load"]["users"] = 32
     assert judged(build).outcome == "bottleneck"
 
 
 def test_a_client_s_own_work_shows_where_operations_are_short() -> None:
-    """4 users at 2,500/s of 1.5 ms leave 0.1 ms per operation to the client itself: no fault."""
+    """0.1 ms of the client's own work per operation does not make the run invalid."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.97, 0.9, pressure=0.9).closed("orders", "sql-mix", 4)
     build.operations("orders", "log_append", 2500, 0.0015, noise=0.01)
     assert named(judged(build.generator()))[:2] == ("cpu", "sql")
 
 
 def test_sessions_that_wait_to_reconnect_are_no_fault_of_the_generator() -> None:
-    """Failures of the farm explain users without operations: no invalid run."""
+    """Users without an operation are explained by the farm's failures, so the run stays valid."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.97, 0.9, pressure=0.9).closed("orders", "sql-mix", 12)
     build.operations("orders", "log_append", 160, 0.05, noise=0.01)
     build.operations("orders", "log_append", 5, 0.001, outcome="connection_lost", noise=0.01)
@@ -143,9 +143,9 @@ def test_sessions_that_wait_to_reconnect_are_no_fault_of_the_generator() -> None
     ("paused", "failures", "valid"), [(4, 0, True), (4, 1, True), (0, 0, False), (0, 1, False)]
 )
 def test_a_replay_s_own_pauses_are_think_time(paused: int, failures: int, valid: bool) -> None:
-    """8 users that pause half of the time are accounted for; without pauses one failure excuses none.
+    """Pauses in a replay count as think time; a single failure does not excuse users without them.
 
-    Nor do they wait for the farm as long as they pause.
+    Pauses do not count as waiting for the farm either.
     """
     build = Build().host("sql1", "sql").cpu("sql1", 0.2, 0.2, pressure=0.0)
     build.closed("again", "sql-replay", 8).operations("again", "select", 100, 0.036, noise=0.01)
@@ -162,7 +162,7 @@ def test_a_replay_s_own_pauses_are_think_time(paused: int, failures: int, valid:
 
 
 def test_seconds_in_which_nothing_was_started_count() -> None:
-    """A generator that stalls sends no 'started' row for those seconds: they count as 0."""
+    """Seconds without a 'started' row from a stalled generator count as 0 started operations."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.2, 0.2).open("orders", "sql-mix", 100)
     build.operations("orders", "log_append", 80, 0.003).generator(orders=(100.0, 100.0))
     build.samples = [
@@ -174,7 +174,7 @@ def test_seconds_in_which_nothing_was_started_count() -> None:
 
 
 def test_a_host_without_processes_is_no_pool_of_cores() -> None:
-    """A folder of files on the shared machine uses no cores: it is no rival to the farm's core."""
+    """A tier of files on the shared machine has no processes, so it does not compete for the CPU."""
     build = crawl_bound_by_search()
     build.host("files1", "files", disks={"content": "vda"})
     build.manifest["hosts"]["files1"]["tier_cores"] = None
@@ -186,7 +186,7 @@ def test_a_host_without_processes_is_no_pool_of_cores() -> None:
 
 @pytest.mark.parametrize("how", ["event", "sample"])
 def test_a_recorder_that_failed_invalidates(how: str) -> None:
-    """What was not recorded is no evidence."""
+    """A failed recorder makes the run invalid, with exit status 3."""
     build = crawl_bound_by_search()
     if how == "event":
         build.event("recorder_failed", 30, worker="generator1", why="disk full")
@@ -203,7 +203,7 @@ def test_a_recorder_that_failed_invalidates(how: str) -> None:
 
 @pytest.mark.parametrize("pinned", [True, False])
 def test_a_generator_that_takes_the_farm_s_only_core_invalidates(*, pinned: bool) -> None:
-    """On one core for all, a load generator that uses most of it measures itself; nobody is pinned there."""
+    """On a farm with one core, a generator that uses most of that core makes the run invalid."""
     build = shared_farm(Build())
     worker = {"cores": [0]} if pinned else {"cores": [], "machine_id": MACHINE}
     build.manifest["generators"] = [{"worker": "generator1", **worker}]
@@ -218,7 +218,7 @@ def test_a_generator_that_takes_the_farm_s_only_core_invalidates(*, pinned: bool
 
 
 def test_an_unpinned_generator_of_another_machine_takes_nothing_of_the_farm_s() -> None:
-    """Whoever uses the other half of these cores, it is not the generator, which runs elsewhere."""
+    """CPU use by other processes is not attributed to a generator on another machine."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.99, 0.4, cores=(0, 1), pressure=0.9)
     build.manifest["generators"] = [{"worker": "generator1", "cores": [], "machine_id": "elsewhere"}]
     build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
@@ -229,7 +229,7 @@ def test_an_unpinned_generator_of_another_machine_takes_nothing_of_the_farm_s() 
 
 @pytest.mark.parametrize("way", ["one dies", "one joins late", "half of what they tell is lost"])
 def test_generators_that_come_and_go_have_their_users_for_a_while(way: str) -> None:
-    """Sixteen users of two generators are sixteen, also where one has all of them for half a minute."""
+    """Sixteen users on two generators stay sixteen when one generator dies, joins late or loses samples."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.97, 0.95, cores=(0, 1), pressure=0.9)
     build.closed("orders", "sql-mix", 16).operations("orders", "log_append", 320, 0.05, noise=0.01)
     second = np.arange(build.seconds)
@@ -248,9 +248,9 @@ def test_generators_that_come_and_go_have_their_users_for_a_while(way: str) -> N
 
 @pytest.mark.parametrize("metric", ["scheduled", "started"])
 def test_lost_counts_of_a_generator_are_no_fault_of_anybody(metric: str) -> None:
-    """A fifth of one of its two counts is missing; what ended and what never started is known all the same.
+    """A fifth of the generator's counts is missing, and the verdict is the same without them.
 
-    Where three of a hundred never started, nobody had to wait; where eight did not, the generator could not.
+    At 97 % of the schedule the farm is not saturated; at 92 % the generator is at fault.
     """
     for done, outcome in ((97.0, "not_reached"), (92.0, "invalid")):
         build = Build().host("sql1", "sql").cpu("sql1", 0.2, 0.2).open("orders", "sql-mix", 100)

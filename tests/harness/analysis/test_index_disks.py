@@ -1,4 +1,4 @@
-"""An index that is committed again and again, simulated I/O by I/O: pauses, and few I/Os, mostly large."""
+"""An index with repeated commits, simulated I/O by I/O: pauses between few I/Os, mostly large."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pinchpoint.analysis import analyse
 
 
 def index(disk: Disk, users: int = 6, pause_s: float = 1.0, seed: int = 1) -> Build:
-    """A crawl that commits its index again and again; while it does, all users wait."""
+    """Return a crawl that commits its index repeatedly; all users wait for each commit."""
     return committed(*indexing(disk, length(60), pause_s, seed), users, seed)
 
 
 def few_large(disk: Disk, seed: int, measure_s: int = 40) -> Build:
-    """The same with few I/Os, most of them large: some two or three a second on such disks."""
+    """Return such a crawl with few I/Os, most of them large: two or three per second."""
     return committed(*indexing(disk, length(measure_s), 0.5, seed, chain=3, segments=four_segments), 6, seed)
 
 
 def committed(found: Seconds, spans: list[tuple[float, float]], users: int, seed: int) -> Build:
-    """A search tier with that disk, and a crawl that waits for those commits."""
+    """Return a search tier with that index disk, and a crawl that waits for the commits."""
     build = Build(measure_s=found.length - 10, seed=seed)
     build.host("search1", "search", cores=(0, 1), disks={"index": "loop1"})
     build.cpu("search1", 0.3, 0.2, cores=(0, 1)).device("search1", "loop1", found, pressure=0.5)
@@ -39,21 +39,21 @@ def committed(found: Seconds, spans: list[tuple[float, float]], users: int, seed
 
 @pytest.mark.parametrize("iops", [8.0, 15.0])
 def test_an_index_disk_at_its_cap_between_pauses(iops: float) -> None:
-    """It is not full all of the time, but flat whenever it is asked, and the crawl waits for it."""
+    """An index disk that is at its cap only during commits is named as capped."""
     assert set(answers(index(Capped(iops)), "index", iops=iops)) == {("disk_cap", "search", "index")}
 
 
 @pytest.mark.parametrize("spread", [0.15, 0.4])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_slow_device_is_no_cap_for_being_counted_in_whole_ios(spread: float, seed: int) -> None:
-    """Two or three I/Os a second are two or three of any disk: that says nothing of how evenly they end."""
+    """An uneven device with two or three I/Os per second is not called a cap."""
     verdict = analyse(few_large(Spindle(0.4, spread), seed, measure_s=160).run())
     assert answer(verdict)[0] in {"disk_device", "disk_latency"}, verdict.summary
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5, 6])
 def test_few_large_ios_under_a_limit_of_bytes(seed: int) -> None:
-    """In 160 seconds it is found, or its disk is named with low confidence."""
+    """A byte limit on few large I/Os is found in 160 s, or its disk is named with low confidence."""
     verdict = analyse(few_large(Capped(bytes_per_s=400e3), seed, measure_s=160).run())
     found = verdict.bottleneck
     assert answer(verdict)[1:] == ("search", "index"), verdict.summary
@@ -68,7 +68,7 @@ def test_few_large_ios_under_a_limit_of_bytes(seed: int) -> None:
 
 @pytest.mark.parametrize("latency_s", [0.1, 0.25])
 def test_an_index_disk_that_is_slow_between_pauses(latency_s: float) -> None:
-    """A commit is a chain of writes, without a declared limit it may be a cap."""
+    """A slow index disk is named for its latency, or without a kind where no limit is declared."""
     build = index(Distant(latency_s, latency_s * 0.03))
     found = set(answers(build, "index", iops=500.0))
     open_kind = ("disk", "search", "index")
@@ -76,6 +76,6 @@ def test_an_index_disk_that_is_slow_between_pauses(latency_s: float) -> None:
 
 
 def test_an_index_disk_that_is_rarely_asked_is_not_blamed() -> None:
-    """The same slow disk, but commits are far between: the crawl spends its time elsewhere."""
+    """A slow index disk with rare commits is not blamed, because the crawl rarely waits for it."""
     verdict = analyse(index(Distant(0.03, 0.001), pause_s=20.0).run())
     assert verdict.bottleneck is None

@@ -1,4 +1,4 @@
-"""No rule asks for the type of a resource, or for a kind of limit, outside of the module of that resource."""
+"""Only a resource's own module depends on the type of a resource or on a kind of limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEFT = {
 
 
 def branches(path: Path) -> Iterator[str]:
-    """``line: code`` of each comparison with such a name, and of each test for what was measured of one."""
+    """Yield ``line: code`` for each comparison with a type or kind and each isinstance of measures."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
@@ -40,7 +40,7 @@ def branches(path: Path) -> Iterator[str]:
 
 
 def test_no_rule_asks_for_a_type_outside_of_its_module() -> None:
-    """Ranking, confidence, advice and words ask ``ResourceKind``; what is left has its reason."""
+    """Ranking, confidence, advice and wording use ``ResourceKind``; each exception has a reason."""
     found = {
         path.relative_to(ANALYSIS).as_posix(): list(branches(path))
         for path in ANALYSIS.rglob("*.py")
@@ -51,7 +51,7 @@ def test_no_rule_asks_for_a_type_outside_of_its_module() -> None:
 
 
 def test_every_kind_of_limit_belongs_to_one_resource() -> None:
-    """But for the two of an invalid run; a kind twice would be two ways of limiting."""
+    """Each kind of limit belongs to exactly one resource, except the two kinds of an invalid run."""
     owned = [
         kind
         for each in KINDS.values()

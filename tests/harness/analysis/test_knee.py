@@ -1,4 +1,4 @@
-"""The knee of throughput over load: found where growth ends, and only there."""
+"""The knee of throughput over load is found where growth ends, and nowhere else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pinchpoint.analysis.knee import find_knee, no_knee
 def levels(
     law: Callable[[float], tuple[float, float]], count: int = 10, noise: float = 0.0
 ) -> list[dict[str, Any]]:
-    """Ten levels, 10 to 100; ``law`` says (throughput, time) of a load."""
+    """Return ten levels, 10 to 100; ``law`` maps a load to (throughput per second, seconds)."""
     random, rows = np.random.default_rng(1), []
     for number in range(1, count + 1):
         done, takes_s = law(number * 10.0)
@@ -30,7 +30,7 @@ def capped(cap: float) -> Callable[[float], tuple[float, float]]:
 @pytest.mark.parametrize("cap", [30, 45, 70])
 @pytest.mark.parametrize("noise", [0.0, 0.02])
 def test_a_knee_is_found_where_a_cap_begins(cap: float, noise: float) -> None:
-    """Within one level of the truth, also with 2 % of noise."""
+    """The knee is found within one level of the cap, also with 2 % of noise."""
     knee = find_knee(levels(capped(cap), noise=noise))
     assert knee.found
     assert knee.level == pytest.approx(cap, abs=10)
@@ -38,7 +38,7 @@ def test_a_knee_is_found_where_a_cap_begins(cap: float, noise: float) -> None:
 
 
 def test_throughput_that_falls_again_has_a_knee() -> None:
-    """Retrograde: 40/s at 40, less beyond."""
+    """Throughput that falls beyond a load of 40 has its knee at 40."""
     knee = find_knee(levels(lambda n: (min(n, 40) - 0.1 * max(0, n - 40), 0.01 if n <= 40 else 0.05)))
     assert knee.found
     assert knee.level == 40
@@ -47,18 +47,18 @@ def test_throughput_that_falls_again_has_a_knee() -> None:
 @pytest.mark.parametrize(
     "law",
     [
-        lambda n: (n, 0.01),  # all is served
-        lambda n: (n / (1 + 0.05 * (n / 10 - 1)), 0.01 * (1 + 0.005 * n)),  # less and less, but it grows
-        lambda n: (min(n, 50.0), 0.01),  # no slower: who does not ask for more gets no more
+        lambda n: (n, 0.01),  # all operations are served
+        lambda n: (n / (1 + 0.05 * (n / 10 - 1)), 0.01 * (1 + 0.005 * n)),  # growth declines but continues
+        lambda n: (min(n, 50.0), 0.01),  # flat without longer times: the load is not offered
     ],
 )
 def test_growth_has_no_knee(law: Callable[[float], tuple[float, float]]) -> None:
-    """What follows, what bends gently, and what is flat though nothing takes longer."""
+    """Linear growth, a gentle bend, and flat throughput with constant times have no knee."""
     assert find_knee(levels(law)).found is False
 
 
 def test_too_few_levels_are_said_not_guessed() -> None:
-    """Five are too few; a load without steps has one."""
+    """Five levels are too few for a knee; the answer is None with the reason."""
     assert find_knee(levels(capped(30), count=5)).found is None
     none = no_knee(1)
     assert none.found is None

@@ -1,4 +1,4 @@
-"""Runs whose load goes up: where something gives way, what is judged, up to where objectives held."""
+"""Runs with a rising load: the bottleneck, the judged part, and the highest load within objectives."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WARM_UP_S = 10
 
 
 def over_time(levels: Floats) -> Floats:
-    """One value a second: nothing during the warm-up, then every level for its time."""
+    """Return one value per second: zero during the warm-up, then each level for its duration."""
     return np.concatenate([np.zeros(WARM_UP_S), np.repeat(levels, EACH_S)])
 
 
 def climb(levels: Floats, cap: float, *, witness: bool = True, unit: str = "per_s", seed: int = 1) -> Build:
-    """A database whose two cores are used up at ``cap`` operations per second."""
+    """Build a database whose two cores saturate at ``cap`` operations per second."""
     build = Build(measure_s=EACH_S * len(levels), warm_up_s=WARM_UP_S, seed=seed)
     build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
     offered = over_time(levels if unit == "per_s" else levels * 20.0)
@@ -43,7 +43,7 @@ def climb(levels: Floats, cap: float, *, witness: bool = True, unit: str = "per_
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_climb_to_saturation_names_the_cause_with_high_confidence(seed: int) -> None:
-    """Use, growing queue, fitting ceiling, witness: four kinds of evidence, which one level cannot give."""
+    """A load in steps gives all four kinds of evidence, and therefore high confidence."""
     levels = np.arange(100.0, 900.0, 100.0)
     verdict = judged(climb(levels, 600, seed=seed).objective(scenario="orders", p95_s=0.05))
     found = verdict.bottleneck
@@ -55,17 +55,17 @@ def test_a_climb_to_saturation_names_the_cause_with_high_confidence(seed: int) -
     assert verdict.knee["found"]
     assert verdict.knee["level"] == 600
     assert "600/s" in verdict.knee["why"]
-    # What is judged is what came from the knee on, where the CPU was full already: 600/s to 800/s.
+    # The judged part begins at the knee, where the CPU was already saturated: 600/s to 800/s.
     assert found.window is not None
     assert (found.window[0][14:19], found.window[1][14:19]) == ("01:52", "02:50")
 
 
 @pytest.mark.parametrize(("first_s", "outcome"), [(0.004, "inconclusive"), (50 / 600, "invalid")])
 def test_a_quota_nobody_watches_is_not_called_the_generators_fault(first_s: float, outcome: str) -> None:
-    """50 sessions, of the host's four cores a fifth is used, and 600/s come of 800/s.
+    """An unobserved quota that limits the farm at 600/s does not make the run invalid.
 
-    Where an operation takes twenty times as long as at first, the farm made them wait; where it always took
-    as long, 50 sessions never could do more.
+    Where operations take twenty times as long as at first, the farm delayed the sessions. Where they always
+    took that long, 50 sessions can never do more, and the generator is the limit.
     """
     levels = np.arange(100.0, 900.0, 100.0)
     offered = over_time(levels)
@@ -88,7 +88,7 @@ def test_a_quota_nobody_watches_is_not_called_the_generators_fault(first_s: floa
 
 
 def test_operations_that_never_started_miss_an_objective() -> None:
-    """From 700/s on a seventh and more never starts, and nothing fails: no load at which 1 % may."""
+    """Operations that never started count as failures and as infinite times for the objectives."""
     levels = np.arange(100.0, 900.0, 100.0)
     build = climb(levels, 600).operations(
         "orders", "log_append", 0.0, 0.004, dropped=np.maximum(0, over_time(levels) - 600)
@@ -105,7 +105,7 @@ def test_operations_that_never_started_miss_an_objective() -> None:
 
 
 def test_one_level_that_was_not_kept_up_says_how_much_never_started() -> None:
-    """900 of 1,000 a second: errors of 10 %, and a p95 without an end; the median is as before."""
+    """900 of 1,000/s started: errors are 10 %, the p95 is infinite, and the median is unchanged."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.99).open("orders", "sql-mix", 1000)
     build.operations("orders", "log_append", 900, 0.01, noise=0.0, dropped=100.0)
     for figure in ({"errors_ratio": 0.01}, {"p95_s": 1.0}, {"p50_s": 1.0}):
@@ -121,7 +121,7 @@ def test_one_level_that_was_not_kept_up_says_how_much_never_started() -> None:
 
 
 def test_a_climb_that_ends_in_a_miss_has_met_its_objective_up_to_there() -> None:
-    """The last level always misses; the objective is met up to the last that did not: exit status 0."""
+    """In a load in steps an objective is met up to the last level that met it, with exit status 0."""
     build = climb(np.arange(100.0, 900.0, 100.0), 600)
     build.objective(scenario="orders", p95_s=0.05).objective(scenario="orders", throughput_per_s=550)
     verdict = judged(build)
@@ -140,7 +140,7 @@ def test_a_climb_that_ends_in_a_miss_has_met_its_objective_up_to_there() -> None
 def test_a_throughput_that_no_level_reaches_is_said_where_the_rest_held(
     wanted: float, *, reached: bool
 ) -> None:
-    """600/s are the most: what were met up to there is the p95, and not all that is wanted."""
+    """A throughput goal above every level is reported beside the objectives that were met."""
     build = climb(np.arange(100.0, 900.0, 100.0), 600)
     verdict = judged(build.objective(scenario="orders", p95_s=0.05, throughput_per_s=wanted))
     held = verdict.objectives_held["orders"]
@@ -153,7 +153,7 @@ def test_a_throughput_that_no_level_reaches_is_said_where_the_rest_held(
 
 
 def test_an_objective_that_no_level_meets_is_missed() -> None:
-    """Exit status 1, and no level is named up to which it held."""
+    """An objective that no level meets is missed, with exit status 1."""
     build = climb(np.arange(100.0, 900.0, 100.0), 600).objective(scenario="orders", p95_s=0.001)
     verdict = judged(build)
     assert verdict.objectives[0]["result"] == "missed, from 100/s on"
@@ -163,7 +163,7 @@ def test_an_objective_that_no_level_meets_is_missed() -> None:
 
 
 def test_a_climb_that_is_followed_to_its_end_reached_nothing() -> None:
-    """No knee, nothing used up: the highest level is what can be served at least."""
+    """A load in steps without a knee or a saturated resource gives its highest level as capacity."""
     verdict = judged(climb(np.arange(100.0, 500.0, 50.0), 2000).objective(scenario="orders", p95_s=1.0))
     assert verdict.outcome == "not_reached", verdict.summary
     assert verdict.knee["found"] is False
@@ -172,7 +172,7 @@ def test_a_climb_that_is_followed_to_its_end_reached_nothing() -> None:
 
 
 def test_a_closed_climb_is_judged_with_the_users_it_had() -> None:
-    """Users of the levels after the knee, not all that there were to be: Little's law holds."""
+    """A closed load in steps is judged with the users of the levels after the knee."""
     verdict = judged(climb(np.arange(5.0, 65.0, 5.0), 600, unit="users"))
     assert verdict.outcome == "bottleneck", verdict.summary
     assert verdict.knee["found"]
@@ -183,7 +183,7 @@ def test_a_closed_climb_is_judged_with_the_users_it_had() -> None:
 
 
 def test_few_levels_add_no_evidence() -> None:
-    """Four levels find no knee: medium at most, as for one level."""
+    """Four levels are too few for a knee, so the confidence is medium at most."""
     verdict = judged(climb(np.array([200.0, 400.0, 600.0, 800.0]), 600))
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.confidence != "high"
@@ -192,7 +192,7 @@ def test_few_levels_add_no_evidence() -> None:
 
 
 def test_a_soak_tells_what_changed_over_it() -> None:
-    """Memory that leaks and times that grow have a trend; what merely moves about has none."""
+    """A soak reports a trend for falling memory and rising times, and none for steady figures."""
     build = Build(measure_s=600, warm_up_s=0).host("sql1", "sql", disks={"log": "sdb"}).cpu("sql1", 0.3, 0.3)
     build.metric("sql1", "mem.available_bytes", np.linspace(8e9, 5e9, 600), noise=0.02)
     build.disk("sql1", "sdb", 200, 0.001)
@@ -209,13 +209,13 @@ def test_a_soak_tells_what_changed_over_it() -> None:
 
 
 def test_only_a_soak_has_a_drift() -> None:
-    """Any other load, and a soak too short for ten parts, has no such table."""
+    """Another load than a soak has no drift table."""
     build = Build(measure_s=60).host("sql1", "sql").cpu("sql1", 0.3, 0.3).open("orders", "sql-mix", 50)
     assert judged(build.operations("orders", "log_append", 50, 0.002).generator()).drift == ()
 
 
 def test_of_a_ramp_what_follows_it_is_judged() -> None:
-    """300 s up to 400/s, then a minute at it: the minute is the load level."""
+    """After a ramp of 300 s, the following minute at full load is judged."""
     build = Build(measure_s=360, warm_up_s=WARM_UP_S).host("sql1", "sql").cpu("sql1", 0.3, 0.3)
     rate = np.concatenate([np.zeros(WARM_UP_S), np.linspace(0, 400, 300), np.full(60, 400.0)])
     build.ramp("orders", "sql-mix", 400, 300).operations("orders", "log_append", rate, 0.002, noise=0.02)
@@ -225,7 +225,7 @@ def test_of_a_ramp_what_follows_it_is_judged() -> None:
 
 
 def test_without_a_knee_all_levels_at_which_it_was_full_are_judged() -> None:
-    """Throughput grew to the cap at the last two levels: no knee yet, but 36 seconds at the cap, not 18."""
+    """Without a knee, all levels with a saturated CPU are judged: 36 s here, not 18 s."""
     levels = np.array([100.0, 200.0, 300.0, 400.0, 500.0, 595.0, 610.0])
     verdict = judged(climb(levels, 600))
     assert verdict.knee["found"] is False
@@ -237,7 +237,7 @@ def test_without_a_knee_all_levels_at_which_it_was_full_are_judged() -> None:
 
 
 def test_levels_that_are_judged_together_are_no_transient() -> None:
-    """Three levels with full cores, still served: that throughput steps up is meant, nothing is cut."""
+    """Levels judged together are not cut as a transient, although their throughput rises."""
     levels = np.arange(100.0, 900.0, 100.0)
     build = climb(levels, 1000)
     full = np.where(over_time(levels) > 550, 0.97, 0.4)
@@ -251,7 +251,7 @@ def test_levels_that_are_judged_together_are_no_transient() -> None:
 
 
 def test_commits_that_share_their_writes_go_on_where_the_log_is_at_its_cap() -> None:
-    """220 writes a second carry 2,000 commits: no end was seen, and how much room there is is not known."""
+    """At a capped log, group commit still raises throughput: no knee, and unknown headroom."""
     levels = np.array([50.0, 100.0, 180.0, 400.0, 800.0, 1200.0, 1600.0, 2000.0])
     offered = over_time(levels)
     build = Build(measure_s=EACH_S * len(levels), warm_up_s=WARM_UP_S)
@@ -271,7 +271,7 @@ def test_commits_that_share_their_writes_go_on_where_the_log_is_at_its_cap() -> 
 
 
 def test_every_fact_of_a_climb_rests_on_samples() -> None:
-    """That waiting for cores grew is told by the host's pressure, whatever the cores are called."""
+    """Every fact about a load in steps has samples; the waiting for CPU comes from host pressure."""
     verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))
     grown = [fact for fact in told(verdict) if fact.evidence == "E2" and fact.value is not None]
     assert grown
@@ -279,7 +279,7 @@ def test_every_fact_of_a_climb_rests_on_samples() -> None:
 
 
 def test_what_waits_alike_at_all_levels_did_not_grow_with_the_load() -> None:
-    """Nobody waits for a lock at any level, and cores that somebody else keeps full have one queue: no E2."""
+    """Waits that are equal at all levels are no E2: neither locks nor cores used by others."""
     levels = np.arange(100.0, 900.0, 100.0)
     build = climb(levels, 600)
     build.samples = [row for row in build.samples if row[3] not in {"cpu.busy_ratio", "pressure.cpu_ratio"}]
@@ -292,7 +292,7 @@ def test_what_waits_alike_at_all_levels_did_not_grow_with_the_load() -> None:
 
 @pytest.mark.parametrize("levels", [8, 3], ids=["a knee to be looked for", "too few for one"])
 def test_levels_too_short_for_the_steps_of_a_run_of_hours_are_left_out(levels: int) -> None:
-    """Over an hour steps are ten seconds long: of 15 s, two of them of the level before, some hold none."""
+    """Levels of 15 s in steps of 10 s are left out where no whole step lies in them."""
     each_s = 15
     build = Build(measure_s=3800, warm_up_s=WARM_UP_S).host("sql1", "sql").cpu("sql1", 0.4, 0.4)
     offered = np.arange(1.0, levels + 1) * 50
@@ -309,7 +309,7 @@ def test_levels_too_short_for_the_steps_of_a_run_of_hours_are_left_out(levels: i
 
 
 def test_levels_none_of_which_was_long_enough_tell_nothing() -> None:
-    """Nothing was measured that could be judged, and the generator is not to blame for that."""
+    """If no level was long enough, the run is inconclusive, and the generator is not at fault."""
     build = Build(measure_s=3800, warm_up_s=WARM_UP_S).host("sql1", "sql").cpu("sql1", 0.4, 0.4)
     build.steps("orders", "sql-mix", np.array([50.0]), 9)
     build.operations("orders", "log_append", 50, 0.002)
@@ -320,7 +320,7 @@ def test_levels_none_of_which_was_long_enough_tell_nothing() -> None:
 
 
 def test_a_time_of_what_never_started_at_all_is_missed() -> None:
-    """The farm hangs throughout: 200 a second are dropped, none is done, and a p95 is promised."""
+    """If no operation ends at any level, a p95 objective is missed."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.02).open("orders", "sql-mix", 200)
     build.operations("orders", "log_append", 0, 0.01, dropped=200.0).objective(scenario="orders", p95_s=1.0)
     verdict = judged(build.generator(orders=(200, 0)))
@@ -331,7 +331,7 @@ def test_a_time_of_what_never_started_at_all_is_missed() -> None:
 
 
 def test_a_throughput_that_was_never_done_held_at_no_level() -> None:
-    """500/s are wanted and 400 are the most: that less was not asked for below 500/s is no objective held."""
+    """A throughput goal of 500/s was met at no level where the highest throughput was 400/s."""
     levels = np.arange(100.0, 900.0, 100.0)
     verdict = judged(climb(levels, 400).objective(scenario="orders", throughput_per_s=500.0))
     assert verdict.objectives_held["orders"]["level"] is None

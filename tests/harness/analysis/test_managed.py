@@ -1,4 +1,4 @@
-"""A database whose machine nobody may look into: its own counts against the declared caps."""
+"""A database on an unobserved machine is judged by its own counts against the declared caps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USERS = 16
 
 
 def managed(seed: int = 1, caps: dict[str, float] | None = None, machine: str | None = None) -> Build:
-    """Users who commit as fast as the database lets them; nothing but the database tells of its host."""
+    """Build users who commit as fast as possible; only the database has samples of its host."""
     build = Build(seed=seed).host("db1", "sql", machine="db1")
     build.manifest["hosts"]["db1"] = {"tier": "sql", "database": {"server": "postgresql"}, "not_measured": []}
     limits: dict[str, Any] = {"iops": CAP} if caps is None else dict(caps)
@@ -26,7 +26,7 @@ def managed(seed: int = 1, caps: dict[str, float] | None = None, machine: str | 
 
 
 def log(build: Build, rate: float, flush_s: float, noise: float = 0.01, files: str = "wal") -> Build:
-    """The log's files: as many writes as flushes, one at a time."""
+    """Add the log file's samples: one flush per write, one at a time."""
     writes = build.noisy(rate, noise)
     busy = np.minimum(1.0, writes * flush_s)
     build.metric("db1", "db.writes_per_s", writes, files, 0.0)
@@ -40,7 +40,7 @@ def log(build: Build, rate: float, flush_s: float, noise: float = 0.01, files: s
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("files", "wait"), [("wal", "IO__WalSync"), ("log", "Log__WRITELOG")])
 def test_a_log_at_its_declared_cap_is_named_with_low_confidence(seed: int, files: str, wait: str) -> None:
-    """Whatever the database calls its files and waits; the finding says whose count it is."""
+    """A log at its cap is named with low confidence; the finding says that the database counted."""
     build = log(managed(seed), CAP * 0.98, 0.002, files=files).sessions("db1", float(USERS), **{wait: 15.0})
     verdict = judged(build)
     found = verdict.bottleneck
@@ -62,7 +62,7 @@ def test_a_log_at_its_declared_cap_is_named_with_low_confidence(seed: int, files
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_cap_twice_as_high_names_the_wait_and_not_the_cap(seed: int) -> None:
-    """Half of the declared cap is no cap; operations wait for a log of 20 ms all the same."""
+    """At half of the declared cap, the log is named for its latency and not for the cap."""
     build = log(managed(seed, {"iops": 100.0}), 45, 0.020, noise=0.15)
     verdict = judged(build.sessions("db1", float(USERS), IO__WalSync=15.0))
     found = verdict.bottleneck or verdict.candidates[0]
@@ -72,7 +72,7 @@ def test_a_cap_twice_as_high_names_the_wait_and_not_the_cap(seed: int) -> None:
 
 
 def test_without_a_cap_the_database_s_waits_are_enough_to_say_so() -> None:
-    """No limit is declared: latency and waiting decide, with low confidence at most."""
+    """Without a declared limit, latency and waits name the log with low confidence at most."""
     build = log(managed(1, {}), 45, 0.020, noise=0.15).sessions("db1", float(USERS), IO__WalSync=15.0)
     found = judged(build).bottleneck or judged(build).candidates[0]
     assert found.role == "log"
@@ -80,7 +80,7 @@ def test_without_a_cap_the_database_s_waits_are_enough_to_say_so() -> None:
 
 
 def test_a_database_that_is_not_timed_still_shows_its_cap() -> None:
-    """Counts alone: what was outstanding is not known, and not made up."""
+    """A database without I/O timing still shows its cap, without a figure for outstanding I/O."""
     build = managed(1)
     build.metric("db1", "db.writes_per_s", CAP * 0.99, "wal", 0.005)
     build.metric("db1", "db.reads_per_s", 0.0, "wal", 0.0)
@@ -93,7 +93,7 @@ def test_a_database_that_is_not_timed_still_shows_its_cap() -> None:
 
 
 def test_a_machine_s_cap_holds_for_what_the_database_counts() -> None:
-    """A declared machine below its disk: the machine is named, and whose count it is."""
+    """A machine limit below the disk's limit is named, with the database's count as evidence."""
     build = managed(1, {"iops": 100_000.0}, machine="azure/d1")
     machine = _smallest_machine()
     build.manifest["farm"]["tiers"]["sql"]["hosts"]["db1"]["machine"] = machine[0]
@@ -115,7 +115,7 @@ def _smallest_machine() -> tuple[str, float]:
 
 
 def test_a_seen_disk_is_never_taken_from_the_database() -> None:
-    """Where a collector looked at the host, the kernel's count stands, also where that says nothing."""
+    """With a host collector the kernel's figures are used, also where the kernel has none."""
     build = log(managed(1), CAP * 0.98, 0.002).sessions("db1", float(USERS), IO__WalSync=15.0)
     build.manifest["hosts"]["db1"]["roles"] = {"log": {"given": "/x", "device": None, "why": "in memory"}}
     verdict = judged(build)
@@ -126,7 +126,7 @@ def test_a_seen_disk_is_never_taken_from_the_database() -> None:
 
 
 def test_an_idle_managed_database_is_not_blamed() -> None:
-    """Its cap is far; the schedule limited the load."""
+    """An idle managed database is not blamed: the schedule limited the load."""
     build = Build().host("db1", "sql", machine="db1")
     build.manifest["hosts"]["db1"] = {"tier": "sql", "database": {}, "not_measured": []}
     limits = {"iops": CAP}

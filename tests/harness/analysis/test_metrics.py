@@ -1,6 +1,6 @@
-"""Every metric that is collected or imported is judged: one that feeds no measure is a mistake.
+"""Every collected or imported metric feeds a measure of the analysis; any other metric is an error.
 
-What is by design no measure of a limit stands in ``NOT_JUDGED`` with its reason.
+``NOT_JUDGED`` lists the metrics that feed no measure by design, with the reasons.
 """
 
 from __future__ import annotations
@@ -73,17 +73,17 @@ NOT_JUDGED: dict[str, str] = {
     "mem.*_hits_per_s": BESIDE,  # mem.refaulted_bytes_per_s
     "mem.reclaimed_bytes_per_s": BESIDE,
 }
-"""Metrics that feed no measure -> why. A pattern stands for all of a kind."""
+"""Metrics that feed no measure, with the reasons. A pattern stands for a group of metrics."""
 
 
 class Source(NamedTuple):
-    """What a file of the analysis reads: names of metrics, whole or put together from parts."""
+    """Metric names in a source file of the analysis: whole strings, and patterns of f-strings."""
 
     texts: frozenset[str]
     patterns: tuple[re.Pattern[str], ...]
 
     def reads(self, metric: str) -> bool:
-        """Whether a metric stands there, or is put together there from parts that stand there."""
+        """Return whether the file contains the metric's name, or composes it from parts it contains."""
         if metric in self.texts:
             return True
         matches = filter(None, (pattern.fullmatch(metric) for pattern in self.patterns))
@@ -95,7 +95,7 @@ class Source(NamedTuple):
 
 @cache
 def sources(folder: str) -> tuple[Source, ...]:
-    """The files of a package and what is below it."""
+    """Return the sources of all files in a package and its subpackages."""
     return tuple(_source(path.read_text(encoding="utf-8")) for path in Path(folder).rglob("*.py"))
 
 
@@ -137,20 +137,20 @@ IMPORTED = sorted(
 
 
 def test_each_metric_that_is_collected_is_judged() -> None:
-    """By a measure of a run or a recording, or it is said why not."""
+    """Every collected metric is used by the analysis or listed with a reason."""
     folder = folder_of(pinchpoint.analysis)
     assert [name for name in sorted(all_metrics()) if not (is_read(name, folder) or reason(name))] == []
 
 
 def test_each_metric_that_is_imported_is_judged_in_a_recording() -> None:
-    """Without any load of ours."""
+    """Every imported metric is used by the analysis of recordings or listed with a reason."""
     folder = folder_of(pinchpoint.analysis.recordings)
     assert [name for name in IMPORTED if not (is_read(name, folder) or reason(name))] == []
 
 
 @pytest.mark.parametrize("name", NOT_JUDGED)
 def test_what_is_not_judged_is_there_and_is_not(name: str) -> None:
-    """The table has nothing that is gone, or judged by now."""
+    """``NOT_JUDGED`` lists only metrics that exist and that the analysis does not use."""
     metrics = [metric for metric in all_metrics() if fnmatchcase(metric, name)]
     assert metrics
     assert not all(is_read(metric, folder_of(pinchpoint.analysis)) for metric in metrics)

@@ -1,4 +1,4 @@
-"""What was never measured is not fine: objectives, runs without an operation, samples without a value."""
+"""Missing measurements are not passes: objectives, runs without operations, samples without values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _loaded() -> Build:
 
 
 def test_an_objective_without_data_is_not_met() -> None:
-    """A scenario that recorded nothing keeps no promise: exit status 1, and a warning that names it."""
+    """An objective of a scenario without data gives exit status 1 and a warning."""
     build = _loaded().open("reads", "sql-mix", 5).objective(scenario="reads", p95_s=0.05)
     verdict = judged(build.objective(scenario="orders", p95_s=10.0))
     assert [(row["met"], row["result"]) for row in verdict.objectives] == [
@@ -52,7 +52,7 @@ def test_objectives_that_are_met_are_fine() -> None:
 def test_an_objective_of_servers_is_decided_by_the_worst_of_them(
     objective: dict[str, object], met: bool | None, where: str, words: str
 ) -> None:
-    """Every host and disk that fits has to reach it; what no collector read is neither met nor missed."""
+    """An objective on server metrics is decided by the worst host or disk that it matches."""
     build = (
         Build().host("sql1", "sql", "m1", (), {"log": "sdb"}).host("sql2", "sql", "m2", (), {"log": "sdb"})
     )
@@ -79,7 +79,7 @@ def test_an_objective_of_servers_is_decided_by_the_worst_of_them(
 
 
 def test_a_host_that_was_not_measured_keeps_an_objective_of_servers_open() -> None:
-    """What the others show does not make it met; that they miss it does make it missed."""
+    """An unmeasured host keeps an objective open, unless another host misses it."""
     build = _loaded().host("sql2", "sql", "m2")
     goal = {"metric": "cpu.busy_ratio", "tier": "sql"}
     met, missed = judged(build.objective(**goal, max=0.9).objective(**goal, max=0.1)).objectives
@@ -90,7 +90,7 @@ def test_a_host_that_was_not_measured_keeps_an_objective_of_servers_open() -> No
 
 
 def test_an_objective_of_servers_is_met_up_to_a_level() -> None:
-    """Of a climb each level is judged: the last one is overloaded on purpose."""
+    """In a load in steps, an objective on server metrics is met up to a level."""
     build = climb(np.array([100.0, 200.0, 300.0, 400.0]), 10_000.0)
     seconds = np.arange(build.seconds) - WARM_UP_S
     build.metric("sql1", "cpu.wait_ratio", np.clip(seconds // EACH_S, 0, 3) / 10, noise=0.0)
@@ -104,7 +104,7 @@ def test_an_objective_of_servers_is_met_up_to_a_level() -> None:
 
 
 def test_a_load_without_one_operation_measured_nothing() -> None:
-    """With objectives or without: nothing was measured that a status could speak of."""
+    """A load without a single operation ends with exit status 3, with and without objectives."""
     for build in (_loaded(), _loaded().objective(scenario="orders", errors_ratio=0.1)):
         build.rows.clear()
         verdict = judged(build)
@@ -119,7 +119,7 @@ def test_a_run_that_never_came_to_its_measure_phase_measured_nothing() -> None:
 
 
 def test_samples_alone_need_one_value() -> None:
-    """Recordings of other tools have no operations: their samples are what was measured."""
+    """Recordings have no operations, so a single measured sample is enough for exit status 0."""
     assert exit_status(judged(Build().host("sql1", "sql").cpu("sql1", 0.2))) == 0
     assert exit_status(judged(Build().host("sql1", "sql").metric("sql1", "cpu.busy_ratio", None))) == 3
     assert exit_status(judged(Build().host("sql1", "sql"))) == 3
@@ -127,7 +127,7 @@ def test_samples_alone_need_one_value() -> None:
 
 @pytest.mark.parametrize(("silent", "result"), [(1, "met up to 300/s"), (3, "not measured")])
 def test_a_level_at_which_nothing_ended_is_left_out(silent: int, result: str) -> None:
-    """Of a climb the levels at which something ended answer; if there are none, nothing does."""
+    """Levels without an ended operation are left out of an objective; without any level it is open."""
     levels = np.array([100.0, 200.0, 300.0])
     build = climb(levels, 900).objective(scenario="orders", p95_s=0.5)
     heard_s = START_S + WARM_UP_S + silent * EACH_S

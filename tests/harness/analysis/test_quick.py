@@ -1,4 +1,4 @@
-"""The quick answer that nothing speaks against a resource is the one that all that is known of it gives."""
+"""The quick check that clears a resource gives the same answer as the complete rules."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ COLUMNS: dict[ResourceType, tuple[str, ...]] = {
 
 
 def column(random: np.random.Generator, most: float) -> npt.NDArray[np.float64]:
-    """Around any level up to the most; of some a part, of few all was not measured."""
+    """Return random values around a random level up to ``most``, some of them missing (NaN)."""
     found = random.uniform(0, most) * (1 + random.choice([0.001, 0.1]) * random.standard_normal(STEPS))
     found[random.random(STEPS) < random.choice([0.0, 0.0, 0.3, 1.0], p=[0.4, 0.3, 0.2, 0.1])] = np.nan
     return np.asarray(np.abs(found))
 
 
 def some_flows(random: np.random.Generator) -> tuple[Flow, ...]:
-    """Two scenarios that are at the sql tier more or less of their time, and may press it or not."""
+    """Return two scenarios that spend a random share of their time in sql, saturating or not."""
     flows = []
     for name in ("orders", "crawl"):
         users, at = 16.0, 16.0 * random.choice([0.0, 0.3, 0.8, 1.0])
@@ -64,7 +64,7 @@ def some_flows(random: np.random.Generator) -> tuple[Flow, ...]:
 
 
 def some_disk(random: np.random.Generator) -> Resource:
-    """A log, a data or an index disk, capped or not, as full as it may be, told of by its database or not."""
+    """Return a random log, data or index disk, with or without a cap and database samples."""
     role, cap = random.choice(["log", "data", "index"]), Limits(500.0, None, None)
     most = {"reads": 500.0, "writes": 500.0, "bytes": 4e6, "outstanding": 6.0, "busy": 1.1, "sessions": 20.0}
     columns = {name: column(random, top) for name, top in most.items()}
@@ -90,7 +90,7 @@ def some_disk(random: np.random.Generator) -> Resource:
 
 
 def some_resource(random: np.random.Generator, kind: ResourceType) -> Resource:
-    """Anything but a disk: each of its figures up to a fifth beyond what can be."""
+    """Return a random resource of another kind; its ratios reach up to 1.2."""
     columns = {name: column(random, 0.01 if name == "each_s" else 1.2) for name in COLUMNS[kind]}
     views = {"network": 1, "pool": int(random.choice([0, 2]))}.get(kind, 0) * (
         Key("sql1", "db.pool.active", ""),
@@ -103,7 +103,7 @@ def some_resource(random: np.random.Generator, kind: ResourceType) -> Resource:
 
 @pytest.mark.parametrize("kind", ["disk", *COLUMNS])
 def test_what_is_at_ease_is_not_suspected(kind: ResourceType) -> None:
-    """Of hundreds of any kind, over any choice of rows: the quick answer spares the long one, and is it."""
+    """For hundreds of random resources, the quick check agrees with the complete rules."""
     random, told = np.random.default_rng(1), Counter[str]()
     for _ in range(400):
         flows = some_flows(random)

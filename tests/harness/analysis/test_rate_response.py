@@ -1,4 +1,4 @@
-"""How evenly a disk's rate moves, told from a second's readings: of I/Os that resemble each other."""
+"""How evenly a disk's rate varies, from readings of one second each with similar I/Os."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = 8192
 
 
 def disturbed_log() -> Seconds:
-    """The same seconds of a log, with what is read of them."""
+    """Return simulated readings of a log with the same pattern as ``disturbed``."""
     random = np.random.default_rng(5)
     found = Seconds(length(60))
     found.writes = np.round(random.normal(RATE, 1.0, found.length))
@@ -33,10 +33,10 @@ def disturbed_log() -> Seconds:
 
 
 def disturbed(spread: float, seed: int) -> RateResponse:
-    """A log with one write outstanding, each of which takes a time that spreads by so much around 1/310 s.
+    """Return the rate response of a log with one write outstanding; times spread by ``spread``.
 
-    Every sixth second the file system commits, too, in larger writes: 292 are done, 6 times as large on
-    average, and 1.45 are outstanding.
+    Every sixth second has larger writes by the file system: 292 I/Os, six times as large on average, with
+    1.45 outstanding.
     """
     random = np.random.default_rng(seed)
     io = np.round(random.normal(RATE, spread * RATE**0.5, SECONDS))
@@ -50,7 +50,7 @@ def disturbed(spread: float, seed: int) -> RateResponse:
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_a_few_larger_ios_do_not_make_a_regulator_uneven(seed: int) -> None:
-    """A sixth of the seconds lies outside of the middle two thirds of all, and inside of none that tell."""
+    """Larger I/Os in a sixth of the seconds do not make a regulator look uneven."""
     found = disturbed(0.0, seed)
     assert found.spread == 0.0
     assert found.flat
@@ -59,12 +59,12 @@ def test_a_few_larger_ios_do_not_make_a_regulator_uneven(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_nor_do_they_make_a_device_even(seed: int) -> None:
-    """Its times spread by 40 %, in the seconds without larger I/Os, too."""
+    """Larger I/Os in a sixth of the seconds do not make a device with 40 % spread look even."""
     assert not disturbed(0.4, seed).flat
 
 
 def test_what_follows_is_still_seen_to() -> None:
-    """As many reads as users have time for, each as long as any: more outstanding is more done."""
+    """A rate that is proportional to the outstanding I/O is recognised as following it."""
     random = np.random.default_rng(3)
     outstanding = np.round(random.uniform(2, 4, SECONDS), 3)
     io = np.round(outstanding / 0.02)
@@ -73,7 +73,7 @@ def test_what_follows_is_still_seen_to() -> None:
 
 
 def test_a_fast_device_is_as_even_as_a_regulator_and_the_verdict_says_so() -> None:
-    """A thousand I/Os a second, whose times spread by 30 %: by their number alone a second spreads by 1 %."""
+    """A device of 1,000 IOPS is as even as a regulator, so its cap has low confidence."""
     device = reads(Spindle(0.00095, 0.3), length(40), 16, every_s=3)
     found = analyse(data(device, 16).run()).bottleneck
     assert found is not None
@@ -82,14 +82,14 @@ def test_a_fast_device_is_as_even_as_a_regulator_and_the_verdict_says_so() -> No
 
 
 def test_a_fast_limit_is_evener_than_a_device() -> None:
-    """A thousand a second, let through one by one."""
+    """A regulator of 1,000 IOPS is more even than a device: a cap of medium confidence."""
     found = analyse(data(reads(Capped(1000), length(40), 16, every_s=3), 16).run()).bottleneck
     assert found is not None
     assert (found.kind, found.confidence) == ("disk_cap", "medium"), found.why_not_more
 
 
 def test_one_user_s_pauses_do_not_make_latency_a_declared_limit() -> None:
-    """A write takes 2.8 ms, its user 0.4: 310 a second; 357 are declared, as many as without the pauses."""
+    """A user's pauses of 0.4 ms do not turn latency near a declared limit into a cap."""
     build = log(commits(Distant(0.0023, 0.0005), length(60), users=1), users=1)
     for host in build.manifest["farm"]["tiers"]["sql"]["hosts"].values():
         host["disks"]["log"].update(limits={"iops": 357.0}, resolved_limits={"iops": 357.0})
@@ -99,7 +99,7 @@ def test_one_user_s_pauses_do_not_make_latency_a_declared_limit() -> None:
 
 
 def test_that_larger_ios_take_longer_makes_no_limit_for_sure() -> None:
-    """One write at a time, each 3.2 ms, and what the file system commits beside every five seconds."""
+    """Larger I/Os that take longer do not name a cap with more than low confidence."""
     build = log(disturbed_log(), users=8)
     found = analyse(build.run()).bottleneck
     assert found is not None

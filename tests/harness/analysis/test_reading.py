@@ -1,4 +1,4 @@
-"""What is read is added up as it should be: batch by batch, in whatever order, against one row at a time."""
+"""Aggregation of samples, batch by batch and in any order, equals a loop over single rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WINDOW = Window(START_S, 10, 6)
 
 
 def some_samples(seed: int, count: int = 4000) -> pa.Table:
-    """Rows in no order: before, in and after the window, measured and not, with and without weights."""
+    """Return rows in random order: inside and outside the window, with and without values and weights."""
     random = np.random.default_rng(seed)
     host = random.choice(["a1", "b1"], count)
     metric = random.choice(["cpu.busy_ratio", "disk.write_latency_s", "disk.writes_per_s"], count)
@@ -48,7 +48,7 @@ def some_samples(seed: int, count: int = 4000) -> pa.Table:
 
 
 def one_by_one(table: pa.Table) -> dict[Key, dict[str, list[float]]]:
-    """The reference: a loop over rows."""
+    """Return the reference sums per series, from a loop over rows."""
     found: dict[Key, dict[str, list[float]]] = defaultdict(
         lambda: {name: [0.0] * WINDOW.steps for name in ("total", "share", "covered_s", "counts", "highest")}
     )
@@ -70,7 +70,7 @@ def one_by_one(table: pa.Table) -> dict[Key, dict[str, list[float]]]:
 
 @pytest.mark.parametrize("rows", [37, 4000])
 def test_samples_are_added_up_as_one_by_one(rows: int) -> None:
-    """Sums, weights, largest values and counts of every cell, from tables of any length, in any order."""
+    """Sums, weights, maxima and counts equal the reference, for batches of any length and order."""
     table = some_samples(1)
     parts = [table.slice(first, rows) for first in range(0, table.num_rows, rows)]
     found, expected = add_up(pa.concat_tables(parts), WINDOW), one_by_one(table)
@@ -88,7 +88,7 @@ def test_samples_are_added_up_as_one_by_one(rows: int) -> None:
 
 
 def test_a_part_of_the_window_is_what_it_alone_would_be() -> None:
-    """Cut out of what was added up, or added up alone: the same; other steps are refused."""
+    """A part of the aggregated window equals the aggregation of that part; other steps are refused."""
     table, part = some_samples(2), Window(START_S + 20, 10, 3)
     cut, alone = add_up(table, WINDOW).during(part), add_up(table, part)
     for key in alone.keys("disk.write_latency_s"):
@@ -102,7 +102,7 @@ def test_a_part_of_the_window_is_what_it_alone_would_be() -> None:
 
 
 def test_readings_are_kept_only_of_what_was_asked_for() -> None:
-    """In the order of time, measured ones only; any other series is a programming error."""
+    """Readings are kept in time order for the requested series only; another series raises KeyError."""
     table, key = some_samples(3), Key("b1", "disk.writes_per_s", "sda")
     found = add_up(pa.concat_tables([table.slice(1500), table.slice(0, 1500)]), WINDOW, [key]).readings(*key)
     rows = [row for row in table.to_pylist() if Key(row["host"], row["metric"], row["instance"]) == key]
@@ -119,7 +119,7 @@ def test_readings_are_kept_only_of_what_was_asked_for() -> None:
 
 
 def test_only_what_may_hold_what_is_asked_for_is_read_and_once(tmp_path: Path) -> None:
-    """Groups of rows that say that they hold other names are passed over; nothing is added up twice."""
+    """Row groups without the requested series are skipped, and no row is read twice."""
     path, table = tmp_path / SAMPLES, some_samples(6)
     groups = list(by_series(with_dictionaries(table).unify_dictionaries().combine_chunks(), 200))
     with pq.ParquetWriter(path, table.schema) as file:
@@ -147,7 +147,7 @@ def test_only_what_may_hold_what_is_asked_for_is_read_and_once(tmp_path: Path) -
 
 
 def test_a_series_that_nobody_recorded_is_none(tmp_path: Path) -> None:
-    """Whether its names lie between those of a group of rows, or beyond all."""
+    """A series that was not recorded is None, wherever its name would be sorted."""
     path = tmp_path / SAMPLES
     pq.write_table(some_samples(7), path)
     found = add_up(recorded.in_file(path), WINDOW)
@@ -159,7 +159,7 @@ def test_a_series_that_nobody_recorded_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("possible", [30, 2**40])
 def test_codes_are_numbered_alike_however_many_are_possible(possible: int) -> None:
-    """In ascending order, by marks or by sorting."""
+    """Codes are numbered in ascending order, for small and for large ranges."""
     number, found = numbered(np.array([7, 3, 29, 3, 7]), possible)
     assert found.tolist() == [3, 7, 29]
     assert number.tolist() == [1, 0, 2, 0, 1]
@@ -175,7 +175,7 @@ def texts(seed: int, count: int) -> list[str | None]:
 
 
 def counters(given: list[str]) -> list[int]:
-    """What the library's own decoder makes of them."""
+    """Return the counts that the library's own decoder gives."""
     whole = HdrHistogram(histogram.LOWEST_US, histogram.HIGHEST_US, histogram.DIGITS)
     for text in given:
         whole.decode_and_add(text)
@@ -183,7 +183,7 @@ def counters(given: list[str]) -> list[int]:
 
 
 def test_histograms_are_decoded_as_the_library_does() -> None:
-    """Each by itself and all together; a gap of one, a gap of thousands, a count of billions."""
+    """Decoded histograms equal the library's, one by one and together, with gaps and huge counts."""
     odd = [[0, 1], [0, 1, 0, 2], [3, 0, 0, 7], [0] * 23_000 + [1], [0] * 5 + [10**12], [5]]
     given = [*filter(None, texts(4, 40)), *(histogram.encoded(np.array(counts)) for counts in odd)]
     ends, used, counts = histogram.entries(given)
@@ -198,7 +198,7 @@ def test_histograms_are_decoded_as_the_library_does() -> None:
 
 
 def test_any_choice_of_histograms_is_their_sum() -> None:
-    """Rows that lie together or apart, with gaps where nothing was timed, asked for once or again."""
+    """Any choice of rows sums to the same histogram, also when the same rows are requested again."""
     given, random = texts(5, 120), np.random.default_rng(5)
     times = Times(pa.chunked_array([given[:50], given[50:]]), random.permutation(120))
     for choice in ([], [3], range(120), range(20, 60), random.choice(120, 30, replace=False), range(20, 60)):
@@ -208,7 +208,7 @@ def test_any_choice_of_histograms_is_their_sum() -> None:
 
 
 def test_operations_keep_the_order_in_which_outcomes_came() -> None:
-    """Words list failures in that order, whatever the order of the names."""
+    """Outcomes keep the order in which they occurred, because the wording lists them in it."""
     run = crawl_bound_by_search().run()
     names = pa.array((["timeout", "ok", "broken"] * run.operations.num_rows)[: run.operations.num_rows])
     position = run.operations.schema.get_field_index("outcome")
@@ -218,7 +218,7 @@ def test_operations_keep_the_order_in_which_outcomes_came() -> None:
 
 
 def test_a_file_is_judged_as_the_table_it_was_written_from(tmp_path: Path) -> None:
-    """Small groups of rows, one after the other, give the very same verdict; a file cut short is told."""
+    """A file gives the same verdict as its table; a truncated file is an error with its name."""
     run = crawl_bound_by_search().run()
     path = tmp_path / SAMPLES
     pq.write_table(run.samples, path, row_group_size=700)
@@ -235,7 +235,7 @@ def test_a_file_is_judged_as_the_table_it_was_written_from(tmp_path: Path) -> No
 
 
 def test_pages_that_are_damaged_are_told(tmp_path: Path) -> None:
-    """What the footer cannot tell shows when the rows are read: the file is named, nothing is guessed."""
+    """Damaged pages raise an error that names the file."""
     run, path = crawl_bound_by_search().run(), tmp_path / SAMPLES
     pq.write_table(run.samples, path, compression="zstd")
     content = bytearray(path.read_bytes())
@@ -246,7 +246,7 @@ def test_pages_that_are_damaged_are_told(tmp_path: Path) -> None:
 
 
 def test_a_long_run_names_its_bottleneck(tmp_path: Path) -> None:
-    """Ninety seconds of the run that ``make bench SUITE=verdict`` is about: every series, twenty hosts."""
+    """90 s of the run of ``make bench SUITE=verdict`` (20 hosts) name the log's cap."""
     run = tmp_path / "run"
     assert long_run.write_run(run, 120) == 120 * (20 * 200 + 14)
     verdict = analyse(open_run(run))

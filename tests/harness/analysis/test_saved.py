@@ -1,4 +1,4 @@
-"""What is kept beside a run of what was found in it."""
+"""Saved verdicts: when a run's verdict is stored, reused or computed again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pinchpoint.store.schema import EVENTS, MANIFEST, VERDICT
 
 
 def stored_in(folder: Path, state: str = "finished") -> StoredRun:
-    """A run of that folder."""
+    """Return a run stored in that folder."""
     return replace(Build(state=state).host("sql1", "sql").cpu("sql1", 0.3, 0.2).run(), directory=folder)
 
 
@@ -25,7 +25,7 @@ def stored_in(folder: Path, state: str = "finished") -> StoredRun:
 def test_a_verdict_on_a_run_that_goes_on_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, kept: bool
 ) -> None:
-    """A report made later would show it as the one on the whole run."""
+    """The verdict of a running run is not stored, because a later report would reuse it."""
     stored = stored_in(tmp_path, state)
     monkeypatch.setattr(saved, "open_run", lambda _: stored)
     _, verdict = saved.verdict_of(tmp_path)
@@ -34,31 +34,31 @@ def test_a_verdict_on_a_run_that_goes_on_is_not_kept(
 
 
 def nothing(_: Path) -> None:
-    """All is as it was."""
+    """Change nothing."""
 
 
 def other_code(folder: Path) -> None:
-    """Another version of the program."""
+    """Change the program's code."""
     (folder / "code.py").write_text("changed = True")
 
 
 def damaged(folder: Path) -> None:
-    """Nothing that this code wrote."""
+    """Replace the verdict with content that this code did not write."""
     (folder / VERDICT).write_text('{"outcome": "not_reached"}')
 
 
 def no_verdict(folder: Path) -> None:
-    """It was removed."""
+    """Remove the verdict."""
     (folder / VERDICT).unlink()
 
 
 def relabelled(folder: Path) -> None:
-    """The farm of the run was edited, and its length is the same."""
+    """Change the manifest's time stamp, not its length."""
     os.utime(folder / MANIFEST, ns=(0, 0))
 
 
 def more_events(folder: Path) -> None:
-    """A file that was not there."""
+    """Add a file that did not exist."""
     (folder / EVENTS).write_text("")
 
 
@@ -76,7 +76,7 @@ def more_events(folder: Path) -> None:
 def test_a_verdict_is_read_where_nothing_has_changed_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None], anew: bool
 ) -> None:
-    """A page after the verdict need not judge the run again; after any change it does, and says the same."""
+    """A stored verdict is reused while nothing has changed; after any change it is computed again."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "run"
     folder.mkdir()
@@ -103,7 +103,7 @@ def test_a_verdict_is_read_where_nothing_has_changed_since(
 def test_where_no_cache_can_be_written_a_run_is_judged_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder of the user's caches is a file."""
+    """With a file in place of the cache folder, the verdict is computed each time."""
     (tmp_path / "cache").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     stored = stored_in(tmp_path)

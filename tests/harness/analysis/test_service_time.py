@@ -1,4 +1,4 @@
-"""What a disk's time goes with, told from disks simulated I/O by I/O under more and more load."""
+"""Service-time model: a disk's time depends on bytes or on I/Os, for disks simulated under rising load."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROW = 16_000
 
 
 def climb(disk: Callable[[], Disk], *, segments: bool = False) -> dict[str, npt.NDArray[np.float64]]:
-    """The columns of a log over six levels of load; each write takes along what came meanwhile."""
+    """Return the columns of a log over six load levels; each write carries the waiting commits."""
     levels = [
         commits(disk(), LEVEL_S, users=users, seed=users, row_bytes=ROW, segments=4 if segments else 10**6)
         for users in USERS
@@ -43,7 +43,7 @@ def joined(
 @pytest.mark.parametrize("bytes_per_s", [0.8e6, 2e6, 5e6])
 @pytest.mark.parametrize("segments", [False, True])
 def test_under_a_limit_of_bytes_time_goes_with_bytes(bytes_per_s: float, segments: bool) -> None:
-    """One write at a time, larger and larger: its bytes per second stay."""
+    """Under a byte limit the service time is proportional to bytes, with writes of growing size."""
     pace = fit_service_time(climb(lambda: Capped(bytes_per_s=bytes_per_s), segments=segments), 1.0)
     assert pace is not None
     assert pace.by_bytes, pace
@@ -61,13 +61,13 @@ def test_under_a_limit_of_bytes_time_goes_with_bytes(bytes_per_s: float, segment
     ids=["30 ms", "12 ms", "device", "40 I/Os per second", "150 I/Os per second"],
 )
 def test_of_anything_else_it_does_not(disk: Callable[[], Disk]) -> None:
-    """The same load on disks whose I/Os take their time whatever their size."""
+    """On disks without a byte limit the service time is not proportional to bytes."""
     pace = fit_service_time(climb(disk), 1.0)
     assert pace is None or not pace.by_bytes, pace
 
 
 def test_io_of_one_size_does_not_tell() -> None:
-    """Where all I/Os are alike, bytes stay because their number does: that is no limit of bytes."""
+    """I/Os of one size cannot show a byte limit, because bytes are constant when their number is."""
     steady = np.full(60, 40.0)
     columns = {
         "reads": np.zeros(60),
@@ -81,7 +81,7 @@ def test_io_of_one_size_does_not_tell() -> None:
 
 
 def test_a_disk_that_idles_tells_nothing() -> None:
-    """What it would do if it were given more, nobody has seen."""
+    """A disk that idles half of the time gives no service-time model."""
     columns = climb(lambda: Capped(bytes_per_s=5e6))
     assert fit_service_time({**columns, "busy": columns["busy"] / 2}, 1.0) is None
 
@@ -92,10 +92,10 @@ def test_a_disk_that_idles_tells_nothing() -> None:
 def test_that_smaller_ios_are_more_of_them_contradicts_no_limit_of_bytes(
     any_size: bool, busy: float, at_cap: bool
 ) -> None:
-    """6 MB per second in I/Os of 29 to 174 kB: more of them are done where more are outstanding.
+    """6 MB/s in I/Os of 29 to 174 kB are at a byte limit although smaller I/Os come faster.
 
-    Where bytes do not stay whatever the size, more I/O brings more, and the limit was not met; nor where
-    the disk would do 167 % of it without its pauses.
+    The limit is not reached where the bytes depend on the I/O size, nor where the disk would do 167 % of the
+    limit without its pauses.
     """
     log = Resource("sdb", "disk", "m1", ("nosql1",), ("nosql",), "sdb", commit_path=True)
     responses = {

@@ -1,4 +1,4 @@
-"""Shapes that no rule was made from: whatever is missing, nobody is named wrongly but with low confidence."""
+"""Shapes that were not used to design the rules: no wrong answer with more than low confidence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLOCK_S = 0.8
 
 
 def told(verdict: Verdict) -> Iterator[Fact]:
-    """Every fact in a verdict, and in the chain behind it."""
+    """Yield every fact in a verdict and in its explanation."""
     for one in (verdict.bottleneck, verdict.runner_up, *verdict.candidates):
         yield from one.evidence if one else ()
     for considered in verdict.explanation.considered:
@@ -36,7 +36,7 @@ def told(verdict: Verdict) -> Iterator[Fact]:
 
 
 def wrong(shape: Shape, run: StoredRun) -> str:
-    """What is wrong with the verdict on a run, "" where nothing is."""
+    """Return the error in the verdict on a run; "" for none."""
     verdict = analyse(run)
     verdict.to_json()
     without = [fact.fact for fact in told(verdict) if fact.value is not None and not fact.samples]
@@ -55,7 +55,7 @@ def _hosts(run: StoredRun) -> list[str]:
 
 
 def _changed(run: StoredRun, rows: pa.ChunkedArray, **columns: pa.Array) -> StoredRun:
-    """The run with some columns of some rows of its samples in another way."""
+    """Return the run with other values in some columns of the selected sample rows."""
     table = run.samples
     for name, values in columns.items():
         at = table.schema.get_field_index(name)
@@ -64,7 +64,7 @@ def _changed(run: StoredRun, rows: pa.ChunkedArray, **columns: pa.Array) -> Stor
 
 
 def troubles(run: StoredRun) -> Iterator[tuple[str, StoredRun]]:
-    """What can befall samples, beside what ``noises`` has: clocks, counters that stop or begin anew."""
+    """Yield runs with disturbed samples: ``noises``, shifted clocks, and counters that stop or restart."""
     yield from noises(run)
     middle_ns = int((START_S + WARM_UP_S + MEASURE_S / 2) * 1e9)
     for host in _hosts(run):
@@ -84,14 +84,14 @@ def troubles(run: StoredRun) -> Iterator[tuple[str, StoredRun]]:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_nobody_is_named_wrongly(name: str) -> None:
-    """A right answer, or none with the experiment that would decide, or a doubt; each fact has samples."""
+    """Each shape gives a right answer, an inconclusive one with an experiment, or a low confidence."""
     assert wrong(SHAPES[name], SHAPES[name].make(1, MEASURE_S).run()) == ""
 
 
-@pytest.mark.slow  # each shape with each trouble and several seeds: some minutes
+@pytest.mark.slow  # each shape with each disturbance and three seeds takes minutes
 @pytest.mark.parametrize("name", SHAPES)
 def test_nobody_is_named_wrongly_whatever_is_missing(name: str) -> None:
-    """Samples lost, late, seldom, stopped or begun anew; runs of twenty seconds; other seeds."""
+    """The same holds with lost, late, rare or stopped samples, runs of 20 s, and other seeds."""
     shape = SHAPES[name]
     found = {}
     for seed in (1, 2, 3):

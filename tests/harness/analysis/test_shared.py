@@ -1,4 +1,4 @@
-"""What tiers, load generators and machines share: cores, storage, the load of one tier."""
+"""Shared resources: cores and storage shared by tiers, generators and machines; load balance of a tier."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pinchpoint.report.explained import explanation_text
 def web_and_sql(
     web: float | None, sql: float | None, *, web_told: bool = True, generator: float = 0.0
 ) -> Build:
-    """Full cores that two tiers share; ``web_told``: whether it is known where web's processes run."""
+    """Return saturated cores shared by web and sql; ``web_told``: web's cores are known."""
     build = Build().host("web1", "web", cores=(0, 1) if web_told else ()).host("sql1", "sql", cores=(0, 1))
     for host, share in (("web1", web), ("sql1", sql)):
         build.cpu(host, 0.985, share, cores=(0, 1), pressure=0.9, noise=0.004)
@@ -24,7 +24,7 @@ def web_and_sql(
 
 
 def test_a_tier_on_the_machine_that_nobody_watches_is_no_stranger() -> None:
-    """The web tier uses the cores; only sql's processes are told apart: the web tier is to be watched."""
+    """An unobserved web tier on the machine is the experiment's subject, not "other processes"."""
     verdict = judged(web_and_sql(None, 0.15, web_told=False))
     assert verdict.outcome == "inconclusive"
     assert "processes that were not watched: web, or other processes" in verdict.summary
@@ -32,7 +32,7 @@ def test_a_tier_on_the_machine_that_nobody_watches_is_no_stranger() -> None:
 
 
 def test_a_tier_that_idles_was_watched_all_the_same() -> None:
-    """Nineteen readings of 0.0 are a measurement: web is not among those to be watched."""
+    """A tier with measured use of 0.0 was observed, so other processes used the cores."""
     verdict = judged(web_and_sql(0.0, 0.15))
     assert verdict.outcome == "inconclusive"
     assert "was used by other processes" in verdict.summary
@@ -43,7 +43,7 @@ def test_a_tier_that_idles_was_watched_all_the_same() -> None:
 def test_full_cores_beside_a_hot_row_are_in_doubt_where_nobody_measured_whose_they_are(
     waiting: float,
 ) -> None:
-    """A backup may fill them: 14 of 16 operations wait for a row, and want no CPU; with one it is as ever."""
+    """Saturated cores of unknown use have low confidence beside a row lock that most sessions wait for."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
     build.cpu("sql1", 0.985, cores=(0, 1), pressure=0.9, noise=0.004)
     build.disk("sql1", "sdb", 5, 0.0008, busy=0.01).sessions("sql1", 15.8, Lock__transactionid=waiting)
@@ -56,7 +56,7 @@ def test_full_cores_beside_a_hot_row_are_in_doubt_where_nobody_measured_whose_th
 
 
 def test_a_folder_has_no_processes_to_be_watched() -> None:
-    """Of a farm's files on that machine nobody has to tell: they are strangers all the same."""
+    """A tier of files has no processes, so the advice is to end the other processes."""
     build = Build().host("sql1", "sql", cores=(0, 1)).host("files1", "files", cores=())
     build.cpu("sql1", 0.99, 0.25, cores=(0, 1), pressure=0.9)
     build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
@@ -66,7 +66,7 @@ def test_a_folder_has_no_processes_to_be_watched() -> None:
 
 
 def test_to_know_of_the_generator_is_not_to_know_which_tier_uses_the_cores() -> None:
-    """The generator's share was measured, and neither tier's."""
+    """A measured generator share does not attribute the rest of the shared cores to a tier."""
     verdict = judged(web_and_sql(None, None, generator=0.3))
     found = verdict.bottleneck
     assert found is not None
@@ -77,7 +77,7 @@ def test_to_know_of_the_generator_is_not_to_know_which_tier_uses_the_cores() -> 
 
 
 def test_shared_cores_that_come_next_are_nobody_s_where_nobody_measured_whose_they_are() -> None:
-    """Half of them is used: the machine is named, and no tier."""
+    """Shared cores of unknown use that are 50 % busy are named without a tier."""
     build = Build()
     for tier in ("web", "search"):
         build.host(f"{tier}1", tier, cores=(0, 1)).cpu(f"{tier}1", 0.5, cores=(0, 1))
@@ -91,7 +91,7 @@ def test_shared_cores_that_come_next_are_nobody_s_where_nobody_measured_whose_th
 
 
 def test_a_generator_that_uses_most_of_the_farm_s_cores_is_said_to() -> None:
-    """44 % the generator, 36 % web: no tier uses the largest part, and without it there is room."""
+    """A generator that uses 44 % of the shared cores is named, and the advice is to move it."""
     verdict = judged(web_and_sql(0.36, 0.15, generator=0.86))
     found = verdict.bottleneck
     assert found is not None
@@ -101,7 +101,7 @@ def test_a_generator_that_uses_most_of_the_farm_s_cores_is_said_to() -> None:
 
 
 def two_volumes(*, shared: bool) -> Build:
-    """Two machines' volumes: of one storage system that does 500 I/Os a second, or each for itself."""
+    """Return the log volumes of two machines, with one shared limit of 500 IOPS or independent."""
     seconds = length(60)
     log, data = read_then_commit(Capped(500), seconds, 12, 1, 1.0)
     if not shared:
@@ -116,7 +116,7 @@ def two_volumes(*, shared: bool) -> Build:
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_volumes_of_two_machines_may_share_a_limit(*, shared: bool) -> None:
-    """Together they are as flat as a regulator and alone they are not: that is no mere latency for sure."""
+    """Two volumes whose sum is as flat as a regulator may share a limit, so the confidence is low."""
     found = judged(two_volumes(shared=shared)).bottleneck
     assert found is not None
     said = any("they may share a limit" in why for why in found.why_not_more)
@@ -136,7 +136,7 @@ def web_hosts(*used: float) -> Build:
 
 
 def test_one_hot_host_of_three_is_a_matter_of_balance() -> None:
-    """98, 30 and 28 % of their cores: shared evenly they carry 1.9 times as much; the next host is named."""
+    """With hosts at 98, 30 and 28 %, the advice is to spread the load evenly: 1.9 times as much."""
     verdict = judged(web_hosts(0.98, 0.3, 0.28))
     evenly, more = verdict.advice
     assert "Spread the load of web evenly over its hosts" in evenly.text
@@ -148,13 +148,13 @@ def test_one_hot_host_of_three_is_a_matter_of_balance() -> None:
 
 
 def test_hosts_that_are_all_busy_are_not_told_to_share_better() -> None:
-    """98 and 90 %."""
+    """With hosts at 98 and 89 %, no advice is to spread the load evenly."""
     verdict = judged(web_hosts(0.98, 0.89))
     assert not [one for one in verdict.advice if "evenly" in one.text]
 
 
 def test_two_machines_that_are_shared_are_told_apart() -> None:
-    """Web and search share one, sql and nosql another; both are full."""
+    """Of two saturated shared machines, the deeper one is named and the other one is listed."""
     build = Build()
     for tier, share in (("web", 0.6), ("search", 0.35), ("sql", 0.7), ("nosql", 0.2)):
         machine = "a" if tier in {"web", "search"} else "b"
@@ -168,7 +168,7 @@ def test_two_machines_that_are_shared_are_told_apart() -> None:
 
 
 def test_of_a_device_with_two_roles_both_are_to_be_moved() -> None:
-    """Nine of ten I/Os are reads of data; the device is called after its log, which alone helps nobody."""
+    """For a device with the roles log and data, the advice is to move both roles."""
     roles = {"log": "sdb", "data": "sdb"}
     limits = {role: {"iops": 300.0} for role in roles}
     build = Build().host("sql1", "sql", cores=(0, 1), disks=roles, limits=limits)

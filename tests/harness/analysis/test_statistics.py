@@ -1,4 +1,4 @@
-"""The statistics under the verdict: transients, changes of level, resamples, histograms, lost samples."""
+"""Statistics: transients, level shifts, block resamples, histograms, and lost samples."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def noise(count: int, seed: int, phi: float = 0.8, size: float = 0.05) -> npt.ND
 
 
 def test_mser5_finds_a_transient_of_known_length() -> None:
-    """A start at half the level for 20 s of 120 s is cut wholly, mostly to within a batch."""
+    """A start at half the level for 20 s of 120 s is cut completely, mostly to within one batch."""
     cuts = []
     for seed in range(10):
         series = 100 * noise(120, seed)
@@ -43,13 +43,13 @@ def test_mser5_finds_a_transient_of_known_length() -> None:
 
 
 def test_the_change_test_keeps_its_false_alarms_with_autocorrelated_noise() -> None:
-    """Steady runs with φ = 0.8 and 30 % noise raise the alarm in well under a sixth of 60 cases."""
+    """Of 60 steady runs with φ = 0.8 and 30 % noise at most nine raise a false alarm."""
     alarms = sum(find_shift(100 * noise(120, seed, size=0.3)) is not None for seed in range(60))
     assert alarms <= 9
 
 
 def test_the_change_test_sees_a_change() -> None:
-    """A 30 % lower level in the second half, with 5 % noise, is seen every time."""
+    """A level that is 30 % lower in the second half is always detected with 5 % noise."""
     for seed in range(10):
         series = 100 * noise(120, seed)
         series[60:] *= 0.7
@@ -61,12 +61,12 @@ def test_the_change_test_sees_a_change() -> None:
 
 @pytest.mark.parametrize("count", [1, 4, 29])
 def test_too_few_samples_never_raise_the_alarm(count: int) -> None:
-    """Below 30 samples nothing is claimed."""
+    """Fewer than 30 samples never raise an alarm."""
     assert find_shift(np.linspace(1, 2, count)) is None
 
 
 def test_block_resamples_keep_neighbours_together() -> None:
-    """Rows come in runs of the block's length, and every row is drawn about equally often."""
+    """Resampled rows come in blocks of successive rows, and every row is drawn about equally often."""
     rows = block_rows(100, 500, np.random.default_rng(1))
     assert rows.shape == (500, 100)
     assert ((np.diff(rows, axis=1) % 100) == 1).mean() > 0.88
@@ -76,7 +76,7 @@ def test_block_resamples_keep_neighbours_together() -> None:
 
 
 def test_a_slow_start_is_left_out_of_the_window() -> None:
-    """A crawl that starts slowly: the transient is cut, said, and the evidence's window begins after it."""
+    """A slow start of a crawl is cut with a warning, and the evidence begins after it."""
     ramp = np.where(np.arange(130) < 35, 0.3, 1.0)
     build = (
         Build(measure_s=120, seed=2)
@@ -93,7 +93,7 @@ def test_a_slow_start_is_left_out_of_the_window() -> None:
 
 
 def test_a_load_that_never_settles_is_said() -> None:
-    """Throughput that falls to a third near the end has no steady tail."""
+    """Throughput that falls to a third near the end is reported as not steady."""
     falling = np.where(np.arange(130) < 100, 1.0, 0.33)
     build = Build(measure_s=120).host("app3", "search").cpu("app3", 0.96, pressure=0.9)
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 80 * falling, 0.1)
@@ -106,7 +106,7 @@ def test_a_load_that_never_settles_is_said() -> None:
 
 @pytest.mark.parametrize(("together_s", "alone_s"), [(40, 240), (90, 60)])
 def test_a_crawl_is_judged_where_all_of_its_users_have_work(together_s: int, alone_s: int) -> None:
-    """A source with one worker that goes on alone, for however long, is a smaller load; so is the start."""
+    """A crawl is judged while all users have work; the start and a single remaining source are cut."""
     end_s, begin_s, seconds = 10 + together_s + alone_s, 14, np.arange(10 + together_s + alone_s)
     full = (seconds >= begin_s) & (seconds < 10 + together_s)
     build = Build(measure_s=together_s + alone_s).host("app3", "search")
@@ -129,7 +129,7 @@ def test_a_crawl_is_judged_where_all_of_its_users_have_work(together_s: int, alo
 
 
 def test_the_spread_of_a_normal_series_is_its_standard_deviation() -> None:
-    """And one outlier does not widen it."""
+    """The spread of a normal series is its relative standard deviation, also with one outlier."""
     series = np.random.default_rng(1).normal(100, 4, 2000)
     assert spread(series) == pytest.approx(0.04, rel=0.1)
     series[7] = 5000
@@ -139,7 +139,7 @@ def test_the_spread_of_a_normal_series_is_its_standard_deviation() -> None:
 
 
 def test_histogram_figures_are_the_library_s() -> None:
-    """Percentiles equal hdrh's to the microsecond, the mean to its precision, over six decades."""
+    """Percentiles equal those of the hdrh library to the microsecond, and means to its precision."""
     random = np.random.default_rng(3)
     for size in (1, 2, 10, 1000):
         histogram = HdrHistogram(1, 3_600_000_000, 3)
@@ -155,7 +155,7 @@ def test_histogram_figures_are_the_library_s() -> None:
 
 
 def test_what_never_started_counts_as_slower_than_everything() -> None:
-    """Percentiles with so many more infinite values are those of hdrh with as many of an hour."""
+    """Operations that never started count as infinite times in the percentiles."""
     random = np.random.default_rng(4)
     for never in (0, 3, 40, 60, 2000):
         timed, both = HdrHistogram(1, 3_600_000_000, 3), HdrHistogram(1, 3_600_000_000, 3)
@@ -172,7 +172,7 @@ def test_what_never_started_counts_as_slower_than_everything() -> None:
 
 
 def test_windows_are_whole_seconds() -> None:
-    """A phase from 10.2 to 20.9 s holds the seconds 11 to 19."""
+    """A phase from 10.2 to 20.9 s contains the seconds 11 to 19."""
     window = Window.between(10.2, 20.9)
     assert (window.first_s, window.seconds) == (11, 9)
     assert Window.between(10.2, 10.9).steps == 0
@@ -180,7 +180,7 @@ def test_windows_are_whole_seconds() -> None:
 
 
 def test_any_loss_of_data_still_gives_a_verdict() -> None:
-    """Random rows, metrics, hosts, events and manifest keys missing: never an exception, never a NaN."""
+    """Randomly missing rows, metrics, hosts, events and manifest keys never raise or give NaN."""
     random = np.random.default_rng(7)
     for case in range(60):
         build = Build(measure_s=int(random.integers(0, 50)), seed=case)
@@ -205,7 +205,7 @@ def test_any_loss_of_data_still_gives_a_verdict() -> None:
 
 
 def test_a_sample_of_five_seconds_holds_for_all_of_them_but_of_a_disk_it_counts_once() -> None:
-    """CPU read every five seconds is seen all the time; a gap stays one, and seconds that were read stay."""
+    """A CPU sample of 5 s fills five steps, and a disk sample fills one; a gap stays a gap."""
     ends = [5, 10, 20, 21]  # nothing from 10 to 15 s; the last one covers one second
     lengths = [5.0, 5.0, 5.0, 1.0]
     rows = [

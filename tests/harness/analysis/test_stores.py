@@ -1,4 +1,4 @@
-"""What Cassandra and MongoDB say of themselves witnesses for or against their disks, threads, tickets."""
+"""Metrics of Cassandra and MongoDB confirm or exclude their disks, threads and tickets as the cause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USERS = 16
 
 
 def store(seed: int = 1, cpu: float = 0.1, service_s: float = 0.033, users: int = USERS) -> Build:
-    """Users who write to a store as fast as it lets them; log and data on disks of their own."""
+    """Build users who write to a store as fast as it allows; log and data have their own disks."""
     disks = {"log": "sdb", "data": "sdc"}
     build = Build(seed=seed).host("c1", "nosql", cores=(0, 1), disks=disks).cpu("c1", cpu, cpu, cores=(0, 1))
     build.closed("burst", "nosql-burst", users).operations("burst", "update", users / service_s, service_s)
@@ -22,13 +22,13 @@ def store(seed: int = 1, cpu: float = 0.1, service_s: float = 0.033, users: int 
 
 
 def slow_log(build: Build) -> Build:
-    """A log's disk that takes 25 ms for each write, one at a time; a data disk that has little to do."""
+    """Add a log disk of 25 ms per write with one outstanding, and an almost idle data disk."""
     build.disk("c1", "sdb", 40, 0.025, busy=0.97, pressure=0.2, outstanding_noise=0.1)
     return build.disk("c1", "sdc", 20, 0.001, busy=0.02, pressure=0.2)
 
 
 def pools(build: Build, **tasks: tuple[float, float]) -> Build:
-    """Cassandra's pools: (at work, waiting) tasks of each; ``__`` for the minus sign."""
+    """Add Cassandra's pools: (active, pending) tasks by name, with ``__`` for the hyphen."""
     stages = {"MutationStage": (0.0, 0.0), "ReadStage": (0.0, 0.0), "MemtableFlushWriter": (0.0, 0.0)}
     for name, (active, pending) in {**stages, **tasks}.items():
         build.metric("c1", "db.pool.active", active, name.replace("__", "-"), 0.05)
@@ -37,7 +37,7 @@ def pools(build: Build, **tasks: tuple[float, float]) -> Build:
 
 
 def told(verdict: Verdict, metric: str) -> Fact:
-    """What the verdict has from the store itself, in the evidence of what it names."""
+    """Return the bottleneck's evidence from that metric."""
     assert verdict.bottleneck is not None, verdict.summary
     [fact] = [fact for fact in verdict.bottleneck.evidence if fact.metric == metric]
     return fact
@@ -49,7 +49,7 @@ def disk(verdict: Verdict) -> tuple[str, str | None, str | None]:
 
 
 def agrees(verdict: Verdict, role: str) -> bool | None:
-    """Whether an independent witness speaks against the disk of this role; None: nobody could tell."""
+    """Return the answer to E4 for the disk of that role; None: not measured."""
     considered = verdict.to_json()["explanation"]["considered"]
     [checks] = [one["checks"] for one in considered if one["role"] == role]
     [holds] = [check["holds"] for check in checks if check["evidence"] == "E4"]
@@ -61,7 +61,7 @@ def agrees(verdict: Verdict, role: str) -> bool | None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_writes_that_keep_their_place_wait_for_the_commit_log(seed: int) -> None:
-    """Fifteen of sixteen are in the stage that writes while the CPU idles: the log, in the node's words."""
+    """Fifteen of sixteen writes in the mutation stage with an idle CPU confirm the commit log."""
     verdict = judged(pools(slow_log(store(seed)), MutationStage=(14.0, 1.0)))
     assert disk(verdict) == ("disk_latency", "nosql", "log")
     witness = told(verdict, "db.pool.active")
@@ -72,7 +72,7 @@ def test_writes_that_keep_their_place_wait_for_the_commit_log(seed: int) -> None
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_slow_log_nobody_waits_for_is_not_named(seed: int) -> None:
-    """The same disk below a node that acknowledges before it flushes: by its own figures all would wait."""
+    """Writes acknowledged before the flush do not wait for the slow log, so no disk is named."""
     assert disk(judged(slow_log(store(seed)))) == ("disk_latency", "nosql", "log")
     verdict = judged(pools(slow_log(store(seed)), MutationStage=(0.4, 0.0)))
     assert (verdict.outcome, verdict.bottleneck) == ("inconclusive", None)
@@ -81,7 +81,7 @@ def test_a_slow_log_nobody_waits_for_is_not_named(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_writes_that_wait_for_a_cpu_do_not_wait_for_the_log(seed: int) -> None:
-    """Sixteen places are kept on two cores that are full: the CPU is named, the log is not."""
+    """With a saturated CPU, sixteen active writes confirm the CPU and not the log."""
     build = store(seed, cpu=0.98, service_s=0.004)
     for device in ("sdb", "sdc"):
         build.disk("c1", device, 200, 0.0005, busy=0.1, pressure=0.05)
@@ -94,7 +94,7 @@ def test_writes_that_wait_for_a_cpu_do_not_wait_for_the_log(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_reads_witness_for_the_data_disk(seed: int) -> None:
-    """A data disk at 500 reads a second: its readers say so."""
+    """Active tasks in the read stage confirm a data disk at 500 reads per second."""
     build = store(seed, service_s=0.032)
     build.disk("c1", "sdb", 20, 0.001, busy=0.02, pressure=0.2)
     build.disk("c1", "sdc", 0, 0.03, noise=0.002, reads=500, busy=1.0, pressure=0.2, outstanding_noise=0.3)
@@ -106,7 +106,7 @@ def test_reads_witness_for_the_data_disk(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_writes_wait_for_the_data_disk_while_memtables_do(seed: int) -> None:
-    """With no memory left for rows they wait for the disk that memtables are written to, not for the log."""
+    """While memtable flushes are pending, writes wait for the data disk and not for the log."""
     build = store(seed)
     build.disk("c1", "sdb", 100, 0.001, busy=0.1, pressure=0.2)
     build.disk("c1", "sdc", 60, 0.2, busy=1.0, pressure=0.2, size_bytes=65536, outstanding_noise=0.3)
@@ -119,7 +119,7 @@ def test_writes_wait_for_the_data_disk_while_memtables_do(seed: int) -> None:
 
 
 def journal(build: Build, busy: float, flush_s: float, write_s: float) -> Build:
-    """How long the journal is being flushed, how long a flush and a write take, as the server says."""
+    """Add MongoDB's journal: flush time per second, seconds per flush, seconds per write."""
     build.metric("c1", "db.journal.sync_s_per_s", busy, noise=0.005)
     build.metric("c1", "db.journal.sync_latency_s", flush_s, noise=0.02)
     return build.metric("c1", "db.request_latency_s", write_s, "write", 0.02)
@@ -128,7 +128,7 @@ def journal(build: Build, busy: float, flush_s: float, write_s: float) -> Build:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("busy", "share"), [(0.97, 1.0), (0.5, 0.7)])
 def test_flushes_of_the_journal_witness_for_its_disk(seed: int, busy: float, share: float) -> None:
-    """One after the other all who write wait for them; else as long as flushes take of a write."""
+    """Flushes of the journal confirm the log disk, by the share of a write that is a flush."""
     build = journal(slow_log(store(seed)), busy, 0.0155 if busy < 0.9 else 0.025, 0.033)
     verdict = judged(build)
     assert disk(verdict) == ("disk_latency", "nosql", "log")
@@ -139,7 +139,7 @@ def test_flushes_of_the_journal_witness_for_its_disk(seed: int, busy: float, sha
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_writes_faster_than_flushes_do_not_wait_for_them(seed: int) -> None:
-    """``journal: false``: what the disk does in the background is nobody's wait, whatever its figures say."""
+    """With ``journal: false`` writes are faster than a flush, so no write waits for the log disk."""
     build = store(seed, service_s=0.0015)
     build.disk("c1", "sdc", 20, 0.001, busy=0.02, pressure=0.05)
     build.disk("c1", "sdb", 10, 0.025, busy=0.25, pressure=0.05)
@@ -150,7 +150,7 @@ def test_writes_faster_than_flushes_do_not_wait_for_them(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_clients_that_wait_for_the_cache_witness_for_the_data_disk(seed: int) -> None:
-    """Twelve of sixteen wait for room, which the data disk has to make."""
+    """Twelve of sixteen clients that wait for cache space confirm the data disk."""
     build = store(seed)
     build.disk("c1", "sdb", 100, 0.001, busy=0.1, pressure=0.2)
     build.disk("c1", "sdc", 200, 0.06, noise=0.002, busy=1.0, pressure=0.2, outstanding_noise=0.3)
@@ -173,7 +173,7 @@ def idle_disks(build: Build) -> Build:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_requests_that_wait_for_a_thread(seed: int) -> None:
-    """Eight threads take requests in, all at work, eight requests wait for one, CPU and disks have room."""
+    """Eight busy request threads and eight queued requests name the thread pool."""
     build = pools(idle_disks(store(seed, cpu=0.3)), Native__Transport__Requests=(8.0, 8.0))
     build.metric("c1", "db.pool.busy_ratio", 1.0, "Native-Transport-Requests", 0.0)
     verdict = judged(build)
@@ -191,7 +191,7 @@ def test_requests_that_wait_for_a_thread(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_threads_that_wait_for_the_log_are_not_too_few(seed: int) -> None:
-    """All at work, and requests wait for one, as each writes and waits for the log: that is the cause."""
+    """Busy request threads that wait for the log are no thread pool bottleneck."""
     build = pools(slow_log(store(seed)), Native__Transport__Requests=(8.0, 8.0), MutationStage=(7.8, 0.0))
     build.metric("c1", "db.pool.busy_ratio", 1.0, "Native-Transport-Requests", 0.0)
     verdict = judged(build)
@@ -201,7 +201,7 @@ def test_threads_that_wait_for_the_log_are_not_too_few(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_operations_that_wait_for_a_ticket(seed: int) -> None:
-    """All tickets for writing are out and a third of the operations wait for one; nobody waits for disks."""
+    """All write tickets in use and a third of the operations queued for one name the tickets."""
     build = idle_disks(store(seed, cpu=0.3))
     build.metric("c1", "db.tickets_used", 10.0, "write", 0.0)
     build.metric("c1", "db.tickets_ratio", 1.0, "write", 0.0)
@@ -214,7 +214,7 @@ def test_operations_that_wait_for_a_ticket(seed: int) -> None:
 
 
 def test_a_disk_of_no_such_store_is_told_of_by_none() -> None:
-    """Nobody counted who waits: that is not known, not 0, and the disk's own figures are used."""
+    """Without store metrics the waiting is unknown, not 0, and the disk's own figures decide."""
     build = slow_log(store())
     build.metric("c1", "db.sessions_active", None).metric("c1", "db.connections", 12.0)
     verdict = judged(build)

@@ -1,4 +1,4 @@
-"""The tables beside the verdict: every number is what the samples and operations say."""
+"""The tables beside the verdict agree with the samples and operations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def only(rows: Any) -> dict[str, Any]:
 
 
 def test_scenarios_count_whole_operations_of_the_measure_phase() -> None:
-    """Stages are timed, not counted; skipped is no error; the warm-up is left out."""
+    """Throughput and errors count whole operations of the measure phase, without stages and skips."""
     build = Build(measure_s=60, warm_up_s=10).open("orders", "sql-mix", 100).closed("crawl", "full-crawl", 4)
     build.operations("orders", "log_append", 90, 0.004, noise=0)
     build.operations("orders", "log_append", 10, 0.1, outcome="deadlock", noise=0, dropped=5)
@@ -48,7 +48,7 @@ def ended_crawl(sources: list[dict[str, Any]]) -> Build:
 
 
 def test_the_crawl_table_is_the_first_complete_crawl_s() -> None:
-    """Counts are the crawl database's, warm-up included; the rate is count ÷ duration."""
+    """The crawl table shows the first complete crawl, with the crawl database's counts and duration."""
     source = {
         "source": "site",
         "count": 400,
@@ -68,14 +68,14 @@ def test_the_crawl_table_is_the_first_complete_crawl_s() -> None:
 
 
 def test_a_source_that_failed_at_once_has_no_rate() -> None:
-    """0 documents in 0 seconds is a rate that was not measured, not 0/0."""
+    """0 documents in 0 s give a rate of None."""
     source = {"source": "vpn", "count": 0, "failures": 1, "skipped": 0, "duration_s": 0.0}
     row = only(analyse(ended_crawl([source]).run()).crawl)
     assert row["rate_per_s"] is row["repository_latency_s"] is None
 
 
 def test_a_crawl_that_did_not_end_is_told_from_its_operations() -> None:
-    """No crawl_ended: counts from the operations, marked as incomplete."""
+    """Without ``crawl_ended`` the counts come from the operations and are marked as incomplete."""
     build = Build(measure_s=60).closed("crawl", "full-crawl", 4)
     build.operations("crawl", "document:site", 20, 0.2, noise=0, seconds=range(10, 30))
     build.operations("crawl", "document:site", 2, 0.2, outcome="http_503", noise=0, seconds=range(10, 20))
@@ -88,7 +88,7 @@ def test_a_crawl_that_did_not_end_is_told_from_its_operations() -> None:
 
 
 def test_disk_latency_is_weighted_by_operations() -> None:
-    """One second with many slow writes weighs more than many with few; data I/O is used where verified."""
+    """Disk latency is weighted by I/O counts, and data I/O is used where it was verified."""
     build = Build(measure_s=60, warm_up_s=0).host("sql1", "sql", disks={"log": "sdb", "data": "sdc"})
     weight = np.where(np.arange(60) == 30, 540.0, 1.0)
     latency = np.where(np.arange(60) == 30, 0.050, 0.001)
@@ -110,7 +110,7 @@ def test_disk_latency_is_weighted_by_operations() -> None:
 
 
 def test_a_disk_nobody_saw_is_in_the_table_with_the_reason() -> None:
-    """Every disk with a role is there, also one whose device could not be found."""
+    """A disk without a known device is in the table, with the reason."""
     build = Build().host("sql1", "sql", disks={"log": "sdb"})
     build.manifest["hosts"]["sql1"]["roles"]["log"] = {"device": None, "why": "lies on tmpfs"}
     row = only(analyse(build.run()).disks)
@@ -120,7 +120,7 @@ def test_a_disk_nobody_saw_is_in_the_table_with_the_reason() -> None:
 
 
 def test_cpus_show_the_tier_s_own_share_and_the_machine() -> None:
-    """A tier's processes where they were measured, else the machine, and which of the two it is."""
+    """The CPU table shows the tier's processes where they were measured, and else the machine."""
     build = Build().host("search1", "search").host("app3", "web", machine="b")
     build.cpu("search1", 0.9, 0.5, noise=0).cpu("app3", 0.7, noise=0)
     search, web = analyse(build.run()).cpus
@@ -152,25 +152,25 @@ def bursts(recovers_after: int) -> Verdict:
 
 @pytest.mark.parametrize("recovers_after", [0, 4])
 def test_each_burst_has_its_row(recovers_after: int) -> None:
-    """Offered, done, dropped and latency within each burst; recovery until the latency is calm again."""
+    """Each burst has a row with its counts, latency, and the time until the latency recovered."""
     rows = bursts(recovers_after).scenarios["burst"]["bursts"]
     assert [row["start_s"] for row in rows] == [30, 90]
     for row in rows:
         assert (row["offered"], row["done"], row["dropped"]) == (10000, 9000, 1000)
         assert row["p50_s"] == pytest.approx(0.05, rel=0.1)
-        # The medians of few operations scatter, so calm may be seen a second or two late.
+        # Medians of few operations scatter, so recovery may be detected one or two seconds late.
         assert recovers_after <= row["recovery_s"] <= recovers_after + 2
 
 
 def test_a_burst_nobody_recovers_from_has_no_recovery_time() -> None:
-    """Latency that stays high until the next burst: not seen, so null. The last has 19 s left."""
+    """A burst without recovery before the next one has a recovery time of None."""
     rows = bursts(20).scenarios["burst"]["bursts"]
     assert rows[-1]["recovery_s"] is None
 
 
 @pytest.mark.parametrize("calm_s", [30, 0])
 def test_what_still_waits_from_a_burst_is_no_calm(calm_s: int) -> None:
-    """Half of a burst is served in it, the rest is late until the end: most time between bursts is, too."""
+    """Latency caused by a burst's backlog is not taken for the calm level between bursts."""
     build = Build(measure_s=120, warm_up_s=0).host("nosql1", "nosql").cpu("nosql1", 0.3)
     build.burst("burst", base=50, peak=1000, every_s=60, for_s=10)
     second = np.arange(120) + 30 - calm_s
@@ -187,7 +187,7 @@ def test_what_still_waits_from_a_burst_is_no_calm(calm_s: int) -> None:
 
 
 def test_what_is_used_up_only_in_bursts_is_found() -> None:
-    """A CPU that is full in bursts alone is the bottleneck of the bursts, and the words say so."""
+    """A CPU that is saturated only in bursts is the bottleneck of the bursts."""
     build = Build(measure_s=120, warm_up_s=0).host("nosql1", "nosql")
     inside = np.arange(120) % 40 >= 28
     build.cpu(
@@ -210,7 +210,7 @@ def test_what_is_used_up_only_in_bursts_is_found() -> None:
 
 
 def test_runs_over_an_hour_are_looked_at_in_tens_of_seconds() -> None:
-    """Ten-second histograms and a two-hour window: the rates stay per second."""
+    """A window of two hours in ten-second steps keeps its rates per second."""
     build = Build(measure_s=7200, warm_up_s=0).host("sql1", "sql").cpu("sql1", 0.3)
     build.open("orders", "sql-mix", 10)
     build.operations("orders", "log_append", 100, 0.004, noise=0, seconds=range(0, 7200, 10))

@@ -1,4 +1,4 @@
-"""What gave way when: bottlenecks that follow one another in one run, and those that only seem to."""
+"""Timeline: bottlenecks that follow one another in one run, and cases that only look like that."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ WARM_UP_S = 10
 
 
 def halves(first: float, second: float, turn_s: int, measure_s: int) -> Floats:
-    """One value a second: ``first`` until ``turn_s`` of the measure phase, then ``second``."""
+    """Return one value per second: ``first`` until ``turn_s`` of the measure phase, then ``second``."""
     values = np.full(WARM_UP_S + measure_s, second)
     values[: WARM_UP_S + turn_s] = first
     return values
 
 
 def two_in_turn(turn_s: int = 50, measure_s: int = 120, seed: int = 1, noise: float = 0.05) -> Build:
-    """Users of a database whose cores are full at first; then its log gets slow, and the cores have room.
+    """Build a database load with saturated cores first, then a slow log and idle cores.
 
-    ``noise``: how uneven the log's I/O is.
+    ``noise``: relative noise of the log's I/O.
     """
     build = Build(measure_s, WARM_UP_S, seed)
     build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
@@ -44,7 +44,7 @@ def two_in_turn(turn_s: int = 50, measure_s: int = 120, seed: int = 1, noise: fl
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_bottleneck_that_moves_is_told_with_its_times(seed: int) -> None:
-    """Cores first, then the log disk: the longer one is judged alone, and both are on the timeline."""
+    """Cores, then the log: both are on the timeline, and the longer period alone is judged."""
     verdict = judged(two_in_turn(seed=seed))
     rows = [(row["resource"], row["from"][14:19], row["to"][14:19]) for row in verdict.timeline]
     assert [name for name, _, _ in rows] == ["cpu", "disk"]
@@ -63,7 +63,7 @@ def test_a_bottleneck_that_moves_is_told_with_its_times(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_credits_that_ran_out_before_are_why_a_disk_is_at_its_limit_now(seed: int) -> None:
-    """The log did 900 a second beside full cores; now 240, as steady as a limit, cores idling."""
+    """A log that fell from 900/s to a steady 240/s has exhausted its credits."""
     verdict = judged(two_in_turn(seed=seed, noise=0.001))
     assert verdict.bottleneck is not None, verdict.summary
     assert (verdict.bottleneck.kind, verdict.bottleneck.role) == ("disk_burst_exhausted", "log")
@@ -72,21 +72,21 @@ def test_credits_that_ran_out_before_are_why_a_disk_is_at_its_limit_now(seed: in
 
 
 def test_the_longer_one_is_judged_also_when_it_came_first() -> None:
-    """80 of 120 seconds belong to the cores."""
+    """The longer period is judged also when it comes first: 80 of 120 s with saturated cores."""
     found = judged(two_in_turn(turn_s=80)).bottleneck
     assert found is not None
     assert found.resource == "cpu"
 
 
 def test_one_bottleneck_is_one_period() -> None:
-    """A search tier that is full all the time did not move, and nothing says so."""
+    """A tier that is saturated throughout is one period, and no move is reported."""
     verdict = judged(crawl_bound_by_search(measure_s=120))
     assert [(row["kind"], row["tier"]) for row in verdict.timeline] == [("cpu", "search")]
     assert "moved" not in verdict.summary
 
 
 def test_chance_is_no_period_of_its_own() -> None:
-    """Ten seconds in which the cores have some room, within two minutes in which they have none."""
+    """Ten seconds of lower CPU use within two minutes are not a period of their own."""
     used = halves(0.97, 0.97, 60, 120)
     used[60:70] = 0.8
     build = Build(120, WARM_UP_S)
@@ -98,7 +98,7 @@ def test_chance_is_no_period_of_its_own() -> None:
 
 
 def test_what_held_nothing_up_in_between_is_told() -> None:
-    """Cores until 00:50, then room for 40 s, then a slow log: it did not begin where the cores ended."""
+    """A period of 40 s without a bottleneck between two bottlenecks is on the timeline."""
     build, second = Build(120, WARM_UP_S), np.arange(WARM_UP_S + 120) - WARM_UP_S
     early, late = second < 40, second >= 80
     build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
@@ -118,7 +118,7 @@ def test_what_held_nothing_up_in_between_is_told() -> None:
 
 
 def test_what_was_used_up_for_half_of_the_time_is_told_where_nobody_is_named() -> None:
-    """Cores full for a minute, room for another: the second is judged, and the first was all the same."""
+    """A resource that was saturated for half of the time is listed where no bottleneck is named."""
     build = Build(120, WARM_UP_S)
     build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
     used, pressure = halves(0.985, 0.3, 60, 120), halves(0.9, 0.05, 60, 120)
@@ -136,14 +136,14 @@ def test_what_was_used_up_for_half_of_the_time_is_told_where_nobody_is_named() -
 
 @pytest.mark.parametrize("turn_s", [50, 60])
 def test_the_period_that_was_judged_is_called_what_the_verdict_calls_it(turn_s: int) -> None:
-    """A block of ten seconds cannot tell a device from a cap; what was judged can: there is one answer."""
+    """The judged period has the verdict's kind on the timeline, not that of its short blocks."""
     verdict = judged(two_in_turn(turn_s=turn_s))
     assert verdict.bottleneck is not None
     assert [row["kind"] for row in verdict.timeline] == ["cpu", verdict.bottleneck.kind]
 
 
 def climb_that_moves() -> Build:
-    """Users by two; the cores are full from 6 on, and from 14 on the log takes 24 ms, no more 0.4."""
+    """Build a load in steps of two users: cores saturate at 6, and from 14 on the log takes 24 ms."""
     each_s, levels = 20, np.arange(2.0, 18.0, 2.0)
     build = Build(each_s * len(levels), WARM_UP_S)
     second = np.arange(build.seconds) - WARM_UP_S
@@ -163,7 +163,7 @@ def climb_that_moves() -> Build:
 
 
 def test_of_a_climb_what_gives_way_at_its_knee_is_judged_and_what_came_later_is_told() -> None:
-    """Full cores and a slow log mixed would be a disk of neither's figures: 443 writes a second of 9.8 ms."""
+    """The bottleneck at the knee of a load in steps is judged, and the later one is reported."""
     verdict = judged(climb_that_moves())
     found = verdict.bottleneck
     assert found is not None, verdict.summary
@@ -175,7 +175,7 @@ def test_of_a_climb_what_gives_way_at_its_knee_is_judged_and_what_came_later_is_
 
 
 def test_a_climb_tells_from_which_level_on() -> None:
-    """The levels of a load in steps are the parts of its timeline; that it saturates is no move."""
+    """The timeline of a load in steps has one part per level, and saturation is not a move."""
     verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))
     rows = [(row["level"], row["kind"]) for row in verdict.timeline]
     assert rows[0][1] is None
@@ -186,7 +186,7 @@ def test_a_climb_tells_from_which_level_on() -> None:
 
 @pytest.mark.parametrize(("commits", "told"), [(2, True), (0, False)])
 def test_two_that_alternate_are_told_with_their_shares(commits: int, told: bool) -> None:
-    """Three seconds of CPU, two in which the index commits to a disk at its cap: in turn both."""
+    """Three seconds of CPU and two of index commits are reported as two resources in turn."""
     build = Build(120).host("search1", "search", cores=(0,), disks={"index": "sdc"})
     committing = np.arange(build.seconds) % 5 < commits
     cpu = np.where(committing, 0.35, 0.97 if told else 0.4)
@@ -212,7 +212,7 @@ def test_two_that_alternate_are_told_with_their_shares(commits: int, told: bool)
 
 
 def alternating(period_s: float, share: float, together: float = 1.0, seed: int = 1) -> Build:
-    """Cores for that share of each period, then an index disk for the rest of what they take together."""
+    """Build cores that are busy for ``share`` of each period, then a disk up to ``together``."""
     build = Build(120, WARM_UP_S, seed)
     moment = np.arange(build.seconds * 20) / 20 % period_s / period_s
     used, busy = (
@@ -233,7 +233,7 @@ def alternating(period_s: float, share: float, together: float = 1.0, seed: int 
 def test_what_alternates_is_named_with_its_shares_of_the_time(
     period_s: float, share: float, seed: int
 ) -> None:
-    """Turns begin and end within seconds: few of these are full, and the shares are right all the same."""
+    """Resources that alternate within seconds are named with the right shares of the time."""
     case = judged_case(alternating(period_s, share, seed=seed).run())
     assert case is not None
     found = {KINDS[one.type].reported: part for one, part in taking_turns(case)}
@@ -242,7 +242,7 @@ def test_what_alternates_is_named_with_its_shares_of_the_time(
 
 
 def test_a_disk_that_is_busy_whatever_the_cpu_does_takes_no_turns() -> None:
-    """Writes of a checkpoint, one after the other: both are full at once as often as by chance."""
+    """A disk that is busy independently of the CPU does not count as taking turns."""
     build = alternating(9.0, 0.75)
     build.samples = [row for row in build.samples if row[3] != "disk.busy_ratio"]
     build.metric("search1", "disk.busy_ratio", np.where(np.arange(build.seconds) % 7 < 5, 1.0, 0.1), "sdb", 0)
@@ -257,7 +257,7 @@ def test_a_disk_that_is_busy_whatever_the_cpu_does_takes_no_turns() -> None:
 def test_what_leaves_time_or_is_the_only_one_takes_no_turns(
     period_s: float, share: float, together: float
 ) -> None:
-    """Nothing was at its limit for 30 % of the time; turns within a second do not show; one has none."""
+    """30 % of idle time, turns within a second, and a single resource are no alternation."""
     case = judged_case(alternating(period_s, share, together).run())
     assert case is not None
     assert taking_turns(case) == []

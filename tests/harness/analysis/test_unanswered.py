@@ -1,4 +1,4 @@
-"""A farm that stops answering: what is under way at the end is in no table, and is evidence all the same."""
+"""A farm that stops answering: operations outstanding at the end are evidence, although in no table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ USERS = 8
 
 
 def silent(from_second: int, *, rate_per_s: float = 0.0, given_up: int = USERS) -> Build:
-    """A SQL tier with room everywhere, whose operations of 10 ms end no more from that second on."""
+    """Build a SQL tier with spare capacity, whose operations stop ending from that second on."""
     build = Build(measure_s=60).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
     build.cpu("sql1", 0.3, 0.2, cores=(0, 1)).disk("sql1", "sdb", 100, 0.002, busy=0.2, pressure=0.1)
     if rate_per_s:
@@ -25,7 +25,7 @@ def silent(from_second: int, *, rate_per_s: float = 0.0, given_up: int = USERS) 
 
 @pytest.mark.parametrize("from_second", [20, 40, 55, 63, 67])
 def test_a_farm_that_stops_answering_is_not_the_generators_fault(from_second: int) -> None:
-    """All users wait, for 3 s of 60 or for 50: what ended before says nothing of it."""
+    """A farm that stops answering for 3 to 50 s is inconclusive; the generator is not at fault."""
     build = silent(from_second)
     verdict = judged(build.generator())
     waited_s = build.seconds - from_second
@@ -40,14 +40,14 @@ def test_a_farm_that_stops_answering_is_not_the_generators_fault(from_second: in
 
 
 def test_users_who_wait_for_nothing_are_the_generators_fault() -> None:
-    """Nothing ended, and nothing was under way: whatever the generator did meanwhile, it was no operation."""
+    """Without outstanding operations, a load that stops makes the run invalid."""
     verdict = judged(silent(40, given_up=0).generator())
     assert verdict.outcome == "invalid"
     assert "the load generator was delayed" in verdict.summary
 
 
 def test_one_session_that_waits_is_told_and_is_no_silence() -> None:
-    """Seven of eight go on: one that hangs is in the warnings, and the gate counts its time."""
+    """One hanging session of eight is a warning, and the gate counts its waiting time."""
     build = silent(70, given_up=0)
     build.rows.clear()
     build.operations("orders", "log_append", 7 / 0.01, 0.01).given_up("orders", 1, 8)
@@ -58,7 +58,7 @@ def test_one_session_that_waits_is_told_and_is_no_silence() -> None:
 
 
 def test_sessions_that_get_no_answer_excuse_what_was_not_started() -> None:
-    """An open load: all sessions wait, so nothing that is due can start; more of them would wait as well."""
+    """Under an open load, sessions without an answer explain the operations that were not started."""
     build = silent(40, rate_per_s=100.0)
     answered = np.arange(build.seconds) < 40
     build.operations("orders", "log_append", 0.0, 0.01, dropped=np.where(answered, 0.0, 100.0))
@@ -71,7 +71,7 @@ def test_sessions_that_get_no_answer_excuse_what_was_not_started() -> None:
 
 
 def test_a_long_operation_under_way_at_the_end_is_no_silence() -> None:
-    """Users whose operations take ten seconds each are always in the middle of one."""
+    """Operations of 8 s that are outstanding at the end are not taken for a silent farm."""
     build = Build(measure_s=60).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
     build.cpu("sql1", 0.3, 0.2, cores=(0, 1)).disk("sql1", "sdb", 100, 0.002, busy=0.2, pressure=0.1)
     build.closed("orders", "sql-mix", USERS).operations("orders", "report", 1, 8.0)

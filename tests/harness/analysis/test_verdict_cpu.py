@@ -1,4 +1,4 @@
-"""Full cores, quotas and threads: who is to blame, and how sure that is."""
+"""Saturated cores, quotas and threads: which tier is named, and with which confidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint.data.inputs import read_inputs
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_shared_core_is_named_with_the_tier_that_uses_most_of_it(seed: int) -> None:
-    """The machine's CPU is counted once, blamed on search, and those who share it are named."""
+    """A shared machine's CPU is named once, with the tier that uses most and those that share it."""
     verdict = judged(crawl_bound_by_search(seed))
     assert named(verdict) == ("cpu", "search", "search1", "medium")
     assert verdict.bottleneck is not None
@@ -32,7 +32,7 @@ def test_a_shared_core_is_named_with_the_tier_that_uses_most_of_it(seed: int) ->
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_dedicated_machine_is_named_without_sharing(seed: int) -> None:
-    """A tier alone on its machine: no process figures are needed to blame it."""
+    """A tier alone on its machine is named without process figures."""
     verdict = judged(two_machines(0.96, seed))
     assert named(verdict) == ("cpu", "search", "app3", "medium")
     assert "Bottleneck: CPU of the search tier (app3)." in verdict.summary
@@ -44,7 +44,7 @@ def test_a_dedicated_machine_is_named_without_sharing(seed: int) -> None:
 
 
 def test_without_a_witness_confidence_is_low() -> None:
-    """CPU at its limit with no pressure figures is one kind of evidence: low."""
+    """A CPU at its limit without pressure figures has one kind of evidence: low confidence."""
     verdict = judged(two_machines(0.96, pressure=None))
     assert named(verdict) == ("cpu", "search", "app3", "low")
     assert verdict.bottleneck is not None
@@ -52,7 +52,7 @@ def test_without_a_witness_confidence_is_low() -> None:
 
 
 def test_one_thread_at_its_limit_while_the_pool_is_not() -> None:
-    """A single-threaded server on four cores is cpu_thread, not cpu."""
+    """A single-threaded server on four cores is limited by its thread, not by the machine's CPU."""
     build = Build().host("nosql1", "nosql", cores=(0, 1, 2, 3))
     build.cpu("nosql1", 0.34, 0.34, cores=(0, 1, 2, 3), pressure=0.1)
     build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", noise=0.005)
@@ -63,7 +63,7 @@ def test_one_thread_at_its_limit_while_the_pool_is_not() -> None:
 
 
 def test_one_thread_on_a_single_core_is_the_pool() -> None:
-    """With one core the thread's limit is the core's: kind cpu."""
+    """On one core, the thread's limit is the core's limit: kind cpu."""
     build = Build().host("nosql1", "nosql", cores=(0,)).cpu("nosql1", 0.98, 0.97, pressure=0.9)
     build.metric("nosql1", "cpu.busy_ratio", 0.97, "thread:valkey-server", noise=0.005)
     build.closed("burst", "nosql-burst", 50).operations("burst", "write", 20000, 0.0025)
@@ -71,7 +71,7 @@ def test_one_thread_on_a_single_core_is_the_pool() -> None:
 
 
 def test_an_allowance_below_the_cores_is_a_limit_of_its_own() -> None:
-    """A tier at its quota while the cores have room: its CPU, though no core is full."""
+    """A tier at its CPU quota is named, although the machine's cores have spare capacity."""
     build = Build().host("search1", "search", cores=(0, 1)).cpu("search1", 0.3, 0.97, cores=(0, 1))
     build.metric("search1", "cpu.cores", 0.5, "tier:search", noise=0.0)
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 40, 0.2)
@@ -81,7 +81,7 @@ def test_an_allowance_below_the_cores_is_a_limit_of_its_own() -> None:
 
 
 def test_cpu_that_other_programs_use_is_said() -> None:
-    """A machine full of somebody else's work: what would limit the farm without it, nobody has seen."""
+    """A machine saturated by other processes gives no bottleneck of the farm."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.99, 0.25, cores=(0, 1), pressure=0.9)
     build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
     verdict = judged(build.generator())
@@ -93,7 +93,7 @@ def test_cpu_that_other_programs_use_is_said() -> None:
 
 
 def test_a_tier_that_uses_little_is_not_blamed_for_one_that_was_not_watched() -> None:
-    """Shared cores are full, one tier uses 4 % of them, nobody saw the other: no name, and what to watch."""
+    """Of two tiers on saturated cores, one uses 4 % and one was not observed: no tier is named."""
     build = Build().host("sql1", "sql", cores=(0,)).host("nosql1", "nosql", cores=(0,))
     build.cpu("sql1", 0.97, 0.04, pressure=0.9)
     build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
@@ -104,7 +104,7 @@ def test_a_tier_that_uses_little_is_not_blamed_for_one_that_was_not_watched() ->
 
 
 def test_nobody_is_blamed_for_cores_whose_use_was_not_measured() -> None:
-    """Shared cores without process figures: the resource is named, with low confidence, and it says why."""
+    """Shared cores without process figures are named with low confidence and the reason."""
     build = shared_farm(Build())
     for host in ("web1", "search1", "sql1", "nosql1"):
         build.cpu(host, 0.97, pressure=0.9)
@@ -117,7 +117,7 @@ def test_nobody_is_blamed_for_cores_whose_use_was_not_measured() -> None:
 
 @pytest.mark.parametrize("nodes", [2, 3])
 def test_all_nodes_of_a_tier_on_one_machine_count_as_its_use(nodes: int) -> None:
-    """Nodes of one store share a machine's cores evenly: together they are the farm, and no strangers."""
+    """Several nodes of a store on one machine count together as the farm's use of the cores."""
     build = Build().host("sql1", "sql", cores=(0, 1))
     for number in range(nodes):
         name = f"nosql{number + 1}"
@@ -131,7 +131,7 @@ def test_all_nodes_of_a_tier_on_one_machine_count_as_its_use(nodes: int) -> None
 
 
 def test_a_tier_beside_several_hosts_of_another_is_named_with_its_own_host() -> None:
-    """Two idle nodes of a store come before sql1, which uses the cores."""
+    """A tier is named with its own host, not with a host of another tier on that machine."""
     build = Build()
     for name, tier, share in (("c1", "nosql", 0.02), ("c2", "nosql", 0.02), ("sql1", "sql", 0.9)):
         build.host(name, tier, cores=(0, 1)).cpu(name, 0.98, share, cores=(0, 1), pressure=0.9)
@@ -144,7 +144,7 @@ def test_a_tier_beside_several_hosts_of_another_is_named_with_its_own_host() -> 
 
 
 def test_capped_nodes_of_a_tier_have_a_memory_each() -> None:
-    """Two nodes of one machine, the second short of memory: two resources, and it is the second."""
+    """Two nodes with memory limits are two resources, and the node that is short is named."""
     build = Build()
     for name, left in (("c1", 0.6), ("c2", 0.01)):
         build.host(name, "nosql", cores=(0, 1)).cpu(name, 0.3, 0.1, cores=(0, 1))
@@ -167,7 +167,7 @@ def test_capped_nodes_of_a_tier_have_a_memory_each() -> None:
     ],
 )
 def test_the_experiment_relieves_what_it_names(kind: ResourceType, whole: str | None, remedy: str) -> None:
-    """More cores lift no thread and no quota, a faster disk no machine's cap."""
+    """The experiment changes the named resource: a thread, a quota or a machine's disk limit."""
     resource = Resource("x", kind, "a", ("sql1",), ("sql",), "x", whole=whole)
     found = ShareMeasures(used=0.99, witness=None)
     assert remedy in experiment((), [Suspicion(resource, "cpu", frozenset({"E1"}), found)])

@@ -1,4 +1,4 @@
-"""Disks at a cap, slow, uneven, or waited for by nobody."""
+"""Disks: at a cap, slow, uneven, or without waiting sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.analysis.verdicts import SEEDS, judged, log_disk, named
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_disk_at_its_declared_cap(seed: int) -> None:
-    """Flat, and at the declared cap: disk_cap; one load level gives medium at most."""
+    """A flat rate at the declared cap is a disk_cap, of medium confidence at one load level."""
     verdict = judged(log_disk({"iops": 500.0}, seed=seed))
     assert named(verdict) == ("disk_cap", "sql", "sql1", "medium")
     assert verdict.bottleneck is not None
@@ -30,7 +30,7 @@ def test_a_disk_at_its_declared_cap(seed: int) -> None:
 def test_a_capped_disk_whose_cap_is_withheld_or_declared_wrong(
     declared: float | None, confidence: str, seed: int
 ) -> None:
-    """The disk is still the one that is named; a wrong declaration costs confidence, and is said."""
+    """A capped disk is named without its declared cap, too; a wrong declaration lowers confidence."""
     verdict = judged(log_disk({"iops": declared} if declared else None, seed=seed))
     assert named(verdict) == ("disk_cap", "sql", "sql1", confidence)
     assert verdict.bottleneck is not None
@@ -43,7 +43,7 @@ def test_a_capped_disk_whose_cap_is_withheld_or_declared_wrong(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_disk_that_idles_a_little_at_its_cap_does_not_contradict_it(seed: int) -> None:
-    """Its sender works a moment on what came back, and the regulator lets it make up for that."""
+    """Short idle times of a disk at its cap do not contradict the cap, as the regulator allows them."""
     verdict = judged(log_disk({"iops": 496.5}, latency_s=0.014, busy=0.92, seed=seed))
     assert named(verdict) == ("disk_cap", "sql", "sql1", "medium")
     assert verdict.bottleneck is not None
@@ -53,7 +53,7 @@ def test_a_disk_that_idles_a_little_at_its_cap_does_not_contradict_it(seed: int)
 @pytest.mark.parametrize("declared", [None, 190.0, 760.0])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_slow_device_without_flatness(declared: float | None, seed: int) -> None:
-    """I/O stays though the queue moves, with a device's spread: disk_device, whatever is declared."""
+    """A rate that stays while the queue varies, with a device's spread, is a disk_device."""
     caps = {"iops": declared} if declared else None
     build = log_disk(caps, noise=0.08, seed=seed, writes=380.0, latency_s=0.04, commit_s=0.08)
     verdict = judged(build)
@@ -67,7 +67,7 @@ def test_a_slow_device_without_flatness(declared: float | None, seed: int) -> No
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_burst_credits_that_run_out(declared: float | None, at: int, seed: int) -> None:
-    """I/O falls from 3,500 to 500, soon or late, and holds there, with as much waiting: no mere cap."""
+    """A rate that falls from 3,500 to 500/s with the same queue is reported as exhausted credits."""
     level = np.where(np.arange(130) < at, 3500.0, 500.0)
     build = Build(measure_s=120, seed=seed).host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"})
     build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"]["limits"] = {"iops": declared}
@@ -80,7 +80,7 @@ def test_burst_credits_that_run_out(declared: float | None, at: int, seed: int) 
 
 
 def test_a_disk_that_warms_up() -> None:
-    """I/O rises with no more of it waiting: the disk is not at its speed yet."""
+    """A rate that rises with a constant queue is reported as a disk that warms up."""
     level = np.where(np.arange(130) < 70, 200.0, 400.0)
     build = Build(measure_s=120).host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"})
     build.cpu("sql1", 0.3, cores=(0, 1))
@@ -93,7 +93,7 @@ def test_a_disk_that_warms_up() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_reads_issued_one_after_the_other(seed: int) -> None:
-    """Operations wait for reads of constant latency, and more at once got more done: disk_concurrency."""
+    """Reads of constant latency that speed up with more outstanding lack concurrency."""
     build = Build(seed=seed).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb", "data": "sdc"})
     build.cpu("sql1", 0.1, cores=(0, 1)).disk("sql1", "sdb", 5, 0.001, busy=0.01)
     reads = build.noisy(900.0, 0.2)
@@ -125,7 +125,7 @@ def test_a_cap_in_units_counts_large_ios_several_times(
     takes_s: float,
     said: str,
 ) -> None:
-    """A cap of 500 in units of 8 KiB is 62.5 I/Os of 64 KiB; a byte cap is found likewise."""
+    """A cap of 500 units of 8 KiB is 62.5 I/Os of 64 KiB, and a byte cap is found in the same way."""
     build = Build().host("sql1", "sql", disks={"log": "sdb"}, limits={"log": limits}).cpu("sql1", 0.3)
     build.disk("sql1", "sdb", writes, latency_s, 0.004, busy=1.0, pressure=0.9, size_bytes=size_bytes)
     build.closed("orders", "sql-mix", 8).operations("orders", "log_append", done, takes_s)
@@ -136,7 +136,7 @@ def test_a_cap_in_units_counts_large_ios_several_times(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_busy_disk_with_low_latency_is_not_blamed(seed: int) -> None:
-    """Busy 1.0 says nothing: at 0.3 ms a write the disk is fine, so nothing is used up."""
+    """A disk that is 100 % busy with writes of 0.3 ms is not saturated."""
     build = log_disk(None, 0.05, seed, writes=3000.0, latency_s=0.0003, commit_s=0.002, pressure=0.3)
     verdict = judged(build)
     assert verdict.outcome == "inconclusive"
@@ -147,7 +147,7 @@ def test_a_busy_disk_with_low_latency_is_not_blamed(seed: int) -> None:
 
 @pytest.mark.parametrize("caps", [None, {"iops": 2000.0}, {"iops": 4000.0}, {"iops": 1000.0}])
 def test_a_log_disk_that_commits_wait_for(caps: dict[str, float] | None) -> None:
-    """35 ms a write, no cap near, most of the commit's time: disk_latency, medium at most."""
+    """A log of 35 ms per write that most of a commit waits for is a disk_latency, medium at most."""
     build = log_disk(caps, 0.06, writes=28.0, latency_s=0.035, commit_s=0.045, busy=0.97, pressure=0.4)
     verdict = judged(build)
     assert named(verdict) == ("disk_latency", "sql", "sql1", "medium")
@@ -156,7 +156,7 @@ def test_a_log_disk_that_commits_wait_for(caps: dict[str, float] | None) -> None
 
 
 def test_a_flush_is_part_of_the_wait() -> None:
-    """A verified device: one durable write is the write and the flush."""
+    """On a verified device a durable write counts as the write plus the flush."""
     build = log_disk(None, 0.06, writes=100.0, latency_s=0.001, commit_s=0.016, busy=0.9, pressure=0.6)
     build.metric("sql1", "disk.flush_latency_s", 0.009, "loop1", weight=np.full(build.seconds, 100.0))
     verdict = judged(build)
@@ -165,7 +165,7 @@ def test_a_flush_is_part_of_the_wait() -> None:
 
 
 def test_a_slow_log_under_an_open_load_that_is_served_is_no_bottleneck() -> None:
-    """Commits wait for the disk, but the schedule sets the pace: nothing was reached."""
+    """A slow log under an open load that is served completely is no bottleneck."""
     build = Build().host("sql1", "sql", disks={"log": "sdb"}).cpu("sql1", 0.2)
     build.disk("sql1", "sdb", 20, 0.012, 0.1, busy=0.25)
     build.open("orders", "sql-mix", 20).operations("orders", "log_append", 20, 0.014)
@@ -174,7 +174,7 @@ def test_a_slow_log_under_an_open_load_that_is_served_is_no_bottleneck() -> None
 
 
 def data_disk(caps: dict[str, float] | None, seed: int = 1, cpu: float = 0.3) -> Build:
-    """A data disk full of writes, while commits go to a fast log."""
+    """Return a data disk that is busy with writes, while commits go to a fast log."""
     build = Build(seed=seed)
     limits = {"data": caps} if caps else None
     build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb", "data": "sdc"}, limits=limits)
@@ -187,7 +187,7 @@ def data_disk(caps: dict[str, float] | None, seed: int = 1, cpu: float = 0.3) ->
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_asynchronous_writes_of_a_data_disk_are_demoted(seed: int) -> None:
-    """Slow checkpoint writes that nothing waits for are a candidate alone, and no rival to a full CPU."""
+    """Slow checkpoint writes without waiting sessions are a candidate only, below a saturated CPU."""
     alone = judged(data_disk(None, seed))
     assert alone.outcome == "inconclusive"
     assert [candidate.role for candidate in alone.candidates] == ["data"]
@@ -197,7 +197,7 @@ def test_asynchronous_writes_of_a_data_disk_are_demoted(seed: int) -> None:
 
 
 def test_reads_of_a_data_disk_are_not_demoted() -> None:
-    """Reads are waited for: the same disk, mostly read, is the bottleneck."""
+    """The same disk is the bottleneck where most of its I/Os are reads, which sessions wait for."""
     build = Build().host("sql1", "sql", disks={"log": "sdb", "data": "sdc"}).cpu("sql1", 0.3)
     build.disk("sql1", "sdb", 100, 0.0004, busy=0.1)
     build.disk("sql1", "sdc", 50, 0.05, 0.08, reads=250, busy=1.0, pressure=0.9)
@@ -206,7 +206,7 @@ def test_reads_of_a_data_disk_are_not_demoted() -> None:
 
 
 def test_a_device_that_serves_several_roles_cannot_be_told_apart() -> None:
-    """All roles on one device: it is named once, with low confidence, and the roles are listed."""
+    """A device with several roles is named once, with low confidence and all its roles."""
     build = shared_farm(Build(), {"sql": {"log": "vda", "data": "vda"}, "search": {"index": "vda"}})
     for host in ("web1", "search1", "sql1", "nosql1"):
         build.cpu(host, 0.4, 0.1)
@@ -220,7 +220,7 @@ def test_a_device_that_serves_several_roles_cannot_be_told_apart() -> None:
 
 
 def test_two_resources_used_up_lower_confidence_and_name_both() -> None:
-    """A full CPU and a disk at its cap: the deeper is named, the other is the runner-up, confidence low."""
+    """Of two saturated resources the deeper one is named with low confidence, the other as runner-up."""
     build = log_disk({"iops": 500.0})
     build.host("app3", "search", machine="b", cores=(0,)).cpu("app3", 0.98, pressure=0.95)
     build.closed("crawl", "full-crawl", 4).operations("crawl", "document:site", 40, 0.1)
@@ -238,7 +238,7 @@ def test_two_resources_used_up_lower_confidence_and_name_both() -> None:
 def test_an_even_schedule_is_known_from_the_plan_where_no_generator_told_of_it(
     arrivals: str, kind: str, confidence: str
 ) -> None:
-    """400 commits a second were planned at even distances, and done: flat by that, and no limit's doing."""
+    """An evenly planned schedule is known from the plan, so a flat rate is not taken for a limit."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.2, 0.18, (0, 1))
     build.disk("sql1", "sdb", 400, 0.03, 0.003, busy=1.0, pressure=0.9).open("orders", "sql-mix", 400)
     build.manifest["plan"]["scenarios"]["orders"]["load"]["arrivals"] = arrivals

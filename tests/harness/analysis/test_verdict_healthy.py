@@ -1,4 +1,4 @@
-"""Nothing is used up: an all-clear, a lower bound, or something that nobody watched."""
+"""Farms without a saturated resource: an all-clear with a lower bound, or a gap in the measurement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pinchpoint.analysis import exit_status
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_healthy_farm_at_low_open_load_gives_a_lower_bound(seed: int) -> None:
-    """not_reached, the served rate is a lower bound, the most used part is named."""
+    """A farm below its capacity is not_reached, with a lower bound and the highest utilisation."""
     verdict = judged(healthy(seed))
     assert verdict.outcome == "not_reached"
     assert verdict.bottleneck is None
@@ -24,7 +24,7 @@ def test_a_healthy_farm_at_low_open_load_gives_a_lower_bound(seed: int) -> None:
 
 @pytest.mark.parametrize(("steal", "outcome"), [(0.1, "not_reached"), (0.45, "inconclusive")])
 def test_a_machine_that_waits_for_its_host_has_no_room(steal: float, outcome: str) -> None:
-    """The hypervisor took 45 % of its CPU time: what it could have served does not show."""
+    """With 45 % steal, spare capacity is unknown, so there is no all-clear."""
     build = healthy()
     build.samples = [row for row in build.samples if (row[2], row[3]) != ("sql1", "cpu.steal_ratio")]
     verdict = judged(build.metric("sql1", "cpu.steal_ratio", steal, noise=0))
@@ -33,7 +33,7 @@ def test_a_machine_that_waits_for_its_host_has_no_room(steal: float, outcome: st
 
 
 def test_a_missed_objective_is_said_and_exits_with_1() -> None:
-    """Objectives are met, missed, or not measured; one missed gives exit status 1 and no all-clear."""
+    """An objective is met, missed or not measured; a missed one gives exit status 1."""
     build = (
         healthy().objective(scenario="orders", p95_s=0.001).objective(scenario="orders", errors_ratio=0.01)
     )
@@ -46,7 +46,7 @@ def test_a_missed_objective_is_said_and_exits_with_1() -> None:
 
 
 def test_a_closed_load_with_long_think_time_does_not_press() -> None:
-    """Users who mostly think limited the load themselves: not_reached."""
+    """Closed users who mostly think limit the load themselves: not_reached."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.1)
     build.closed("orders", "sql-mix", 10, think_s=1.0).operations(
         "orders", "log_append", 9.95, 0.005, noise=0.02
@@ -56,7 +56,7 @@ def test_a_closed_load_with_long_think_time_does_not_press() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_closed_load_that_is_too_slow_presses_however_long_its_users_think(seed: int) -> None:
-    """They think 0.5 s and want 50 ms; nine tenths of what they get is a log of 60 ms."""
+    """A missed objective makes a closed load count as waiting, despite a think time of 0.5 s."""
     build = (
         Build(seed=seed)
         .host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
@@ -69,7 +69,7 @@ def test_a_closed_load_that_is_too_slow_presses_however_long_its_users_think(see
 
 
 def test_thinking_users_who_are_served_too_slowly_are_not_served() -> None:
-    """Nothing is used up, and the objective is missed: no all-clear, and what would tell more."""
+    """A missed objective without a saturated resource gives no all-clear but an experiment."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.1).objective(scenario="orders", p95_s=0.05)
     build.closed("orders", "sql-mix", 10, think_s=1.0)
     verdict = judged(build.operations("orders", "log_append", 8.3, 0.2, noise=0.02).generator())
@@ -80,7 +80,7 @@ def test_thinking_users_who_are_served_too_slowly_are_not_served() -> None:
 
 
 def test_more_throughput_than_was_asked_for_is_no_fault_of_the_farm() -> None:
-    """150 a second are wanted and 100 scheduled, all of which are served: missed, and nothing gave way."""
+    """A throughput goal above the scheduled rate is missed without blaming the farm."""
     verdict = judged(healthy().objective(scenario="orders", throughput_per_s=150.0))
     assert verdict.outcome == "not_reached"
     assert exit_status(verdict) == 1

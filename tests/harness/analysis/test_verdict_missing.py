@@ -1,4 +1,4 @@
-"""Collectors that failed, tiers that crashed, phases that never began: less is said, never another thing."""
+"""Missing data: failed collectors, crashed tiers and unstarted phases lower confidence, never invent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint.analysis import analyse, exit_status
 
 
 def test_a_host_that_was_not_seen_lowers_confidence() -> None:
-    """A collector that failed: the bottleneck that is seen is named with low confidence."""
+    """With a failed collector the visible bottleneck is named with low confidence."""
     build = two_machines(0.96)
     build.samples = [row for row in build.samples if row[2] != "sql1"]
     verdict = judged(build)
@@ -25,7 +25,7 @@ def test_a_host_that_was_not_seen_lowers_confidence() -> None:
 
 
 def test_a_host_of_which_only_the_server_was_watched_says_what_is_missing() -> None:
-    """Its server told of itself all the time: it is its CPU and disks that were not seen."""
+    """A host with database samples only is reported as missing its CPU and disks."""
     build = Build().host("cache1", "nosql").closed("records", "nosql-burst", 8)
     build.operations("records", "put", 160, 0.05).metric("cache1", "collector.ok", 1.0, "valkey", 0.0)
     build.manifest["collectors"] = [{"kind": "valkey", "hosts": ["cache1"]}]
@@ -34,7 +34,7 @@ def test_a_host_of_which_only_the_server_was_watched_says_what_is_missing() -> N
 
 
 def test_where_nobody_saw_the_farm_the_experiment_is_to_watch_it() -> None:
-    """No samples at all: inconclusive, CPU not measured, watch the farm."""
+    """Without any samples the run is inconclusive, and the experiment is to observe the farm."""
     build = Build().host("sql1", "sql").host("app3", "search", machine="b")
     build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 160, 0.05)
     verdict = judged(build)
@@ -45,7 +45,7 @@ def test_where_nobody_saw_the_farm_the_experiment_is_to_watch_it() -> None:
 
 
 def test_nulls_are_not_zero() -> None:
-    """Null samples are 'not measured' everywhere: no figure is made up from them."""
+    """Null samples are "not measured" everywhere, and no figure is computed from them."""
     build = Build().host("sql1", "sql", disks={"log": "sdb"})
     for metric in ("writes_per_s", "reads_per_s", "write_latency_s", "busy_ratio", "outstanding"):
         build.metric("sql1", f"disk.{metric}", None, "sdb")
@@ -62,20 +62,20 @@ def test_nulls_are_not_zero() -> None:
 
 
 def stolen(build: Build, host: str, ratio: float) -> Build:
-    """As much of a host's CPU time taken by the hypervisor, in place of none."""
+    """Replace a host's steal samples of zero with that share of CPU time."""
     build.samples = [row for row in build.samples if (row[2], row[3]) != (host, "cpu.steal_ratio")]
     return build.metric(host, "cpu.steal_ratio", ratio, noise=0)
 
 
 def test_steal_lowers_confidence() -> None:
-    """More than 5 % of steal: somebody else's load is in the figures."""
+    """More than 5 % steal lowers the confidence."""
     verdict = judged(stolen(two_machines(0.96), "app3", 0.12))
     assert named(verdict)[3] == "low"
     assert any("steal" in warning for warning in verdict.warnings)
 
 
 def test_an_empty_run_is_inconclusive() -> None:
-    """No operation, no sample: a verdict all the same, which says so."""
+    """A run without operations and samples is inconclusive, and the verdict says so."""
     verdict = judged(shared_farm(Build()).closed("crawl", "full-crawl", 4))
     assert verdict.outcome == "inconclusive"
     assert "no operation was recorded" in verdict.summary
@@ -84,9 +84,9 @@ def test_an_empty_run_is_inconclusive() -> None:
 
 
 def test_a_run_in_which_everything_failed_tells_no_capacity() -> None:
-    """All failures are the finding, not a capacity: the run is not invalid, and does not end with 0.
+    """A run in which every operation failed names the failures, not a capacity.
 
-    What the server said of a statement is in the first sentence, with the statement's place.
+    The first sentence has the server's error message and the place of the statement.
     """
     build = Build().host("sql1", "sql").cpu("sql1", 0.97, pressure=0.9).closed("orders", "sql-mix", 8)
     build.operations("orders", "bad", 160, 0.05, outcome="sqlstate_42601")
@@ -101,7 +101,7 @@ def test_a_run_in_which_everything_failed_tells_no_capacity() -> None:
 
 
 def test_a_failed_source_excludes_itself_only() -> None:
-    """One scenario with nothing but failures is said; the others' verdict stands."""
+    """A scenario with failures only is reported, and the other scenarios are judged."""
     build = crawl_bound_by_search().open("orders", "sql-mix", 10)
     build.operations("orders", "log_append", 10, 0.001, outcome="disk_full")
     verdict = judged(build)
@@ -111,7 +111,7 @@ def test_a_failed_source_excludes_itself_only() -> None:
 
 @pytest.mark.parametrize("seconds", [0, 1, 3, 9])
 def test_a_run_of_seconds_names_nobody(seconds: int) -> None:
-    """Below ten seconds nothing is concluded, whatever the counters show."""
+    """A window below ten seconds gives no bottleneck."""
     verdict = judged(crawl_bound_by_search(measure_s=seconds))
     assert verdict.outcome == "inconclusive"
     assert verdict.experiment is not None
@@ -119,7 +119,7 @@ def test_a_run_of_seconds_names_nobody(seconds: int) -> None:
 
 
 def test_a_short_run_has_low_confidence() -> None:
-    """Fewer than 30 samples: low, and it says how many there were."""
+    """A run with fewer than 30 samples has low confidence and states the number."""
     verdict = judged(crawl_bound_by_search(measure_s=20))
     assert named(verdict)[3] == "low"
     assert verdict.bottleneck is not None
@@ -127,7 +127,7 @@ def test_a_short_run_has_low_confidence() -> None:
 
 
 def test_an_interrupted_run_is_judged_on_what_was_measured() -> None:
-    """No end of the phase: the last record ends it, and the verdict says that the run is incomplete."""
+    """An interrupted run is judged up to its last record and reported as incomplete."""
     build = crawl_bound_by_search()
     build.manifest["state"] = "interrupted"
     build.manifest["phases"][1]["to"] = None
@@ -137,7 +137,7 @@ def test_an_interrupted_run_is_judged_on_what_was_measured() -> None:
 
 
 def test_a_run_that_never_reached_its_measure_phase() -> None:
-    """Stopped in the warm-up: inconclusive, and why."""
+    """A run stopped during the warm-up is inconclusive, with the reason."""
     build = crawl_bound_by_search()
     build.manifest["phases"] = build.manifest["phases"][:1]
     verdict = judged(build)
@@ -146,7 +146,7 @@ def test_a_run_that_never_reached_its_measure_phase() -> None:
 
 
 def test_a_crashed_tier_is_said_and_lowers_confidence() -> None:
-    """A tier that died during the run: its absence is in the figures."""
+    """A tier that crashed during the run is reported and lowers the confidence."""
     verdict = judged(
         crawl_bound_by_search().event("tier_crashed", 30, tier="web", host="web1", log_tail="boom")
     )
@@ -155,7 +155,7 @@ def test_a_crashed_tier_is_said_and_lowers_confidence() -> None:
 
 
 def test_a_resource_that_comes_and_goes_is_a_candidate_only() -> None:
-    """CPU near 90 % with long swings: resamples disagree, so nobody is named."""
+    """A CPU near 90 % with long swings is a candidate only, because resamples disagree."""
     build = two_machines(0.5)
     build.samples = [row for row in build.samples if row[2] != "app3"]
     swing = np.where((np.arange(build.seconds) // 18) % 2 == 0, 0.99, 0.815)
@@ -165,7 +165,7 @@ def test_a_resource_that_comes_and_goes_is_a_candidate_only() -> None:
 
 
 def test_published_disk_figures_without_cpu_samples_are_inconclusive() -> None:
-    """A crawl's table with slow index disks and no CPU figure: two candidates, no invented sample."""
+    """Slow index disks without a CPU figure are two candidates, and no sample is invented."""
     build = Build(measure_s=600)
     build.host("app3", "search", machine="app3", cores=(), disks={"index": "sdc"})
     build.host("sql1", "sql", machine="sql1", cores=(), disks={"log": "L", "data": "M"})
@@ -188,7 +188,7 @@ def test_published_disk_figures_without_cpu_samples_are_inconclusive() -> None:
     ("steal", "outcome"), [(0.03, "bottleneck"), (0.1, "bottleneck"), (0.3, "inconclusive")]
 )
 def test_where_the_hypervisor_takes_a_fifth_no_disk_is_named(steal: float, outcome: str) -> None:
-    """A disk that seems slow may wait for CPU time, and so may who waits for it."""
+    """With 20 % steal a slow disk is not named, as the wait may be for CPU time."""
     build = Build().host("sql1", "sql", disks={"log": "sdb"}).cpu("sql1", 0.2)
     build.disk("sql1", "sdb", 28, 0.035, busy=0.97, pressure=0.6)
     build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 8 / 0.045, 0.045)
@@ -202,7 +202,7 @@ def test_where_the_hypervisor_takes_a_fifth_no_disk_is_named(steal: float, outco
 
 
 def test_of_full_cores_it_can_be_said_whoever_took_the_rest() -> None:
-    """What the hypervisor left was used up: low confidence, and who took it is told."""
+    """With steal, saturated cores are named with low confidence, and the steal is reported."""
     verdict = judged(stolen(two_machines(0.96), "app3", 0.3))
     assert named(verdict)[::3] == ("cpu", "low")
     assert any("the hypervisor took " in warning for warning in verdict.warnings)
@@ -219,7 +219,7 @@ def test_of_full_cores_it_can_be_said_whoever_took_the_rest() -> None:
 def test_nothing_outside_and_no_pool_is_blamed_where_what_lies_deeper_was_not_seen(
     shape: str, host: str, kind: str
 ) -> None:
-    """One collector is missing, the one that tells the cause: its victim is not named in its place."""
+    """Where a deeper resource was not observed, neither a dependency nor a pool is named for it."""
     run = SHAPES[shape].make(1, 60).run()
     verdict = analyse(replace(run, samples=without(run.samples, host, kind)))
     assert verdict.outcome == "inconclusive", verdict.summary
@@ -230,7 +230,7 @@ def test_nothing_outside_and_no_pool_is_blamed_where_what_lies_deeper_was_not_se
 
 
 def test_disks_nobody_measured_are_no_disks_with_room() -> None:
-    """All connections are used, and the log's disk, for which those who hold them may wait, was not read."""
+    """Connections at their limit are not named where the log disk was not measured."""
     run = SHAPES["all connections held for a slow log"].make(1, 60).run()
     disks = pc.starts_with(run.samples["metric"], "disk.")
     verdict = analyse(replace(run, samples=run.samples.filter(pc.invert(disks))))
@@ -240,7 +240,7 @@ def test_disks_nobody_measured_are_no_disks_with_room() -> None:
 
 @pytest.mark.parametrize("objective", [{"p95_s": 0.05}, {"errors_ratio": 0.01}, {"throughput_per_s": 100}])
 def test_objectives_of_which_all_operations_failed_are_missed(objective: dict[str, float]) -> None:
-    """Nothing was done in 50 ms, nor at all: an exit status of 0 would be read as a pass."""
+    """Objectives of a scenario in which every operation failed are missed: exit status 1."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.3, pressure=0.1).open("orders", "sql-mix", 160)
     build.operations("orders", "log_append", 160, 0.002, outcome="connection_lost")
     verdict = judged(build.objective(scenario="orders", **objective).generator(orders=(160.0, 160.0)))

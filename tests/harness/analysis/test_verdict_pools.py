@@ -1,4 +1,4 @@
-"""Connections that are refused, interfaces that are full."""
+"""Connection pools and network interfaces at their limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pinchpoint.analysis.verdict import Bottleneck
 
 
 def refused(share: float, *, asked: bool) -> Build:
-    """An open load of which a share finds no connection free; ``asked``: so was the server."""
+    """Build an open load with a share of refused connections; ``asked``: the server has samples."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.3, cores=(0, 1))
     build.disk("sql1", "sdb", 250, 0.0005).open("orders", "sql-mix", 300)
     build.operations("orders", "log_append", 300 * (1 - share), 0.004)
@@ -25,20 +25,20 @@ def refused(share: float, *, asked: bool) -> Build:
 
 
 def test_refused_connections_are_a_pool_that_is_used_up() -> None:
-    """Connections all in use, and 5 % of the operations refused one, though CPU and disk have room."""
+    """All connections in use and 5 % refused operations name the pool, beside idle CPU and disk."""
     verdict = judged(refused(0.05, asked=True))
     assert named(verdict)[:3] == ("pool", "sql", "sql1")
 
 
 def test_refusals_are_evidence_also_where_the_server_was_not_asked() -> None:
-    """Its own view is missing: the refusals remain, one kind of evidence; never `not_reached`."""
+    """Refused operations name the pool with low confidence where the server has no samples."""
     verdict = judged(refused(0.05, asked=False))
     assert named(verdict) == ("pool", "sql", "sql1", "low")
     assert "of the operations are refused one" in verdict.summary
 
 
 def full_interface(*, witness: bool, used: float = 0.97) -> Build:
-    """Users of a store behind an interface, so much of it ``used``; ``witness``: its tier is seen idle."""
+    """Build a store behind an interface with that utilisation; ``witness``: its CPU was measured."""
     build = Build().host("nosql1", "nosql", cores=(0, 1)).closed("burst", "nosql-burst", 16)
     build.cpu("nosql1", 0.1, 0.08 if witness else None, cores=(0, 1))
     build.metric("nosql1", "net.speed_bytes_per_s", 2e6, "eth0", 0.0)
@@ -49,18 +49,18 @@ def full_interface(*, witness: bool, used: float = 0.97) -> Build:
 
 
 def test_a_full_interface_has_its_idle_tier_for_a_witness() -> None:
-    """Two kinds of evidence: it carries what it can, and the store behind it has nothing to do."""
+    """A saturated interface and an idle store behind it are two kinds of evidence: medium."""
     assert named(judged(full_interface(witness=True))) == ("network", "nosql", "nosql1", "medium")
 
 
 def test_without_that_witness_a_full_interface_is_low() -> None:
-    """Nobody saw what the store does: one kind of evidence."""
+    """A saturated interface without figures of its store has low confidence."""
     assert named(judged(full_interface(witness=False))) == ("network", "nosql", "nosql1", "low")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_disk_read_every_five_seconds_is_named_without_its_kind(seed: int) -> None:
-    """Twelve readings tell that commits wait for the log disk, not whether it is at a limit or just slow."""
+    """A disk with readings every 5 s is named without its kind."""
     build = store(seed, main_thread__busy_ratio=0.99, aof__wait_ratio=0.9)
     build.operations("burst", "set", 480, 16 / 480).cpu("nosql1", 0.1, 0.08, cores=(0, 1))
     build.disk("nosql1", "sdb", 40, 0.025, busy=0.93, pressure=0.9, outstanding_noise=0.1)
@@ -77,7 +77,7 @@ def test_a_disk_read_every_five_seconds_is_named_without_its_kind(seed: int) -> 
 
 @pytest.mark.parametrize("started", [900.0, 700.0])
 def test_nothing_is_called_healthy_beside_a_busy_disk_that_was_hardly_read(started: float) -> None:
-    """The log is busy all the time and read every five seconds: that may be its limit, all served or not."""
+    """A log that is always busy and read every 5 s gives no all-clear."""
     build = (
         Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.1, 0.1, cores=(0, 1))
     )
@@ -95,13 +95,13 @@ def test_nothing_is_called_healthy_beside_a_busy_disk_that_was_hardly_read(start
 
 
 def test_nothing_outside_is_blamed_beside_an_interface_that_is_nearly_full() -> None:
-    """What users wait for on the way to a store may be the interface in front of it: 85 % is no room."""
+    """An interface at 85 % excludes naming a dependency behind it."""
     verdict = judged(full_interface(witness=True, used=0.85))
     assert verdict.outcome == "inconclusive"
 
 
 def starved_of_sessions(*, watched: bool) -> Build:
-    """Half of the schedule is not started, as every session waits; ``watched``: the database told of it."""
+    """Build sessions that all wait, so half of the schedule is not started; ``watched``: with samples."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.2, cores=(0, 1))
     build.manifest["collectors"] = [{"kind": "postgres", "hosts": ["sql1"], "interval_s": 1.0}]
     if watched:
@@ -111,7 +111,7 @@ def starved_of_sessions(*, watched: bool) -> Build:
 
 
 def test_a_database_that_was_to_be_watched_and_was_not_is_unseen() -> None:
-    """Nobody knows what the sessions waited for: that is no proof against the generator."""
+    """A database without its expected samples is a gap, not a proof against the generator."""
     assert judged(starved_of_sessions(watched=True)).outcome == "invalid"
     verdict = judged(starved_of_sessions(watched=False))
     assert verdict.outcome == "inconclusive"
@@ -120,7 +120,7 @@ def test_a_database_that_was_to_be_watched_and_was_not_is_unseen() -> None:
 
 @pytest.mark.parametrize("hidden", [8.0, 0.0])
 def test_sessions_that_are_hidden_are_not_idle(hidden: float) -> None:
-    """The server shows our role no session at work: that means a long way there only if it shows all."""
+    """Zero visible active sessions count only where the role may see all sessions."""
     build = (
         Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.1, 0.1, cores=(0, 1)).sessions("sql1", 0.0)
     )
@@ -132,14 +132,14 @@ def test_sessions_that_are_hidden_are_not_idle(hidden: float) -> None:
 
 @pytest.mark.parametrize("instance", ["connections", "tickets for writing"])
 def test_a_candidate_pool_is_called_by_what_it_is_a_pool_of(instance: str) -> None:
-    """Connections of a database, threads or tickets of a store: never one for the other."""
+    """A candidate pool is described as connections, threads or tickets, whichever it is."""
     pool = Bottleneck("pool", "nosql", "mongo1", "pool", instance, None, None, None, ())
     assert inconclusive_words("it is not clear", [pool]).lead == f"Candidates: {instance} of mongo1."
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_readings_of_one_direction_that_are_lost_leave_an_interface_as_full(seed: int) -> None:
-    """A third of the readings of the fuller direction is missing: the other one says nothing of it."""
+    """A third of the fuller direction's readings is missing, and the interface stays saturated."""
     build = full_interface(witness=True)
     random = np.random.default_rng(seed)
     build.samples = [
@@ -149,7 +149,7 @@ def test_readings_of_one_direction_that_are_lost_leave_an_interface_as_full(seed
 
 
 def busy_log() -> Build:
-    """Commits that all are served, while the log's disk has something to do nearly all the time."""
+    """Build commits that are all served by a log disk that is almost always busy."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
     build.cpu("sql1", 0.1, 0.1, cores=(0, 1)).disk("sql1", "sdb", 95, 0.01, busy=0.98, pressure=0.8)
     return build.open("orders", "sql-mix", 900).operations("orders", "log_append", 900, 0.008)
@@ -159,7 +159,7 @@ def busy_log() -> Build:
     ("metric", "what"), [("outstanding", "what is outstanding"), ("reads_per_s", "reads")]
 )
 def test_what_nobody_measured_of_a_disk_is_what_is_asked_for(metric: str, what: str) -> None:
-    """Sixty readings without one of the four columns are not too few: the experiment asks for that column."""
+    """If one of a disk's columns is missing, the experiment asks for that column."""
     build = busy_log()
     build.samples = [row for row in build.samples if row[3] != f"disk.{metric}"]
     verdict = judged(build.generator(orders=(900.0, 900.0)))
@@ -171,7 +171,7 @@ def test_what_nobody_measured_of_a_disk_is_what_is_asked_for(metric: str, what: 
 
 
 def test_no_experiment_is_the_same_run_once_more() -> None:
-    """Each of a disk's figures is lost now and then: what counts is how often all were read at once."""
+    """The experiment is never to repeat the same run, also where single readings are lost."""
     build = log_disk({"iops": 500.0})
     random = np.random.default_rng(1)
     build.samples = [row for row in build.samples if row[3][:5] != "disk." or random.random() > 0.3]

@@ -1,4 +1,4 @@
-"""A store with one thread, as it sees itself."""
+"""A single-threaded store, judged by its own metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pinchpoint.analysis import Verdict
 
 
 def busy_core(seed: int, at_work: float, log_waits: float) -> Verdict:
-    """A store whose thread fills its core, and says for how much of the time it had work, and for its log."""
+    """Build a store with a busy core, and the shares of time its thread had work and wrote its log."""
     build = store(seed, main_thread__busy_ratio=at_work, aof__wait_ratio=log_waits)
     build.operations("burst", "set", 20000, 0.0008).cpu("nosql1", 0.55, 0.5, cores=(0, 1))
     build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", 0.004)
@@ -18,7 +18,7 @@ def busy_core(seed: int, at_work: float, log_waits: float) -> Verdict:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_store_whose_thread_is_full_agrees_with_what_the_kernel_counts(seed: int) -> None:
-    """Its main thread at work all the time, little of it for its log: the witness of `cpu_thread`."""
+    """A main thread that always has work and rarely writes its log confirms `cpu_thread`."""
     verdict = busy_core(seed, 0.995, 0.05)
     assert named(verdict) == ("cpu_thread", "nosql", "nosql1", "medium")
     assert verdict.bottleneck is not None
@@ -28,7 +28,7 @@ def test_a_store_whose_thread_is_full_agrees_with_what_the_kernel_counts(seed: i
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_thread_that_has_no_work_is_no_limit_however_busy_its_core_is(seed: int) -> None:
-    """A child that writes a snapshot, or a thread that spins for work: there was some half of the time."""
+    """A core that is busy with a snapshot child or spinning does not make the thread a limit."""
     verdict = busy_core(seed, 0.52, 0.02)
     assert verdict.bottleneck is None or verdict.bottleneck.kind != "cpu_thread", verdict.summary
     considered = verdict.to_json()["explanation"]["considered"]
@@ -41,7 +41,7 @@ def test_a_thread_that_has_no_work_is_no_limit_however_busy_its_core_is(seed: in
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_comes_next_is_told_from_the_work_a_thread_had(seed: int) -> None:
-    """A thread that spins, or a child, kept its core full: the store had work for half of the time."""
+    """The thread's ceiling follows from the time it had work, not from its core's utilisation."""
     build = store(seed, main_thread__busy_ratio=0.52, aof__wait_ratio=0.02)
     build.metric("nosql1", "cpu.busy_ratio", 0.99, "thread:redis-server", 0.004)
     build.operations("burst", "set", 20000, 0.0008).cpu("nosql1", 0.97, 0.9, cores=(0, 1), pressure=0.9)
@@ -54,7 +54,7 @@ def test_what_comes_next_is_told_from_the_work_a_thread_had(seed: int) -> None:
 
 
 def test_a_store_nobody_can_look_into_is_judged_by_what_it_says() -> None:
-    """A managed store: no host counters; its thread is full by its own account, with low confidence."""
+    """A managed store is judged by its own metrics, with low confidence."""
     build = store(main_thread__busy_ratio=0.99, aof__wait_ratio=0.02)
     verdict = judged(build.operations("burst", "set", 20000, 0.0008))
     assert named(verdict) == ("cpu_thread", "nosql", "nosql1", "low")
@@ -64,9 +64,9 @@ def test_a_store_nobody_can_look_into_is_judged_by_what_it_says() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_where_its_work_is_not_told_its_log_s_time_still_is(seed: int) -> None:
-    """Valkey 8 with I/O threads cannot tell how long its thread had work, but that its log took next to none.
+    """Valkey 8 with I/O threads reports no busy time, but the log's share of it.
 
-    It flushes in the background: the disk is slow, and nobody waits for it.
+    The log is flushed in the background, so the slow disk delays no operation.
     """
     build = store(seed, aof__wait_ratio=0.01)
     build.operations("burst", "set", 480, 16 / 480).cpu("nosql1", 0.1, 0.08, cores=(0, 1))
@@ -77,7 +77,7 @@ def test_where_its_work_is_not_told_its_log_s_time_still_is(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_store_that_flushes_its_log_all_the_time_waits_for_the_disk(seed: int) -> None:
-    """The thread is "at work" all the time as well, but nine tenths of that is waiting for its log."""
+    """A thread that spends nine tenths of its time on its log waits for the log's disk."""
     build = store(seed, main_thread__busy_ratio=0.99, aof__wait_ratio=0.9)
     build.operations("burst", "set", 480, 16 / 480).cpu("nosql1", 0.1, 0.08, cores=(0, 1))
     build.disk("nosql1", "sdb", 40, 0.025, busy=0.93, pressure=0.9, outstanding_noise=0.1)

@@ -1,4 +1,4 @@
-"""Who waits for a disk, where only its own figures tell."""
+"""Sessions that wait for a disk, derived from the disk's own figures where no server reports them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint.data.inputs import DiskRole, read_inputs
 
 
 def test_commits_that_take_less_than_a_write_do_not_wait_for_it() -> None:
-    """Asynchronous commits of 1 ms, a log written at leisure in 40: two users wait for something else."""
+    """Commits of 1 ms do not wait for log writes of 40 ms, so the log is not named."""
     build = Build(60).host("sql1", "sql", cores=(0, 1, 2, 3), disks={"log": "sdb"})
     build.cpu("sql1", 0.4, 0.38, cores=(0, 1, 2, 3))
     build.disk("sql1", "sdb", 24, 0.04, 0.05, busy=0.96, pressure=0.95, outstanding_noise=0.04)
@@ -27,7 +27,7 @@ def test_commits_that_take_less_than_a_write_do_not_wait_for_it() -> None:
 
 
 def test_fast_reads_beside_slow_commits_do_not_hide_that_these_wait() -> None:
-    """Four of five operations of a store are reads of 0.2 ms; a write takes as long as the log does."""
+    """Fast reads beside slow writes do not hide that the writes wait for the log."""
     build = Build(60).host("nosql1", "nosql", cores=(0, 1), disks={"log": "sdb"})
     build.cpu("nosql1", 0.1, 0.08, cores=(0, 1))
     build.disk("nosql1", "sdb", 24, 0.04, 0.05, busy=0.96, pressure=0.95, outstanding_noise=0.04)
@@ -38,7 +38,7 @@ def test_fast_reads_beside_slow_commits_do_not_hide_that_these_wait() -> None:
 
 
 def test_more_reads_than_operations_are_not_all_theirs() -> None:
-    """A backup keeps four reads of 15 ms going, on a server nobody asked; two users cannot have as many."""
+    """Four outstanding reads cannot belong to two users, so the disk has low confidence at most."""
     build = Build(60).host("sql1", "sql", cores=(0, 1, 2, 3), disks={"data": "sdc"})
     build.cpu("sql1", 0.5, 0.48, cores=(0, 1, 2, 3))
     build.disk("sql1", "sdc", 0, 0.015, reads=266, busy=1.0, pressure=0.97)
@@ -51,7 +51,7 @@ def test_more_reads_than_operations_are_not_all_theirs() -> None:
 
 
 def ends_with_seconds(limits: dict[str, float] | None, seed: int) -> Build:
-    """A log of 150 writes a second, one at a time; one ends with each second, or just after it, by chance."""
+    """Return a log with 150 writes/s, one at a time; one ends at random before or after each second."""
     seconds = Seconds(70)
     late = np.random.default_rng(seed).integers(0, 2, 71)
     seconds.writes = np.asarray(150 + late[:-1] - late[1:], dtype=np.float64)
@@ -68,7 +68,7 @@ def ends_with_seconds(limits: dict[str, float] | None, seed: int) -> Build:
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
 def test_what_a_second_s_ends_cut_off_is_no_movement(seed: int) -> None:
-    """149, 150 or 151 writes, and their time with them: the rate followed nothing, it is a cap's."""
+    """Counts of 149 to 151 caused by the ends of seconds do not hide a cap."""
     found = judged(ends_with_seconds({"iops": 150.0}, seed)).bottleneck
     assert found is not None
     assert (found.kind, found.confidence) == ("disk_cap", "medium"), found.why_not_more
@@ -77,7 +77,7 @@ def test_what_a_second_s_ends_cut_off_is_no_movement(seed: int) -> None:
 
 
 def readers_beside_commits(readers: int) -> Build:
-    """Eight users commit to a log of 40 ms; others, first in the plan, read what is in memory."""
+    """Build eight users who commit to a log of 40 ms, and users who read from memory."""
     build = Build(60).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.4, 0.38, (0, 1))
     build.disk("sql1", "sdb", 24, 0.04, 0.03, busy=0.97, pressure=0.97, outstanding_noise=0.04)
     build.sessions("sql1", 8.0 + readers, IO__WalSync=1.0, LWLock__WALWrite=6.7)
@@ -92,7 +92,7 @@ def readers_beside_commits(readers: int) -> Build:
 
 @pytest.mark.parametrize("readers", [2, 10])
 def test_who_only_reads_does_not_wait_for_the_log(readers: int) -> None:
-    """Those who commit wait for it nearly all of their time, however many read beside them."""
+    """Sessions that commit wait for the log, and those that only read do not count."""
     verdict = judged(readers_beside_commits(readers))
     assert answer(verdict) == ("disk_latency", "sql", "log"), verdict.summary
     assert "of the time of orders" in verdict.summary
@@ -100,7 +100,7 @@ def test_who_only_reads_does_not_wait_for_the_log(readers: int) -> None:
 
 
 def test_where_nobody_commits_waiting_for_the_log_is_somebody_s() -> None:
-    """A read may have to write the log, too: then it is told of those there are."""
+    """Without a committing scenario the waits for the log count for the scenarios there are."""
     build = readers_beside_commits(2)
     del build.manifest["plan"]["scenarios"]["orders"]
     build.rows = [row for row in build.rows if row["scenario"] != "orders"]
@@ -108,7 +108,7 @@ def test_where_nobody_commits_waiting_for_the_log_is_somebody_s() -> None:
 
 
 def resources(build: Build) -> dict[str, Resource]:
-    """Every disk of a run, by its device."""
+    """Return a run's disks by device."""
     inputs = read_inputs(build.run())
     found = find_resources(inputs, find_flows(inputs))
     return {one.instance: one for one in found if one.type == "disk"}
@@ -116,7 +116,7 @@ def resources(build: Build) -> dict[str, Resource]:
 
 @pytest.mark.parametrize("role", ["log", "wal", "journal"])
 def test_waits_for_a_log_are_not_the_data_disk_s_whatever_the_log_is_called(role: str) -> None:
-    """Seven of eight sessions wait for the log: none of them for the disk beside it."""
+    """Waits for a log are attributed to the log's disk under each of its role names."""
     build = Build(60).host("sql1", "sql", cores=(0, 1), disks={role: "sdb", "data": "sdc"})
     build.cpu("sql1", 0.2, cores=(0, 1)).disk("sql1", "sdb", 100, 0.01).disk("sql1", "sdc", 100, 0.03)
     build.sessions("sql1", 8.0, IO__WalSync=7.0, IO__DataFileRead=0.0)
@@ -127,7 +127,7 @@ def test_waits_for_a_log_are_not_the_data_disk_s_whatever_the_log_is_called(role
 
 
 def test_without_a_disk_of_its_own_the_log_is_waited_for_at_the_data_disk() -> None:
-    """One disk for both: whoever waits for the log waits there."""
+    """Without a log disk, waits for the log are attributed to the data disk."""
     build = Build(60).host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"})
     build.cpu("sql1", 0.2, cores=(0, 1)).disk("sql1", "sdc", 100, 0.03)
     build.sessions("sql1", 8.0, IO__WalSync=5.0, IO__BufFileRead=2.0)
@@ -138,21 +138,21 @@ def test_without_a_disk_of_its_own_the_log_is_waited_for_at_the_data_disk() -> N
 @pytest.mark.parametrize(
     ("event", "device"),
     [
-        ("LWLock:BufferIO", "sdc"),  # 13
-        ("IPC:BufferIO", "sdc"),  # 14 to 16
-        ("IPC:BufferIo", "sdc"),  # 17 on
-        ("LWLock:AioUringCompletion", "sdc"),  # 18
+        ("LWLock:BufferIO", "sdc"),  # PostgreSQL 13
+        ("IPC:BufferIO", "sdc"),  # PostgreSQL 14 to 16
+        ("IPC:BufferIo", "sdc"),  # PostgreSQL 17 and later
+        ("LWLock:AioUringCompletion", "sdc"),  # PostgreSQL 18
         ("IO:AioIoCompletion", "sdc"),
-        ("IO:SLRURead", "sdc"),  # to 16
+        ("IO:SLRURead", "sdc"),  # up to PostgreSQL 16
         ("IO:SLRUWrite", "sdc"),
         ("IO:SlruRead", "sdc"),
-        ("IO:WALSync", "sdb"),  # to 16
+        ("IO:WALSync", "sdb"),  # up to PostgreSQL 16
         ("IO:WalSync", "sdb"),
         ("LWLock:WALWrite", "sdb"),
     ],
 )
 def test_waits_are_known_by_the_name_each_version_has_for_them(event: str, device: str) -> None:
-    """Six of eight sessions wait for a page that one of them reads, or for the log: by the disk it is on."""
+    """Each PostgreSQL version's wait events are attributed to the right disk."""
     build = Build(60).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb", "data": "sdc"})
     build.cpu("sql1", 0.2, cores=(0, 1)).disk("sql1", "sdb", 100, 0.01).disk("sql1", "sdc", 100, 0.03)
     build.sessions("sql1", 8.0, **{event.replace(":", "__"): 6.0})
@@ -163,7 +163,7 @@ def test_waits_are_known_by_the_name_each_version_has_for_them(event: str, devic
 
 
 def test_of_a_second_data_disk_no_database_tells_who_waits() -> None:
-    """Roles are free: no wait is named after this one, which is another thing than that nobody waits."""
+    """For a data disk with another role name the waiting sessions are unknown, not 0."""
     build = Build(60).host("sql1", "sql", cores=(0, 1), disks={"data": "sdc", "archive": "sdd"})
     build.cpu("sql1", 0.2, cores=(0, 1)).disk("sql1", "sdc", 10, 0.001)
     build.disk("sql1", "sdd", 0.0, 0.02, reads=350, busy=1.0)
@@ -182,7 +182,7 @@ def test_of_a_second_data_disk_no_database_tells_who_waits() -> None:
     ],
 )
 def test_what_was_read_too_seldom_is_named(whole: str | None, words: str) -> None:
-    """All disks of a machine have no role in common."""
+    """A disk with too few readings is named by its role, or as all disks of its host."""
     reads = np.full(40, np.nan)
     reads[:2] = 1.0
     role = DiskRole("sql", "sql1", "log", "a", "sdb", None, "kernel", None)

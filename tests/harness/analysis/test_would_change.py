@@ -1,4 +1,4 @@
-"""What the chain behind a verdict says would change the answer, does; what it cites is what was asked."""
+"""The explanation: what would change the answer, and the figures that support each statement."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def proof(verdict: Verdict, evidence: str) -> list[Fact]:
 
 
 def users_on(disk: Distant | Spindle, users: int, *, reading: bool, role: str, pressure: float) -> Build:
-    """So many users who read, or commit to, one disk."""
+    """Build users who read from, or commit to, one disk."""
     found = reads(disk, length(60), users) if reading else commits(disk, length(60), users)
     build = Build().host("sql1", "sql", cores=(0, 1), disks={role: "sdc"})
     build.cpu("sql1", 0.1, cores=(0, 1)).device("sql1", "sdc", found, pressure)
@@ -51,7 +51,7 @@ def users_on(disk: Distant | Spindle, users: int, *, reading: bool, role: str, p
 
 
 def test_an_invalid_run_is_explained_by_its_gate() -> None:
-    """A load worker at its core's limit: nothing on the schedule, nor on what more load would fill."""
+    """The explanation of an invalid run names its gate, and neither schedule nor next limits."""
     verdict = judged(crawl_bound_by_search().generator(cpu=0.97, host="generator2"))
     assert verdict.outcome == "invalid"
     assert reasons(verdict).startswith("the load generator (generator2) used 97 % of its core")
@@ -62,7 +62,7 @@ def test_an_invalid_run_is_explained_by_its_gate() -> None:
 
 
 def test_nothing_to_judge_is_explained_by_what_is_missing() -> None:
-    """All operations failed: that is why nobody is named, whatever is used up meanwhile."""
+    """A run in which every operation failed is explained by the failures, not by utilisation."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.99, pressure=0.9).closed("orders", "sql-mix", 8)
     verdict = judged(build.operations("orders", "log_append", 80, 0.1, outcome="refused").generator())
     assert verdict.explanation.reasons == ("all operations failed (refused)",)
@@ -70,7 +70,7 @@ def test_nothing_to_judge_is_explained_by_what_is_missing() -> None:
 
 
 def test_waiting_for_nothing_that_is_seen_is_explained_so() -> None:
-    """Users wait and nothing is used up: both are said, and the experiment."""
+    """Waiting users without a saturated resource: the explanation has both and the experiment."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.3, 0.25).closed("orders", "sql-mix", 8)
     verdict = judged(build.operations("orders", "log_append", 80, 0.1).generator())
     assert verdict.outcome == "inconclusive"
@@ -83,7 +83,7 @@ def test_waiting_for_nothing_that_is_seen_is_explained_so() -> None:
 
 
 def with_room(use: float) -> Build:
-    """A schedule that was kept: cores used so much, a disk at 80 % of its limit, 30 % of connections open."""
+    """Build a kept schedule with that CPU use, a disk at 80 % of its limit and a pool at 30 %."""
     build = Build().host("sql1", "sql", disks={"data": "sdc"}, limits={"data": {"iops": 500.0}})
     build.cpu("sql1", use, use).disk("sql1", "sdc", 400, 0.001, noise=0.03, busy=0.4)
     build.metric("sql1", "db.connections_ratio", 0.6, noise=0.0)
@@ -93,7 +93,7 @@ def with_room(use: float) -> Build:
 
 
 def test_the_nearest_limit_is_a_disk_s_as_well() -> None:
-    """400 of 500 I/Os a second are all of them at 1.25 times the load."""
+    """The nearest limit may be a disk: 400 of 500 IOPS are its limit at 1.25 times the load."""
     verdict = judged(with_room(0.45))
     assert verdict.outcome == "inconclusive", verdict.summary
     change, experiment = verdict.explanation.would_change
@@ -103,7 +103,7 @@ def test_the_nearest_limit_is_a_disk_s_as_well() -> None:
 
 
 def test_memory_and_open_connections_do_not_grow_with_the_load() -> None:
-    """By one level neither tells at how much more of the load it ends: the cores do."""
+    """Memory and open connections at one level are not extrapolated; the CPU is."""
     build = with_room(0.45)
     build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["data"].update(
         limits=None, resolved_limits=None
@@ -117,7 +117,7 @@ def test_memory_and_open_connections_do_not_grow_with_the_load() -> None:
 
 
 def test_one_kind_of_evidence_holds() -> None:
-    """One alone is spoken of in the singular."""
+    """One kind of evidence is worded in the singular."""
     build = Build().host("nosql1", "nosql", cores=(0, 1, 2, 3))
     build.cpu("nosql1", 0.34, 0.34, cores=(0, 1, 2, 3), pressure=0.1)
     build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", noise=0.005)
@@ -126,7 +126,7 @@ def test_one_kind_of_evidence_holds() -> None:
 
 
 def test_who_comes_next_is_told_by_all_levels_as_well() -> None:
-    """Without the winner: by the same four kinds as the answer itself."""
+    """The next bottleneck after the winner is explained with all four kinds of evidence."""
     verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))
     assert "without the CPU of the sql tier (sql1) no resource would be the bottleneck" in changes(verdict)
 
@@ -135,7 +135,7 @@ def test_who_comes_next_is_told_by_all_levels_as_well() -> None:
 
 
 def test_a_log_that_is_waited_for_is_held_against_the_limit_that_it_exceeds() -> None:
-    """3 ms are good for a log (SP: 5), and not excellent (MS-IO: 2), which is what a wait is held against."""
+    """A wait for the log of 3 ms is compared with the limit it exceeds: 2 ms (MS-IO), not 5 (SP)."""
     verdict = judged(users_on(Distant(0.003, 0.0002), 8, reading=False, role="log", pressure=0.8))
     assert named(verdict)[0] == "disk_latency", verdict.summary
     [latency] = proof(verdict, "E1")
@@ -145,7 +145,7 @@ def test_a_log_that_is_waited_for_is_held_against_the_limit_that_it_exceeds() ->
 
 
 def test_slow_reads_are_told_by_reads() -> None:
-    """A data disk that is read: its latency of reads, not that of the few writes."""
+    """A data disk with reads is explained by its read latency, not by that of its few writes."""
     found = judged(users_on(Spindle(0.03), 8, reading=True, role="data", pressure=0.9))
     [latency] = [fact for fact in proof(found, "E1") if fact.metric.endswith("latency_s")]
     assert latency.metric == "disk.read_latency_s"
@@ -157,7 +157,7 @@ def test_slow_reads_are_told_by_reads() -> None:
 
 
 def test_a_queue_that_never_moved_says_so() -> None:
-    """Always eight outstanding: nobody saw that more of them get no more done."""
+    """A constant queue of eight is explained as not showing the effect of more outstanding I/O."""
     verdict = judged(data(reads(Spindle(0.02), length(60), 8), 8))
     assert named(verdict)[0] == "disk_device", verdict.summary
     text = " / ".join(fact.fact for fact in proof(verdict, "E1"))
@@ -167,7 +167,7 @@ def test_a_queue_that_never_moved_says_so() -> None:
 
 
 def test_a_thread_s_witness_is_its_server() -> None:
-    """At work 99.9 % of the time, as it says itself; the machine's pressure of 5 % is no witness."""
+    """A thread's second source is its server's busy time, not the machine's CPU pressure."""
     build = Build().host("nosql1", "nosql", cores=(0, 1)).cpu("nosql1", 0.6, 0.55, cores=(0, 1))
     build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", noise=0.005)
     build.metric("nosql1", "db.main_thread.busy_ratio", 0.999, noise=0.0)
@@ -178,7 +178,7 @@ def test_a_thread_s_witness_is_its_server() -> None:
 
 
 def test_pressure_witnesses_for_a_quota() -> None:
-    """What counts as E4 is told as E4 in the evidence as well."""
+    """CPU pressure that counts as E4 for a quota is listed as E4 in the evidence."""
     build = Build().host("search1", "search", cores=(0, 1))
     build.cpu("search1", 0.3, 0.97, cores=(0, 1), pressure=0.9)
     build.metric("search1", "cpu.cores", 0.5, "tier:search", noise=0.0)
@@ -189,13 +189,13 @@ def test_pressure_witnesses_for_a_quota() -> None:
 
 
 def test_a_declared_limit_is_told_with_its_figure() -> None:
-    """500/s are the user's, the 90 % Pinchpoint's own: neither is taken for the other."""
+    """A declared limit is shown with its figure, apart from Pinchpoint's own threshold of 90 %."""
     text = " ".join(explanation_text(judged(log_disk({"iops": 500.0})).to_json()).split())
     assert "[limit 500/s, declared; saturation begins at 90 % of capacity; 60 samples]" in text
 
 
 def test_a_thousand_outstanding_are_written_out() -> None:
-    """1,024, not 1.02e+03."""
+    """A large number is written as 1,024, not as 1.02e+03."""
     verdict = judged(log_disk(None, noise=0.08, writes=380.0, latency_s=2.7, commit_s=2.7))
     [queue] = [fact for fact in proof(verdict, "E1") if fact.metric == "disk.outstanding"]
     assert queue.value == pytest.approx(1_100, rel=0.1)
@@ -206,7 +206,7 @@ def test_a_thousand_outstanding_are_written_out() -> None:
 
 
 def test_what_all_levels_tell_rests_on_all_of_them() -> None:
-    """E1 is of the 58 s that were judged; E2 and E3 are of eight levels, and so are their queries' rows."""
+    """E1 uses the 58 s that were judged; E2 and E3 use all eight levels, in their queries as well."""
     levels = np.arange(100.0, 900.0, 100.0)
     verdict = judged(climb(levels, 600))
     used, queue, ceiling = (proof(verdict, kind)[0] for kind in ("E1", "E2", "E3"))
@@ -224,7 +224,7 @@ def test_what_all_levels_tell_rests_on_all_of_them() -> None:
 
 
 def test_operations_are_counted_of_the_scenario_that_is_meant() -> None:
-    """80 a second of orders, 1,000 a second of another: Little's law of orders rests on 4,800."""
+    """The samples of Little's law count the operations of its own scenario only."""
     build = log_disk({"iops": 500.0}).closed("other", "nosql-burst", 4)
     verdict = judged(build.operations("other", "write", 1000, 0.004))
     [little] = [gate.fact for gate in verdict.explanation.gates if "orders:" in gate.fact.fact]
@@ -236,7 +236,7 @@ def test_operations_are_counted_of_the_scenario_that_is_meant() -> None:
 
 
 def test_a_few_levels_cannot_tell_what_six_can() -> None:
-    """Four levels: not known, and why; not "no"."""
+    """Four levels answer E2 and E3 with "not known" and the reason, not with "no"."""
     rows = judged(climb(np.arange(200.0, 1000.0, 200.0), 600)).explanation.considered
     grown = [check for one in rows for check in one.checks if check.evidence in {"E2", "E3"}]
     assert {check.holds for check in grown} == {None}
@@ -244,7 +244,7 @@ def test_a_few_levels_cannot_tell_what_six_can() -> None:
 
 
 def test_what_was_not_measured_did_not_stay() -> None:
-    """Without pressure nobody knows whether the queue for the CPU grew, whatever levels there are."""
+    """Without pressure samples, growth of the CPU queue is not known, whatever the levels."""
     cpu = looked_at(judged(climb(np.arange(100.0, 900.0, 100.0), 600, witness=False)), "cpu")
     [queue] = [check for check in cpu.checks if check.evidence == "E2"]
     assert queue.holds is None
@@ -252,7 +252,7 @@ def test_what_was_not_measured_did_not_stay() -> None:
 
 
 def test_a_dependency_behind_which_much_is_done_says_why_it_is_not_used_up() -> None:
-    """Users wait for a tier that has enough to do: that is told, and its own use is no witness."""
+    """A dependency with much work behind it is explained as not idle; its own use is no evidence."""
     build = Build().host("files1", "files", cores=(0, 1), disks={"content": "sdc"})
     build.cpu("files1", 0.05, 0.02, cores=(0, 1)).disk("files1", "sdc", 0, 0.05, reads=30, busy=0.98)
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:files", 16, 0.5)

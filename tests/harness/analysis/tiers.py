@@ -1,4 +1,4 @@
-"""A crawl that waits for the web tier, which waits for sql: what no client sees."""
+"""Upstream tiers: a crawl waits for the web tier, which waits for sql, unseen by the client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DATA_CAP: Answer = ("disk_cap", "sql", "data")
 NOBODY: Mapping[str, float] = {}
 READS = {"IO__DataFileRead": 11.4}
 COMMITS = {"IO__WalSync": 1.0, "LWLock__WALWrite": 10.4}
-"""Who waits in the database for what, by the event's name, ``__`` for the colon."""
+"""Sessions by wait event in the database, with ``__`` for the colon."""
 
 USERS = 12
 FETCH_S = 0.24
@@ -27,7 +27,7 @@ def behind(
     seed: int = 1,
     measure_s: int = 60,
 ) -> Build:
-    """A crawl of a site whose pages take 240 ms, in which the web tier itself does next to nothing."""
+    """Build a crawl of a site with pages of 240 ms, whose web tier is almost idle."""
     build = Build(measure_s, WARM_UP_S, seed).host("web1", "web", machine="w", cores=(0, 1))
     build.host("sql1", "sql", machine="d", cores=(0, 1), disks={"log": "sdb", "data": "sdc"})
     build.cpu("web1", 0.06, 0.05, cores=(0, 1)).cpu("sql1", 0.1, 0.09, cores=(0, 1))
@@ -50,7 +50,7 @@ def behind(
 
 
 def reading(build: Build) -> Build:
-    """Its pages come from a data disk that does 250 reads a second and no more, with ten of them waiting."""
+    """Add a data disk at its cap of 250 reads per second with ten reads waiting."""
     build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["data"]["resolved_limits"] = {
         "iops": 250.0
     }
@@ -59,13 +59,13 @@ def reading(build: Build) -> Build:
 
 
 def logging(build: Build) -> Build:
-    """Each page is logged, four times over, on a disk of 40 ms."""
+    """Add a log disk of 40 ms that each page writes four times."""
     build.disk("sql1", "sdb", 24, 0.04, 0.03, busy=0.97, pressure=0.97, outstanding_noise=0.04)
     return build.disk("sql1", "sdc", 5, 0.0006, busy=0.01, pressure=0.97)
 
 
 def idle(build: Build) -> Build:
-    """Its disks have hardly anything to do."""
+    """Add almost idle disks."""
     for device in ("sdb", "sdc"):
         build.disk("sql1", device, 5, 0.0006, busy=0.01, pressure=0.05)
     return build

@@ -1,4 +1,4 @@
-"""Runs that several files of tests judge, and how they ask what was found."""
+"""Synthetic runs shared by several test files, and helpers that read their verdicts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def log_disk(
     commit_s: float = 0.016,
     role: str = "log",
 ) -> Build:
-    """A closed load of commits on one host with its own disk; 8 users."""
+    """Build a closed load of eight users who commit on one host with its own disk."""
     build = Build(seed=seed)
     limits = {role: caps} if caps else None
     build.host("sql1", "sql", cores=(0, 1), disks={role: "loop1", "os": "vda"}, limits=limits)
@@ -70,7 +70,7 @@ def healthy(seed: int = 1) -> Build:
 
 
 def store(seed: int = 1, **own: float) -> Build:
-    """Users of a store on two cores; ``own``: what the store says of itself, ``__`` for the dot."""
+    """Build users of a store on two cores; ``own``: the store's metrics, with ``__`` for the dot."""
     build = Build(seed=seed).host("nosql1", "nosql", cores=(0, 1), disks={"data": "sdb"})
     for name, level in own.items():
         build.metric("nosql1", f"db.{name.replace('__', '.')}", level, noise=0.004)
@@ -79,13 +79,13 @@ def store(seed: int = 1, **own: float) -> Build:
 
 
 def answer(verdict: Verdict) -> tuple[str | None, ...]:
-    """(kind, tier, role), or the outcome where nobody is named."""
+    """Return (kind, tier, role) of the bottleneck, or (outcome,) where none is named."""
     found = verdict.bottleneck
     return (verdict.outcome,) if found is None else (found.kind, found.tier, found.role)
 
 
 def answers(build: Build, role: str, **limits: float) -> Iterator[tuple[str | None, ...]]:
-    """What is found with the limits as they are, withheld, doubled and halved."""
+    """Return the answers with limits declared, withheld, doubled and halved."""
     for factor in FACTORS.values():
         for tier in build.manifest["farm"]["tiers"].values():
             for host in tier["hosts"].values():
@@ -98,5 +98,5 @@ def answers(build: Build, role: str, **limits: float) -> Iterator[tuple[str | No
 
 
 def length(measure_s: int) -> int:
-    """How many seconds of a disk a run of so many measured ones has."""
+    """Return the simulated seconds for that many measured ones, warm-up included."""
     return Build(measure_s=measure_s).seconds
