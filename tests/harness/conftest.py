@@ -1,4 +1,4 @@
-"""A browser for the tests of pages."""
+"""A browser for tests of pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from selenium import webdriver
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """Headless Chromium."""
+    """Return a headless Chromium."""
     started = start(tmp_path_factory.mktemp("chromium"))
     yield started
     started.quit()

@@ -1,4 +1,4 @@
-"""``pinchpoint analyse``: its exit status is the run's, as that of ``run`` was."""
+"""``pinchpoint analyse``: its exit status is that of the analysed run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def missed() -> Build:
 def test_the_exit_status_is_the_verdict_s(
     build: Build, status: int, how: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """0 fine, 1 objectives missed, 3 no valid evidence, which comes first; however it is printed."""
+    """0 fine, 1 objectives missed, 3 invalid evidence (which takes precedence), in every output form."""
     run = build.run()
     monkeypatch.setattr(command, "renew_verdict", lambda _: (run, analyse(run)))
     assert command.analyse.main([str(tmp_path), *how], standalone_mode=False) == status
@@ -39,7 +39,7 @@ def test_the_exit_status_is_the_verdict_s(
 
 @pytest.mark.parametrize("name", ["manifest.json", "samples.parquet"])
 def test_of_a_run_its_directory_is_asked_for(name: str, tmp_path: Path) -> None:
-    """A file of a run is no report's figures, with a fault in each line."""
+    """For a file inside a run, the message asks for the run's directory."""
     file = tmp_path / name
     file.write_text("{}")
     with pytest.raises(InputError) as error:

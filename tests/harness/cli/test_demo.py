@@ -1,4 +1,4 @@
-"""The demo asks what the machine can bear, and is no gate where that is too little."""
+"""The demo sizes its load to the machine, and a machine with too little CPU is not a failure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CALM = Calibration(cores=2, left_cores=1.98, late_s=0.0004)
     ids=["calm", "half of the CPU", "late timers", "one core", "nothing left"],
 )
 def test_the_load_is_what_the_machine_can_bear(found: Calibration, ratio: float) -> None:
-    """The scarcer of CPU and timers decides; the sentence, the plan and the documents say the same."""
+    """The load follows the scarcer of CPU and timers; sentence, plan and documents give the same figure."""
     assert found.load_ratio == pytest.approx(ratio)
     loads = {name: given["load"] for name, given in demo.plan(found.load_ratio)["scenarios"].items()}
     assert loads["orders"]["rate"] == f"{round(100 * ratio)}/s"
@@ -54,7 +54,7 @@ def run_demo(
 def test_a_demo_that_others_disturbed_shows_its_report_and_ends_with_0(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Not valid evidence for lack of CPU: 0, and the last line is the report's path, alone."""
+    """A demo disturbed by other processes ends with 0, and its last line is the report's path alone."""
     status, out, err = run_demo(monkeypatch, tmp_path, late(), RunEnd(tmp_path / "run"))
     assert status == 0
     assert out.splitlines()[-1] == str(tmp_path / "run" / "report.html")
@@ -68,7 +68,7 @@ def test_a_demo_that_others_disturbed_shows_its_report_and_ends_with_0(
 def test_what_is_no_want_of_cpu_keeps_its_status(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: ExitStatus
 ) -> None:
-    """Ctrl-C, a crashed tier, a failed recorder: the machine may be busy as well."""
+    """Ctrl-C, a crashed tier and a failed recorder keep their exit status on a busy machine."""
     ended = RunEnd(tmp_path / "run", [status])
     assert run_demo(monkeypatch, tmp_path, late(), ended)[0] == status
 
@@ -76,13 +76,13 @@ def test_what_is_no_want_of_cpu_keeps_its_status(
 def test_a_recorder_that_failed_is_a_fault_in_a_demo_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """That nothing was recorded is a bug, and no want of CPU."""
+    """A failed recorder is an error in a demo, too, and not a lack of CPU."""
     build = late().metric("generator1", "generator.recorder_ok", 0.0, noise=0.0)
     assert run_demo(monkeypatch, tmp_path, build, RunEnd(tmp_path / "run"))[0] == 3
 
 
 def test_calibrating_measures_this_machine() -> None:
-    """Real spinning and real timers: figures that can be, in a few seconds."""
+    """Calibration measures real CPU and timers, and gives plausible figures in a few seconds."""
     found = calibrate()
     assert 0 < found.left_cores <= found.cores + 0.1
     assert 0 <= found.late_s < 5

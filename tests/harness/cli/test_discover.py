@@ -1,4 +1,4 @@
-"""``pinchpoint init --discover``: a real sshd, and what hosts of clouds say as recorded text."""
+"""``pinchpoint init --discover``: with a real sshd, and with recorded answers of cloud machines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ server\tvalkey-server
 
 
 def test_what_azure_says_of_a_machine() -> None:
-    """Type, region, type of each disk by its size where the catalogue has it; places of PostgreSQL."""
+    """Azure gives type, region and disk types by size; PostgreSQL gives its directories."""
     found = parse(AZURE)
     assert found.machine == ("azure/e8ds_v5", "Azure's metadata service says Standard_E8ds_v5")
     assert found.region == "westeurope"
@@ -52,7 +52,7 @@ def test_what_azure_says_of_a_machine() -> None:
 
 
 def test_what_the_firmware_says_where_the_service_does_not() -> None:
-    """AWS names the type of the machine there, too."""
+    """AWS firmware names the machine type where the metadata service does not."""
     found = parse(AWS)
     assert found.machine == ("aws/m6i.xlarge", "the firmware says so")
     assert (found.region, found.programs, found.places) == ("eu-central-1", ["valkey-server"], {})
@@ -60,12 +60,12 @@ def test_what_the_firmware_says_where_the_service_does_not() -> None:
 
 @pytest.mark.parametrize("text", ["", "azure\t\n", "azure\tnot JSON\n", "hello\n", "sys_vendor\tQEMU\n"])
 def test_a_machine_of_no_known_cloud(text: str) -> None:
-    """Not known is None, and nothing is raised."""
+    """On a machine of no known cloud every value is None, and nothing is raised."""
     assert parse(text).machine is None
 
 
 def test_a_host_that_serves_several_tiers(tmp_path: Path) -> None:
-    """It stands in each of them, with that tier's processes and disks; the file loads."""
+    """A host that serves several tiers is listed in each, with that tier's processes and disks."""
     found = parse(AZURE + "server\tvalkey-server\nvalkey-server.data\t/var/lib/valkey\nserver\tnginx\n")
     found.options = {"address": "db1.example"}
     found.inventory = {"os": "Linux", "cores": 4, "memory_bytes": 2**33, "roles": {}, "disks": {}}
@@ -91,7 +91,7 @@ def test_a_host_that_serves_several_tiers(tmp_path: Path) -> None:
 
 
 def test_a_host_over_ssh(tmp_path: Path) -> None:
-    """A farm.yaml that loads as it is: system, collectors, PostgreSQL's log and data with their device."""
+    """The written farm.yaml loads unchanged, with PostgreSQL's log and data on their devices."""
     with sshd_host() as host, postgres():
         named = f"{host.user}@{host.address}:{host.port}"
         options = ("--discover", named, "--ssh-config", str(host.client_config))
@@ -109,7 +109,7 @@ def test_a_host_over_ssh(tmp_path: Path) -> None:
 
 
 def test_a_windows_host_over_winrm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQL Server's log and data by their drives, as the registry says; the password is a variable's."""
+    """SQL Server's log and data are found by drive in the registry; the password stays a variable."""
     (tmp_path / "users").write_text(f"{USER.replace(chr(92), ':')}:{PASSWORD}\n")
     monkeypatch.setenv("NTLM_USER_FILE", str(tmp_path / "users"))
     bought = {
@@ -142,7 +142,7 @@ def test_a_windows_host_over_winrm(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_host_that_does_not_answer(tmp_path: Path) -> None:
-    """Exit status 5 with the remedy; nothing is written."""
+    """A host that does not answer ends with exit status 5 and the remedy, and nothing is written."""
     done = run_cli("init", tmp_path / "new", "--discover", "nobody@127.0.0.1:1")
     assert done.returncode == 5
     assert "nothing listens there" in done.stderr

@@ -1,4 +1,4 @@
-"""Commands that only look, or refuse, start at once: they import little."""
+"""Commands that only show or refuse something start fast, because they import little."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FARM = "{name: f, environment: test, embedded: {tiers: [sql]}}"
     ids=["help", "version", "runs", "broken file", "unknown scenario"],
 )
 def test_modules(arguments: tuple[str, ...], status: int, words: str, tmp_path: Path) -> None:
-    """At most 500 modules: no charts, no tables, no drivers."""
+    """Such a command imports at most 500 modules: no charts, tables or drivers."""
     for name, content in (("broken.yaml", "["), ("plan.yaml", PLAN), ("farm.yaml", FARM)):
         (tmp_path / name).write_text(content)
     (tmp_path / "runs").mkdir()

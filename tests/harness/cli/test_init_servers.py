@@ -1,4 +1,4 @@
-"""``pinchpoint init --sql URL --nosql URL``: both files for servers that answer."""
+"""``pinchpoint init --sql URL --nosql URL``: writes both files for reachable servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def secret(url: str) -> str:
 
 
 def test_servers_that_answer(sql: str, nosql: str, tmp_path: Path) -> None:
-    """Endpoints, hosts, collectors and scenarios of both; no password is written, its variable is named."""
+    """The files have endpoints, hosts, collectors and scenarios; the password's variable is named."""
     done = run_cli("init", tmp_path / "new", "--sql", sql, "--nosql", nosql)
     assert done.returncode == 0, done.stderr
     assert "export SQL_PASSWORD=... NOSQL_PASSWORD=..." in done.stderr
@@ -47,7 +47,7 @@ def test_servers_that_answer(sql: str, nosql: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["pgpass", "environment", "variable"])
 def test_passwords_from_elsewhere(way: str, sql: str, tmp_path: Path) -> None:
-    """.pgpass, PGPASSWORD and ${NAME}: the URL is written as it was given."""
+    """With .pgpass, PGPASSWORD or ${NAME} the URL is written as it was given."""
     (tmp_path / "pgpass").write_text(f"*:*:*:*:{secret(sql)}\n")
     (tmp_path / "pgpass").chmod(0o600)
     given = sql.replace(f":{secret(sql)}@", ":${MINE}@" if way == "variable" else "@")
@@ -59,7 +59,7 @@ def test_passwords_from_elsewhere(way: str, sql: str, tmp_path: Path) -> None:
     done = run_cli("init", tmp_path / "new", "--sql", given, env=env)
     assert done.returncode == 0, done.stderr
     assert f"url: {given}\n" in (tmp_path / "new" / "farm.yaml").read_text()
-    # As a source of a plan it is reached as well; this server has no statistics of statements.
+    # The server is also the plan's source; it has no statement statistics.
     fitted = run_cli("init", tmp_path / "fitted", "--from", given, "--over", "1s", env=env)
     assert "pg_stat_statements" in fitted.stderr
 
@@ -83,7 +83,7 @@ def test_passwords_from_elsewhere(way: str, sql: str, tmp_path: Path) -> None:
 def test_what_does_not_answer_or_fit(
     options: tuple[str, ...], status: int, words: str, tmp_path: Path
 ) -> None:
-    """The option, the reason, the exit status; nothing is written, and no secret is shown."""
+    """A server that fails or does not fit gives option, reason and exit status, without a secret."""
     done = run_cli("init", tmp_path / "new", *options)
     assert done.returncode == status, done.stderr
     assert words in done.stderr
@@ -92,7 +92,7 @@ def test_what_does_not_answer_or_fit(
 
 
 def test_the_template_of_postgresql_is_ready_once_it_is_filled_in(sql: str, tmp_path: Path) -> None:
-    """With a server's URL, this machine in place of a host over ssh, and a folder for its disks."""
+    """The PostgreSQL template passes the checks once it has a server's URL, this host and a folder."""
     assert run_cli("init", tmp_path / "new", "--template", "postgresql").returncode == 0
     farm = tmp_path / "new" / "farm.yaml"
     for before, after in {

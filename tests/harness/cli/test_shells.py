@@ -1,4 +1,4 @@
-"""`--install-completion` in the real shells, `--man` in the real formatter, and what either costs."""
+"""`--install-completion` in real shells, and `--man` in the real formatter, with their import cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ASK = {
     "_describe() {{ print -l -- $completions_with_descriptions }}; "
     "words=(pinchpoint {word}); CURRENT=$(( {number} + 1 )); _pinchpoint_completion",
 }
-"""How a shell says what it would complete, without a terminal."""
+"""Shell command that prints the completions without a terminal, by shell."""
 
 
 @pytest.mark.parametrize("shell", ASK)
@@ -44,7 +44,7 @@ def test_a_shell_completes(shell: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_shell_is_said(tmp_path: Path) -> None:
-    """Exit status 2, and which are allowed."""
+    """An unknown shell gives exit status 2 and the list of supported shells."""
     done = subprocess.run(
         [PINCHPOINT, "--install-completion"],
         env=os.environ | {"HOME": str(tmp_path), "SHELL": "/bin/csh"},
@@ -56,7 +56,7 @@ def test_an_unknown_shell_is_said(tmp_path: Path) -> None:
 
 
 def test_the_manual_page_has_every_command() -> None:
-    """The formatter has nothing to complain of."""
+    """The manual page has every command, and the formatter reports no problem."""
     groff = require("groff", "groff-base")
     page = subprocess.run([PINCHPOINT, "--man"], capture_output=True, text=True, check=True).stdout
     done = subprocess.run(
@@ -70,7 +70,7 @@ def test_the_manual_page_has_every_command() -> None:
 
 @pytest.mark.parametrize("given", [["--help"], ["_PINCHPOINT_COMPLETE=bash_complete"]], ids=["help", "Tab"])
 def test_few_modules_are_loaded(given: list[str]) -> None:
-    """At most 500 for what a person waits for."""
+    """Completion and manual import at most 500 modules."""
     count = "import atexit, sys; atexit.register(lambda: sys.stderr.write(str(len(sys.modules))))"
     start = f"{count}; sys.argv = ['pinchpoint', *{[one for one in given if one.startswith('--')]}]"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""``pinchpoint worker``: nothing of it lives on after it, and it takes work from no one without its token."""
+"""``pinchpoint worker``: leaves no process behind, and accepts work only with its token."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKEN = "a-token-of-the-tests-and-of-nothing-else"
 
 @pytest.fixture
 def nowhere() -> Iterator[str]:
-    """An address where no controller answers: the port is bound, and no one listens."""
+    """Return a bound address without a listener, so no controller answers there."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{free.getsockname()[1]}"
@@ -28,7 +28,7 @@ def nowhere() -> Iterator[str]:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_what_ends_a_worker_ends_its_child(how: signal.Signals, nowhere: str) -> None:
-    """At once where the worker can see to it; after SIGKILL its child sees that it is alone."""
+    """When the worker ends, its child ends too; after SIGKILL the child notices by itself."""
     worker = start_cli("worker", "--master", nowhere, env={TOKEN_VARIABLE: TOKEN})
     child = _child(worker)
     status, _, err = end(worker, how)
@@ -40,7 +40,7 @@ def test_what_ends_a_worker_ends_its_child(how: signal.Signals, nowhere: str) ->
 
 
 def test_no_command_line_shows_the_token(nowhere: str, tmp_path: Path) -> None:
-    """Nor does the child's environment, which has no variable but those that are permitted."""
+    """No command line shows the token, and the child's environment has permitted variables only."""
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
     file.chmod(0o600)
@@ -69,7 +69,7 @@ def test_no_command_line_shows_the_token(nowhere: str, tmp_path: Path) -> None:
 def test_without_a_token_of_its_own_it_does_not_start(
     tmp_path: Path, token: str | None, mode: int, said: str
 ) -> None:
-    """Exit status 2 and the remedy; a file that every user can read keeps no secret."""
+    """Without a token, or with a file that others can read, it ends with status 2 and the remedy."""
     file = tmp_path / "token"
     if token is not None:
         file.write_text(token)
@@ -82,7 +82,7 @@ def test_without_a_token_of_its_own_it_does_not_start(
 
 
 def test_what_may_be_permitted(tmp_path: Path) -> None:
-    """Names of variables, but the token's; folders that are there."""
+    """Variables other than the token and existing folders can be permitted."""
     for given, said in (
         (("--allow-env", TOKEN_VARIABLE), "never"),
         (("--allow-env", "A B"), "'A B'"),
@@ -95,7 +95,7 @@ def test_what_may_be_permitted(tmp_path: Path) -> None:
 
 
 def test_its_help_says_what_travels() -> None:
-    """Both ways, that it is encrypted, and what the token's owner can do."""
+    """The help says what is transferred, that it is encrypted, and what the token allows."""
     said = " ".join(run_cli("worker", "--help", starts_nothing=True).stdout.split())
     for words in (
         "What the controller sends",
@@ -109,7 +109,7 @@ def test_its_help_says_what_travels() -> None:
 
 
 def _child(worker: subprocess.Popen[str]) -> psutil.Process:
-    """The process of a run, as soon as it is that and no longer a copy of the worker."""
+    """Return the process of a run, once it is no longer a copy of the worker."""
     [child] = until(psutil.Process(worker.pid).children, "started no process for a run")
     until(lambda: "pinchpoint.loadgen.remote" in child.cmdline())
     return child

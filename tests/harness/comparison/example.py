@@ -1,4 +1,4 @@
-"""Two sides as records: a farm before and after its SQL disks were replaced, shaped like a field report's."""
+"""Two sides as records: a farm before and after its SQL disks were replaced, shaped like a field report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SEARCH = suspect(kind="cpu", tier="search", host="app3", shared_with=[])
 
 
 def manifest(farm: str) -> dict[str, Any]:
-    """A manifest of a farm of three machines whose two SQL disks are the farm's own."""
+    """Return the manifest of a farm with three machines and two SQL disks."""
     hosts: dict[str, dict[str, Any]] = {
         host: {
             "tier": tier,
@@ -87,7 +87,7 @@ def manifest(farm: str) -> dict[str, Any]:
 
 
 def outcome(farm: str) -> dict[str, Any]:
-    """The verdict on that farm: the log disk in dev, the search servers' CPU in prod."""
+    """Return the farm's verdict: the log disk in dev, the search servers' CPU in prod."""
     dev = farm == "dev"
     disk = {
         "tier": "sql",
@@ -147,12 +147,12 @@ def outcome(farm: str) -> dict[str, Any]:
 
 
 def run(farm: str, **changes: Any) -> ComparedRun:
-    """One run; ``changes`` are of its verdict."""
+    """Return one run; ``changes`` replace entries of its verdict."""
     return ComparedRun(f"runs/{farm}", manifest(farm), {**outcome(farm), **changes})
 
 
 def invalid() -> dict[str, Any]:
-    """What changes in the verdict of a run whose load generator came late."""
+    """Return the verdict entries of a run whose load generator was late."""
     late = {"fact": "operations came late", "metric": "generator.send_lag_s", "value": 2.0}
     generator = {"kind": "generator", "tier": None, "host": "generator1", "resource": "generator"}
     blame = {**generator, "instance": "", "role": None, "confidence": None, "evidence": [late]}
@@ -160,12 +160,12 @@ def invalid() -> dict[str, Any]:
 
 
 def two_sides(**changes: Any) -> Sides:
-    """Dev and prod, one run each; ``changes`` are of prod's verdict."""
+    """Return dev and prod with one run each; ``changes`` replace entries of prod's verdict."""
     return sides_of([run("dev")], [run("prod", **changes)])
 
 
 def alike(**changes: Any) -> Sides:
-    """Two sides that did the same work: without the source that failed in one of them."""
+    """Return two sides with the same work, without the source that failed on one side."""
     runs = [run("dev"), run("prod", **changes)]
     for one in runs:
         one.verdict["crawl"].pop(0)
@@ -173,7 +173,7 @@ def alike(**changes: Any) -> Sides:
 
 
 def changed(sides: Sides, *path: str, value: Any) -> Sides:
-    """The same sides; one place in the manifest of the other side has another value."""
+    """Return the sides with another value at one place of the second side's manifest."""
     one = sides.other.runs[0]
     content = deepcopy(dict(one.manifest))
     place = content
@@ -184,7 +184,7 @@ def changed(sides: Sides, *path: str, value: Any) -> Sides:
 
 
 def saved(stored: StoredRun, directory: Path) -> Path:
-    """A run in memory, as the directory it would have been read from."""
+    """Write a run in memory to a directory, and return it."""
     directory.mkdir(parents=True)
     (directory / MANIFEST).write_text(json.dumps(stored.manifest))
     (directory / EVENTS).write_text("".join(json.dumps(event) + "\n" for event in stored.events))

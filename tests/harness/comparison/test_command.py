@@ -1,4 +1,4 @@
-"""``pinchpoint compare`` as a user calls it, on run directories."""
+"""``pinchpoint compare`` on run directories, as a user calls it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def crawl(seed: int = 1) -> Build:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two runs (``one``, ``two``) and a set of two repeats (``set``)."""
+    """Write two runs (``one``, ``two``) and a set of two repeats (``set``); return their folder."""
     folder = tmp_path_factory.mktemp("runs")
     for name, seed in (("one", 1), ("two", 2), ("set/a", 3), ("set/b", 4)):
         build = crawl(seed)
@@ -41,7 +41,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_two_runs_are_compared_and_the_last_line_is_where(runs: Path, tmp_path: Path) -> None:
-    """comparison.json and report.html lie in a directory of their own; its reports can be written again."""
+    """comparison.json and report.html have a directory of their own; reports can be written again."""
     done = run_cli("compare", runs / "one", "--with", runs / "two", "--factor", "disks", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     directory = Path(done.stdout.splitlines()[-1])
@@ -54,13 +54,13 @@ def test_two_runs_are_compared_and_the_last_line_is_where(runs: Path, tmp_path: 
     names = ["report.html", "report.md", "report.json"]
     assert [Path(line).name for line in again.stdout.splitlines()] == names
     pages = (tmp_path / "again" / "report.html", directory / "report.html")
-    # The library that draws the charts numbers all of a process.
+    # The chart library numbers all charts of a process.
     written, first = (re.sub(r"\bclip\d+", "", page.read_text()) for page in pages)
     assert written == first
 
 
 def test_the_runs_themselves_are_left_as_they_were(runs: Path) -> None:
-    """Verdicts are reached anew, from what was measured, and nothing is written beside it."""
+    """The runs are analysed again from their measurements, and nothing is written into them."""
     (runs / "one" / "verdict.json").write_text('{"outcome": "not_reached"}')
     sides = read_sides([runs / "one"], [runs / "two"])
     assert sides.base.verdicts[0]["outcome"] == "bottleneck"
@@ -72,7 +72,7 @@ def test_the_runs_themselves_are_left_as_they_were(runs: Path) -> None:
 def test_directories_of_repeats_are_their_runs(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--json prints one document and nothing else; a side of a set and a run has three values."""
+    """A directory of repeats stands for its runs, and --json prints exactly one document."""
     given = [str(runs / "set"), str(runs / "one"), "--with", str(runs / "two")]
     assert command.main([*given, "--json", "--out", str(tmp_path)], standalone_mode=False) == 0
     content = json.loads(capsys.readouterr().out)
@@ -83,7 +83,7 @@ def test_directories_of_repeats_are_their_runs(
 def test_fail_on_worse_fails_where_something_got_worse(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One run each: three times slower is worse, exit status 1 where that is asked for; not the other way."""
+    """With --fail-on worse, a figure three times slower gives exit status 1, and a faster one 0."""
     for name, per_s in (("fast", 240.0), ("slow", 80.0)):
         build = Build(measure_s=60, seed=len(name) * int(per_s)).host("sql1", "sql").cpu("sql1", 0.3, 0.2)
         build.closed("orders", "sql-mix", 8)
@@ -102,7 +102,7 @@ def test_fail_on_worse_fails_where_something_got_worse(
 def test_metrics_and_the_bound_are_taken_from_the_command_line(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is to be judged, and how much one run may differ from the next."""
+    """--metric and --bound set what is judged, and how much one run may differ from the next."""
     name = "cpu.search.busy_mean_ratio"
     sides = [str(runs / "one"), "--with", str(runs / "two"), "--json", "--out", str(tmp_path)]
     assert command.main([*sides, "--metric", name, "--bound", "2"], standalone_mode=False) == 0
@@ -118,7 +118,7 @@ def test_metrics_and_the_bound_are_taken_from_the_command_line(
 def test_prices_and_the_margin_are_taken_from_the_command_line(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Runs whose farms declare no prices are priced afterwards; what cannot be read is one sentence."""
+    """--prices applies to runs without prices; an unreadable file gives one sentence."""
     prices = tmp_path / "prices.yaml"
     hosts = ", ".join(f"{tier}1: 50" for tier in ("web", "search", "sql", "nosql"))
     prices.write_text(f"currency: EUR\ndisks: {{sql.log: 20, sql.data: 30}}\nmachines: {{{hosts}}}\n")
@@ -138,7 +138,7 @@ def test_prices_and_the_margin_are_taken_from_the_command_line(
 
 
 def test_a_comparison_of_an_older_version_is_said_so(runs: Path, tmp_path: Path) -> None:
-    """It lacks what reports show by now: one sentence with the remedy, no traceback."""
+    """A comparison of an older version gives one sentence with the remedy."""
     done = run_cli("compare", runs / "one", "--with", runs / "two", "--out", tmp_path)
     directory = Path(done.stdout.splitlines()[-1])
     content = json.loads((directory / "comparison.json").read_text())
@@ -153,7 +153,7 @@ def test_a_comparison_of_an_older_version_is_said_so(runs: Path, tmp_path: Path)
 def test_imported_samples_are_compared_by_their_disks_and_cpus(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No load of ours on either side: a log ten times slower is worse; nothing can be predicted."""
+    """Recordings are compared by disks and CPUs: a log ten times slower is worse."""
     for name, latency in (("before", 0.002), ("after", 0.02)):
         build = Build(measure_s=120).host("sql1", "sql", disks={"log": "sdc"}, cores=())
         build.cpu("sql1", 0.5).disk("sql1", "sdc", 100, latency)
@@ -171,7 +171,7 @@ def test_imported_samples_are_compared_by_their_disks_and_cpus(
 
 
 def test_an_aa_pair_must_be_further_runs_of_the_base(runs: Path) -> None:
-    """Neither the base itself nor another farm's runs."""
+    """A/A runs must be further runs of the base farm, not the base itself."""
     sides = read_sides([runs / "one"], [runs / "two"])
     assert len(read_again(sides.base, [runs / "set"]).other.runs) == 2
     with pytest.raises(InputError, match="is one of the base's own runs"):
@@ -181,7 +181,7 @@ def test_an_aa_pair_must_be_further_runs_of_the_base(runs: Path) -> None:
 
 
 def test_an_invalid_run_ends_with_3(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A starved generator: the figures are shown, nothing is claimed."""
+    """An invalid run ends with exit status 3: figures are shown, and no claim is made."""
     build = Build(measure_s=30).host("sql1", "sql").cpu("sql1", 0.2, 0.1).open("crawl", "sql-mix", 100)
     build.operations("crawl", "log_append", 50, 0.004).generator(cpu=0.99, crawl=(100.0, 50.0))
     invalid = saved(build.run(), tmp_path / "invalid")
@@ -191,7 +191,7 @@ def test_an_invalid_run_ends_with_3(runs: Path, tmp_path: Path, capsys: pytest.C
 
 
 def test_what_is_no_finished_run_is_refused_in_sentences(runs: Path, tmp_path: Path) -> None:
-    """All of it at once: no directory, no run, interrupted, another version; status 2, no traceback."""
+    """All directories that cannot be compared are named at once, with exit status 2."""
     (tmp_path / "empty").mkdir()
     interrupted, newer = crawl(), crawl()
     interrupted.manifest["state"] = "interrupted"
@@ -212,7 +212,7 @@ def test_what_is_no_finished_run_is_refused_in_sentences(runs: Path, tmp_path: P
 
 
 def test_a_run_that_was_killed_is_not_touched(tmp_path: Path, runs: Path) -> None:
-    """It is refused before it is recovered: comparing changes no run."""
+    """A killed run is refused before recovery, so that comparing changes no run."""
     build = crawl()
     build.manifest["state"] = "running"
     killed = saved(build.run(), tmp_path / "killed")
@@ -234,7 +234,7 @@ def test_a_run_that_was_killed_is_not_touched(tmp_path: Path, runs: Path) -> Non
     ],
 )
 def test_with_takes_every_argument_up_to_the_next_option(given: list[str], read: list[str]) -> None:
-    """OTHER... may be several, as BASE... may."""
+    """--with takes several directories, up to the next option."""
     assert spread(given) == read
 
 
@@ -242,7 +242,7 @@ EXAMPLES = Path(__file__).parents[3] / "infra" / "examples"
 
 
 def test_the_farms_of_the_crawl_differ_in_their_sql_disks_alone() -> None:
-    """Dev and Prod of seed A: all else of both files is the same."""
+    """The crawl's farm files Dev and Prod differ in their SQL disks only."""
     place = EXAMPLES / "crawl-dev-vs-prod"
     (dev, plan), (prod, same) = (
         load(place / f"{name}.yaml", place / "plan.yaml") for name in ("dev", "prod")
@@ -262,9 +262,9 @@ def test_the_farms_of_the_crawl_differ_in_their_sql_disks_alone() -> None:
 
 @pytest.mark.parametrize("name", ["dev", "prod"])
 def test_the_ground_truth_of_the_crawl_is_of_its_farms(name: str) -> None:
-    """The labelled cases have the example's SQL disks and declare the same; they are measured for a minute.
+    """The crawl's labelled cases have the example's SQL disks and limits, and measure for a minute.
 
-    In Dev the search server has half a core: so a minute is clear of its CPU.
+    In Dev the search server has half a core, so that a minute shows no CPU limit.
     """
     case = EXAMPLES.parents[1] / "tests" / "ground_truth" / "cases" / f"seed-crawl-{name}" / "farm.yaml"
     ours, theirs = load_farm(EXAMPLES / "crawl-dev-vs-prod" / f"{name}.yaml"), load_farm(case)
@@ -279,7 +279,7 @@ def test_the_ground_truth_of_the_crawl_is_of_its_farms(name: str) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
 def test_the_files_of_every_seed_are_read(seed: Seed) -> None:
-    """Those in infra/examples are the ones that a wheel brings."""
+    """The files of every seed load, and those in infra/examples are the ones in the wheel."""
     folder = EXAMPLES / seed.name
     plan = folder / "plan.yaml"
     farms = sorted(path for path in folder.glob("*.yaml") if path != plan)
@@ -297,7 +297,7 @@ def test_a_seed_that_is_none_lists_all() -> None:
 
 
 def test_a_seed_says_how_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every page says what is emulated; that of the crawl also whether its share is real, or why not."""
+    """Each seed's page says what is emulated; the crawl's also says whether its share is real."""
     assert all(seed.notes[0] == seed.emulated for seed in SEEDS)
     monkeypatch.setattr(share, "missing_for_a_share", lambda: None)
     assert "real SMB share (Samba)" in seed_named("a").notes[1]
@@ -306,9 +306,9 @@ def test_a_seed_says_how_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_means_for_disks_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both farms would be the same, so none is started: one sentence with the remedy, and no run.
+    """Without emulated disks both farms would be the same, so none starts: one sentence, no run.
 
-    As root the lack is a record of what an ordinary user's machine offers.
+    As root, a fake record stands for what an ordinary user's machine offers.
     """
     if os.geteuid() == 0:
         lacking = DiskSupport(None, None, fuse=False, missing={"loop": "no root rights"})

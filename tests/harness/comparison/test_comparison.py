@@ -1,4 +1,4 @@
-"""Work, figures, the bottleneck, the claim: what a comparison says of two sides whose truth is known."""
+"""A comparison of two sides with known truth: work, figures, bottleneck and claim."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def figure(done: Comparison, metric: str, **where: Any) -> dict[str, Any]:
 
 
 def test_the_bottleneck_moved_and_the_disks_are_the_cause() -> None:
-    """Same work, nothing else differs: from the log disk to the search servers' CPU, caused by the disks."""
+    """With the same work and other disks only, the bottleneck moved, and the disks caused it."""
     done = compare(alike(), ["disks"])
     assert done.bottleneck.moved is True
     assert done.claim.kind == "caused_by"
@@ -47,7 +47,7 @@ def test_the_bottleneck_moved_and_the_disks_are_the_cause() -> None:
 
 
 def test_other_work_is_said_and_weakens_the_claim() -> None:
-    """A source that failed altogether on one side: rates of the others are no proof of the disks."""
+    """A source that failed on one side is different work, so the claim is only "associated with"."""
     done = compare(two_sides(), ["disks"])
     unlike = {work.name: work.unlike for work in done.work}
     assert unlike["share"] == "100 % failed in dev, 0 % failed in prod; 0 documents in dev, 73,769 in prod"
@@ -68,7 +68,7 @@ def test_other_work_is_said_and_weakens_the_claim() -> None:
     ],
 )
 def test_work_that_is_not_done_any_more_is_worse(changes: dict[str, Any], why: str) -> None:
-    """What still succeeds is as fast as ever, or there is nothing left to time: --fail-on worse must fail."""
+    """Work that fails, is dropped or stops on the second side is worse, whatever its times are."""
     sides = alike()
     sides.other.runs[0].verdict["scenarios"]["crawl"] |= changes
     done = compare(sides, ["disks"])
@@ -81,7 +81,7 @@ def test_work_that_is_not_done_any_more_is_worse(changes: dict[str, Any], why: s
 
 
 def test_a_crawl_that_ends_no_more_is_worse() -> None:
-    """Its rate may be as it was; and a scenario of another plan is no work that stopped."""
+    """A crawl that no longer ends is worse; a scenario missing from the other plan is not."""
     sides = alike()
     sides.other.runs[0].verdict["crawl"][0]["complete"] = False
     assert exit_status(compare(sides, ["disks"]), fail_on_worse=True) == 1
@@ -92,7 +92,7 @@ def test_a_crawl_that_ends_no_more_is_worse() -> None:
 
 
 def test_every_figure_has_both_values_and_a_ratio_or_a_reason() -> None:
-    """Nothing is 0 for lack of a measurement, and nothing is divided by 0."""
+    """Every figure has both values and a ratio, or the reason why there is no ratio."""
     done = compare(two_sides(), ["disks"])
     latency = figure(done, "repository_latency_s", source="collab")
     assert (latency["base"], latency["other"]) == (0.467, 0.237)
@@ -108,7 +108,7 @@ def test_every_figure_has_both_values_and_a_ratio_or_a_reason() -> None:
 
 
 def test_no_change_is_called_without_an_interval_and_the_reader_is_told() -> None:
-    """A thirteenfold change of one run each, of whose course nothing is known, stays inconclusive."""
+    """A thirteenfold change without an interval is inconclusive, and a warning says why."""
     done = compare(alike(), ["disks"])
     rows = done.to_json()["changes"]
     assert {row["call"] for row in rows if row["declared"]} == {"inconclusive"}
@@ -119,7 +119,7 @@ def test_no_change_is_called_without_an_interval_and_the_reader_is_told() -> Non
 
 
 def test_what_the_second_step_buys_and_what_was_promised_of_the_first() -> None:
-    """By each side's own verdict; a run that does not know, or runs that disagree, promise nothing."""
+    """The next gain and the predicted gain come from each side's verdicts; disagreement gives none."""
     after_log = {**SEARCH, "gain_ratio": 3.2, "assumes": "the same mix", "at_most": True}
     after_cpu = {
         **LOG,
@@ -143,7 +143,7 @@ def test_what_the_second_step_buys_and_what_was_promised_of_the_first() -> None:
 
 
 def test_what_came_of_a_promise_is_said_with_why_it_was_more() -> None:
-    """By one load level the next ceiling is no bound: 200 % came where 91 % was reckoned, for less CPU."""
+    """The measured gain is shown beside the prediction, with the reason where it is larger."""
     one_level = {**SEARCH, "gain_ratio": 0.91, "assumes": ONE_LEVEL, "at_most": False}
     runs = [
         replace(
@@ -173,7 +173,7 @@ def test_what_came_of_a_promise_is_said_with_why_it_was_more() -> None:
 
 
 def test_capacity_is_what_was_reached_and_apart_from_the_load_that_was_offered() -> None:
-    """Users at a full CPU show what it can do; a rate shows it only where it is not served."""
+    """Capacity is reached at a saturated CPU or an unserved rate; else it is a lower bound."""
     done = compare(alike())
     (crawl,) = done.capacity
     assert (crawl.base_how, crawl.other_how) == ("at_least", "reached"), "a slow log is no end, a full CPU is"
@@ -189,7 +189,7 @@ def test_capacity_is_what_was_reached_and_apart_from_the_load_that_was_offered()
 
 
 def test_a_side_of_several_runs_is_its_median_and_keeps_every_value() -> None:
-    """One odd run does not move it; a run that did not measure is left out of the median, not 0."""
+    """A side's figure is the median of its runs without missing values, and all values are kept."""
     found = pair([3.0, None, 30.0, 4.0], [8.0], ("a", "b"))
     assert (found.base, found.other, found.ratio) == (4.0, 8.0, 2.0)
     assert found.base_values == (3.0, None, 30.0, 4.0)
@@ -199,7 +199,7 @@ def test_a_side_of_several_runs_is_its_median_and_keeps_every_value() -> None:
 
 
 def test_figures_of_two_kinds_have_no_ratio() -> None:
-    """I/O counted in two ways, and a tier's CPU beside a machine's, are not the same quantity."""
+    """Figures of different sources or scopes have no ratio but a reason."""
     sides = alike()
     for row in sides.other.runs[0].verdict["disks"]:
         row["iops_source"] = "data"
@@ -213,7 +213,7 @@ def test_figures_of_two_kinds_have_no_ratio() -> None:
 
 
 def test_a_crawl_that_did_not_end_is_not_held_against_one_that_did() -> None:
-    """Its count and duration have no ratio; its rate has, and the work is said to differ."""
+    """The count and duration of an unfinished crawl have no ratio; its rate has one."""
     sides = alike()
     sides.other.runs[0].verdict["crawl"][0]["complete"] = False
     done = compare(sides, ["disks"])
@@ -245,7 +245,7 @@ def test_a_crawl_that_did_not_end_is_not_held_against_one_that_did() -> None:
     ],
 )
 def test_moved_means_another_resource(base: dict[str, Any], other: dict[str, Any], moved: bool) -> None:
-    """Family of kinds, tier and role; not how it gives way, its device, or who uses most of shared cores."""
+    """ "Moved" means another family of kinds, tier or role, and not another device or kind of limit."""
     done = compare(sides_of([run("dev", bottleneck=base)], [run("prod", bottleneck=other)]))
     assert done.bottleneck.moved is moved
 
@@ -258,7 +258,7 @@ def test_moved_means_another_resource(base: dict[str, Any], other: dict[str, Any
     ],
 )
 def test_a_side_that_names_nothing_leaves_it_open(outcome: str, why: str) -> None:
-    """Null, with the reason; any other difference then weakens the claim: nobody knows what matters."""
+    """Without a bottleneck on one side "moved" is null, and any other difference weakens the claim."""
     sides = alike(outcome=outcome, bottleneck=None)
     done = compare(sides, ["disks"])
     assert (done.bottleneck.moved, done.bottleneck.why) == (None, why)
@@ -269,7 +269,7 @@ def test_a_side_that_names_nothing_leaves_it_open(outcome: str, why: str) -> Non
 
 
 def test_runs_of_one_side_that_disagree_name_nothing() -> None:
-    """Two repeats, two bottlenecks: the side has none; of two that agree the lower confidence counts."""
+    """Runs with different bottlenecks give the side none; the lowest confidence of a side counts."""
     both = sides_of([run("dev"), run("dev", bottleneck=SEARCH)], [run("prod")])
     done = compare(both)
     assert (done.bottleneck.moved, done.bottleneck.why) == (None, "the runs of dev name different resources")
@@ -280,14 +280,14 @@ def test_runs_of_one_side_that_disagree_name_nothing() -> None:
 
 
 def test_one_run_of_five_that_could_not_tell_is_counted() -> None:
-    """The reader learns that the others did: nobody can say of the side, but nearly."""
+    """One inconclusive run of five leaves the side open, and the reason counts it."""
     unsure = run("prod", outcome="inconclusive", bottleneck=None)
     done = compare(sides_of([run("dev")] * 5, [*[run("prod")] * 4, unsure]))
     assert done.bottleneck.why == "the verdict of prod is inconclusive in 1 of its 5 runs"
 
 
 def test_one_run_of_five_that_suspects_what_the_others_name_lowers_the_confidence() -> None:
-    """Its only candidate is their bottleneck; one that suspects another resource is counted as above."""
+    """An inconclusive run whose only candidate is the others' bottleneck lowers the confidence only."""
     named = run("prod").verdict["bottleneck"]
     for candidate, why in (
         (named, None),
@@ -305,7 +305,7 @@ def test_one_run_of_five_that_suspects_what_the_others_name_lowers_the_confidenc
 
 
 def test_the_bursts_that_were_recovered_from_do_not_speak_for_the_others() -> None:
-    """Four runs recovered in 2 s, one never did: 2 s is no figure of that side."""
+    """One run without recovery excludes the recovery time from the comparison."""
     runs = {farm: [run(farm) for _ in range(5)] for farm in ("dev", "prod")}
     for side in runs.values():
         for at, one in enumerate(side):
@@ -320,7 +320,7 @@ def test_the_bursts_that_were_recovered_from_do_not_speak_for_the_others() -> No
 
 
 def test_an_invalid_run_shows_its_figures_and_claims_nothing() -> None:
-    """Exit status 3, no claim, no answer about the bottleneck; the tables are there."""
+    """An invalid run gives exit status 3 and no claim or bottleneck, but its figures are shown."""
     done = compare(alike(**invalid()), ["disks"])
     assert done.claim.kind is None
     assert done.bottleneck.moved is None
@@ -338,14 +338,14 @@ def test_an_invalid_run_shows_its_figures_and_claims_nothing() -> None:
     ],
 )
 def test_a_cause_must_be_named_and_differ(factors: list[str], because: str) -> None:
-    """What was not studied, or is the same on both sides, causes nothing."""
+    """Without a named factor, or with one that does not differ, the claim is "associated with"."""
     done = compare(alike(), factors)
     assert done.claim.kind == "associated_with"
     assert because in done.claim.because
 
 
 def test_one_run_on_both_sides_is_allowed_with_a_warning() -> None:
-    """Held against itself it differs in nothing; the labels tell the sides apart."""
+    """A run compared with itself gives a warning, two labels and no difference."""
     one = run("dev")
     done = compare(sides_of([one], [one], [one.directory]), ["disks"])
     assert [side.label for side in done.sides] == ["dev (first side)", "dev (second side)"]
@@ -356,7 +356,7 @@ def test_one_run_on_both_sides_is_allowed_with_a_warning() -> None:
 
 
 def test_an_unknown_factor_lists_every_allowed_one() -> None:
-    """With the nearest name."""
+    """An unknown factor's message lists all allowed ones and the nearest."""
     with pytest.raises(
         InputError, match=r"'disk' is nothing runs can differ in; allowed: disks, cpu, .*nearest: disks"
     ):
@@ -364,7 +364,7 @@ def test_an_unknown_factor_lists_every_allowed_one() -> None:
 
 
 def test_the_document_is_plain_json() -> None:
-    """Every key of the format, and nothing that JSON does not have."""
+    """The document has every key of the format and is valid JSON."""
     content = compare(two_sides(), ["disks"]).to_json()
     assert content["schema"] == "pinchpoint.comparison/1"
     assert json.loads(json.dumps(content, allow_nan=False)) == content

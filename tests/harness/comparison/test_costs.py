@@ -1,4 +1,4 @@
-"""What both sides cost by their user's prices, and what throughput that buys."""
+"""The cost of both sides by the user's prices, and the throughput per cost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORTH = "cost.crawl.worth_per_s"
 
 
 def priced(sides: Sides, base: dict[str, Any] | None, other: dict[str, Any] | None) -> Sides:
-    """The same sides; each farm.yaml has these prices."""
+    """Return the sides with these prices in their farm.yaml."""
     for side, prices in zip(sides, (base, other), strict=True):
         for manifest in side.manifests:
             manifest["farm"].pop("prices", None)
@@ -43,7 +43,7 @@ def row(done: Comparison, name: str = WORTH) -> dict[str, Any]:
 
 
 def test_a_farm_that_is_dearer_may_be_worth_it() -> None:
-    """200 and 370 a month for 3.4/s and 15.2/s: 1.7/s and 4.11/s for a hundred, 2.42 times as much."""
+    """200 and 370 EUR a month for 3.4/s and 15.2/s give 1.7/s and 4.11/s per 100 EUR."""
     done = compare(priced(alike(), PRICES, DEARER), ["disks"])
     content = done.to_json()
     assert [content["cost"][side]["per_month"] for side in ("base", "other")] == [200.0, 370.0]
@@ -59,7 +59,7 @@ def test_a_farm_that_is_dearer_may_be_worth_it() -> None:
 
 
 def test_its_ratio_has_the_interval_of_the_throughput() -> None:
-    """Ten times the price for three times the work: as sure as the work is, and worse."""
+    """Throughput per cost has the interval of the throughput: three times at ten times the price is worse."""
     ten = {
         "currency": "EUR",
         **{kind: {k: 10 * v for k, v in PRICES[kind].items()} for kind in ("disks", "machines")},
@@ -71,7 +71,7 @@ def test_its_ratio_has_the_interval_of_the_throughput() -> None:
 
 
 def test_a_side_without_prices_says_so() -> None:
-    """Not 0, and no ratio; what the other side does for its cost is told all the same."""
+    """A side without prices has no cost and no ratio, while the other side's figures are shown."""
     done = compare(priced(alike(), None, PRICES), ["disks"])
     cost = done.to_json()["cost"]
     assert (cost["base"], cost["ratio"]) == (None, None)
@@ -85,7 +85,7 @@ def test_a_side_without_prices_says_so() -> None:
 
 
 def test_without_any_prices_nothing_is_invented() -> None:
-    """One sentence with the remedy, no figure."""
+    """Without prices there is one sentence with the remedy, and no figure."""
     done = compare(priced(alike(), None, None), ["disks"])
     assert not [one for one in done.changes if one.about == "cost"]
     table = gather(done.to_json()).tables["cost"]
@@ -93,7 +93,7 @@ def test_without_any_prices_nothing_is_invented() -> None:
 
 
 def test_what_has_no_price_is_named_and_then_nothing_is_divided() -> None:
-    """A host that nobody priced: the sum is without it, and no throughput for it."""
+    """Unpriced hosts are named, and no throughput per cost is computed."""
     lacking = {**PRICES, "machines": {"sql1": 70.0}}
     done = compare(priced(alike(), lacking, PRICES), ["disks"])
     cost = done.to_json()["cost"]
@@ -105,21 +105,21 @@ def test_what_has_no_price_is_named_and_then_nothing_is_divided() -> None:
 
 
 def test_two_currencies_have_no_ratio() -> None:
-    """Nobody knows the rate."""
+    """Prices in two currencies have no ratio."""
     done = compare(priced(alike(), PRICES, {**PRICES, "currency": "USD"}), ["disks"])
     assert "prices are in EUR and USD" in str(row(done)["why"])
     assert row(done)["ratio"] is None
 
 
 def test_given_prices_go_before_those_of_the_farms() -> None:
-    """With --prices, both sides by the same list."""
+    """--prices replaces the farms' own prices on both sides."""
     done = compare(priced(alike(), PRICES, None), ["disks"], prices=Prices.from_json(DEARER))
     cost = done.to_json()["cost"]
     assert [cost[side]["per_month"] for side in ("base", "other")] == [370.0, 370.0]
 
 
 def test_a_schedule_that_was_kept_has_no_ratio() -> None:
-    """Both did the 3/s they were offered: twice the price is not half the worth; unless one fell behind."""
+    """An offered load that both sides served has no ratio of throughput per cost."""
     kept, behind = (priced(alike(), PRICES, PRICES) for _ in range(2))
     for sides, rate in ((kept, 3.0), (behind, 15.0)):
         for manifest in (*sides.base.manifests, *sides.other.manifests):
@@ -134,7 +134,7 @@ def test_a_schedule_that_was_kept_has_no_ratio() -> None:
 
 
 def test_runs_of_farms_that_cost_differently_are_no_side() -> None:
-    """A side is one farm."""
+    """Runs of farms with different costs give the side no cost."""
     sides = priced(repeated(3.0), PRICES, PRICES)
     sides.other.manifests[0]["farm"]["prices"] = DEARER
     found = costs_of(sides)
@@ -143,7 +143,7 @@ def test_runs_of_farms_that_cost_differently_are_no_side() -> None:
 
 
 def test_a_host_that_only_a_collector_knows_is_paid_too() -> None:
-    """An embedded farm declares no hosts; they are there all the same."""
+    """A host that only a collector reports is priced, too, as on an embedded farm."""
     manifest = {"farm": {"tiers": {}}, "hosts": {"sql1": {"tier": "sql"}, "elsewhere": {}}}
     found = cost_of(manifest, Prices.from_json(PRICES))
     assert [one.name for one in found.items] == ["sql1"]
@@ -169,7 +169,7 @@ FARM = {
 
 
 def test_every_disk_and_host_is_paid_once() -> None:
-    """Two striped disks cost twice; a disk without a type has a price of its own; what has none is said."""
+    """Each disk and host is priced once: stripes multiply, and unpriced ones are listed."""
     cost = cost_of({"farm": {"tiers": FARM}}, Prices.from_json(LIST))
     assert cost.per_month == 300 + 2 * 120 + 55
     assert cost.unpriced == ("app3",)
@@ -178,7 +178,7 @@ def test_every_disk_and_host_is_paid_once() -> None:
 
 
 def test_a_host_of_several_tiers_is_paid_once() -> None:
-    """One machine is one machine."""
+    """A host of several tiers is priced once."""
     both: dict[str, dict[str, dict[str, dict[str, str]]]] = {
         "sql": {"hosts": {"sql1": {}}},
         "web": {"hosts": {"sql1": {}}},
@@ -189,7 +189,7 @@ def test_a_host_of_several_tiers_is_paid_once() -> None:
 
 
 def test_prices_in_farm_yaml_are_kept_with_the_farm(tmp_path: Path) -> None:
-    """They are part of the farm as used, so that a stored run knows them."""
+    """Prices in farm.yaml are stored with the run's farm."""
     text = (
         "name: prod\nenvironment: test\nembedded: {tiers: [sql]}\n"
         "prices: {currency: EUR, disks: {azure/p30: 122.5}, machines: {azure/ds12: 300}}\n"
@@ -216,7 +216,7 @@ def test_prices_in_farm_yaml_are_kept_with_the_farm(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_price_is_a_sentence(text: str, words: tuple[str, ...], tmp_path: Path) -> None:
-    """File, line, field, what was found, what is allowed."""
+    """A bad price gives a sentence with file, line, field, value, and what is allowed."""
     path = tmp_path / "prices.yaml"
     path.write_text(text)
     with pytest.raises(InputError) as refused:

@@ -1,4 +1,4 @@
-"""What the plans declare is what is judged, unless the command says otherwise."""
+"""The plan declares which figures are judged, unless the command line does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pinchpoint.report.terminal import comparison_text
 
 
 def declaring(sides: Sides, base: dict[str, Any] | None, other: dict[str, Any] | None) -> Sides:
-    """The same sides, with what their plans declare."""
+    """Return the sides with these declarations in their plans."""
     made = []
     for side, said in zip(sides, (base, other), strict=True):
         runs = []
@@ -33,7 +33,7 @@ def declaring(sides: Sides, base: dict[str, Any] | None, other: dict[str, Any] |
 
 
 def test_the_plans_figures_are_judged_and_no_others() -> None:
-    """In the plan's order, and it is said who named them."""
+    """Only the plan's figures are judged, in its order, and the document says that the plan chose."""
     said = {"metrics": [LOG, CRAWL]}
     done = compare(declaring(repeated(3.0), said, said), ["disks"])
     content = done.to_json()
@@ -45,7 +45,7 @@ def test_the_plans_figures_are_judged_and_no_others() -> None:
 
 
 def test_the_command_goes_before_the_plan() -> None:
-    """--metric, --margin and --bound, each by itself."""
+    """--metric, --margin and --bound each override the plan separately."""
     said = {"metrics": [LOG], "margin_ratio": 0.5, "bound": 9.0}
     sides = declaring(repeated(1.2), said, said)
     content = compare(sides, metrics=[CRAWL], bound=2.0).to_json()
@@ -55,14 +55,14 @@ def test_the_command_goes_before_the_plan() -> None:
 
 
 def test_the_margin_decides_what_is_the_same() -> None:
-    """A fifth more is better than 5 %, and the same within half."""
+    """A change of 20 % is better with a margin of 5 %, and equivalent with one of 50 %."""
     narrow, wide = ({"metrics": [CRAWL], "margin_ratio": each} for each in (0.05, 0.5))
     assert of(compare(declaring(repeated(1.2), narrow, narrow)), CRAWL).judged.call == "better"
     assert of(compare(declaring(repeated(1.2), wide, wide)), CRAWL).judged.call == "equivalent"
 
 
 def test_plans_that_contradict_each_other_are_a_sentence() -> None:
-    """Each side's runs with what they declare, and the option that decides; the order is no contradiction."""
+    """Contradicting plans give a sentence with each side's declaration and the deciding option."""
     sides = declaring(alike(), {"metrics": [LOG]}, {"metrics": [CRAWL]})
     with pytest.raises(InputError) as refused:
         compare(sides)
@@ -78,7 +78,7 @@ def test_plans_that_contradict_each_other_are_a_sentence() -> None:
 
 
 def test_one_plan_that_declares_speaks_for_both_and_it_is_said() -> None:
-    """An older run without a declaration is no contradiction."""
+    """If one side's plan declares figures, they apply to both, and a note says so."""
     done = compare(declaring(alike(), None, {"metrics": [CRAWL]}))
     assert done.metrics == (CRAWL,)
     assert any(
@@ -87,7 +87,7 @@ def test_one_plan_that_declares_speaks_for_both_and_it_is_said() -> None:
 
 
 def test_a_declared_figure_that_was_not_measured_is_said_after_hours_of_load() -> None:
-    """No error: the rest is judged, and the nearest name is told."""
+    """A declared figure that was not measured is a warning with the nearest name, not an error."""
     missing = "disk.sql.log.write_latency_mean"
     said = {"metrics": [CRAWL, missing]}
     done = compare(declaring(alike(), said, said))
@@ -96,7 +96,7 @@ def test_a_declared_figure_that_was_not_measured_is_said_after_hours_of_load() -
 
 
 def test_what_is_judged_is_no_difference_in_the_work() -> None:
-    """Other declarations are listed, and weaken no claim; nor do figures of production."""
+    """Different declarations and production figures are listed, and do not weaken the claim."""
     sides = declaring(alike(), {"metrics": [CRAWL]}, {"metrics": [CRAWL], "bound": 2.0})
     sides.other.manifests[0]["plan"]["production"] = {"writes_per_s": 5.0}
     done = compare(sides, ["disks"])
@@ -106,7 +106,7 @@ def test_what_is_judged_is_no_difference_in_the_work() -> None:
 
 
 def test_check_shows_what_a_plan_declares(tmp_path: Path) -> None:
-    """Before anything runs: names, what counts as the same, how far one run may be from the next."""
+    """``check`` shows the declared figures, the margin and the bound before a run."""
     said = f"compare: {{metrics: [scenario.orders.throughput_per_s, {LOG}], margin: 10%, bound: 2}}\n"
     farm, plan = write(tmp_path, plan=f"{PLAN}{said}")
     done = run_cli("check", plan, "--farm", farm, "--out", tmp_path, starts_nothing=True)

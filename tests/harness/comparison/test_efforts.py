@@ -1,4 +1,4 @@
-"""CPU time for each unit of work: what a tier's processes take for a document, a commit, a burst."""
+"""CPU time per unit of work: what a tier's processes use per document, commit or burst."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def efforts(build: Build) -> dict[tuple[str, str, str], Effort]:
 
 
 def farm(*tiers: str, measure_s: int = 60, seed: int = 1) -> Build:
-    """Hosts of one machine, one core each tier."""
+    """Return hosts of one machine, one core per tier."""
     build = Build(measure_s=measure_s, seed=seed)
     for tier in tiers:
         build.host(f"{tier}1", tier)
@@ -29,7 +29,7 @@ def farm(*tiers: str, measure_s: int = 60, seed: int = 1) -> Build:
 
 
 def test_a_tier_takes_its_cores_time_for_what_was_done() -> None:
-    """A core 40 % busy with 80 commits a second: 5 ms each; its course says the same."""
+    """A core 40 % busy with 80 commits/s gives 5 ms per commit, and so does its course."""
     build = farm("sql").cpu("sql1", 0.5, 0.4).closed("orders", "sql-mix", 8)
     build.operations("orders", "log_append", 80, 0.1, noise=0.01)
     one = efforts(build)["orders", "sql", "cpu_s"]
@@ -40,7 +40,7 @@ def test_a_tier_takes_its_cores_time_for_what_was_done() -> None:
 
 
 def test_a_quota_counts_as_the_cores_it_is_of() -> None:
-    """90 % of half a core for 45 documents a second: 10 ms each."""
+    """90 % of a quota of half a core for 45 documents/s gives 10 ms per document."""
     build = farm("search", "sql").cpu("search1", 0.5, 0.9).cpu("sql1", 0.5, 0.05)
     build.metric("search1", "cpu.cores", 0.5, "tier:search", 0.0)
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:share", 45, 0.1, noise=0.01)
@@ -51,14 +51,14 @@ def test_a_quota_counts_as_the_cores_it_is_of() -> None:
 
 
 def test_where_reads_are_among_them_it_is_an_operation() -> None:
-    """A read ends with no commit."""
+    """A load with reads has CPU time per operation instead of per commit."""
     build = farm("sql").cpu("sql1", 0.5, 0.4).closed("orders", "sql-mix", 8)
     build.operations("orders", "log_append", 40, 0.1).operations("orders", "point_read", 40, 0.01)
     assert efforts(build)["orders", "sql", "cpu_s"].per == "operation"
 
 
 def test_of_a_tier_that_two_scenarios_use_nobody_knows_whose_it_is() -> None:
-    """Crawl and orders both write to sql; search is the crawl's alone."""
+    """A tier used by two scenarios has no CPU time per unit of work."""
     build = farm("sql", "search").cpu("sql1", 0.5, 0.4).cpu("search1", 0.5, 0.2)
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:share", 40, 0.1)
     build.open("orders", "sql-mix", 50).operations("orders", "log_append", 50, 0.01)
@@ -72,7 +72,7 @@ def test_of_a_tier_that_two_scenarios_use_nobody_knows_whose_it_is() -> None:
 
 
 def test_of_another_tier_everybody_may_be_the_one_who_works_there() -> None:
-    """Application servers: one scenario alone is told, of two neither."""
+    """A tier without a direct scenario counts only where there is one scenario."""
     build = farm("sql", "app").cpu("sql1", 0.5, 0.4).cpu("app1", 0.5, 0.2)
     build.open("orders", "sql-mix", 50).operations("orders", "log_append", 50, 0.01)
     assert efforts(build)["orders", "app", "cpu_s"].value == pytest.approx(0.004, rel=0.1)
@@ -81,7 +81,7 @@ def test_of_another_tier_everybody_may_be_the_one_who_works_there() -> None:
 
 
 def test_without_cpu_samples_it_is_not_measured() -> None:
-    """Neither 0 nor left out; nor that of a machine that is shared."""
+    """Without CPU samples, or on a shared machine, the CPU time is not measured."""
     build = farm("sql", "search").cpu("search1", 0.5, 0.2).closed("crawl", "full-crawl", 8)
     build.operations("crawl", "document:share", 40, 0.1)
     one = efforts(build)["crawl", "sql", "cpu_s"]
@@ -94,7 +94,7 @@ def test_without_cpu_samples_it_is_not_measured() -> None:
 
 
 def test_a_machine_of_its_own_stands_for_the_tier() -> None:
-    """Nobody watched the processes, but nothing else runs there: two cores half busy, 100 commits/s."""
+    """A machine of its own stands for the tier: two cores 50 % busy with 100 commits/s."""
     build = Build(measure_s=60).host("sql1", "sql", machine="a", cores=())
     build.manifest["generators"] = [{"worker": "generator1", "cores": [1], "machine_id": "b"}]
     build.cpu("sql1", 0.5, cores=(0, 1)).closed("orders", "sql-mix", 8).generator()
@@ -103,7 +103,7 @@ def test_a_machine_of_its_own_stands_for_the_tier() -> None:
 
 
 def test_all_hosts_of_a_tier_count_or_none() -> None:
-    """Two search servers take 6 ms a document together; of one that was not seen nothing can be said."""
+    """A tier's CPU time needs samples of all its hosts."""
     build = (
         Build(measure_s=60)
         .host("app3", "search", machine="a")
@@ -118,7 +118,7 @@ def test_all_hosts_of_a_tier_count_or_none() -> None:
 
 
 def test_a_burst_takes_what_is_used_from_its_begin_to_its_end() -> None:
-    """Five seconds at 80 % of a core each fifteen: 4 s; between bursts a tenth as much."""
+    """A burst's CPU time covers its begin to its end: five seconds at 80 % are 4 s."""
     second = np.arange(70)
     peak = (second - 10) % 15 >= 10
     build = farm("nosql").cpu("nosql1", 0.9, np.where(peak, 0.8, 0.08), noise=0.0)
@@ -134,7 +134,7 @@ def test_a_burst_takes_what_is_used_from_its_begin_to_its_end() -> None:
 
 
 def test_both_sides_are_held_against_each_other(tmp_path: Path) -> None:
-    """Half the CPU for a commit at the same rate: 0.5 times as much with an interval, and said so."""
+    """Half the CPU time per commit is compared as 0.5 times, with an interval."""
     for name, share in (("old", 0.4), ("new", 0.2)):
         build = farm("sql", measure_s=90, seed=len(name) + int(share * 10)).cpu("sql1", 0.5, share)
         build.open("orders", "sql-mix", 80).operations("orders", "log_append", 80, 0.01, noise=0.02)
@@ -156,7 +156,7 @@ def test_both_sides_are_held_against_each_other(tmp_path: Path) -> None:
 
 
 def test_a_side_that_was_not_watched_has_a_reason_and_no_ratio(tmp_path: Path) -> None:
-    """In the ratio's place stands why."""
+    """A side without samples has a reason in place of the ratio."""
     for name in ("seen", "unseen"):
         build = farm("sql").closed("orders", "sql-mix", 8).operations("orders", "log_append", 80, 0.1)
         build.manifest["farm"]["name"] = name
@@ -172,7 +172,7 @@ def test_a_side_that_was_not_watched_has_a_reason_and_no_ratio(tmp_path: Path) -
 
 
 def test_imported_samples_have_none() -> None:
-    """No operations, no unit of work."""
+    """Recordings have no operations, so they have no CPU time per unit of work."""
     build = Build(measure_s=60).host("sql1", "sql").cpu("sql1", 0.5, 0.4)
     build.manifest["plan"] = {}
     assert efforts(build) == {}

@@ -1,4 +1,4 @@
-"""Chance within a run: the block bootstrap's interval holds what it should, of means and of percentiles."""
+"""Coverage of the block bootstrap's 95 % interval within a run, for means and percentiles."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOMINAL = 0.93
 
 
 def autocorrelated(chance: np.random.Generator, runs: int, steps: int, near: float) -> Floats:
-    """Runs of a first-order autoregression with mean 0 and variance 1."""
+    """Return series of a first-order autoregression with mean 0 and variance 1."""
     shocks = chance.normal(0, math.sqrt(1 - near**2), (runs, steps))
     waves = np.empty((runs, steps))
     last = chance.normal(size=runs)
@@ -39,7 +39,7 @@ def autocorrelated(chance: np.random.Generator, runs: int, steps: int, near: flo
 
 
 def held(base: FigureCourse, other: FigureCourse, ratio: float) -> bool:
-    """Whether the interval of two runs' ratio holds the true one."""
+    """Return whether the interval of two runs' ratio contains the true ratio."""
     spreads = spread_of(base), spread_of(other)
     assert spreads[0]
     assert spreads[1]
@@ -53,7 +53,7 @@ def held(base: FigureCourse, other: FigureCourse, ratio: float) -> bool:
 
 @pytest.mark.parametrize(("near", "steps"), [(0.0, 120), (0.8, 120), (0.8, 300)], ids=str)
 def test_the_interval_of_two_runs_covers_their_ratio(near: float, steps: int) -> None:
-    """2,000 pairs of runs of one level whose seconds resemble each other: 93 % of the intervals at least."""
+    """Of 2,000 pairs of autocorrelated runs, at least 93 % of the intervals contain the true ratio."""
     chance = np.random.default_rng(21)
     waves = autocorrelated(chance, 2 * DRAWS, steps, near)
     below = np.ones(steps)
@@ -69,7 +69,7 @@ def test_the_interval_of_two_runs_covers_their_ratio(near: float, steps: int) ->
 
 
 def test_without_blocks_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The simulation can fail: blocks of one second cover about half (METHOD: a plain bootstrap 53 %)."""
+    """Blocks of one second cover about half only, so the simulation can detect a bad interval."""
     monkeypatch.setattr(intervals, "blocks_of", lambda _: 1)
     waves = autocorrelated(np.random.default_rng(22), 400, 300, 0.8)
     below = np.ones(300)
@@ -87,19 +87,19 @@ def test_without_blocks_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow(reason="2,000 pairs of histograms take a minute")
 @pytest.mark.parametrize("percent", [50.0, 95.0])
 def test_percentiles_cover_too(percent: float) -> None:
-    """Latencies whose level wanders from second to second: the run's p50 and p95 against the true ones."""
+    """The intervals of p50 and p95 contain the true ratio for latencies with a wandering level."""
     assert covered_percentiles(percent, DRAWS) >= NOMINAL
 
 
 def test_some_percentiles_cover_too() -> None:
-    """The same in CI, fewer: at 150 pairs a true 94 % is above 88 % in 999 of 1,000 cases."""
+    """A shorter version for CI: with 150 pairs a true 94 % exceeds 88 % in 999 of 1,000 cases."""
     assert covered_percentiles(50.0, 150) >= 0.88
 
 
 def covered_percentiles(percent: float, draws: int, steps: int = 200) -> float:
-    """How often the interval of two runs' percentiles holds their true ratio, 1."""
+    """Return the share of two runs' percentile intervals that contain their true ratio of 1."""
     chance = np.random.default_rng(23)
-    edges = np.exp(np.linspace(-3, 3, 601))  # 1 % each: coarser ones would be the largest error
+    edges = np.exp(np.linspace(-3, 3, 601))  # 1 % each: coarser bins would be the largest error
     values = np.sqrt(edges[1:] * edges[:-1])
     waves = autocorrelated(chance, 2 * draws, steps, 0.8)
     found = 0
@@ -116,7 +116,7 @@ def covered_percentiles(percent: float, draws: int, steps: int = 200) -> float:
 
 
 def test_a_percentile_is_that_of_all_operations() -> None:
-    """Of the merged histogram, not of the seconds' percentiles; a resample of itself is itself."""
+    """A run's percentile is that of the merged histogram, not a mean of the seconds' percentiles."""
     counts = np.array([[9.0, 1.0, 0.0], [0.0, 5.0, 5.0]])
     one = Percentile(counts, np.array([0.001, 0.01, 0.1]), 50.0)
     assert one.value == 0.01
@@ -125,7 +125,7 @@ def test_a_percentile_is_that_of_all_operations() -> None:
 
 
 def test_blocks_grow_with_what_neighbours_share() -> None:
-    """√n where they share nothing, longer where they do, never more than a quarter of the run."""
+    """The block length is √n for independent seconds, longer with autocorrelation, at most a quarter."""
     chance = np.random.default_rng(24)
     free, near, trend = (
         chance.normal(size=400),
@@ -139,7 +139,7 @@ def test_blocks_grow_with_what_neighbours_share() -> None:
 
 
 def test_what_says_nothing_has_no_spread() -> None:
-    """A short run, one that did nothing, one that did nothing for most of its time."""
+    """A short, idle or mostly idle run has no interval."""
     ones = np.ones(10)
     assert spread_of(RatioOfSums(ones, ones)) is None
     idle = np.zeros(100)
@@ -150,14 +150,14 @@ def test_what_says_nothing_has_no_spread() -> None:
 
 
 def test_of_several_runs_the_widest_counts() -> None:
-    """Three runs beside one do not narrow what chance within a run does."""
+    """The widest of several runs' intervals counts."""
     chance = np.random.default_rng(25)
     calm, wild = (RatioOfSums(100 + width * chance.normal(size=100), np.ones(100)) for width in (1, 20))
     assert widest([calm, wild, calm]) == spread_of(wild)
 
 
 def test_long_runs_are_added_up() -> None:
-    """A day of ten-second rows becomes a thousand steps at most, and nothing is lost."""
+    """A day of ten-second rows is added up to at most a thousand steps without loss."""
     steps = np.arange(8640.0)
     assert len(joined(steps)) <= MOST_STEPS
     assert joined(steps).sum() == steps.sum()
@@ -165,7 +165,7 @@ def test_long_runs_are_added_up() -> None:
 
 
 def test_a_resample_is_made_of_whole_blocks() -> None:
-    """Blocks of neighbours, round the end where it is reached."""
+    """A resample consists of blocks of successive steps, which wrap around at the end."""
     one = RatioOfSums(np.arange(10.0), np.ones(10))
     found = one.resampled(np.array([[0, 5], [8, 8]]), 5)
     assert found.tolist() == [4.5, np.mean([8, 9, 0, 1, 2])]

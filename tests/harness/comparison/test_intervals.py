@@ -1,4 +1,4 @@
-"""The course of a verdict's figure is that figure, step by step, and of the same stretch of the run."""
+"""The course of a figure in the verdict: the same figure, step by step, over the same time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pinchpoint.data.inputs import read_inputs
 
 
 def crawl() -> Build:
-    """A crawl whose own log says what it crawled, on two disks."""
+    """Return a crawl with its own log and two disks."""
     build = crawl_bound_by_search(measure_s=60)
     source = {
         "source": "sharepoint",
@@ -29,7 +29,7 @@ def crawl() -> Build:
 
 
 def test_every_mean_and_percentile_has_its_course() -> None:
-    """Value for value what the verdict says: throughput, percentiles, disks, CPUs, sources."""
+    """Throughput, percentiles, disks, CPUs and sources have courses that give the verdict's values."""
     run = crawl().run()
     verdict = analyse(run).to_json()
     found = courses_of(run, read_inputs(run), verdict)
@@ -56,14 +56,14 @@ def test_every_mean_and_percentile_has_its_course() -> None:
 
 
 def test_a_maximum_and_a_count_have_none() -> None:
-    """No resample tells how much longer the longest could have been."""
+    """A maximum and a count have no course, because no resample can show more than was seen."""
     run = crawl().run()
     found = courses_of(run, read_inputs(run), analyse(run).to_json())
     assert not {key for key in found if key[-1] in ("write_latency_max_s", "iops_max", "count", "failures")}
 
 
 def test_a_figure_of_another_stretch_has_none() -> None:
-    """Of a load in steps the verdict's figures are of one part: the rest is not their chance."""
+    """A figure of a part of the run has no course, as with a load in steps."""
     run = crawl().run()
     verdict = analyse(run).to_json()
     verdict["scenarios"]["crawl"]["throughput_per_s"] *= 1.2
@@ -73,7 +73,7 @@ def test_a_figure_of_another_stretch_has_none() -> None:
 
 
 def test_open_loads_have_response_times_too() -> None:
-    """Of an open load the response time is what is judged."""
+    """An open load has a course of its response time."""
     build = Build(measure_s=60).host("sql1", "sql").cpu("sql1", 0.3, 0.2)
     run = build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.004).run()
     verdict = analyse(run).to_json()
@@ -82,7 +82,7 @@ def test_open_loads_have_response_times_too() -> None:
 
 
 def test_samples_alone_have_courses() -> None:
-    """Without a single operation: disks and CPUs."""
+    """Disks and CPUs of recordings have courses without any operation."""
     build = Build(measure_s=60).host("sql1", "sql", disks={"log": "sdc"}, cores=())
     run = build.cpu("sql1", 0.5).disk("sql1", "sdc", 100, 0.005).run()
     verdict = analyse(run).to_json()

@@ -1,4 +1,4 @@
-"""Which figures are judged and what is said of them: repeats, an A/A pair, single runs."""
+"""Judged figures and their calls, from repeats, an A/A pair, and single runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pinchpoint.comparison.intervals import FigureCourse, Key, RatioOfSums
 from pinchpoint.report.comparison import gather
 
 NOISE = (1.0, 1.03, 0.98, 1.01, 0.97)
-"""How five runs of one farm differ: by 2 %."""
+"""Relative throughput of five runs of one farm: a spread of 2 %."""
 CRAWL, LOG = "scenario.crawl.throughput_per_s", "disk.sql.log.write_latency_mean_s"
 
 
 def scaled(farm: str, factor: float, number: int, change: float = 1.0) -> ComparedRun:
-    """One run of a farm whose crawl is ``factor`` times ``change`` as fast, and whose log as slow."""
+    """Return a run whose crawl rate and log latency are multiplied by ``factor`` and ``change``."""
     one = run(farm)
     verdict: dict[str, Any] = deepcopy(dict(one.verdict))
     verdict["crawl"].pop(0)  # the source that failed on one side
@@ -34,7 +34,7 @@ def scaled(farm: str, factor: float, number: int, change: float = 1.0) -> Compar
 
 
 def repeated(change: float, noise: tuple[float, ...] = NOISE) -> Sides:
-    """Runs of dev and of prod, which differ by ``change`` in what is judged."""
+    """Return runs of dev and prod whose judged figures differ by ``change``."""
     return sides_of(
         [scaled("dev", each, at) for at, each in enumerate(noise)],
         [scaled("prod", each, at, change) for at, each in enumerate(reversed(noise))],
@@ -46,7 +46,7 @@ def of(done: Comparison, name: str) -> Change:
 
 
 def test_repeats_that_differ_are_better_or_worse() -> None:
-    """Three times as many documents is better, three times as long a write is worse; both with intervals."""
+    """Three times the throughput is better, three times the write latency worse, with intervals."""
     done = compare(repeated(3.0), ["disks"])
     crawl, log = of(done, CRAWL), of(done, LOG)
     assert (crawl.judged.call, log.judged.call) == ("better", "worse")
@@ -59,7 +59,7 @@ def test_repeats_that_differ_are_better_or_worse() -> None:
 
 
 def test_of_a_run_that_is_no_valid_evidence_nothing_is_called() -> None:
-    """Three times as much in five runs each, one of them invalid: intervals are shown, no call is made."""
+    """With an invalid run among them, figures have intervals but no call."""
     sides = repeated(3.0)
     verdict = sides.other.runs[2].verdict
     assert isinstance(verdict, dict)
@@ -71,14 +71,14 @@ def test_of_a_run_that_is_no_valid_evidence_nothing_is_called() -> None:
 
 
 def test_repeats_that_are_alike_are_equivalent() -> None:
-    """Not for lack of evidence: the interval lies inside what counts as the same."""
+    """A ratio interval inside the margin is called equivalent."""
     done = compare(repeated(1.005), ["disks"])
     assert of(done, CRAWL).judged.call == "equivalent"
     assert exit_status(done, fail_on_worse=True) == 0
 
 
 def test_without_a_change_there_is_nothing_to_put_down_to_anything() -> None:
-    """Only the disks differ, and all is as before: nothing was caused, and the page says so first."""
+    """With no significant change, the summary claims no cause, although only the disks differ."""
     sides = sides_of(repeated(1.0).base.runs, [scaled("prod", each, at) for at, each in enumerate(NOISE)])
     for one in sides.other.runs:
         assert isinstance(one.verdict, dict)
@@ -91,13 +91,13 @@ def test_without_a_change_there_is_nothing_to_put_down_to_anything() -> None:
 
 
 def test_repeats_that_scatter_are_inconclusive() -> None:
-    """A fifth more where runs differ by half: nobody can tell."""
+    """A change of 20 % between runs that differ by half is inconclusive."""
     done = compare(repeated(1.2, (1.0, 1.6, 0.7, 1.3, 0.8)), ["disks"])
     assert of(done, CRAWL).judged.call == "inconclusive"
 
 
 def test_a_figure_that_was_not_declared_is_shown_and_not_called() -> None:
-    """The p95 of the service time and the data disk are declared by default; a source's rate is not."""
+    """Default figures are judged; other figures, such as a source's rate, are shown without a call."""
     done = compare(repeated(3.0), ["disks"])
     assert done.metrics == (
         CRAWL,
@@ -111,7 +111,7 @@ def test_a_figure_that_was_not_declared_is_shown_and_not_called() -> None:
 
 
 def test_figures_are_declared_by_name() -> None:
-    """In the given order, each once; more I/O is changed, not better."""
+    """Figures are judged in the given order, each once; more I/O is "changed", not "better"."""
     names = ["disk.sql.log.iops_mean", CRAWL, CRAWL]
     sides = repeated(3.0)
     for number, one in enumerate(sides.other.runs):
@@ -122,7 +122,7 @@ def test_figures_are_declared_by_name() -> None:
 
 
 def test_an_unknown_figure_and_too_many_are_refused() -> None:
-    """One sentence each, with the nearest name, or the reason."""
+    """An unknown figure and too many figures each give one sentence."""
     with pytest.raises(InputError, match=r"'crawl.throughput' is no figure.*nearest: scenario.crawl.through"):
         compare(two_sides(), metrics=["crawl.throughput"])
     names = [f"cpu.search.{number}" for number in range(7)]
@@ -131,7 +131,7 @@ def test_an_unknown_figure_and_too_many_are_refused() -> None:
 
 
 def test_what_is_declared_counts_whether_it_was_measured_or_not() -> None:
-    """Six questions are six: the p of the one that has an answer is six times its own."""
+    """Holm's correction counts all six declared figures, measured or not."""
     alone = of(compare(repeated(1.05), ["disks"], metrics=[CRAWL]), CRAWL).judged
     names = [CRAWL, *(f"source.{name}.failures" for name in ("collab", "profiles"))]
     names += [f"disk.sql.{role}.read_latency_mean_s" for role in ("log", "data")]
@@ -146,7 +146,7 @@ def test_what_is_declared_counts_whether_it_was_measured_or_not() -> None:
 
 
 def test_an_aa_run_that_is_no_evidence_is_no_measure_of_noise() -> None:
-    """A starved generator made the farm half as fast as itself: a real change by a quarter stays one."""
+    """An invalid A/A run is left out of the noise floor, with a warning."""
     sides = repeated(1.25)
     again = [scaled("dev", each, 9 + at) for at, each in enumerate(NOISE)]
     late = scaled("dev", 1.0, 20, 0.5)
@@ -160,7 +160,7 @@ def test_an_aa_run_that_is_no_evidence_is_no_measure_of_noise() -> None:
 
 
 def test_an_aa_pair_that_differs_is_the_noise_floor() -> None:
-    """Further runs of dev that were a quarter faster: a change of a quarter is no change any more."""
+    """A/A runs that differ by 25 % make a change of 25 % inconclusive."""
     sides = repeated(1.25)
     plain = compare(sides, ["disks"])
     assert of(plain, CRAWL).judged.call == "better"
@@ -174,7 +174,7 @@ def test_an_aa_pair_that_differs_is_the_noise_floor() -> None:
 
 
 def of_two_sql_hosts(one: ComparedRun, farm: str) -> ComparedRun:
-    """The same run of a farm whose SQL tier has two hosts, named after the farm."""
+    """Return the run with two SQL hosts named after the farm."""
     manifest, verdict = deepcopy(dict(one.manifest)), deepcopy(dict(one.verdict))
     names = [f"{farm}sql{number}" for number in (1, 2)]
     for each in (manifest["hosts"], manifest["farm"]["tiers"]["sql"]["hosts"]):
@@ -184,7 +184,7 @@ def of_two_sql_hosts(one: ComparedRun, farm: str) -> ComparedRun:
 
 
 def test_the_noise_floor_is_found_where_hosts_have_other_names_on_the_other_side() -> None:
-    """A figure's name then holds the hosts of both sides; an A/A pair has the base's alone."""
+    """The noise floor is found although figure names contain the hosts of both sides."""
     sides = repeated(1.25)
     again = [scaled("dev", each, 9 + at, 1.25) for at, each in enumerate(NOISE)]
     base, other, same = (
@@ -198,7 +198,7 @@ def test_the_noise_floor_is_found_where_hosts_have_other_names_on_the_other_side
 
 
 def test_without_an_aa_pair_halves_of_a_side_tell_its_noise() -> None:
-    """Every second run of a side is slower by a half: two of them cannot be told from a change."""
+    """Without an A/A pair, the difference between a side's own runs is the noise floor."""
     done = compare(repeated(1.6, (1.0, 1.5, 1.02, 1.49, 1.01)), ["disks"])
     judged = of(done, CRAWL).judged
     assert judged.floor_ratio == pytest.approx(1.48, abs=0.02)
@@ -207,7 +207,7 @@ def test_without_an_aa_pair_halves_of_a_side_tell_its_noise() -> None:
 
 
 def test_three_runs_are_called_only_beyond_the_bound() -> None:
-    """Fewer than five: tight intervals, but nothing is equivalent, and 1.3 times is not yet a change."""
+    """Three runs are called only beyond the bound, and never equivalent."""
     few = NOISE[:3]
     assert of(compare(repeated(3.0, few)), CRAWL).judged.call == "better"
     assert of(compare(repeated(3.0, few)), CRAWL).judged.confidence == "medium"
@@ -217,7 +217,7 @@ def test_three_runs_are_called_only_beyond_the_bound() -> None:
 
 
 def test_a_figure_that_few_runs_measured_is_judged_as_few_runs_are() -> None:
-    """Five runs on each side, three of which saw the log: not equivalent, nor changed within the bound."""
+    """A figure measured in three of five runs is judged as three runs are."""
     for change, call in ((1.0, "inconclusive"), (1.3, "inconclusive"), (3.0, "worse")):
         sides = repeated(change)
         for one in sides.other.runs[:2]:
@@ -228,7 +228,7 @@ def test_a_figure_that_few_runs_measured_is_judged_as_few_runs_are() -> None:
 
 
 def test_a_farm_that_differs_from_itself_by_more_than_the_bound_is_the_measure() -> None:
-    """Three runs and an A/A pair that is twice as fast: 1.8 times is no change of theirs."""
+    """An A/A pair that differs by a factor of 2 makes a change of 1.8 inconclusive."""
     few = NOISE[:3]
     sides = repeated(1.8, few)
     again = sides_of(sides.base.runs, [scaled("dev", each, 9 + at, 2.0) for at, each in enumerate(few)])
@@ -237,7 +237,7 @@ def test_a_farm_that_differs_from_itself_by_more_than_the_bound_is_the_measure()
 
 
 def test_a_side_of_imported_samples_is_held_against_a_run_by_disks_and_cpus() -> None:
-    """No scenario is on both sides: what was measured on both is judged."""
+    """A recording and a run are compared by the disks and CPUs that both have."""
     sides = alike()
     verdict = sides.base.runs[0].verdict
     assert isinstance(verdict, dict)
@@ -247,14 +247,14 @@ def test_a_side_of_imported_samples_is_held_against_a_run_by_disks_and_cpus() ->
 
 
 def courses(level: float, seed: int) -> dict[Key, FigureCourse]:
-    """The crawl's throughput, second by second."""
+    """Return a course of the crawl's throughput, second by second."""
     chance = np.random.default_rng(seed)
     course = RatioOfSums(level * (1 + 0.2 * chance.normal(size=120)), np.ones(120))
     return {("scenario", "crawl", None, None, "throughput_per_s"): course}
 
 
 def single(change: float) -> Sides:
-    """One run each, with what happened within them."""
+    """Return one run per side, with the courses within the runs."""
     runs = [scaled("dev", 1.0, 0), scaled("prod", 1.0, 0, change)]
     base, other = (
         ComparedRun(one.directory, one.manifest, one.verdict, courses(10 * times, seed))
@@ -264,7 +264,7 @@ def single(change: float) -> Sides:
 
 
 def test_one_run_each_is_called_changed_where_no_run_differs_so_much() -> None:
-    """Thirteen times is a change, of medium confidence; 1.4 times may be another day."""
+    """One run each: 13 times is a change of medium confidence, and 1.4 times is inconclusive."""
     big, small = compare(single(13.0)), compare(single(1.4))
     judged = of(big, CRAWL).judged
     assert (judged.call, judged.confidence, judged.interval) == ("better", "medium", "within_run")
@@ -274,7 +274,7 @@ def test_one_run_each_is_called_changed_where_no_run_differs_so_much() -> None:
 
 
 def test_a_figure_without_a_course_has_a_reason_instead_of_an_interval() -> None:
-    """One run each, and the log's course is not known: inconclusive, however much it changed."""
+    """A figure without a course has a reason instead of an interval, and is inconclusive."""
     judged = of(compare(single(13.0), ["disks"]), LOG).judged
     assert (judged.ci95, judged.call) == (None, "inconclusive")
     assert judged.why_no_interval is not None
@@ -282,7 +282,7 @@ def test_a_figure_without_a_course_has_a_reason_instead_of_an_interval() -> None
 
 
 def test_zero_has_no_interval() -> None:
-    """No failures in one run, some in others: there is no ratio of such, and it is said."""
+    """A figure of 0 on one side has no ratio and no interval, with the reason."""
     sides = repeated(1.0)
     for number, one in enumerate((*sides.base.runs, *sides.other.runs)):
         one.verdict["crawl"][0]["failures"] = number % 3
@@ -291,7 +291,7 @@ def test_zero_has_no_interval() -> None:
 
 
 def test_samples_alone_are_judged_by_disks_and_cpus() -> None:
-    """Imported counters, no load of ours: the disks' writes and the CPUs are the figures."""
+    """For recordings the disks' write latency and the CPUs are judged."""
     sides = alike(outcome="inconclusive", bottleneck=None)
     for side in sides:
         verdict = side.runs[0].verdict

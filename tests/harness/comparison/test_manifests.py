@@ -1,4 +1,4 @@
-"""What differs between two farms, and which of it may act upon the resources that are blamed."""
+"""Differences between two farms, and which of them may affect the named bottlenecks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def found(base: dict[str, Any], other: dict[str, Any]) -> list[tuple[str, str, A
 
 
 def test_the_machine_knows_better_than_farm_yaml_where_it_is() -> None:
-    """What farm.yaml declares is noted, the host's before the farm's; a contradiction is a warning."""
+    """The machine's own report of its location precedes farm.yaml; a contradiction is a warning."""
     farm = Farm.from_json(
         {
             "name": "f",
@@ -49,7 +49,7 @@ def test_the_machine_knows_better_than_farm_yaml_where_it_is() -> None:
 
 
 def test_a_farm_does_not_differ_from_itself() -> None:
-    """No name, path or order makes a difference."""
+    """A farm compared with itself has no differences, despite other names, paths and order."""
     renamed = manifest("dev")
     renamed["farm"] |= {"name": "another", "identity": "/elsewhere/farm.yaml"}
     renamed["plan"]["name"] = "another"
@@ -59,7 +59,7 @@ def test_a_farm_does_not_differ_from_itself() -> None:
 
 
 def test_declared_limits_differ_by_role_with_their_figures() -> None:
-    """Both SQL disks' limits, and the machines' identities as one difference of all hosts."""
+    """Limits differ by role with their figures; machine identities are one difference."""
     each = differing(manifest("dev"), manifest("prod"))
     assert [(one.what, one.role, one.base, one.other) for one in each if one.area == "disks"] == [
         ("declared.iops", "data", (2000.0,), (5000.0,)),
@@ -98,7 +98,7 @@ def test_declared_limits_differ_by_role_with_their_figures() -> None:
 def test_every_kind_of_difference_is_found(
     path: tuple[str, ...], value: Any, expected: tuple[str, str]
 ) -> None:
-    """CPU, memory, kernel, disks, database, plan, content, collectors, generators, versions."""
+    """Differences in CPU, memory, kernel, disks, database, plan, content and versions are found."""
     other = manifest("dev")
     place = other
     for key in path[:-1]:
@@ -108,14 +108,14 @@ def test_every_kind_of_difference_is_found(
 
 
 def test_a_kernel_that_keeps_a_little_memory_makes_no_difference() -> None:
-    """Within 1 % is the same size."""
+    """Memory sizes within 1 % are the same."""
     other = manifest("dev")
     other["hosts"]["sql1"]["memory_bytes"] += 4096
     assert found(manifest("dev"), other) == []
 
 
 def test_a_host_more_and_a_host_unseen_are_said_once() -> None:
-    """Not fact by fact: what else they may differ in is not known."""
+    """An additional or unobserved host is one difference, not one per fact."""
     more, unseen = manifest("dev"), manifest("dev")
     more["farm"]["tiers"]["search"]["hosts"]["app4"] = {}
     more["hosts"]["app4"] = {**more["hosts"]["app3"], "machine_id": "m"}
@@ -126,7 +126,7 @@ def test_a_host_more_and_a_host_unseen_are_said_once() -> None:
 
 
 def test_hosts_of_other_names_answer_by_their_place() -> None:
-    """A tier's hosts are paired by name, then by order: only what they are is compared."""
+    """Hosts of a tier are paired by name, then by order."""
     other = manifest("dev")
     for name in ("farm", "hosts"):
         hosts = other["farm"]["tiers"]["search"]["hosts"] if name == "farm" else other["hosts"]
@@ -138,7 +138,7 @@ def test_hosts_of_other_names_answer_by_their_place() -> None:
 
 
 def test_what_an_embedded_farm_was_given_differs_only_where_it_was_built() -> None:
-    """A disk that could not be made is a plain folder, whatever the file asks for; CPU caps count."""
+    """An embedded farm's options count where they took effect; a disk that could not be made does not."""
     base, other = manifest("dev"), manifest("dev")
     built = {"disks": {"sql.log": {"latency_s": 0.035}}, "cpus": {"search": 0.5}}
     other["farm"]["embedded"] = built
@@ -148,7 +148,7 @@ def test_what_an_embedded_farm_was_given_differs_only_where_it_was_built() -> No
 
 
 def test_interfaces_and_settings_of_an_embedded_farm_are_compared() -> None:
-    """A slower interface and a server's own setting are what the farm differs in, as a CPU cap is."""
+    """An embedded farm's interfaces and server settings are compared, as its CPU limits are."""
     base, other = manifest("dev"), manifest("dev")
     base["farm"]["embedded"] = {"networks": {"nosql": 8e6}}
     other["farm"]["embedded"] = {
@@ -162,7 +162,7 @@ def test_interfaces_and_settings_of_an_embedded_farm_are_compared() -> None:
 
 
 def test_a_disk_s_probed_latencies_are_one_difference() -> None:
-    """Pairs of what is outstanding and a latency, as a manifest has them; the same on both sides is none."""
+    """A disk's probed latencies are one difference, or none if they are the same."""
     base, other = manifest("dev"), manifest("dev")
     for one, curve in ((base, [[1.0, 0.002], [8.0, 0.016]]), (other, [[1.0, 0.0004], [8.0, 0.0032]])):
         disks = one["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]
@@ -179,7 +179,7 @@ def test_a_disk_s_probed_latencies_are_one_difference() -> None:
 
 
 def test_a_disk_behind_the_host_s_cache_is_another_disk() -> None:
-    """The same type through the cache; "network" is what it is where nothing is said."""
+    """The same disk type with and without host cache is a difference; "network" is the default."""
     base, other = manifest("dev"), manifest("dev")
     mine, theirs = (one["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"] for one in (base, other))
     mine["data"] = {**mine["data"], "attached": "network"}
@@ -189,7 +189,7 @@ def test_a_disk_behind_the_host_s_cache_is_another_disk() -> None:
 
 
 def test_runs_of_one_side_that_differ_are_told() -> None:
-    """Repeats of one plan on one farm must be alike; both values stand there."""
+    """Differences between runs of one side are reported with both values."""
     second = manifest("dev")
     second["plan"]["scenarios"]["crawl"]["load"]["users"] = 16
     base = [manifest("dev"), second]
@@ -216,7 +216,7 @@ def test_runs_of_one_side_that_differ_are_told() -> None:
 def test_a_difference_touches_what_it_can_act_upon(
     path: tuple[str, ...], value: Any, touched: list[str]
 ) -> None:
-    """Blamed are the log disk of sql and the CPU of search; the claim falls only where one is touched."""
+    """A difference weakens the claim only where it can affect one of the named bottlenecks."""
     done = compare(changed(alike(), *path, value=value), ["disks"])
     (one,) = [
         one for one in done.confounders if not one.difference.what.endswith(("machine_id", "interval_s"))

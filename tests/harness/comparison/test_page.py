@@ -1,4 +1,4 @@
-"""The page of a comparison as a person sees it: in headless Chromium, wide, narrow and hostile."""
+"""The comparison's page in headless Chromium: wide, narrow, and with hostile names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _open(browser: webdriver.Chrome, folder: Path, content: dict[str, Any], widt
 
 
 def test_the_first_screen_answers_the_three_questions(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """What changed, did the bottleneck move and from what to what, how sure: without scrolling."""
+    """The first screen shows what changed, whether the bottleneck moved, and the confidence."""
     _open(browser, tmp_path, _content())
     seen = in_view(browser)
     assert "The bottleneck moved: from the log disk of sql in dev to the CPU of search in prod." in seen
@@ -43,7 +43,7 @@ def test_the_first_screen_answers_the_three_questions(browser: webdriver.Chrome,
 
 
 def test_the_cells_of_the_tables_are_the_data(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """Every table of the comparison is on the page, cell for cell; changes first, then both sides."""
+    """Every table of the comparison is on the page, cell for cell, with the changes first."""
     _open(browser, tmp_path, _content())
     for table in gather(_content()).tables.values():
         rows = browser.find_elements(By.CSS_SELECTOR, f"table[data-table={table.name}] tbody tr")
@@ -59,15 +59,15 @@ def test_the_cells_of_the_tables_are_the_data(browser: webdriver.Chrome, tmp_pat
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_overflows(browser: webdriver.Chrome, tmp_path: Path, width: int) -> None:
-    """On a desktop and on a phone the page itself never scrolls sideways."""
+    """The page never scrolls sideways on a desktop or a phone."""
     _open(browser, tmp_path, _content(), width)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_the_disks_of_repeats_fit_on_a_desktop(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """Six figures with their intervals, in a table that need not be scrolled sideways at 1280."""
+    """Six disk figures with intervals fit into a width of 1280 pixels."""
     content = compare(repeated(3.0), ["disks"]).to_json()
-    for row in content["changes"]:  # as wide as they come
+    for row in content["changes"]:  # the widest values that occur
         if row["about"] == "disk":
             row |= {"base": row["base"] or 0.0123, "other": 0.0456, "ratio": 0.123, "ci95": [0.0812, 0.164]}
     _open(browser, tmp_path, content)
@@ -78,7 +78,7 @@ def test_the_disks_of_repeats_fit_on_a_desktop(browser: webdriver.Chrome, tmp_pa
 
 
 def test_ratios_stand_out_and_nothing_else_does(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """Efforts have one row each: every third of them is a row like the others."""
+    """Only ratio rows are emphasised; CPU times per unit of work have one row each."""
     efforts = tuple(Effort("crawl", tier, "cpu_s", "document", 0.01) for tier in ("web", "sql", "search"))
     runs = [replace(run(farm), efforts=efforts) for farm in ("dev", "prod")]
     _open(browser, tmp_path, compare(sides_of(runs[:1], runs[1:]), ["disks"]).to_json())
@@ -96,14 +96,14 @@ def test_ratios_stand_out_and_nothing_else_does(browser: webdriver.Chrome, tmp_p
 
 
 def test_charts_are_legible_on_a_phone(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """They keep their size and are scrolled, each in its own frame."""
+    """Charts keep their size on a phone and scroll in their own frames."""
     _open(browser, tmp_path, compare(repeated(3.0), ["disks"]).to_json(), 390)
     text = browser.find_element(By.CSS_SELECTOR, "#chart-ratios svg text")
     assert text.size["height"] >= 9
 
 
 def test_an_invalid_run_is_said_before_anything_else(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """A banner below the verdict, no conclusion, and still the tables."""
+    """An invalid run has a banner below the verdict, no conclusion, and all tables."""
     _open(browser, tmp_path, compare(two_sides(**invalid())).to_json())
     assert "is not valid" in browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
     assert "No conclusion" in in_view(browser)
@@ -111,7 +111,7 @@ def test_an_invalid_run_is_said_before_anything_else(browser: webdriver.Chrome, 
 
 
 def test_text_from_a_farm_never_runs(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """Script in a label, a source, a warning or a setting is shown as text."""
+    """Script in a label, source, warning or setting is shown as text."""
     content = _content()
     content["base"]["label"] = HOSTILE
     content["warnings"] = [HOSTILE]

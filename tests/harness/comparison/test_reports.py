@@ -1,4 +1,4 @@
-"""A comparison's reports: word for word in Markdown, and that all formats come from comparison.json alone."""
+"""A comparison's reports: Markdown word for word, and all formats from comparison.json alone."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ def content() -> dict[str, Any]:
 
 
 def test_the_report_reads_as_it_should() -> None:
-    """The whole document. After a wanted change: write the new one to golden.md and read the difference."""
+    """The whole document equals golden.md.
+
+    After an intended change, write the new document to golden.md and read the difference.
+    """
     assert markdown.write(gather(content())) == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_the_tables_of_json_are_those_of_the_page_in_base_units() -> None:
-    """Both sides and their ratio; what was not measured is null."""
+    """JSON has the page's tables in base units, with null for what was not measured."""
     document = json.loads(jsonfile.write(gather(content())))
     assert document["comparison"] == content()
     log = [row for row in document["tables"]["disks"] if row["role"] == "log"]
@@ -42,7 +45,7 @@ def test_the_tables_of_json_are_those_of_the_page_in_base_units() -> None:
 
 
 def test_what_would_decide_it_is_in_every_format() -> None:
-    """A side whose verdict is inconclusive has an experiment: the page and Markdown both say it."""
+    """An inconclusive side's experiment is on the page and in Markdown."""
     sides = two_sides(outcome="inconclusive", bottleneck=None, experiment="Watch the CPU of search.")
     made = compare(sides, ["disks"]).to_json()
     for write in (html.write, markdown.write):
@@ -50,7 +53,7 @@ def test_what_would_decide_it_is_in_every_format() -> None:
 
 
 def test_people_read_units_and_ratios() -> None:
-    """A ratio is a number of times, a missing one is said, a figure has its unit."""
+    """Ratios are shown as "times", missing ones with the reason, and figures with units."""
     tables = gather(content()).tables
     assert tables["sources"].cells()[:3] == [
         ["share", "dev", "0", "40", "47 s", "0/s", "not measured"],
@@ -82,12 +85,12 @@ def test_people_read_units_and_ratios() -> None:
     ],
 )
 def test_facts_in_words(name: str, value: Any, words: str, shown: str) -> None:
-    """A fact's name and its value with the unit the name ends with."""
+    """A fact has a name in words, and its value has the unit that the name ends with."""
     assert (fact_words(name), fact_value(name, value)) == (words, shown)
 
 
 def test_the_terminal_says_what_else_differs_and_what_work_was_not_the_same() -> None:
-    """At most 88 columns, the bottleneck first."""
+    """The terminal has at most 88 columns and shows the bottleneck, other differences and other work."""
     text = comparison_text(content())
     assert text.startswith("The bottleneck moved: from the log disk of sql")
     assert "These runs did different work:\n  - share: 100 % failed in dev" in text
@@ -95,7 +98,7 @@ def test_the_terminal_says_what_else_differs_and_what_work_was_not_the_same() ->
 
 
 def test_reports_are_written_from_the_saved_file_alone(tmp_path: Path) -> None:
-    """comparison.json is enough; the same report comes out again."""
+    """The same report is written again from comparison.json alone."""
     done = compare(two_sides(), ["disks"])
     directory = save(done, tmp_path)
     assert directory.name.startswith("comparison-dev-prod-")
@@ -114,14 +117,14 @@ def test_reports_are_written_from_the_saved_file_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_or_newer_file_is_said_so(tmp_path: Path, text: str, message: str) -> None:
-    """One sentence with the remedy."""
+    """A damaged or newer file gives one sentence with the remedy."""
     (tmp_path / "comparison.json").write_text(text)
     with pytest.raises(InputError, match=message):
         load(tmp_path)
 
 
 def test_nothing_from_a_farm_acts_as_markdown() -> None:
-    """Names and warnings are shown, not obeyed."""
+    """Names and warnings are shown as text and never act as Markdown."""
     hostile = content()
     hostile["base"]["label"] = HOSTILE
     hostile["warnings"] = [f"| {HOSTILE}"]
@@ -129,7 +132,7 @@ def test_nothing_from_a_farm_acts_as_markdown() -> None:
 
 
 def test_evidence_means_what_it_means_in_the_run_s_own_report() -> None:
-    """Operations were recorded: somebody waited, and a query shows what was judged, not the warm-up too."""
+    """Evidence of a run names its scenarios, and its queries cover the judged window only."""
     [slow] = gather(content()).sides[0].findings
     assert slow.meaning == wording.MEANING["disk_latency"]
     assert slow.window is not None
@@ -137,6 +140,6 @@ def test_evidence_means_what_it_means_in_the_run_s_own_report() -> None:
 
 
 def test_of_samples_alone_a_comparison_says_no_more_than_their_report() -> None:
-    """No scenario on that side: who waited is not known, and figures are of the whole recording."""
+    """For a recording the comparison names no waiting scenario, and covers the whole recording."""
     [blamed] = gather(compare(two_sides(scenarios={}), ["disks"]).to_json()).sides[1].findings
     assert blamed.window is None

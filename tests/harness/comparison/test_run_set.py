@@ -1,4 +1,4 @@
-"""A set of runs: whose turn it is, what is kept, what ends it, and the comparison at its end."""
+"""A set of runs: the order of the farms, the stored files, what ends a set, and its comparison."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PLAN = {
 
 
 def member(folder: Path, name: str) -> Member:
-    """A farm of that name with the plan, from files."""
+    """Return a farm of that name and the plan, loaded from files."""
     folder.mkdir(parents=True, exist_ok=True)
     farm, plan = folder / f"{name}.yaml", folder / "plan.yaml"
     endpoint = {"sql": {"url": "postgresql://someone@localhost/nothing"}}
@@ -49,9 +49,9 @@ def member(folder: Path, name: str) -> Member:
 def maker(
     per_s: dict[str, float], fail_at: int = 0, failure: PinchpointError = GONE, cut_at: int = 0
 ) -> Callable[..., tuple[Path, ExitStatus]]:
-    """What makes a run's directory as a run would: operations at the farm's rate, a little different each.
+    """Return a function that writes a run's directory with operations at the farm's rate.
 
-    The one of number ``fail_at`` cannot be made, that of ``cut_at`` is ended by a generator that died.
+    The run of number ``fail_at`` fails, and that of number ``cut_at`` is interrupted.
     """
     made = 0
 
@@ -77,7 +77,7 @@ def maker(
 
 
 def test_farms_take_turns_and_every_second_round_goes_backwards() -> None:
-    """What drifts over the hours is in both sides alike."""
+    """Farms alternate, and every second round is reversed, so that a drift affects both sides equally."""
     places = [SetFolder("a", "a", "/a"), SetFolder("b", "b", "/b"), SetFolder("c", "c", "/c")]
     made = [(number, place.folder) for number, place in turns(places, 3)]
     assert "".join(folder for _, folder in made) == "abccbaabc"
@@ -85,7 +85,7 @@ def test_farms_take_turns_and_every_second_round_goes_backwards() -> None:
 
 
 def test_a_set_is_made_compared_and_read_back(tmp_path: Path) -> None:
-    """Five runs of each of two farms and an A/A repetition: folders, set.json, the comparison's calls."""
+    """Two farms and an A/A repetition, five runs each, give folders, set.json and a comparison."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(tmp_path / "out", "orders", farms, Repeated(5, aa=True, factors=("disks",)))
@@ -115,7 +115,7 @@ def test_a_set_is_made_compared_and_read_back(tmp_path: Path) -> None:
 
 
 def test_three_farms_are_on_one_page(tmp_path: Path) -> None:
-    """One comparison of a set of three, once more by the command; the set's page lists it."""
+    """A set of three farms has one comparison, which the command repeats and the set's page lists."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod", "next")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(tmp_path / "out", "orders", farms, Repeated(5))
@@ -136,7 +136,7 @@ def test_three_farms_are_on_one_page(tmp_path: Path) -> None:
 
 
 def test_what_the_plan_declares_is_judged_at_the_end_of_its_set(tmp_path: Path) -> None:
-    """Nothing has to be said on the command line."""
+    """The plan's declarations apply to the set's comparison without options."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     said = {"metrics": ["cpu.sql.busy_mean_ratio"], "bound": 2.0}
     make = maker({"dev": 80.0, "prod": 240.0})
@@ -160,7 +160,7 @@ def test_what_the_plan_declares_is_judged_at_the_end_of_its_set(tmp_path: Path) 
 def test_the_command_takes_a_set_in_place_of_both_sides(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``compare SET``: sides, A/A and factors are the set's."""
+    """``compare SET`` takes sides, A/A runs and factors from the set."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(tmp_path / "out", "orders", farms, Repeated(2, aa=True, factors=("disks",)))
@@ -183,7 +183,7 @@ def test_the_command_takes_a_set_in_place_of_both_sides(
 def test_the_run_command_makes_a_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two farms: what each did, the comparison, and as the last line the set's directory."""
+    """``run`` with two farms prints each run and the comparison; the last line is the set's directory."""
     for name in ("dev", "prod"):
         member(tmp_path, name)
     monkeypatch.setattr(run_command, "run_and_report", maker({"dev": 80.0, "prod": 240.0}))
@@ -201,7 +201,7 @@ def test_the_run_command_makes_a_set(
 def test_one_farm_repeated_is_told_and_not_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """How much its runs differ; there is nothing to hold them against."""
+    """One repeated farm shows how much its runs differ, without a comparison."""
     member(tmp_path, "dev")
     monkeypatch.setattr(run_command, "run_and_report", maker({"dev": 80.0}))
     given = [str(tmp_path / "plan.yaml"), "--farm", str(tmp_path / "dev.yaml"), "--repeat", "3"]
@@ -215,7 +215,7 @@ def test_one_farm_repeated_is_told_and_not_compared(
 
 
 def test_one_farm_with_itself_shows_no_change(tmp_path: Path) -> None:
-    """--aa without another farm: the same farm twice, five times each, is equivalent."""
+    """--aa with one farm compares the farm with itself: five runs each are equivalent."""
     members = [member(tmp_path / "files", "dev")]
     farms = [("dev", Path(members[0][0].identity))]
     made = new_set(tmp_path / "out", "orders", farms, Repeated(5, aa=True))
@@ -230,7 +230,7 @@ def test_one_farm_with_itself_shows_no_change(tmp_path: Path) -> None:
 def test_what_fails_ends_the_set_and_what_was_measured_stays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The third run of six cannot be made: two runs are kept, and set.json says that it ended early."""
+    """If the third of six runs fails, two runs are kept, and set.json says "ended early"."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(tmp_path / "out", "orders", farms, Repeated(3))
@@ -243,7 +243,7 @@ def test_what_fails_ends_the_set_and_what_was_measured_stays(
 
 
 def test_a_run_that_could_not_be_recorded_ends_the_set(tmp_path: Path) -> None:
-    """A full disk has the status of a run that is no evidence; there is none, and no room for the next."""
+    """A run that could not be recorded ends the set with its status."""
     members = [member(tmp_path / "files", "dev")]
     made = new_set(tmp_path / "out", "orders", [("dev", Path(members[0][0].identity))], Repeated(3))
     full = NotEvidenceError("the recorder failed: no space left")
@@ -255,7 +255,7 @@ def test_a_run_that_could_not_be_recorded_ends_the_set(tmp_path: Path) -> None:
 def test_a_run_that_was_cut_short_ends_the_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its generator died: no hours more for a comparison that cannot be; 3, and last the set's directory."""
+    """A run with a dead generator ends the set with exit status 3 and the set's directory last."""
     for name in ("dev", "prod"):
         member(tmp_path, name)
     monkeypatch.setattr(run_command, "run_and_report", maker({"dev": 80.0, "prod": 240.0}, cut_at=2))
@@ -271,7 +271,7 @@ def test_a_run_that_was_cut_short_ends_the_set(
 def test_a_set_that_cannot_be_compared_is_still_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Why is said; the last line is the directory with all its runs."""
+    """If the comparison fails, the reason is printed, and the last line is the set's directory."""
 
     def refused(made: RunSet) -> NoReturn:
         raise InputError("these runs cannot be compared")
@@ -289,7 +289,7 @@ def test_a_set_that_cannot_be_compared_is_still_named(
 
 
 def test_a_run_that_was_interrupted_ends_the_set(tmp_path: Path) -> None:
-    """Ctrl-C in one run is no wish for the next one."""
+    """Ctrl-C in one run ends the set."""
     members = [member(tmp_path / "files", "dev")]
     made = new_set(tmp_path / "out", "orders", [("dev", Path(members[0][0].identity))], Repeated(3))
 
@@ -301,7 +301,7 @@ def test_a_run_that_was_interrupted_ends_the_set(tmp_path: Path) -> None:
 
 
 def test_farms_of_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
-    """Two files may call their farm the same."""
+    """Two farms of the same name have different folders."""
     farms = [("prod", tmp_path / "a.yaml"), ("prod", tmp_path / "b.yaml")]
     made = new_set(tmp_path, "orders", farms, Repeated(1, aa=True))
     assert [place.folder for place in made.places] == ["prod", "prod-again", "prod-2"]
@@ -309,7 +309,7 @@ def test_farms_of_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
 
 
 def test_runs_lists_a_set_in_one_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its name, how it ended, how many runs, whose; a damaged one is a row as well."""
+    """``runs`` lists a set in one row with its runs and farms, and a damaged set as unreadable."""
     members = [member(tmp_path / "files", "dev")]
     farms = [("dev", Path(members[0][0].identity))]
     made = new_set(tmp_path / "runs", "orders", farms, Repeated(2))
@@ -327,7 +327,7 @@ def test_runs_lists_a_set_in_one_row(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_demo_of_two_farms_is_a_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], repeat: int
 ) -> None:
-    """Dev and prod by turns; its last line is the comparison's page."""
+    """The demo of two farms is a set, and its last line is the comparison's page."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     monkeypatch.setattr(seeds, "check_means", lambda _: None)
     monkeypatch.setattr(seeds, "run_and_report", maker({"dev": 80.0, "prod": 240.0}))
@@ -349,7 +349,7 @@ def test_the_demo_of_two_farms_is_a_set(
     ],
 )
 def test_a_damaged_set_is_said_so(tmp_path: Path, text: str, message: str) -> None:
-    """One sentence with the remedy."""
+    """A damaged set.json gives one sentence with the remedy."""
     (tmp_path / SET).write_text(text)
     with pytest.raises(InputError, match=message):
         load_set(tmp_path)
@@ -371,7 +371,7 @@ def test_a_damaged_set_is_said_so(tmp_path: Path, text: str, message: str) -> No
     ],
 )
 def test_options_that_do_not_fit_are_one_sentence(tmp_path: Path, options: list[str], message: str) -> None:
-    """Before anything is started."""
+    """Unsuitable options give one sentence before anything starts."""
     member(tmp_path, "dev")
     farm = str(tmp_path / "dev.yaml")
     given = [option.format(farm=farm) for option in options]
@@ -384,7 +384,7 @@ def test_options_that_do_not_fit_are_one_sentence(tmp_path: Path, options: list[
 
 
 def test_problems_of_all_farms_are_said_at_once(tmp_path: Path) -> None:
-    """Two files, two problems, one answer; status 2, no traceback."""
+    """The problems of all farm files are listed at once, with exit status 2."""
     member(tmp_path, "dev")
     for name in ("one", "two"):
         (tmp_path / f"{name}.yaml").write_text(json.dumps({"name": name, "environment": "mars"}))

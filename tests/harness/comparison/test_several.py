@@ -1,4 +1,4 @@
-"""Several sides on one page: runs and probes, called pair by pair, in every format."""
+"""Several sides on one page: runs and probes, compared in pairs, in every format."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from pinchpoint_scenarios.storage_probe import Cell
 
 
 def sides_of(rates: dict[str, float], runs: int = 5) -> list[Side]:
-    """Sides whose crawl has about that throughput, each run a little different."""
+    """Return sides with about that crawl throughput, with small differences between the runs."""
     made = []
     for label, rate in rates.items():
         own = []
@@ -67,7 +67,7 @@ def figure(found: SidesComparison, name: str) -> SidesFigure:
 def test_the_best_side_is_called_where_it_is_clear(
     rates: dict[str, float], standing: tuple[str | None, ...]
 ) -> None:
-    """Clearly apart; equal within 5 %; neither."""
+    """The best side is named where it is clearly better, equal within 5 %, or undecided."""
     found = compare_sides(sides_of(rates), metrics=["scenario.crawl.throughput_per_s"])
     one = figure(found, "scenario.crawl.throughput_per_s")
     assert one.standing == standing
@@ -76,7 +76,7 @@ def test_the_best_side_is_called_where_it_is_clear(
 
 
 def test_noise_is_hardly_ever_called_best() -> None:
-    """Forty times four sides of one farm: Holm's correction is over all six pairs."""
+    """In forty sets of four sides of one farm, "best" is rare: Holm's correction covers all pairs."""
     wrong = 0
     for attempt in range(40):
         chance = random.Random(attempt)
@@ -96,7 +96,7 @@ def test_noise_is_hardly_ever_called_best() -> None:
 
 
 def test_few_runs_and_invalid_ones_call_nothing() -> None:
-    """Three single runs without a course have no interval; of an invalid run nothing is said."""
+    """Single runs without courses, and invalid runs, give no call."""
     few = compare_sides(sides_of({"a": 10, "b": 20, "c": 40}, runs=1))
     assert {pair.call for one in few.figures for pair in one.pairs} <= {None, "inconclusive"}
     assert any(said.startswith("Fewer than 5 runs on a side (a: 1, b: 1, c: 1)") for said in few.warnings)
@@ -128,7 +128,7 @@ SETUPS = {
     "ssd": Disk(floor_s=0.0004, iops=15600, uneven=0.002),
     "ssd-qos": Disk(floor_s=0.0004, iops=500),
 }
-"""Seed B's four setups by their published figures."""
+"""Published figures of seed B's four setups."""
 
 
 def probes(folder: Path) -> list[Path]:
@@ -142,7 +142,7 @@ def probes(folder: Path) -> list[Path]:
 
 
 def test_four_probes_on_one_page_in_every_format(tmp_path: Path) -> None:
-    """Seed B: thresholds under 20 ms, device or cap for each; the same again from the saved files."""
+    """Seed B: each probe's thresholds under 20 ms and its limit, and the same from the saved files."""
     done = run_cli("compare", *probes(tmp_path), "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     directory = Path(done.stdout.splitlines()[-1])
@@ -173,12 +173,12 @@ def test_four_probes_on_one_page_in_every_format(tmp_path: Path) -> None:
 
 
 def rising(rate: float, _: Cell, trial: int) -> float:
-    """A little faster each time."""
+    """Return values that rise slightly."""
     return rate + trial / 10
 
 
 def test_repetitions_prices_and_bytes_of_large_io() -> None:
-    """Seed E: MB/s over the trials of dd, the widest gap in words, throughput for the price of each disk."""
+    """Seed E: MB/s over dd's trials, the widest gap in words, and the throughput per cost."""
     cells = [Cell("dd write", 2**20, 0.0, 0.0, 1), Cell("dd read", 2**20, 1.0, 0.0)]
     prices = {"persistent": 40.0, "ephemeral": 10.0, "mounted": None}
     made = []
@@ -218,11 +218,11 @@ HOSTILE = (
     *("<script>alert(1)</script>", "a\nb\tc", "\u202egnp.exe", "x" * 300, "=cmd|' /C calc'!A0", "| *md* `c`"),
     *("..", "", "日本語のサーバー" * 9, "../../etc/passwd", "&amp;\"'", "🚀" * 20),
 )
-"""Twelve names that a user, or a host, may have."""
+"""Twelve names that a user or a host may have."""
 
 
 def hostile_probes() -> SidesComparison:
-    """Twelve probes, some without the first cells, one with a cell that failed."""
+    """Return twelve probes, some without the first cells, one with a failed cell."""
     made = []
     for at, name in enumerate(HOSTILE):
         disk = Disk(0.0004 * (at + 1), 500 * (at + 1))
@@ -236,7 +236,7 @@ def hostile_probes() -> SidesComparison:
 
 
 def hostile_runs() -> SidesComparison:
-    """Twelve sides of runs, three without the figures of any scenario."""
+    """Return twelve sides of runs, three of them without scenario figures."""
     sides = [one.runs for one in sides_of({str(at): 9.0 + at for at in range(12)}, runs=2)]
     for at in (0, 3, 6):
         sides[at] = tuple(replace(one, verdict={**one.verdict, "scenarios": {}}) for one in sides[at])
@@ -245,7 +245,7 @@ def hostile_runs() -> SidesComparison:
 
 @pytest.mark.parametrize("make", [hostile_probes, hostile_runs])
 def test_twelve_sides_with_hostile_names(make: Callable[[], SidesComparison], tmp_path: Path) -> None:
-    """Drawn, written and read back, whatever the names are and whatever is missing."""
+    """Twelve sides with hostile names and missing values are drawn, written and read back."""
     found = make()
     directory = save(found, tmp_path)
     assert load(directory).labels == found.labels
@@ -259,7 +259,7 @@ def test_twelve_sides_with_hostile_names(make: Callable[[], SidesComparison], tm
 
 
 def test_a_warning_names_its_side_not_a_folder_that_several_have() -> None:
-    """Three probes of /srv/data, of which one's disk has spent its credits."""
+    """A warning names its side where three probes have the same folder and one has spent credits."""
     places = [
         Path(__file__).parents[2] / "golden_runs" / "probes" / name for name in ("uneven", "device", "floor")
     ]
@@ -270,7 +270,7 @@ def test_a_warning_names_its_side_not_a_folder_that_several_have() -> None:
 
 
 def test_names_of_charts_are_short_and_apart() -> None:
-    """One line each, 30 letters at most; two that are the same when shortened get their number."""
+    """Chart names are one line of at most 30 letters; equal shortened names get a number."""
     names = drawn_names(["x" * 300, "x" * 299, "", "a\nb", "🚀" * 20])
     assert names == ["x" * 29 + "…", "x" * 29 + "… (2)", "(no name)", "a b", "🚀" * 14 + "…"]
 

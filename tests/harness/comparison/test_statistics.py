@@ -1,4 +1,4 @@
-"""Intervals and calls: against scipy, against what was drawn, and how often they are right."""
+"""Confidence intervals and calls: compared with scipy, and with simulations of known truth."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pinchpoint.comparison.statistics import (
 
 DRAWS = 2000
 NOMINAL = 0.93
-"""What the coverage of a 95 % interval must at least be in the simulations."""
+"""Least coverage of a 95 % interval that the simulations require."""
 BASE, OTHER = (10.0, 11.0, 9.5, 10.4, 10.1), (20.3, 19.0, 22.0, 20.8, 19.9)
 
 
 def test_the_interval_is_that_of_welchs_test_on_logarithms() -> None:
-    """Value for value what scipy says of the logarithms."""
+    """The interval equals scipy's Welch test on the logarithms."""
     found = welch(BASE, OTHER)
     assert found is not None
     wanted = ttest_ind(np.log(OTHER), np.log(BASE), equal_var=False).confidence_interval(0.95)
@@ -36,7 +36,7 @@ def test_the_interval_is_that_of_welchs_test_on_logarithms() -> None:
 
 
 def test_swapped_sides_give_the_swapped_answer() -> None:
-    """Twice as much and half as much are one thing: the interval is turned round, p and call stay."""
+    """Swapping the sides inverts the interval and keeps p and call."""
     there, back = welch(BASE, OTHER), welch(OTHER, BASE)
     assert there is not None
     assert back is not None
@@ -50,7 +50,7 @@ def test_swapped_sides_give_the_swapped_answer() -> None:
 
 @pytest.mark.parametrize("margin", [1.05, 1.5, 1.9, 2.2])
 def test_p_is_small_where_the_interval_lies_outside_the_margin(margin: float) -> None:
-    """One criterion, not two: p < .05 and an interval outside are the same."""
+    """p < .05 exactly where the interval lies outside the margin."""
     found = welch(BASE, OTHER)
     assert found is not None
     assert (found.p_within(margin) < SIGNIFICANT) == (found.ci95[0] > margin)
@@ -60,12 +60,12 @@ def test_p_is_small_where_the_interval_lies_outside_the_margin(margin: float) ->
     ("base", "other"), [([1.0], [2.0, 3.0]), ([1.0, 0.0], [1.0, 2.0]), ([], [1.0, 2.0])], ids=str
 )
 def test_what_has_no_interval_has_none(base: list[float], other: list[float]) -> None:
-    """A single value, a 0, nothing at all."""
+    """A single value, a 0 or no value has no interval."""
     assert welch(base, other) is None
 
 
 def test_values_that_are_all_alike_are_a_point() -> None:
-    """No chance at all: what differs differs for certain, and nothing is divided by 0."""
+    """Equal values on each side give an interval of one point, without a division by 0."""
     same, twice = welch([3.0] * 5, [3.0] * 5), welch([3.0] * 5, [6.0] * 5)
     assert same is not None
     assert twice is not None
@@ -76,21 +76,21 @@ def test_values_that_are_all_alike_are_a_point() -> None:
 
 
 def test_an_interval_without_end_is_still_a_number() -> None:
-    """comparison.json holds no infinity."""
+    """An unbounded interval is stored as a finite number in comparison.json."""
     low, high = Estimate(0.0, 50.0, 1.0).ci95
     assert 0 < low < 1e-40
     assert 1e40 < high < math.inf
 
 
 def test_holm_against_a_worked_example() -> None:
-    """Holm's own order: 4 x .01, 3 x .02, 2 x .03, and never less than the one before."""
+    """Holm's correction: 4 x .01, 3 x .02, 2 x .03, each at least as large as the one before."""
     assert holm([0.03, 0.01, 0.04, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
     assert holm([]) == []
     assert holm([0.9, 0.8]) == [1.0, 1.0]
 
 
 def test_nothing_is_equivalent_because_nothing_was_seen() -> None:
-    """Never "no difference" from a large p: a wide interval is inconclusive."""
+    """A wide interval is inconclusive, never equivalent because of a large p."""
     wide, narrow = combined(0.0, [0.01, 0.01], [4, 4]), combined(0.0, [1e-5, 1e-5], [4, 4])
     assert call_of(wide, 1.0, same=1 + SAME, better="lower") == "inconclusive"
     assert call_of(narrow, 1.0, same=1 + SAME, better="lower") == "equivalent"
@@ -99,9 +99,9 @@ def test_nothing_is_equivalent_because_nothing_was_seen() -> None:
 
 @pytest.mark.parametrize("spreads", [(0.02, 0.02), (0.1, 0.1), (0.03, 0.3)], ids=str)
 def test_five_and_five_runs_cover_the_true_ratio(spreads: tuple[float, float]) -> None:
-    """2,000 comparisons of 5 + 5 runs that differ from one another: the 95 % interval holds the ratio.
+    """In 2,000 comparisons of 5 + 5 runs, the 95 % interval covers the true ratio.
 
-    Also where one side's runs differ ten times as much as the other's.
+    This holds also where one side's runs vary ten times as much as the other's.
     """
     chance = np.random.default_rng(11)
     ratio = 1.3
@@ -117,9 +117,9 @@ def test_five_and_five_runs_cover_the_true_ratio(spreads: tuple[float, float]) -
 
 @pytest.mark.parametrize("ratio", [1.0, 1 + SAME], ids=["alike", "at the margin"])
 def test_six_figures_that_did_not_change_are_hardly_ever_called(ratio: float) -> None:
-    """2,000 comparisons of six figures: any of them called changed in 5 % of them at most, and a bit.
+    """In 2,000 comparisons of six unchanged figures, about 5 % at most have a call.
 
-    Nor is a ratio at the edge of what counts as the same often called equivalent.
+    A ratio at the edge of the margin is rarely called equivalent.
     """
     chance = np.random.default_rng(12)
     wrong = equivalent = 0
@@ -140,7 +140,7 @@ def test_six_figures_that_did_not_change_are_hardly_ever_called(ratio: float) ->
 
 
 def test_a_twofold_change_is_found() -> None:
-    """The other kind of error: 5 + 5 runs of 10 % spread hardly ever miss it."""
+    """A twofold change is almost always found with 5 + 5 runs of 10 % spread."""
     chance = np.random.default_rng(13)
     found = 0
     for _ in range(200):
@@ -152,7 +152,7 @@ def test_a_twofold_change_is_found() -> None:
 
 
 def test_every_order_of_the_runs_gives_one_answer() -> None:
-    """Runs have no order within a side."""
+    """The order of the runs within a side does not change the result."""
     answers = {welch(order, OTHER) for order in itertools.islice(itertools.permutations(BASE), 6)}
     shifts = [one.shift for one in answers if one]
     assert max(shifts) == pytest.approx(min(shifts))

@@ -16,7 +16,7 @@ from pinchpoint.report.timeline_chart import both_timelines
 
 
 def compared(*, warm_up_s: int = 10) -> dict[str, Any]:
-    """A comparison of two runs whose warm-ups differ in length, as comparison.json has it."""
+    """Return the comparison of two runs with different warm-ups, as stored in comparison.json."""
     runs = []
     for name, warm_up in (("dev", 10), ("prod", warm_up_s)):
         build = Build(measure_s=60, warm_up_s=warm_up).host("sql1", "sql", disks={"log": f"{name}c"})
@@ -31,7 +31,7 @@ def compared(*, warm_up_s: int = 10) -> dict[str, Any]:
 
 
 def test_zero_is_where_measuring_begins() -> None:
-    """A longer warm-up lies before it; the points of the measure phase stand at the same seconds."""
+    """Second 0 is the start of the measure phase, and a longer warm-up has negative seconds."""
     timelines = compared(warm_up_s=30)["timelines"]
     base, other = timelines["base"], timelines["other"]
     assert [phase[0] for phase in base["phases"]] == ["warm_up", "measure"]
@@ -42,7 +42,7 @@ def test_zero_is_where_measuring_begins() -> None:
 
 
 def test_lines_of_one_thing_have_one_name_on_both_sides() -> None:
-    """Devices have other names on the other side; roles are the same."""
+    """A line has the same name on both sides, by role and not by device."""
     timelines = compared()["timelines"]
     names = [
         {line["name"] for panel in timelines[side]["panels"] for line in panel["lines"]}
@@ -53,7 +53,7 @@ def test_lines_of_one_thing_have_one_name_on_both_sides() -> None:
 
 
 def test_only_the_device_is_left_out_of_a_line_s_name() -> None:
-    """Whose disk it is stays, or two hosts of a tier had one line; so does that reads are in it as well."""
+    """A line's name omits the device only, and keeps host and "reads"."""
     build = Build(measure_s=20)
     for number, device in ((1, "sdc"), (2, "sdd")):
         host = f"search{number}"
@@ -69,14 +69,14 @@ def test_only_the_device_is_left_out_of_a_line_s_name() -> None:
 
 
 def test_a_long_run_is_thinned_out() -> None:
-    """An hour has no more points than can be told apart."""
+    """The lines of an hour-long run are reduced to the points that can be distinguished."""
     timeline = timeline_of(crawl_bound_by_search(measure_s=600).run())
     assert timeline.points <= MOST_POINTS + 1
     assert {len(line.values) for panel in timeline.panels for line in panel.lines} == {timeline.points}
 
 
 def test_both_sides_are_drawn_from_the_file() -> None:
-    """Both labels and every line are there; nothing is loaded for a picture."""
+    """Both labels and every line are drawn, and no chart library is loaded."""
     charts = [chart for pair in both_timelines(compared()) for chart in pair]
     titles, names = {chart.title for chart in charts}, {one.name for chart in charts for one in chart.legend}
     assert {"Throughput: dev", "Throughput: prod"} <= titles
@@ -85,7 +85,7 @@ def test_both_sides_are_drawn_from_the_file() -> None:
 
 
 def test_the_ratio_chart_holds_every_figure_with_an_interval() -> None:
-    """Those that are judged first; without any interval there is no chart, nor without timelines."""
+    """The ratio chart has every figure with an interval, judged ones first; without any it is absent."""
     content = compared()
     rows = [row for row in content["changes"] if row["declared"]]
     assert rows
@@ -101,7 +101,7 @@ def test_the_ratio_chart_holds_every_figure_with_an_interval() -> None:
 
 @pytest.mark.parametrize("missing", ["base", "other"])
 def test_a_panel_of_one_side_says_that_the_other_was_not_measured(missing: str) -> None:
-    """Not an empty box: words."""
+    """A panel with one side's data says that the other side was not measured."""
     content = compared()
     panels = content["timelines"][missing]["panels"]
     panels[:] = [panel for panel in panels if panel["name"] != "disk_write_latency"]

@@ -1,4 +1,4 @@
-"""What stands in a document of the office: its parts, its words."""
+"""The content of an office document: its parts and its words."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import zipfile
 
 
 def parts(document: bytes) -> dict[str, bytes]:
-    """Name -> content of each file in it."""
+    """Return the content of each file in the document by name."""
     with zipfile.ZipFile(io.BytesIO(document)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 def words(document: bytes) -> str:
-    """All text of its XML, a line a part."""
+    """Return all text of the document's XML, one line per part."""
     found = []
     for name, content in parts(document).items():
         if name.endswith(".xml"):
@@ -26,6 +26,6 @@ def words(document: bytes) -> str:
 
 
 def unpacked(page: str) -> list[str]:
-    """What the charts of a page are made of, as JSON."""
+    """Return the JSON that a page's charts are drawn from."""
     packed = re.findall(r'<script type="application/gzip">(.*?)</script>', page)
     return [gzip.decompress(base64.b64decode(one)).decode() for one in packed]

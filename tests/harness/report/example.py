@@ -1,4 +1,4 @@
-"""A small saved run of a shared machine, with everything a report shows in it, and its verdict."""
+"""A small saved run of a shared machine that has everything a report shows, and its verdict."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ MANIFEST: dict[str, Any] = {
         }
     },
 }
-"""What the first screen of a run takes from its manifest."""
+"""The manifest entries that a run's first screen uses."""
 
 
 def screen(verdict: Mapping[str, Any]) -> str:
-    """``pinchpoint analyse runs/nightly`` of a verdict, and what --explain adds without the chain."""
+    """Return a verdict as ``pinchpoint analyse runs/nightly`` prints it, and what --explain adds."""
     return f"{verdict_text(verdict, MANIFEST, 'runs/nightly')}\n\n{details_text(verdict)}"
 
 
@@ -42,7 +42,7 @@ HOSTILE = "<script>window.hacked = true</script>"
 
 
 def saved_run(measure_s: int = 60) -> StoredRun:
-    """Crawl, an open SQL mix and bursts on four tiers that share one machine; one host nobody watched."""
+    """Build a run with crawl, SQL mix and bursts on four tiers of one machine; one host has no samples."""
     build = crawl_bound_by_search(measure_s=measure_s)
     build.metric("search1", "mem.available_ratio", 0.41, noise=0.02)
     build.metric("search1", "pressure.memory_ratio", 0.0)
@@ -101,7 +101,7 @@ def _facts(manifest: dict[str, Any], seconds: int) -> None:
 
 
 def steady_run() -> StoredRun:
-    """Twenty seconds in which nothing varies, so that every figure of it is known by heart."""
+    """Build a run of 20 s with constant values, so that every figure is known."""
     run = saved_run(measure_s=10)
     samples = [
         ((START_S + second + 1) * 1_000_000_000, 1.0, host, metric, instance, value, weight)
@@ -155,7 +155,7 @@ def steady_run() -> StoredRun:
 
 
 def suspect(**changes: Any) -> dict[str, Any]:
-    """The search tier's CPU, as a verdict names it."""
+    """Return the search tier's CPU as a verdict names it."""
     window = [utc(START_S + 10), utc(START_S + 70)]
     rule = {"source": "design", "rule": "saturation begins at 90 % of capacity"}
     cpu = {"metric": "cpu.busy_ratio", "host": "search1", "threshold": 0.9, **rule}
@@ -206,7 +206,7 @@ def suspect(**changes: Any) -> dict[str, Any]:
 
 
 def verdict(**changes: Any) -> dict[str, Any]:
-    """What the analysis says of ``saved_run``; with another summary or outcome as older versions wrote it."""
+    """Return the verdict on ``saved_run``, optionally with another summary or outcome."""
     answer = {
         "text": "CPU of the machine that runs all tiers.",
         "lead": "It was 97 % busy; search used 68 % of it.",

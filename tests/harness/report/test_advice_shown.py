@@ -1,4 +1,4 @@
-"""What to do stands in every format: with its gain, what limits then, what is assumed, and its source."""
+"""Advice in every format: with its gain, the next bottleneck, the assumptions and the source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def report() -> Report:
 
 
 def test_advice_is_a_table_with_its_source(report: Report) -> None:
-    """One row per piece; below it how headroom was found and what comes after the next."""
+    """Advice is a table with one row each, followed by the headroom and the bottleneck after next."""
     table = report.tables["advice"]
     [[what, gain, then, assumes, what_if, source]] = table.cells()
     assert "azure/ds14" in what
@@ -40,7 +40,7 @@ def test_advice_is_a_table_with_its_source(report: Report) -> None:
 
 
 def test_demand_is_a_table(report: Report) -> None:
-    """The smallest ceiling first; by one load level nobody knows what is used without the load."""
+    """Demand is a table, smallest ceiling first; at one load level the use at rest is unknown."""
     cells = report.tables["demand"].cells()
     assert cells[0][0] == "all disks of sql together (host sql1, machine azure/ds12)"
     assert cells[0][2] == "not measured"
@@ -48,7 +48,7 @@ def test_demand_is_a_table(report: Report) -> None:
 
 
 def test_every_format_says_what_to_do(report: Report) -> None:
-    """Its own section in the page and in Markdown, a list in the terminal, rows in JSON."""
+    """Advice is a section in the page and in Markdown, a list in the terminal, and rows in JSON."""
     assert '<details id="advice">' in html.write(report)
     assert "## What to do" in markdown.write(report)
     text = screen(report.verdict)
@@ -64,7 +64,7 @@ def test_every_format_says_what_to_do(report: Report) -> None:
 
 
 def test_a_verdict_of_an_earlier_version_has_no_such_section(report: Report) -> None:
-    """A saved verdict without these keys is still a report."""
+    """A saved verdict of a version without advice still has a report."""
     older = {
         key: value
         for key, value in report.verdict.items()

@@ -1,4 +1,4 @@
-"""Documents for the office and for a pipeline: what they hold, whatever names a farm has."""
+"""Office documents and pipeline files: their content, with any names that a farm may have."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ NAMES = (
     "\u6570\u636e\u5e93 \U0001f600 \u0639\u0631\u0628 \U000f1234",
     "n" * 300,
 )
-"""Names that a farm may have, and that must stay text."""
+"""Names that a farm may have and that must be shown as text."""
 
 
 def hostile(*names: str) -> Report:
-    """A run whose title is called so, and scenarios, sources and warnings."""
+    """Return a run with that title and that name for scenarios, sources and warnings."""
     run, content = saved_run(), verdict()
     run.manifest["name"] = names[-1]
     run.manifest["warnings"] += [f"{name} was skipped" for name in names]
@@ -45,18 +45,18 @@ def hostile(*names: str) -> Report:
 
 @pytest.fixture(scope="module")
 def example() -> Report:
-    """The example, gathered once."""
+    """Return the example's report, gathered once."""
     return gather(saved_run(), verdict())
 
 
 @pytest.mark.parametrize("form", list(registry.FORMATS))
 def test_a_document_is_the_same_each_time(form: str, example: Report) -> None:
-    """Byte for byte: dates and ids inside it are the run's own."""
+    """A document is byte for byte the same each time; its dates and ids are the run's."""
     assert registry.FORMATS[form](example) == registry.FORMATS[form](example)
 
 
 def test_every_format_takes_every_name(tmp_path: Path) -> None:
-    """Markup, formulas, right to left, no text at all, 300 letters."""
+    """Every format accepts markup, formulas, right-to-left text, empty names and 300 letters."""
     report, cover = hostile(*NAMES), Cover(title=NAMES[0])
     for path in registry.write_reports(report, registry.FORMATS, tmp_path, cover):
         assert path.stat().st_size > 500, path
@@ -66,7 +66,7 @@ def test_every_format_takes_every_name(tmp_path: Path) -> None:
 
 
 def test_a_letter_without_a_font_does_not_stop_a_pdf() -> None:
-    """It is a question mark, and the document says so: cuneiform, of which no machine has a font."""
+    """A letter without a font (cuneiform) is a question mark in a PDF, and the document says so."""
     with pdfium.PdfDocument(pdf.write(hostile("\U00012000 tablet"))) as document:
         pages = [page.get_textpage().get_text_bounded() for page in document]
     assert "? tablet" in pages[0]
@@ -74,7 +74,7 @@ def test_a_letter_without_a_font_does_not_stop_a_pdf() -> None:
 
 
 KEPT = {name: {**one, "writes": None} for name, one in verdict()["scenarios"].items()}
-"""The scenarios without a lost write."""
+"""The scenarios of the example without lost writes."""
 
 
 def cases(report: Report) -> Mapping[str, Xml.Element]:
@@ -83,7 +83,7 @@ def cases(report: Report) -> Mapping[str, Xml.Element]:
 
 
 def test_objectives_guards_and_the_verdict_are_test_cases() -> None:
-    """Met, missed, not measured, stopped by a rule, a rule without figures: each is its own answer."""
+    """Objectives, guards and the verdict are test cases: met, missed, not measured, stopped, no data."""
     run = saved_run()
     rules = [
         {"metric": "error_ratio", "above": 0.05, "for_s": 30.0},
@@ -106,7 +106,7 @@ def test_objectives_guards_and_the_verdict_are_test_cases() -> None:
 
 
 def test_a_run_of_an_older_version_does_not_say_which_rule_ended_it() -> None:
-    """Its rules are skipped; the one that ended it is a failure all the same."""
+    """For an older run without the guard's name, its guards are skipped and one failure is reported."""
     run = saved_run()
     run.manifest["plan"]["stop_when"] = [{"metric": "cpu.busy_ratio", "above": 0.9, "for_s": 5.0}]
     run.events.append({"event": "guard", "why": "stop_when: cpu.busy_ratio was above 90 % for 5 s"})
@@ -127,7 +127,7 @@ def test_a_run_of_an_older_version_does_not_say_which_rule_ended_it() -> None:
     ],
 )
 def test_go_or_no_go(changed: dict[str, Any], state: str, decision: str) -> None:
-    """Go only where all that was promised was measured and met, in a whole and valid run."""
+    """ "Go" needs every objective measured and met in a complete, valid run."""
     run, given = saved_run(), verdict()["objectives"][0]
     run.manifest["state"] = state
     if "objectives" in changed:
@@ -136,14 +136,14 @@ def test_go_or_no_go(changed: dict[str, Any], state: str, decision: str) -> None
 
 
 def test_page_one_answers_in_the_order_of_its_questions(example: Report) -> None:
-    """A manager's seven questions."""
+    """Page one answers a manager's seven questions in their order."""
     brief = brief_of(example)
     assert tuple(one.question for one in brief.answers) == QUESTIONS
     assert all(one.text for one in brief.answers)
 
 
 def test_numbers_of_a_sheet_are_numbers_and_no_text_is_a_formula() -> None:
-    """In base units, so that they can be added up; charts are the sheet's own."""
+    """Numbers in a sheet are numeric in base units, text is never a formula, and charts are native."""
     made = parts(xlsx.write(hostile(*NAMES)))
     sheets = [content.decode() for name, content in made.items() if name.startswith("xl/worksheets/sheet")]
     assert not any("<f>" in sheet for sheet in sheets)
@@ -154,14 +154,14 @@ def test_numbers_of_a_sheet_are_numbers_and_no_text_is_a_formula() -> None:
 
 
 def test_rows_of_a_sheet_are_as_tall_as_their_text() -> None:
-    """Programs other than Excel do not measure them, and print one line over the next."""
+    """Sheet rows are as high as their text, because other programs than Excel do not adjust them."""
     sheet = parts(xlsx.write(hostile("word " * 60)))["xl/worksheets/sheet1.xml"].decode()
     tallest = max(float(height) for height in re.findall(r' ht="([0-9.]+)"', sheet))
     assert tallest >= 4 * 15
 
 
 def test_latency_is_drawn_by_powers_of_ten_in_every_format(example: Report) -> None:
-    """As on the page: a slow scenario does not hide the others."""
+    """Latency charts have a logarithmic axis in every format, as on the page."""
     for made in (parts(pptx.write(example)), parts(xlsx.write(example))):
         charts = [content.decode() for name, content in made.items() if "/charts/chart" in name]
         shown = [chart for chart in charts if "Latency, p50 and p95" in chart]
@@ -170,7 +170,7 @@ def test_latency_is_drawn_by_powers_of_ten_in_every_format(example: Report) -> N
 
 
 def test_a_name_does_not_turn_the_text_beside_it() -> None:
-    """A control character that reverses a line is a question mark, on the page and in Markdown."""
+    """A control character that reverses text is a question mark on the page and in Markdown."""
     report = hostile("\u202eevil")
     page, text = html.write(report), markdown.write(report).partition("```json")[0]
     for said in (page, text):
@@ -184,7 +184,7 @@ def words_of_charts(made: Mapping[str, bytes]) -> str:
 
 
 def png() -> bytes:
-    """A small picture."""
+    """Return a small picture."""
     written = io.BytesIO()
     Image.new("RGB", (40, 20), "navy").save(written, format="PNG")
     return written.getvalue()
@@ -199,7 +199,7 @@ SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><rect wid
 def test_a_title_and_a_logo_stand_in_every_document_that_has_a_place_for_them(
     data: bytes, example: Report, tmp_path: Path
 ) -> None:
-    """The title in all; the logo on the page, in the workbook, on the slides."""
+    """The title is in every document; the logo is on the page, in the workbook and on the slides."""
     (tmp_path / "logo").write_bytes(data)
     cover = cover_of("Before we go live", tmp_path / "logo")
     made = {name: write(example, cover) for name, write in registry.FORMATS.items()}
@@ -226,7 +226,7 @@ def test_a_title_and_a_logo_stand_in_every_document_that_has_a_place_for_them(
     ],
 )
 def test_a_logo_that_is_none_is_refused(data: bytes | None, said: str, tmp_path: Path) -> None:
-    """One sentence that names the file, what was found, and what is allowed."""
+    """A file that is no logo is refused with its name, what was found, and what is allowed."""
     path = tmp_path / "logo"
     if data is not None:
         path.write_bytes(data)
@@ -237,14 +237,14 @@ def test_a_logo_that_is_none_is_refused(data: bytes | None, said: str, tmp_path:
 
 
 def test_a_document_needs_its_extra(example: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the library the sentence says what to install."""
+    """Without the library, the message says which extra to install."""
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     with pytest.raises(InputError, match=r"pip install 'pinchpoint\[documents\]'"):
         xlsx.write(example)
 
 
 def test_a_pdf_is_tagged_and_answers_on_its_first_page(example: Report) -> None:
-    """A screen reader finds its way; one page with the evidence and its charts comes before the appendix."""
+    """A PDF is tagged for screen readers, and its first page has the answers."""
     with pdfium.PdfDocument(pdf.write(example)) as document:
         assert pdfium.raw.FPDFCatalog_IsTagged(document.raw)
         pages = [page.get_textpage().get_text_bounded() for page in document]

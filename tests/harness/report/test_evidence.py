@@ -1,4 +1,4 @@
-"""Every fact can be followed: its query, pasted into a shell in the run directory, shows the raw rows."""
+"""Evidence: each fact's query, pasted into a shell in the run directory, shows the raw rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WINDOW = (utc(START_S + 10), utc(START_S + 20))
 def _answer(
     command: str, run: StoredRun, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[dict[str, Any]]:
-    """What duckdb answers to the query a shell hands it, in the run directory."""
+    """Return duckdb's answer to a query as a shell passes it, in the run directory."""
     pq.write_table(run.samples, folder / "samples.parquet")
     pq.write_table(run.operations, folder / "operations.parquet")
     program = folder / "duckdb"
@@ -40,7 +40,7 @@ def _answer(
 
 
 def test_a_query_shows_the_samples_of_its_fact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Metric, host, instance and window, all rows of them and no others."""
+    """A query shows all rows of its metric, host, instance and window, and no others."""
     rows = _answer(
         samples_query("cpu.busy_ratio", "search1", "0", WINDOW), saved_run(), tmp_path, monkeypatch
     )
@@ -50,7 +50,7 @@ def test_a_query_shows_the_samples_of_its_fact(tmp_path: Path, monkeypatch: pyte
 
 
 def test_its_rows_are_those_the_figure_was_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as the fact says, and their mean is the figure: of a pool of cores those of each core."""
+    """A query's rows have the fact's sample count and mean; for several cores, those of each core."""
     build = Build(60).host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.97, 0.9, cores=(0, 1), pressure=0.9)
     build.closed("orders", "sql-mix", 8).operations("orders", "point_read", 80, 0.1)
     run = build.metric("generator1", "generator.users", 8.0, "orders", 0.0).generator().run()
@@ -61,21 +61,21 @@ def test_its_rows_are_those_the_figure_was_made_of(tmp_path: Path, monkeypatch: 
     for shown in found.evidence:
         rows = _answer(shown.query, run, tmp_path, monkeypatch)
         fact = facts[shown.fact]
-        if fact["evidence"] == "context":  # a share of what was used, reckoned from several series
+        if fact["evidence"] == "context":  # a share of the used CPU, computed from several series
             continue
         assert len(rows) == fact["samples"]
         assert sum(row["value"] for row in rows) / len(rows) == pytest.approx(fact["value"], rel=1e-9)
 
 
 def test_a_query_counts_operations_by_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stages are left out, outcomes stay apart."""
+    """A query counts operations by second and outcome, without stages."""
     rows = _answer(operations_query("crawl", WINDOW), saved_run(), tmp_path, monkeypatch)
     assert {row["outcome"] for row in rows} == {"ok", "http_503"}
     assert {row["operation"] for row in rows} == {"document:sharepoint", "document:files"}
 
 
 def test_the_command_is_there_and_runs_as_it_is_printed(tmp_path: Path) -> None:
-    """`make setup` brings `duckdb`; pasted in the run's folder it shows the rows."""
+    """`make setup` installs `duckdb`, and the printed command shows the rows in the run's folder."""
     pq.write_table(saved_run().samples, tmp_path / "samples.parquet")
     there = f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}"
     command = samples_query("cpu.busy_ratio", "search1", "0", WINDOW)
@@ -88,7 +88,7 @@ def test_the_command_is_there_and_runs_as_it_is_printed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["o'neill", 'say "hi"', "$HOME `id`", "back\\slash"])
 def test_a_query_survives_any_name(host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Quotes, dollars and backslashes stay part of the name, in the shell and in SQL."""
+    """Quotes, dollars and backslashes in names survive the shell and SQL."""
     run = saved_run()
     position = run.samples.schema.get_field_index("host")
     renamed = [host if name == "search1" else name for name in run.samples["host"].to_pylist()]
@@ -106,7 +106,7 @@ def test_a_query_survives_any_name(host: str, tmp_path: Path, monkeypatch: pytes
 def test_every_fact_of_the_example_has_rows_behind_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No query of a report comes back empty."""
+    """No query of the example's report has an empty result."""
     run = saved_run()
     for finding in findings(verdict()):
         for fact in finding.evidence:
@@ -114,7 +114,7 @@ def test_every_fact_of_the_example_has_rows_behind_it(
 
 
 def test_a_finding_cites_its_rule_and_its_neighbours() -> None:
-    """The threshold is said in its source's words; a shared resource says with whom."""
+    """A finding names its threshold's source and the tiers that share the resource."""
     finding = findings(verdict())[0]
     assert finding.title == "Bottleneck"
     assert finding.evidence[0].threshold == "Pinchpoint's rule: saturation begins at 90 % of capacity"
@@ -122,7 +122,7 @@ def test_a_finding_cites_its_rule_and_its_neighbours() -> None:
 
 
 def test_a_fact_about_the_operations_points_at_the_operations() -> None:
-    """A metric no sample has is looked up in operations.parquet."""
+    """A fact about operations queries operations.parquet."""
     fact = {"fact": "waiting", "metric": "operations.service", "value": 0.6, "host": "", "instance": ""}
     finding = findings(verdict(bottleneck=suspect(evidence=[fact])))[0]
     assert "FROM 'operations.parquet'" in finding.evidence[0].query
@@ -143,7 +143,7 @@ def test_a_fact_about_the_operations_points_at_the_operations() -> None:
 def test_a_threshold_is_said_with_its_source(
     threshold: float | None, source: str | None, rule: str | None, words: str
 ) -> None:
-    """The source's own rule where it is told, else the value in the metric's unit."""
+    """A threshold is worded as the source's own rule, or as a value with the metric's unit."""
     fact = {"fact": "late", "metric": "generator.send_lag_s", "threshold": threshold, "source": source}
     fact |= {"rule": rule}
     finding = findings(verdict(bottleneck=suspect(evidence=[fact])))[0]

@@ -1,4 +1,4 @@
-"""From tables to what is shown: the time axis, the series, the distributions, the states in the picture."""
+"""From tables to the report's content: time axis, series, distributions, and resource states."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _panels(run: StoredRun) -> dict[str, Panel]:
 
 
 def test_the_clock_starts_with_the_run_and_knows_its_phases() -> None:
-    """Seconds since the start; the measure phase in UTC."""
+    """Times are seconds since the start, and the measure phase is in UTC."""
     clock = clock_of(saved_run())
     assert clock.start_s == START_S
     assert [(phase.name, phase.from_s, phase.to_s) for phase in clock.phases] == [
@@ -40,7 +40,7 @@ def test_the_clock_starts_with_the_run_and_knows_its_phases() -> None:
 
 
 def test_a_run_that_never_ended_ends_with_its_data() -> None:
-    """No end in the manifest, an open phase: the last thing measured is the end."""
+    """Without an end in the manifest, the last measurement ends the run."""
     run = saved_run()
     run.manifest["ended"] = None
     run.manifest["phases"][1]["to"] = None
@@ -50,7 +50,7 @@ def test_a_run_that_never_ended_ends_with_its_data() -> None:
 
 
 def test_the_axis_begins_with_the_load_and_half_seconds_are_no_drop() -> None:
-    """Preparing data takes no room; a second the run covers in part has no throughput, it would look low."""
+    """The axis begins with the load, and a partly covered second has no throughput."""
     run = saved_run()
     run.manifest["started"] = utc(START_S - 300)
     run.manifest["ended"] = utc(START_S + 69.4)
@@ -60,7 +60,7 @@ def test_the_axis_begins_with_the_load_and_half_seconds_are_no_drop() -> None:
 
 
 def test_a_long_run_is_brought_down_and_keeps_its_spikes() -> None:
-    """An hour in at most 300 points per line; the one-second spike is still the largest value."""
+    """An hour has at most 300 points per line, and a spike of one second stays the largest value."""
     build = Build(measure_s=3590).host("sql1", "sql", cores=(0, 1))
     level = np.full(build.seconds, 0.2)
     level[1800] = 0.9
@@ -80,7 +80,7 @@ def test_a_long_run_is_brought_down_and_keeps_its_spikes() -> None:
 
 
 def test_lines_of_one_panel_are_told_apart_whatever_hosts_are_called() -> None:
-    """Only p95 has the colour of its p50: a machine whose name begins with a p is nobody's partner."""
+    """Only p95 shares the colour of its p50; a host whose name begins with p does not."""
     build = Build(measure_s=20, warm_up_s=0).host("prod1", "sql", "a").host("prod2", "web", "b")
     for host in ("prod1", "prod2"):
         build.cpu(host, 0.5, 0.3).metric(host, "pressure.io_ratio", 0.2)
@@ -94,7 +94,7 @@ def test_lines_of_one_panel_are_told_apart_whatever_hosts_are_called() -> None:
 
 
 def test_twenty_lines_are_told_apart_as_far_as_colours_go() -> None:
-    """The highest have a colour each; all others are one grey line with their range."""
+    """Of twenty lines the highest have a colour each, and the others are one grey range."""
     build = Build(measure_s=20, warm_up_s=0)
     for number in range(20):
         build.host(f"web{number}", "web", f"m{number}").cpu(f"web{number}", number / 25, 0.0)
@@ -109,7 +109,7 @@ def test_twenty_lines_are_told_apart_as_far_as_colours_go() -> None:
 
 
 def test_limits_and_when_the_bottleneck_was_at_its_own_are_marked() -> None:
-    """90 % of the CPU, the strictest limit of a role, an objective's p95; the time by the verdict."""
+    """Limits are marked at 90 % CPU, a role's lowest limit and an objective's p95, with the period."""
     run = saved_run()
     content = verdict()
     marks = marks_of(run.manifest, content, clock_of(run))
@@ -123,7 +123,7 @@ def test_limits_and_when_the_bottleneck_was_at_its_own_are_marked() -> None:
 
 
 def test_figures_of_a_steady_run_are_exactly_known() -> None:
-    """Writes and reads are apart; throughput counts what succeeded."""
+    """A constant run gives its known figures: writes apart from reads, throughput of successes."""
     found = _panels(steady_run())
     writes, reads = found["disk_iops"].series
     assert {point.mean for point in writes.points} == {90.0}
@@ -137,7 +137,7 @@ def test_figures_of_a_steady_run_are_exactly_known() -> None:
 
 
 def test_a_mean_over_seconds_is_weighted_by_operations() -> None:
-    """1 ms with three operations and 3 ms with one make 1.5 ms, not 2."""
+    """A mean over seconds is weighted: 1 ms of three and 3 ms of one operation are 1.5 ms."""
     run = steady_run()
     clock = replace(clock_of(run), bucket_s=2)
     line = next(panel for panel in panels(run, clock) if panel.name == "disk_write_latency").series[0]
@@ -146,7 +146,7 @@ def test_a_mean_over_seconds_is_weighted_by_operations() -> None:
 
 
 def test_nothing_measured_is_no_line_and_a_sentence() -> None:
-    """Nulls are not zeros: a metric that was never delivered has no series, and its panel says so."""
+    """A metric without values has no series, and its panel says so."""
     build = Build(measure_s=20).host("sql1", "sql").metric("sql1", "cpu.busy_ratio", None)
     panel = _panels(build.run())["cpu"]
     assert panel.series == ()
@@ -157,7 +157,7 @@ def test_nothing_measured_is_no_line_and_a_sentence() -> None:
 def test_seconds_in_which_nothing_ended_at_all_are_zero_where_the_generator_recorded(
     recorded: bool, stalled: list[float]
 ) -> None:
-    """0 documents for five seconds on end, and no row for them: 0 by the recorder's word, else no value."""
+    """Seconds without ended operations are 0 where the recorder worked, and else have no value."""
     build = Build(30).closed("crawl", "full-crawl", 8)
     build.operations("crawl", "document:files", 50, 0.05, seconds=range(30))
     build.operations("crawl", "document:files", 50, 0.05, seconds=range(35, build.seconds))
@@ -168,7 +168,7 @@ def test_seconds_in_which_nothing_ended_at_all_are_zero_where_the_generator_reco
 
 
 def test_a_second_without_operations_is_zero_in_the_progress() -> None:
-    """The last figures do not stay while nothing ends."""
+    """A second without operations is 0 in the progress, not the previous figure."""
     board = Board()
     board.second("generator1", {"crawl": {"ok": 50, "failed": 0, "dropped": 0, "p95_s": 0.1}})
     board.second("generator1", {})
@@ -176,7 +176,7 @@ def test_a_second_without_operations_is_zero_in_the_progress() -> None:
 
 
 def test_a_stall_is_zero_throughput_and_a_gap_in_the_samples_is_no_value() -> None:
-    """A scenario that did nothing while another worked did 0; seconds without samples have no points."""
+    """A stalled scenario has a throughput of 0; seconds without samples have no points."""
     build = Build(measure_s=20).host("sql1", "sql").metric("sql1", "cpu.busy_ratio", 0.5)
     build.closed("orders", "sql-mix", 4).closed("burst", "nosql-burst", 4)
     build.operations("orders", "log_append", 100, 0.01, seconds=range(10))
@@ -191,13 +191,13 @@ def test_a_stall_is_zero_throughput_and_a_gap_in_the_samples_is_no_value() -> No
 
 
 def test_two_roles_on_one_disk_are_one_line() -> None:
-    """A device is counted once, however many roles lie on it, and says which."""
+    """A device with two roles is one line that names both."""
     lines = _panels(saved_run())["disk_write_latency"].series
     assert [line.name for line in lines] == ["sql log + data (vda)"]
 
 
 def test_hosts_of_one_tier_have_lines_of_their_own() -> None:
-    """Two search servers, each with its index on sdc: nobody could tell two lines of one name apart."""
+    """Two hosts of a tier with the same device name have separate lines."""
     build = Build(measure_s=20).host("sql1", "sql", machine="sql1", disks={"log": "sdb"})
     build.cpu("sql1", 0.4, 0.3).disk("sql1", "sdb", 100, 0.001)
     for host in ("search1", "search2"):
@@ -214,7 +214,7 @@ def test_hosts_of_one_tier_have_lines_of_their_own() -> None:
 
 
 def test_a_distribution_adds_up_and_knows_its_percentiles() -> None:
-    """All operations are in the bins; closed load has service time alone, open load both."""
+    """A distribution contains all operations; closed load has service time, open load both times."""
     found = distributions(saved_run(), clock_of(saved_run()).window)
     assert [(each.scenario, each.kind) for each in found] == [
         ("crawl", "service"),
@@ -241,7 +241,7 @@ def test_a_distribution_adds_up_and_knows_its_percentiles() -> None:
     ],
 )
 def test_ticks_enclose_the_values(values: list[float], ticks: list[float]) -> None:
-    """Round numbers below and above, few enough to read."""
+    """Axis ticks are few round numbers that enclose the values."""
     assert decades(values) == ticks
 
 
@@ -255,7 +255,7 @@ def _states(box: Box) -> dict[str, tuple[str, str]]:
 
 
 def test_the_picture_says_who_shares_a_machine_and_which_cores_are_full() -> None:
-    """The farm's own core decides the state, not the mean with the core that generates the load."""
+    """The state of a machine comes from the farm's core, not from a mean with the generator's core."""
     machine = picture(steady_run(), verdict(), clock_of(steady_run()))[0]
     assert machine.shared.startswith("web, search, sql and nosql share this one machine")
     assert machine.resources[0].state == "saturated"
@@ -263,7 +263,7 @@ def test_the_picture_says_who_shares_a_machine_and_which_cores_are_full() -> Non
 
 
 def test_the_blamed_resource_is_marked_and_others_have_states_of_their_own() -> None:
-    """The verdict's word and the measured state stand side by side."""
+    """The named resource is marked, and the others have their measured state."""
     assert _states(_box(saved_run(), verdict(), "search"))["CPU"] == ("saturated", "bottleneck")
     assert _states(_box(saved_run(), verdict(), "sql"))["log + data disk"] == ("fine", "next bottleneck")
     slow = [{**verdict()["disks"][0], "write_latency_mean_s": 0.03}]
@@ -272,14 +272,14 @@ def test_the_blamed_resource_is_marked_and_others_have_states_of_their_own() -> 
 
 
 def test_a_disk_to_blame_is_saturated_in_the_picture() -> None:
-    """Only the verdict can call a disk saturated: a busy ratio cannot."""
+    """A disk is shown as saturated only where the verdict names it, not for its busy ratio."""
     blame = suspect(kind="disk_cap", tier="sql", host="sql1", resource="disk", instance="vda", role="log")
     box = _box(saved_run(), verdict(bottleneck=blame, next=None), "sql")
     assert _states(box)["log + data disk"] == ("saturated", "bottleneck")
 
 
 def test_a_disk_and_a_machine_are_counted_once() -> None:
-    """The roles of one device are one row; a tier's CPU is its own processes, or a dash."""
+    """A device with several roles is one row, and a tier's CPU is its own processes or a dash."""
     manifest = saved_run().manifest
     log, _ = verdict()["disks"]
     rows = [
@@ -303,7 +303,7 @@ def test_a_disk_and_a_machine_are_counted_once() -> None:
 
 
 def test_a_tier_alone_on_its_machine_shows_the_machines_figures() -> None:
-    """No frame around a frame: CPU and memory are the tier's own."""
+    """A tier alone on its machine shows the machine's CPU and memory as its own."""
     build = (
         Build(measure_s=20).host("sql1", "sql", machine="a", cores=(0, 1)).host("web1", "web", machine="b")
     )
@@ -315,7 +315,7 @@ def test_a_tier_alone_on_its_machine_shows_the_machines_figures() -> None:
 
 @pytest.mark.parametrize("measure_s", [0, 3])
 def test_very_short_runs_are_reported(measure_s: int) -> None:
-    """Nothing or next to nothing measured: every part still answers."""
+    """A very short run has a report with every part."""
     build = Build(measure_s=measure_s, warm_up_s=0).host("sql1", "sql", disks={"log": "vda"})
     if measure_s:
         build.cpu("sql1", 0.5, 0.2).closed("orders", "sql-mix", 1).operations("orders", "log_append", 5, 0.01)
@@ -328,7 +328,7 @@ def test_very_short_runs_are_reported(measure_s: int) -> None:
 def test_memory_that_tiers_share_bears_the_verdict_s_mark(
     instance: str, marked: tuple[str, str] | None
 ) -> None:
-    """The machine's, whichever tier the verdict lists first; a cap of one tier is not the machine's."""
+    """Shared memory is marked at the machine, whichever tier the verdict lists first."""
     run = saved_run()
     blame = suspect(kind="memory", tier="web", host="web1", resource="memory", instance=instance)
     machine, *_ = picture(run, verdict(bottleneck=blame), clock_of(run))
@@ -337,7 +337,7 @@ def test_memory_that_tiers_share_bears_the_verdict_s_mark(
 
 
 def test_shared_cores_that_are_no_tier_s_bear_the_verdict_s_mark() -> None:
-    """Nobody measured which tier uses most of them: the machine's CPU is marked, and no tier's."""
+    """Shared CPU of unknown use is marked at the machine and at no tier."""
     run, others = saved_run(), ["web", "search", "sql", "nosql"]
     content = verdict(bottleneck=suspect(kind="cpu", tier=None, host="web1", shared_with=others))
     machine, *_ = picture(run, content, clock_of(run))

@@ -1,4 +1,4 @@
-"""Which load generators the picture of an invalid run marks: those that limited it."""
+"""The picture of an invalid run marks the load generators that limited it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pinchpoint.report.picture import LIMITS, picture
 def test_only_the_generators_that_limited_a_run_are_marked(
     host: str, instance: str, marked: set[str]
 ) -> None:
-    """A gate names a worker, or a scenario whose operations came late; nobody: then all may have."""
+    """A gate marks its worker, or the workers of its late scenario, or else all workers."""
     build = Build().host("sql1", "sql")
     build.manifest["generators"] = [
         {"worker": "generator1", "cores": [0]},

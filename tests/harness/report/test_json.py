@@ -1,4 +1,4 @@
-"""report.json holds what the page shows, as values: nothing lost, nothing unmeasured made a number."""
+"""report.json has the page's content as values: complete, with null for unmeasured values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pinchpoint.report.report import gather
 
 
 def test_json_reads_back_as_it_was_gathered() -> None:
-    """What is written is exactly the content, in JSON's own types."""
+    """The written JSON equals the gathered content."""
     content = jsonfile.content(gather(saved_run(), verdict()))
     assert json.loads(registry.FORMATS["json"](gather(saved_run(), verdict()))) == content
 
 
 def test_the_verdict_is_in_it_unchanged() -> None:
-    """A program that reads report.json needs no second file."""
+    """report.json contains the verdict unchanged."""
     found = json.loads(registry.FORMATS["json"](gather(saved_run(), verdict())))
     assert found["schema"] == "pinchpoint.report/1"
     assert found["verdict"] == verdict()
@@ -28,7 +28,7 @@ def test_the_verdict_is_in_it_unchanged() -> None:
 
 
 def test_unmeasured_stays_null() -> None:
-    """A disk without latency is null in the table, and its words in the picture say so."""
+    """An unmeasured latency is null in the table and is worded in the picture."""
     row = {**verdict()["disks"][0], "write_latency_mean_s": None, "iops_mean": None}
     found = json.loads(registry.FORMATS["json"](gather(saved_run(), verdict(disks=[row]))))
     assert found["tables"]["disks"][0]["write_latency_mean_s"] is None
@@ -38,13 +38,13 @@ def test_unmeasured_stays_null() -> None:
 
 
 def test_a_number_that_is_none_is_refused() -> None:
-    """NaN has no place in JSON; it would be a wrong number to every reader."""
+    """NaN is refused in JSON."""
     with pytest.raises(ValueError, match="Out of range float"):
         registry.FORMATS["json"](gather(saved_run(), verdict(headroom_ratio=math.nan)))
 
 
 def test_the_timeline_has_the_measured_values() -> None:
-    """Points carry mean, low and high in base units, at the middle of their second."""
+    """Timeline points have mean, low and high in base units, at the middle of their second."""
     found = json.loads(registry.FORMATS["json"](gather(saved_run(), verdict())))["timeline"]
     panels: dict[str, Any] = {panel["name"]: panel for panel in found["panels"]}
     cpu = {line["name"]: line["points"] for line in panels["cpu"]["series"]}

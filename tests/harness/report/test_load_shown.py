@@ -1,4 +1,4 @@
-"""What a report says of loads that are not simply held: levels, soaks, guards, detected warm-ups."""
+"""Reports of varying loads: levels, soaks, guards and detected warm-ups."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def climb() -> Build:
 
 
 def test_levels_are_a_table_with_what_they_came_to() -> None:
-    """Each level with its objectives; the knee and the highest load at which they held, in words."""
+    """Levels are a table with their objectives, followed by the knee and the highest good load."""
     report = reported(climb())
     table = report.tables["levels"]
     cells = table.cells()
@@ -53,7 +53,7 @@ def test_levels_are_a_table_with_what_they_came_to() -> None:
 
 
 def test_the_terminal_shows_the_levels() -> None:
-    """As a table of at most 88 columns."""
+    """The terminal shows the levels as a table of at most 88 columns."""
     run = climb().run()
     lines = screen(analyse(run).to_json()).splitlines()
     assert "Load levels:" in lines
@@ -62,7 +62,7 @@ def test_the_terminal_shows_the_levels() -> None:
 
 
 def test_a_soak_is_shown_with_what_changed() -> None:
-    """What changed first; units as everywhere."""
+    """A soak's drift is a table with changes first and units."""
     build = Build(measure_s=300, warm_up_s=0).host("sql1", "sql").cpu("sql1", 0.3, 0.3)
     build.metric("sql1", "mem.available_bytes", np.linspace(8e9, 5e9, 300), noise=0.01)
     build.soak("orders", "sql-mix", 50).operations("orders", "log_append", 50, 0.002)
@@ -74,7 +74,7 @@ def test_a_soak_is_shown_with_what_changed() -> None:
 
 
 def test_a_guard_and_a_warm_up_are_said() -> None:
-    """The guard before anything else, the warm-up's end with the load; what any run has is no incident."""
+    """A guard is shown first, and the warm-up's end beside the load; other events are not listed."""
     build = climb().event("guard", 5, why="stop_when: error_ratio of all scenarios was above 0.05 for 30 s")
     build.event("step", 1, scenario="orders", number=1, level=10.0).event("warmed_up", 1, settled=True)
     build.event("prepare", 0, scenario="orders").event("load_begun", 1, scenario="orders")
@@ -124,12 +124,12 @@ def test_a_guard_and_a_warm_up_are_said() -> None:
     ],
 )
 def test_a_load_is_said_in_words(load: dict[str, object], words: str) -> None:
-    """As it stands in the table of what was done."""
+    """A load is worded in the table of scenarios."""
     assert load_words(load) == words
 
 
 def test_what_was_tested_is_one_line() -> None:
-    """Plan and farm, start, measured time, and whether it is valid evidence."""
+    """One line says plan, farm, start, measured time, and whether the evidence is valid."""
     build = climb()
     manifest, verdict = build.run().manifest, {"outcome": "not_reached"}
     lasted = run_header(manifest, verdict)[2:]

@@ -1,6 +1,6 @@
-"""Pages and slides as people see them: beside kept pictures, and no text outside of its place.
+"""The appearance of pages and slides: compared with stored pictures, and no text outside its place.
 
-After a wanted change: run with ``PINCHPOINT_LOOKS=keep``, and look at the pictures in ``looks/``.
+After an intended change, run with ``PINCHPOINT_LOOKS=keep`` and look at the pictures in ``looks/``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from pinchpoint.report.report import gather
 
 KEPT = Path(__file__).with_name("looks")
 BLOCK = 12
-"""Pixels of a side that are compared as one: letters may stand a little elsewhere."""
+"""Side of a compared block in pixels; letters may be placed slightly differently."""
 FAR = 24.0
-"""Of 255: how far the worst block but one in a hundred may be off."""
+"""Largest accepted difference, of 255, of the worst block but one in a hundred."""
 
 
 def _seen(document: bytes, number: int) -> Image.Image:
@@ -36,7 +36,7 @@ def _seen(document: bytes, number: int) -> Image.Image:
 
 
 def _far(one: Image.Image, other: Image.Image) -> float:
-    """How far two pictures are apart where they differ most."""
+    """Return the difference of two pictures in their most different blocks, of 255."""
     assert one.size == other.size
     small = [
         np.asarray(each.resize((each.width // BLOCK, each.height // BLOCK), Image.Resampling.BOX), float)
@@ -55,12 +55,12 @@ def _compare(document: bytes, name: str, pages: int) -> None:
 
 
 def test_two_pages_look_as_they_are_kept() -> None:
-    """Page one with the evidence and its charts, and the first page of the appendix."""
+    """Page one with its charts, and the appendix's first page, equal the stored pictures."""
     _compare(pdf.write(gather(saved_run(), verdict())), "page", 2)
 
 
 def _slides(deck: bytes, folder: Path) -> bytes:
-    """A presentation as LibreOffice prints it."""
+    """Return a presentation's slides as LibreOffice prints them."""
     office = require("soffice", "libreoffice-impress-nogui")
     (folder / "deck.pptx").write_bytes(deck)
     asked = [f"-env:UserInstallation={(folder / 'profile').as_uri()}", "--headless", "--convert-to", "pdf"]
@@ -75,7 +75,7 @@ def _slides(deck: bytes, folder: Path) -> bytes:
 
 
 def _boxes(deck: bytes) -> Iterator[list[tuple[float, float, float, float]]]:
-    """Left, top, right, bottom of each shape of each slide, in points."""
+    """Return left, top, right and bottom of each slide's shapes in points."""
     for slide in Presentation(io.BytesIO(deck)).slides:
         yield [
             (one.left.pt, one.top.pt, one.left.pt + one.width.pt, one.top.pt + one.height.pt)
@@ -84,7 +84,7 @@ def _boxes(deck: bytes) -> Iterator[list[tuple[float, float, float, float]]]:
 
 
 def _outside(deck: bytes, printed: bytes) -> list[str]:
-    """Text that is in no shape."""
+    """Return the text that lies outside of every shape."""
     lost = []
     with pdfium.PdfDocument(printed) as document:
         for number, (page, boxes) in enumerate(zip(document, _boxes(deck), strict=True), 1):
@@ -105,7 +105,7 @@ def _outside(deck: bytes, printed: bytes) -> list[str]:
 
 
 def test_five_slides_look_as_they_are_kept(tmp_path: Path) -> None:
-    """Verdict, objectives, evidence, load over time, what to do."""
+    """Five slides equal the stored pictures: verdict, objectives, evidence, load, and advice."""
     deck = pptx.write(gather(saved_run(), verdict()))
     printed = _slides(deck, tmp_path)
     assert _outside(deck, printed) == []
@@ -113,13 +113,13 @@ def test_five_slides_look_as_they_are_kept(tmp_path: Path) -> None:
 
 
 def test_no_text_runs_out_of_a_slide(tmp_path: Path) -> None:
-    """300 letters without a space, as name, in warnings, in objectives."""
+    """300 letters without a space in names, warnings and objectives stay inside their shapes."""
     deck = pptx.write(hostile(*NAMES))
     assert _outside(deck, _slides(deck, tmp_path)) == []
 
 
 def test_a_text_that_is_too_long_would_be_seen(tmp_path: Path) -> None:
-    """The check itself: a slide whose text was not measured fails it."""
+    """A slide with unmeasured text fails the check, so the check works."""
     opened = Presentation(io.BytesIO(pptx.write(gather(saved_run(), verdict()))))
     opened.slides[4].shapes[-1].text_frame.paragraphs[0].runs[0].text = "too long " * 400
     written = io.BytesIO()
@@ -128,7 +128,7 @@ def test_a_text_that_is_too_long_would_be_seen(tmp_path: Path) -> None:
 
 
 def test_charts_are_native_and_say_what_they_show() -> None:
-    """They can be edited, have at most 300 points a series, and each picture has words."""
+    """Slide charts are native, have at most 300 points a series, and have alternative text."""
     slides = Presentation(io.BytesIO(pptx.write(gather(saved_run(measure_s=900), verdict())))).slides
     assert len(slides) == 5
     shapes = [shape for slide in slides for shape in slide.shapes]

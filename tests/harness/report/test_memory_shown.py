@@ -1,4 +1,4 @@
-"""Which memory the picture of a farm shows: the machine's, and a tier's own where it has a limit."""
+"""The memory in the picture of a farm: the machine's, and a tier's own where it has a limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pinchpoint.report.picture import FIRST, picture
 
 @pytest.mark.parametrize("tiers", [("sql",), ("sql", "web")], ids=["alone", "beside another tier"])
 def test_a_tier_with_a_limit_of_its_own_shows_what_is_left_of_that(tiers: tuple[str, ...]) -> None:
-    """94 % of the machine's memory is free, 4 % of what the tier may use: the latter is marked."""
+    """With 94 % of the machine's memory and 4 % of the tier's limit free, the tier is marked."""
     build = Build()
     for tier in tiers:
         build.host(f"{tier}1", tier).metric(f"{tier}1", "mem.available_ratio", 0.94, noise=0.0)

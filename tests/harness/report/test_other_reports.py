@@ -1,4 +1,4 @@
-"""Reports of what is no single run: a set of runs, and figures that others published."""
+"""Reports of run sets and of published figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _places(*names: str) -> list[Mapping[str, object]]:
 
 @pytest.fixture(scope="module")
 def set_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A set of two farms with a run each."""
+    """Return a set of two farms with one run each."""
     folder = tmp_path_factory.mktemp("set")
     shutil.copytree(REAL / "log-cap-310", folder / "dev" / "one")
     shutil.copytree(REAL / "healthy-records-steps", folder / "prod" / "two")
@@ -40,7 +40,7 @@ def set_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_set_has_a_report_in_every_format(set_folder: Path, tmp_path: Path) -> None:
-    """Each run, how far runs differ, and that two of the planned runs are missing."""
+    """A set's report has each run, the spread, and the two planned runs that are missing."""
     ended = run_cli("report", str(set_folder), "--format", FORMATS, "--out", str(tmp_path))
     assert ended.returncode == 0, ended.stderr
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def test_a_set_has_a_report_in_every_format(set_folder: Path, tmp_path: Path) ->
 
 
 def test_published_figures_have_a_report_in_every_format(tmp_path: Path) -> None:
-    """Both farms' means beside each other; nothing is decided, and what is not published is said."""
+    """Published figures of two farms are shown side by side, with missing ones named and no verdict."""
     given = ROOT / "infra" / "examples" / "crawl-dev-vs-prod.yaml"
     ended = run_cli("report", str(given), "--format", FORMATS, "--out", str(tmp_path))
     assert ended.returncode == 0, ended.stderr

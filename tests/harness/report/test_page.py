@@ -1,4 +1,4 @@
-"""The page as a person sees it: opened in headless Chromium, wide, narrow, hostile, and without scripts."""
+"""The page in headless Chromium: wide, narrow, with hostile names, and without scripts."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ def _open(
     run: StoredRun,
     content: dict[str, Any],
 ) -> None:
-    """Write a page and show it."""
+    """Write a page and open it."""
     show(browser, registry.write_reports(gather(run, content), ["html"], folder)[0])
 
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example's page, written once."""
+    """Return the example's page, written once."""
     folder = tmp_path_factory.mktemp("page")
     return registry.write_reports(gather(saved_run(), verdict()), ["html"], folder)[0]
 
 
 @pytest.fixture(scope="module")
 def page(browser: webdriver.Chrome, example: Path) -> webdriver.Chrome:
-    """The example's page at 1280 x 800, opened once."""
+    """Return the example's page, opened once at 1280 x 800."""
     show(browser, example)
     return browser
 
 
 def test_the_first_screen_answers(page: webdriver.Chrome) -> None:
-    """Verdict, confidence, what limits next, and what each scenario did: nothing to scroll."""
+    """The first screen has verdict, confidence, next bottleneck and scenarios without scrolling."""
     seen = in_view(page)
     assert "It was 97 % busy; search used 68 % of it." in seen
     assert "confidence:\nmedium" in seen
@@ -59,7 +59,7 @@ def test_the_first_screen_answers(page: webdriver.Chrome) -> None:
 
 
 def test_each_tier_is_a_box_with_the_state_of_its_resources(page: webdriver.Chrome) -> None:
-    """Tiers, resources and states in words; the state is also a colour and a sign."""
+    """Each tier is a box with its resources' states as words, colours and signs."""
     boxes = {box.get_dom_attribute("data-tier"): box for box in page.find_elements(By.CLASS_NAME, "box")}
     assert list(boxes) == ["web", "search", "sql", "nosql", "files", "load generator"]
     assert [line for line in boxes["search"].text.splitlines() if line][1:] == [
@@ -81,11 +81,11 @@ def test_each_tier_is_a_box_with_the_state_of_its_resources(page: webdriver.Chro
 
 
 _PLOT = ".chart.small .live .role-frame.root > g > path.background"
-"""The background of each panel's plot."""
+"""CSS selector of each panel's plot background."""
 
 
 def _panel_lines(page: webdriver.Chrome) -> list[dict[str, Any]]:
-    """Every drawn line of the timeline: its size on the screen and how many points its path has."""
+    """Return each drawn timeline line's size on the screen and its number of points."""
     found = page.execute_script(
         """
         return [...document.querySelectorAll('.chart.small .live .mark-line path')].map(path => {
@@ -98,12 +98,12 @@ def _panel_lines(page: webdriver.Chrome) -> list[dict[str, Any]]:
 
 
 def _charts() -> int:
-    """A chart a panel, one a scenario's latency, one of the bursts."""
+    """Return the number of charts: one per panel and per scenario's latency, one of the bursts."""
     return sum(bool(panel.series) for panel in gather(saved_run(), verdict()).panels) + 4
 
 
 def test_every_series_is_drawn_with_all_its_points(page: webdriver.Chrome) -> None:
-    """As many lines as there are series, as many points as were measured, and all have a size."""
+    """Every series is drawn as a line with all its points and a size."""
     report = gather(saved_run(), verdict())
     expected = sorted(len(series.points) for panel in report.panels for series in panel.series)
     drawn = _panel_lines(page)
@@ -114,7 +114,7 @@ def test_every_series_is_drawn_with_all_its_points(page: webdriver.Chrome) -> No
 
 
 def test_all_panels_have_the_same_time_axis(page: webdriver.Chrome) -> None:
-    """Their plots are equally wide, to a pixel, and each has the time of day below it."""
+    """All panels have plots of the same width and the time of day below."""
     edges = page.execute_script(
         f"return [...document.querySelectorAll('{_PLOT}')].map(path => path.getBoundingClientRect())"
         ".map(box => box.width)"
@@ -129,7 +129,7 @@ def test_all_panels_have_the_same_time_axis(page: webdriver.Chrome) -> None:
 
 
 def test_pointing_at_the_timeline_tells_every_value_and_the_utc_time(page: webdriver.Chrome) -> None:
-    """The tooltip has the time of day, and one row per series with its unit."""
+    """The timeline's tooltip has the UTC time and one row per series with its unit."""
     page.execute_script("document.getElementById('first').scrollIntoView()")
     x, y = page.execute_script(
         f"const box = [...document.querySelectorAll('{_PLOT}')][0].getBoundingClientRect();"
@@ -146,7 +146,7 @@ def test_pointing_at_the_timeline_tells_every_value_and_the_utc_time(page: webdr
 
 
 def test_a_time_has_the_reader_s_own_in_its_tooltip(page: webdriver.Chrome) -> None:
-    """In the zone of the browser; what stands on the page stays that of the run."""
+    """A tooltip adds the browser's time zone, while the page keeps the run's."""
     page.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
     try:
         page.refresh()
@@ -161,7 +161,7 @@ def test_a_time_has_the_reader_s_own_in_its_tooltip(page: webdriver.Chrome) -> N
 
 
 def test_the_glossary_is_folded_at_the_end(page: webdriver.Chrome) -> None:
-    """Its terms are those of the documentation."""
+    """The glossary is folded at the end and has the documentation's terms."""
     glossary = page.find_elements(By.CSS_SELECTOR, "main > section")[-1]
     terms = [each.get_attribute("textContent") for each in glossary.find_elements(By.TAG_NAME, "dt")]
     assert terms == list(TERMS) == sorted(TERMS, key=str.casefold)
@@ -169,7 +169,7 @@ def test_the_glossary_is_folded_at_the_end(page: webdriver.Chrome) -> None:
 
 
 def test_distributions_are_drawn_for_every_scenario(page: webdriver.Chrome) -> None:
-    """One bar per bin of each kind of latency, in each scenario's chart."""
+    """Each scenario's chart has one bar per bin of each kind of latency."""
     report = gather(saved_run(), verdict())
     for scenario in ("crawl", "orders", "burst"):
         bins = sum(len(each.bins) for each in report.distributions if each.scenario == scenario)
@@ -179,7 +179,7 @@ def test_distributions_are_drawn_for_every_scenario(page: webdriver.Chrome) -> N
 
 
 def test_the_cells_of_the_tables_are_the_data(page: webdriver.Chrome) -> None:
-    """What stands in the page's tables is what the verdict holds, with units."""
+    """The cells of the page's tables have the verdict's values with units."""
     for table in (
         verdict_tables.crawl(verdict()),
         verdict_tables.objectives(verdict()),
@@ -197,7 +197,7 @@ def test_the_cells_of_the_tables_are_the_data(page: webdriver.Chrome) -> None:
 
 
 def test_nothing_is_fetched_and_nothing_goes_wrong(browser: webdriver.Chrome, example: Path) -> None:
-    """No request but the file itself (and data: URLs), no line in the console."""
+    """The page makes no request besides itself and data: URLs, and logs nothing to the console."""
     show(browser, example)
     messages = [json.loads(entry["message"])["message"] for entry in log(browser, "performance")]
     asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
@@ -208,7 +208,7 @@ def test_nothing_is_fetched_and_nothing_goes_wrong(browser: webdriver.Chrome, ex
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_overflows(browser: webdriver.Chrome, example: Path, width: int) -> None:
-    """On a desktop and on a phone the page itself never scrolls sideways, and the charts are still drawn."""
+    """The page never scrolls sideways on a desktop or a phone, and its charts are drawn."""
     show(browser, example, (width, 800))
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert len(browser.find_elements(By.CSS_SELECTOR, ".live svg")) == _charts()
@@ -220,7 +220,7 @@ def test_nothing_overflows(browser: webdriver.Chrome, example: Path, width: int)
 
 
 def test_text_from_a_farm_never_runs(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """Script in a host's name, a role, an outcome, a log's end, a fact or a warning is shown as text."""
+    """Script in a host, role, outcome, log, fact or warning is shown as text."""
     run = _hostile_run()
     fact = {"fact": HOSTILE, "metric": HOSTILE, "value": 1.0}
     blame = suspect(host=HOSTILE, tier=HOSTILE, evidence=[fact])
@@ -253,7 +253,7 @@ def _hostile_run() -> StoredRun:
 def test_a_run_that_proves_nothing_says_so_first(
     browser: webdriver.Chrome, tmp_path: Path, outcome: str, kind: str | None, expected: str
 ) -> None:
-    """Outcome and the deciding experiment are on the first screen, the suspects in the picture."""
+    """An inconclusive run shows outcome and experiment first, and the candidates in the picture."""
     blame = suspect(kind=kind, tier=None, host="generator1", resource="generator") if kind else None
     candidates = [] if kind else [suspect(confidence=None)]
     experiment = "Run again with the load generators on a machine of their own."
@@ -271,7 +271,7 @@ def test_a_run_that_proves_nothing_says_so_first(
 
 
 def test_an_interrupted_run_says_so_in_a_banner(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """The banner stands below the verdict, inside the first viewport."""
+    """An interrupted run has a banner below the verdict, inside the first viewport."""
     run = saved_run()
     run.manifest["state"] = "interrupted"
     _open(browser, tmp_path, run, verdict())
@@ -281,7 +281,7 @@ def test_an_interrupted_run_says_so_in_a_banner(browser: webdriver.Chrome, tmp_p
 
 
 def test_an_empty_run_still_has_a_page(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """Killed before the first sample: the page says what is missing in sentences, and draws nothing."""
+    """A run without samples has a page that says what is missing and draws no chart."""
     build = Build(measure_s=0, warm_up_s=0, state="running")
     build.manifest |= {"phases": [], "ended": None}
     content = verdict(
@@ -303,7 +303,7 @@ def test_an_empty_run_still_has_a_page(browser: webdriver.Chrome, tmp_path: Path
 
 
 def test_the_page_reads_without_scripts(example: Path, tmp_path: Path) -> None:
-    """With JavaScript off: verdict, picture, tables, and every chart as a picture with its lines."""
+    """Without JavaScript the page has verdict, picture, tables, and each chart as a drawing."""
     browser = start(tmp_path / "chromium", scripts=False)
     try:
         browser.get(example.as_uri())
@@ -320,7 +320,7 @@ def test_the_page_reads_without_scripts(example: Path, tmp_path: Path) -> None:
 
 
 def test_a_keyboard_and_a_screen_reader_find_their_way(browser: webdriver.Chrome, example: Path) -> None:
-    """The first key leads past the header; what scrolls takes the focus; tables and charts have names."""
+    """A keyboard can skip the header and focus scrollable parts; tables and charts have names."""
     show(browser, example)
     browser.execute_script("document.activeElement.blur(); window.scrollTo(0, 0)")
     browser.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
@@ -342,7 +342,7 @@ def test_a_keyboard_and_a_screen_reader_find_their_way(browser: webdriver.Chrome
 
 
 def test_the_figures_behind_each_chart_are_a_table(browser: webdriver.Chrome, example: Path) -> None:
-    """Opened, it has a row a point of time and a column a line."""
+    """The table behind a chart has a row per time and a column per line."""
     show(browser, example)
     browser.execute_script(
         "document.querySelectorAll('figure details.data').forEach((one) => { one.open = true; })"
@@ -365,7 +365,7 @@ def test_the_figures_behind_each_chart_are_a_table(browser: webdriver.Chrome, ex
 @pytest.mark.slow
 @pytest.mark.alone
 def test_eight_hours_are_a_small_page_that_opens_at_once(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """At most 3 MB, and read within a second."""
+    """A page of eight hours has at most 3 MB and opens within a second."""
     run = saved_run(measure_s=8 * 3600)
     path = registry.write_reports(gather(run, verdict()), ["html"], tmp_path)[0]
     assert path.stat().st_size <= 3_000_000
@@ -380,7 +380,7 @@ def test_eight_hours_are_a_small_page_that_opens_at_once(browser: webdriver.Chro
 
 
 def test_commands_in_sentences_are_code() -> None:
-    """What stands between backticks; everything else of a sentence is escaped, one backtick stays."""
+    """Text in backticks is code, the rest of a sentence is escaped, and a single backtick stays."""
     shown = (
         html.environment().from_string("{{ it | coded }}").render(it="Run `pinchpoint run <plan>` & a ` b")
     )

@@ -1,4 +1,4 @@
-"""The page on paper, as Chromium prints it: nothing of the screen, or folded away on it, is lost."""
+"""The page as Chromium prints it: nothing from the screen or from folded parts is lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> pypdfium2.PdfDocument:
-    """The example's page as a PDF, printed once."""
+    """Return the example's page as a PDF, printed once."""
     folder = tmp_path_factory.mktemp("print")
     page = registry.write_reports(gather(saved_run(), verdict()), ["html"], folder)[0]
     arguments = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
@@ -40,17 +40,17 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> pypdfium2.PdfDocument:
 
 
 def _letters(text: str) -> str:
-    """Without white space and hyphens: where lines break is the printer's."""
+    """Return the text without white space and hyphens, as line breaks depend on the printer."""
     return "".join(text.split()).replace("-", "").replace("\ufffe", "")
 
 
 def _on_paper(document: pypdfium2.PdfDocument) -> str:
-    """What lies within the sheets."""
+    """Return the text within the sheets."""
     return _letters("".join(page.get_textpage().get_text_bounded() for page in document))
 
 
 def test_every_table_and_every_query_is_on_paper(printed: pypdfium2.PdfDocument) -> None:
-    """Whole tables, also wide ones; what is folded away on the screen, too."""
+    """Whole tables and all queries are on paper, also those that are folded or wide."""
     paper, report = _on_paper(printed), gather(saved_run(), verdict())
     shown = [table for table in report.tables.values() if table.rows]
     assert len(shown) > 10
@@ -67,7 +67,7 @@ def test_every_table_and_every_query_is_on_paper(printed: pypdfium2.PdfDocument)
 
 
 def test_the_first_sheet_is_the_first_screen(printed: pypdfium2.PdfDocument) -> None:
-    """The first sheet has the verdict, the scenarios and every chart of the first screen, whole."""
+    """The first sheet has the verdict, the scenarios and every chart of the first screen."""
     first = _letters(printed[0].get_textpage().get_text_bounded())
     panels = {panel.name: panel for panel in gather(saved_run(), verdict()).panels}
     shown = [panels[name].title for name in FIRST if panels[name].series]

@@ -1,4 +1,4 @@
-"""Queries of a report over what a run recorded."""
+"""Queries of a report over a run's recorded files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SUM = "SELECT sum(value) FROM many"
 
 @pytest.mark.parametrize("ask", [queries.over_samples, queries.over_operations])
 def test_a_report_says_the_same_to_the_last_digit(ask: Ask) -> None:
-    """Several threads add up in the order in which they end: this sum is hardly ever the same twice."""
+    """A query gives the same digits each time, although threads would add in a different order."""
     run = Build().host("sql1", "sql").cpu("sql1", 0.5).closed("orders", "sql-mix", 8).run()
     connection = ask(run)
     values = np.random.default_rng(1).lognormal(0, 3, 1_500_000)
@@ -28,7 +28,7 @@ def test_a_report_says_the_same_to_the_last_digit(ask: Ask) -> None:
 
 
 def test_long_runs_are_read_by_all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where one thread would take seconds more, the last digits may differ."""
+    """Queries of long runs use all cores, so their last digits may differ."""
     run = Build().host("sql1", "sql").cpu("sql1", 0.5).closed("orders", "sql-mix", 8).run()
     setting = "SELECT current_setting('threads')"
     assert queries.over_samples(run).execute(setting).fetchall() == [(1,)]

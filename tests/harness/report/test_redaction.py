@@ -1,4 +1,4 @@
-"""``--redact``: no host, user or database name is left in any format, and one name has one word."""
+"""``--redact``: no host, user or database name is left in any format; one name has one replacement."""
 
 from __future__ import annotations
 
@@ -50,27 +50,27 @@ def _text(path: Path) -> str:
         with pdfium.PdfDocument(content) as document:
             return "\n".join(page.get_textpage().get_text_bounded() for page in document)
     page = content.decode()
-    # The page's own script has letters of its own; what charts are made of is packed.
+    # The page's script has letters of its own, and the chart data is compressed.
     shown = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
     return "\n".join([shown, *unpacked(page)])
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Format -> what it says, lower case."""
+    """Return the text of each format in lower case."""
     paths = registry.write_reports(_report(), registry.FORMATS, tmp_path_factory.mktemp("redacted"))
     return {name: _text(path).lower() for name, path in zip(registry.FORMATS, paths, strict=True)}
 
 
 @pytest.mark.parametrize("form", list(registry.FORMATS))
 def test_no_name_is_left(form: str, written: dict[str, str]) -> None:
-    """Neither in tables and sentences nor in queries, plan and farm."""
+    """No name is left in tables, sentences, queries, plan or farm."""
     assert [name for name in HIDDEN if name in written[form]] == []
     assert "host-1" in written[form]
 
 
 def test_one_name_has_one_word(written: dict[str, str]) -> None:
-    """In any case, with its domain and without; what the report itself says stays."""
+    """A name has one replacement in any case, with and without its domain; the report's words stay."""
     [said] = [one for one in json.loads(written["json"])["warnings"] if one.startswith("login")]
     found = re.fullmatch(r"login of (\S+) to (\S+) on (\S+) \((\S+)\) failed: (\S+)@(\S+)", said)
     assert found is not None, said
@@ -82,7 +82,7 @@ def test_one_name_has_one_word(written: dict[str, str]) -> None:
 
 
 def test_a_comparison_is_redacted_too() -> None:
-    """Its content is the source of names as well."""
+    """A comparison is redacted as well, with names from its own content."""
     report = gather_comparison(compare(two_sides(), ["disks"]).to_json())
     for write in (registry.FORMATS["md"], registry.FORMATS["json"]):
         assert "sql1" in str(write(report))

@@ -1,4 +1,4 @@
-"""Formats by name: what is offered, what is refused, and that a file appears whole or not at all."""
+"""Report formats by name: the choices, refusals, and files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ RUNS = Path(__file__).parents[2] / "golden_runs"
 
 
 def test_the_formats_of_the_command_line_are_there() -> None:
-    """``--format`` offers these, in the order in which the help and messages have them."""
+    """``--format`` offers these formats in the order of the help and of messages."""
     assert list(registry.FORMATS) == ["html", "pdf", "pptx", "xlsx", "md", "json", "junit"]
 
 
 def test_an_unknown_format_lists_all_of_them_and_the_nearest() -> None:
-    """The message carries everything needed to correct it."""
+    """An unknown format's message lists all formats and the nearest."""
     with pytest.raises(
         InputError, match=r"'htm' is not a report format; allowed: html, .*md, json, junit; nearest: html"
     ):
@@ -48,7 +48,7 @@ README = Path(registry.__file__).with_name("README.md")
 def test_a_format_is_added_as_the_readme_says(
     recorded: str, words: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Its file, and its line: then any report can be written in it, of a run or of a probe."""
+    """A format of one file and one registry line writes reports of runs and of probes."""
     [code] = re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     made: dict[str, Any] = {}
     exec(code, made)  # noqa: S102 -- our own page
@@ -63,11 +63,11 @@ OTHERS: dict[str, dict[str, Any]] = {
     "objectives": {"measured": None, "objective": ""},
     "writes": {"missing": 0, "different": 0, "records": 0},
 }
-"""What page one takes from rows."""
+"""Tables whose rows page one uses."""
 
 
 def test_every_table_is_in_every_format() -> None:
-    """What one reader is shown no other lacks."""
+    """Every table is in every format."""
     report = gather(saved_run(), verdict(explanation={"would_change": []}))
     marks = {name: f"cell of {name.replace('_', ' ')}." for name in report.tables}
     rows = {
@@ -87,13 +87,13 @@ def test_every_table_is_in_every_format() -> None:
 
 @pytest.mark.parametrize("broken", [{}, [], {"schema": "pinchpoint.verdict/1", "outcome": "?"}])
 def test_what_is_no_verdict_is_said_so(broken: object) -> None:
-    """A damaged verdict.json ends in one sentence with the remedy, not in a traceback."""
+    """A damaged verdict.json gives one sentence with the remedy."""
     with pytest.raises(InputError, match="pinchpoint analyse RUN"):
         gather(saved_run(), broken)  # type: ignore[arg-type]
 
 
 def test_a_report_is_written_under_its_format_and_replaces_an_older_one(tmp_path: Path) -> None:
-    """The file is the rendered text, and nothing partial stays beside it."""
+    """A report replaces an older one, and no partial file is left."""
     (tmp_path / "report.md").write_text("older")
     report = gather(saved_run(), verdict())
     assert registry.write_reports(report, ["md"], tmp_path) == [tmp_path / "report.md"]
@@ -102,7 +102,7 @@ def test_a_report_is_written_under_its_format_and_replaces_an_older_one(tmp_path
 
 
 def test_a_report_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    """Where a file is in the way the remedy is said, and no partial file is left."""
+    """If a file is in the way, the message has the remedy, and no partial file is left."""
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"cannot be written: .*; give another folder with --out"):
         registry.write_reports(gather(saved_run(), verdict()), ["md"], tmp_path / "file")
@@ -110,7 +110,7 @@ def test_a_report_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_no_text_does_not_stop_a_report(tmp_path: Path) -> None:
-    """A file name of bytes that are no UTF-8 arrives as a lone surrogate; it is written escaped."""
+    """A file name that is not UTF-8 is written escaped."""
     run = saved_run()
     run.manifest["warnings"].append("skipped caf\udce9.txt")
     for path in registry.write_reports(gather(run, verdict()), ["html", "md", "json"], tmp_path):
@@ -122,7 +122,7 @@ def test_a_name_that_is_no_text_does_not_stop_a_report(tmp_path: Path) -> None:
 def test_the_script_of_a_page_is_put_together_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoilt: bytes | None
 ) -> None:
-    """And kept in the user's cache folder; what is spoilt there is made anew, all of it without one."""
+    """A page's script is composed once and cached; a damaged or missing cache is replaced."""
     made: list[str] = []
 
     def bundle(code: str) -> str:

@@ -1,4 +1,4 @@
-"""A store's own figures stand in the report, by its own account and in units."""
+"""A store's own figures in the report, marked as the store's and with units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pinchpoint.report.report import Report, gather
 
 
 def reported(kind: str, **figures: float | None) -> Report:
-    """A run whose store was asked by this collector; ``figures``: metric and instance, ``__`` for the dot."""
+    """Return a run with this store's collector; ``figures``: by metric and instance, ``__`` for the dot."""
     build = Build().host("c1", "nosql").cpu("c1", 0.2, 0.2)
     build.manifest["collectors"] = [{"kind": kind, "hosts": ["c1"], "interval_s": 1.0}]
     build.metric("c1", "collector.ok", 1.0, kind, 0.0)
@@ -23,7 +23,7 @@ def reported(kind: str, **figures: float | None) -> Report:
 
 
 def test_queues_and_compactions_of_cassandra() -> None:
-    """Counts, bytes, and which pool; what it does not have is left out."""
+    """Cassandra's queues and compactions are shown by pool, and missing figures are left out."""
     report = reported(
         "cassandra", pool__pending_of_CompactionExecutor=3.0, compaction_left_bytes=2e9, connections=12.0
     )
@@ -38,13 +38,13 @@ def test_queues_and_compactions_of_cassandra() -> None:
 
 
 def test_a_journal_that_could_not_be_read_is_not_measured() -> None:
-    """Nulls are no zeros; times and shares have their units."""
+    """Unmeasured values are not shown as zeros; times and shares have units."""
     cells = reported("mongodb", journal__sync_s_per_s=None, journal__sync_latency_s=0.025).tables["stores"]
     assert [row[2] for row in cells.cells()] == ["not measured", "25 ms"]
 
 
 def test_a_farm_whose_store_nobody_asks_has_no_such_table() -> None:
-    """A database's own figures are not a store's."""
+    """A farm without store figures has no such table; a database's figures do not count."""
     report = reported("postgres", connections=12.0)
     assert not report.tables["stores"].rows
     assert "What the stores say" not in markdown.write(report)

@@ -1,4 +1,4 @@
-"""Columns as short specifications: key, unit, title, and what stands for a value that was not measured."""
+"""Table columns as short specifications: key, unit, title, and the text for an unmeasured value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def _cells(specification: str, value: object) -> tuple[str, str, str, bool]:
 
 
 def test_a_column_has_the_unit_of_its_key() -> None:
-    """By the ending of the key; any other word than a unit makes it text."""
+    """A column's unit follows from the ending of its key; without a unit it is text."""
     assert _cells("host", "sql1") == ("host", "sql1", "not measured", False)
     assert _cells("p95_s: p95", 0.0028) == ("p95", "2.8 ms", "not measured", True)
     assert _cells("rate_per_s: rate", 497) == ("rate", "497/s", "not measured", True)
@@ -27,6 +27,6 @@ def test_a_column_has_the_unit_of_its_key() -> None:
 
 
 def test_a_column_of_its_own_stays_as_it_is() -> None:
-    """A title of a user's may hold anything."""
+    """A column with a title of its own keeps it."""
     own = Column("base", "dev: | prod")
     assert columns(own) == (own,)

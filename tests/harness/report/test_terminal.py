@@ -1,4 +1,4 @@
-"""The verdict in a terminal: a first screen that answers, details under --explain, nothing that steers it."""
+"""The verdict in a terminal: a first screen with the answers, details under --explain, escaped text."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ WHY    pinchpoint analyse 'runs/nightly run' --explain"""
 
 
 def shown(columns: int, monkeypatch: pytest.MonkeyPatch, **changes: object) -> str:
-    """The first screen in a terminal of that width."""
+    """Return the first screen in a terminal of that width."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setattr(shutil, "get_terminal_size", lambda: terminal_size((columns, 24)))
     return verdict_text(verdict(**changes), MANIFEST, "runs/nightly run")
 
 
 def test_the_first_screen_answers() -> None:
-    """What limits, how sure, what was measured, what to do: each once; the command can be pasted."""
+    """The first screen names bottleneck, confidence, measurement and advice once each."""
     text = verdict_text(verdict(), MANIFEST, "runs/nightly run")
     assert text == GOLDEN
     assert text.count("medium confidence") == 1
@@ -52,7 +52,7 @@ def test_the_first_screen_answers() -> None:
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_it_follows_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No line is wider, whatever is long; columns are dropped before a name would be cut."""
+    """No line is wider than the terminal; columns are dropped before a name is cut."""
     name = "a-scenario-" * 4
     text = shown(
         columns,
@@ -67,12 +67,12 @@ def test_it_follows_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_pipe_has_88_columns() -> None:
-    """Whatever the terminal is."""
+    """A pipe has 88 columns, whatever the terminal is."""
     assert width() == PIPED
 
 
 def test_details_follow_under_explain() -> None:
-    """Evidence, outlook, objectives, the crawl; the warnings of the first screen are not repeated."""
+    """--explain adds evidence, next bottleneck, objectives and crawl, without repeated warnings."""
     text = details_text(verdict())
     assert "Evidence: the CPU of search (host search1)\n  - the core was 97 % busy" in text
     assert "Now: 120/s of crawl, 200/s of orders and 134/s of burst." in text
@@ -83,7 +83,7 @@ def test_details_follow_under_explain() -> None:
 
 
 def test_an_inconclusive_verdict_names_suspects_and_the_experiment() -> None:
-    """Good news is not made up: what is suspected, and what would decide it."""
+    """An inconclusive verdict shows its candidates and the experiment."""
     text = screen(
         verdict(
             outcome="inconclusive",
@@ -102,7 +102,7 @@ def test_an_inconclusive_verdict_names_suspects_and_the_experiment() -> None:
 
 
 def test_an_invalid_run_says_so_and_each_remedy() -> None:
-    """No confidence, no bottleneck of the farm."""
+    """An invalid run shows the reason and each remedy, without confidence or bottleneck."""
     remedies = [{"text": "Give it cores, and run again."}, {"text": "Lower the load, and run again."}]
     text = screen(
         verdict(
@@ -118,7 +118,7 @@ def test_an_invalid_run_says_so_and_each_remedy() -> None:
 
 
 def test_warnings_are_said_once_and_counted() -> None:
-    """What the headline says is no warning; three are shown, the rest counted."""
+    """A warning that the headline states is not repeated; three are shown and the rest counted."""
     text = verdict_text(
         verdict(warnings=["it was 97 % busy", *(f"warning {number}" for number in range(5))]), MANIFEST, "run"
     )
@@ -140,18 +140,18 @@ def test_warnings_are_said_once_and_counted() -> None:
     ],
 )
 def test_a_load_in_two_words(load: dict[str, object], words: str | None) -> None:
-    """What a scenario was asked for, short enough for a column."""
+    """A scenario's load is worded shortly enough for a column."""
     assert offered_words(load) == words
 
 
 def test_a_crawl_that_did_not_end_is_said_so() -> None:
-    """Its counts are no totals."""
+    """A crawl that did not end is marked, as its counts are not totals."""
     text = details_text(verdict(crawl=[{**verdict()["crawl"][0], "complete": False}]))
     assert "Not crawled to the end: sharepoint." in text
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:
-    """A name with an escape sequence must not clear the screen; one with a line end keeps its row."""
+    """Escape sequences and line ends in names do not reach the terminal."""
     source = {**verdict()["crawl"][0], "source": "\x1b[2Ja\n\N{RIGHT-TO-LEFT OVERRIDE}b"}
     text = screen(verdict(warnings=["host \x1b[2Jsql1"], crawl=[source]))
     assert "\x1b" not in text
@@ -163,7 +163,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 
 
 def test_a_name_that_several_rows_share_stands_once_above_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a table that is too wide: one line with the workload, then a line for each side."""
+    """In a table that is too wide, a name shared by several rows is a line above them."""
     monkeypatch.setattr(text, "PIPED", 40)
     rows = [["workload", "side", "limited by"]]
     rows += [[load, side, "the cap of the disk"] for load in ("8K random write", "8K read") for side in "ab"]

@@ -1,4 +1,4 @@
-"""Base units as words: the right prefix at every size, and never 0 for what was not measured."""
+"""Values in base units as text: the right prefix at every size, and never 0 for unmeasured."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from pinchpoint.base import units
     ],
 )
 def test_values_are_written_for_people(write: Callable[[float], str], value: float, words: str) -> None:
-    """The size decides the prefix; rounding never crosses into a wrong one."""
+    """The size decides the prefix, also after rounding."""
     assert write(value) == words
 
 
 @pytest.mark.parametrize("write", [units.seconds, units.bytes_, units.per_second, units.percent])
 def test_what_was_not_measured_is_said_so(write: Callable[[float | None], str]) -> None:
-    """``None`` is an answer of its own."""
+    """``None`` has a text of its own."""
     assert write(None) == "not measured"
 
 
@@ -63,11 +63,11 @@ def test_what_was_not_measured_is_said_so(write: Callable[[float | None], str]) 
     ],
 )
 def test_a_metric_brings_its_unit(metric: str, value: float | None, words: str) -> None:
-    """The unit is the last part of the metric's name."""
+    """The unit follows from the last part of the metric's name."""
     assert units.of_metric(metric, value) == words
 
 
 def test_a_level_is_a_rate_or_a_number_of_users() -> None:
-    """As a plan's steps and ramps have them."""
+    """A level is a rate or a number of users, as in a plan's steps and ramps."""
     assert units.load_level(50.0, "per_s") == "50/s"
     assert (units.load_level(1.0, "users"), units.load_level(1200.0, "users")) == ("1 user", "1,200 users")

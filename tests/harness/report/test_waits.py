@@ -1,4 +1,4 @@
-"""Top waits: what a database's sessions did during the measure phase."""
+"""Top waits: what a database's sessions waited for during the measure phase."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sessions(**of: float) -> Build:
 
 
 def test_waits_are_ranked_with_their_share_of_active_session_time() -> None:
-    """Of 4 active sessions 3 wait for a row and one runs, for 60 s; a dozen rare waits end in one row."""
+    """Waits are ranked by share of active session time, and rare waits are one row."""
     build = sessions(active=4.0, running=0.9)
     build.metric("sql1", "db.sessions_waiting", 3.0, "Lock:transactionid", noise=0.0)
     for number in range(12):
@@ -47,7 +47,7 @@ def test_waits_are_ranked_with_their_share_of_active_session_time() -> None:
 
 
 def test_what_was_not_sampled_is_not_shown_and_hidden_sessions_are_said() -> None:
-    """Waits without the number of active sessions have no share; none is 0."""
+    """Waits without a number of active sessions have no share, and hidden sessions are mentioned."""
     unknown = sessions().metric("sql1", "db.sessions_waiting", 3.0, "Lock:transactionid", noise=0.0)
     assert table(unknown).rows == []
     assert "sql1" not in table(sessions(active=1.0, running=1.0)).note

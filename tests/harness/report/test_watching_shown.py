@@ -1,4 +1,4 @@
-"""What a report says of hosts that were not seen for a while, and of clocks that are off."""
+"""Observation gaps and clock errors in a report."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ def watched(**told: Any) -> StoredRun:
 
 
 def test_a_gap_says_who_was_not_seen_when_and_why() -> None:
-    """One row a gap."""
+    """Each gap is a row with host, time and reason."""
     (row,) = blind(watched(gaps=[GAP])).cells()
     assert row == ["sql1", "ssh", GAP["from"], GAP["to"], "30 s", "29", "sql1: the link was cut"]
 
 
 def test_a_run_without_gaps_has_no_such_table() -> None:
-    """Nor has one of before there was anything of the kind in the manifest."""
+    """A run without gaps, or of an older version, has no such table."""
     assert blind(watched()).rows == []
     assert blind(saved_run()).rows == []
     assert blind(saved_run()).empty == ""
 
 
 def test_a_clock_says_how_far_it_is_off_how_well_that_is_known_and_how_it_moved() -> None:
-    """A host that never answered has no row: its clock is not known."""
+    """A clock row has offset, uncertainty and drift; a host without an answer has no row."""
     (row,) = clocks(watched()).cells()
     assert row == ["sql1", "ssh", "-250 ms", "4 ms", "100 ms"]
     assert clocks(watched(clock_offset_s=None)).rows == []
 
 
 def test_what_watching_from_afar_costs() -> None:
-    """CPU on the host and bytes, where there is anything from afar; else no such columns."""
+    """Remote observation has its cost in CPU and bytes; without it the columns are absent."""
     run = saved_run()
     titles = [column.title for column in collectors(run, clock_of(run)).columns]
     assert "received" not in titles

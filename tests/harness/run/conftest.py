@@ -1,4 +1,4 @@
-"""Servers that were there before a run."""
+"""Servers that exist before a run."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pinchpoint_infra.embedded.tiers.sql import Sql
 
 @pytest.fixture(scope="module")
 def urls() -> Iterator[tuple[str, str]]:
-    """A PostgreSQL and a Valkey."""
+    """Return the URLs of a PostgreSQL and a Valkey."""
     with postgres() as sql, valkey() as nosql:
         yield sql, nosql
 
 
 @pytest.fixture
 def sql() -> Iterator[Sql]:
-    """A PostgreSQL, with its roles."""
+    """Return the URL of a PostgreSQL with its roles."""
     with running(Sql) as tier:
         assert isinstance(tier, Sql)
         yield tier

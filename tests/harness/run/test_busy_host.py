@@ -1,4 +1,4 @@
-"""A run beside a real program that takes the CPU: the run's files say who it was."""
+"""A run beside a real program that uses the CPU: the run's files name that program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.farm, pytest.mark.alone]
 
 
 def test_who_took_the_cpu_is_in_the_run_s_samples(tmp_path: Path) -> None:
-    """Busy loops of their own name on every core; the run's servers and generators are not among them."""
+    """Busy loops on every core are named in the samples; the run's own processes are not."""
     hog = tmp_path / "busy_neighbour"
     hog.symlink_to(Path(sys.executable).resolve())
     farm = {"name": "small", "environment": "test", "embedded": {"tiers": ["nosql"]}}

@@ -1,4 +1,4 @@
-"""Objects of others beside ours, in each store: byte for byte the same after runs, a kill, the removal."""
+"""Foreign objects in each store: byte for byte unchanged after runs, a kill, and the removal."""
 
 # ruff: noqa: S608 -- statements are made of this file's own names
 
@@ -36,10 +36,10 @@ from pinchpoint_infra.content.filling import ingest
 pytestmark = [pytest.mark.farm, pytest.mark.timeout(600)]
 
 Look = Callable[[], dict[str, Any]]
-"""Everything in a store, each object with all that may change of it."""
+"""The content of a store: each object with everything that may change."""
 
 NAMES = ("pinchpoint", "pinchpoint_wor", "pinchpoint_work2", "pinchpointXwork", "xpinchpoint_work")
-"""Near those of ours, which begin with ``pinchpoint_work``: a pattern that is too wide meets them."""
+"""Names near ``pinchpoint_work``, which a pattern that is too wide would match."""
 
 
 def _rows(database: psycopg.Connection[Any], query: str) -> list[Any]:
@@ -47,7 +47,7 @@ def _rows(database: psycopg.Connection[Any], query: str) -> list[Any]:
 
 
 def _postgres_look(url: str) -> dict[str, Any]:
-    """Tables with their files and rows, each with the transaction that wrote it; routines, types, rights."""
+    """Return tables with files and rows (and their transactions), routines, types and rights."""
     with psycopg.connect(url) as database:
         found: dict[str, Any] = {}
         for name, kind, file in _rows(
@@ -161,8 +161,8 @@ def _valkey_cluster(_: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any], L
         first = next(iter(group))
 
         def planted(key: str) -> None:
-            for port in group:  # the node that has its slot takes it
-                with suppress(ResponseError):  # MOVED, of the others
+            for port in group:  # the node that has the slot answers
+                with suppress(ResponseError):  # MOVED, from the other nodes
                     group.ask(port, "SET", key, f"theirs {key}")
 
         for name in NAMES:
@@ -233,7 +233,7 @@ def _mongodb(_: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any], Look]]:
 
 @contextmanager
 def _crawled(folder: Path, endpoints: dict[str, Any], source: dict[str, Any], of: Look) -> Iterator[Any]:
-    """A source, and beside our crawl database other schemas."""
+    """Return a source's content, and foreign schemas beside the crawl database."""
     with postgres() as url:
         _postgres_planted(url)
         given = {"sql": {"url": url}, "search": {"kind": "none"}, **endpoints}
@@ -276,7 +276,7 @@ def _sharepoint(folder: Path) -> Iterator[Any]:
 
 
 def _content(url: str) -> dict[str, Any]:
-    """Its documents; the service makes a table of its own when a client first asks for changes."""
+    """Return the documents; the service adds a table when a client first asks for changes."""
     found = _postgres_look(url)
     return {
         f"content {name}": rows
@@ -299,7 +299,7 @@ STORES: dict[str, Callable[[Path], Any]] = {
 
 
 def _command(folder: Path, endpoints: dict[str, Any], scenario: dict[str, Any]) -> tuple[str | Path, ...]:
-    """A run of the scenario, for six seconds."""
+    """Return the command of a six-second run of the scenario."""
     farm, plan = folder / "farm.yaml", folder / "plan.yaml"
     farm.write_text(json.dumps({"name": "f", "environment": "test", "endpoints": endpoints}))
     phases = {"warm_up": "1s", "measure": "6s"}
@@ -308,7 +308,7 @@ def _command(folder: Path, endpoints: dict[str, Any], scenario: dict[str, Any]) 
 
 
 def _check_theirs(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """What is not ours is the same; the list of all schemas also has ours."""
+    """Check that foreign objects are unchanged; the list of schemas may also have ours."""
     assert {name: after.get(name) for name in before if name != "schemas"} == {
         name: value for name, value in before.items() if name != "schemas"
     }
@@ -318,7 +318,7 @@ def _check_theirs(before: dict[str, Any], after: dict[str, Any]) -> None:
 @pytest.mark.parametrize("fault", ["reset", "garbled"])
 @pytest.mark.parametrize("store", ["valkey", "mariadb", "postgresql", "mongodb", "cassandra"])
 def test_what_is_not_ours_stays_behind_a_faulty_link(store: str, fault: str, tmp_path: Path) -> None:
-    """The link fails in the middle of writing, and is whole again for a run that takes over."""
+    """Foreign objects stay unchanged when the link fails during writing and a second run takes over."""
     (tmp_path / "store").mkdir()
     with STORES[store](tmp_path / "store") as (endpoints, scenario, look):
         [[name, given]] = endpoints.items()
@@ -345,8 +345,8 @@ def test_what_is_not_ours_stays_behind_a_faulty_link(store: str, fault: str, tmp
 def test_what_is_not_ours_stays_on_a_full_disk(
     store: str, size: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server's disk is full in the middle of writing, and has room again for a run that takes over."""
-    small = Path(tempfile.mkdtemp(prefix="full-"))  # where the server's own user may enter
+    """Foreign objects stay unchanged when the disk is full during writing and a second run takes over."""
+    small = Path(tempfile.mkdtemp(prefix="full-"))  # where the server's own user has access
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", small], check=True)
     try:
         monkeypatch.setattr(tempfile, "tempdir", str(small))
@@ -375,7 +375,7 @@ def test_what_is_not_ours_stays_on_a_full_disk(
 
 
 def _answers(look: Look) -> bool:
-    """Whether the server is up again."""
+    """Return whether the server answers again."""
     with suppress(Exception):
         look()
         return True
@@ -387,7 +387,7 @@ def _answers(look: Look) -> bool:
     [pytest.param(name, marks=[pytest.mark.slow] if number else []) for number, name in enumerate(STORES)],
 )
 def test_what_is_not_ours_stays_as_it_is(store: str, tmp_path: Path) -> None:
-    """After a run; after one that is killed under load; after one that takes over and removes all of ours."""
+    """Foreign objects stay unchanged after a run, after a kill under load, and after the removal."""
     (tmp_path / "store").mkdir()
     with STORES[store](tmp_path / "store") as (endpoints, scenario, look):
         command = _command(tmp_path, endpoints, scenario)

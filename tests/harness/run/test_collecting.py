@@ -1,4 +1,4 @@
-"""What collectors tell of themselves, up to the manifest; and the one a run cannot do without."""
+"""Collector facts in the manifest: readings, failures, costs and gaps; and the required collector."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pinchpoint_collectors.record import Incident, Sample
 
 
 class Scripted:
-    """A collector that fails for as long as it is told to, and tells what it is given to tell."""
+    """A collector that fails and reports as scripted."""
 
     def __init__(self, *incidents: Incident, during: Callable[[], object] = lambda: None) -> None:
         self.fails = False
@@ -53,7 +53,7 @@ def sample(metric: str, value: float | None, instance: str = "ssh", host: str = 
 
 
 def test_what_collectors_came_to() -> None:
-    """Readings and failures counted, costs added, here and there apart; the clock's worst error."""
+    """Readings and failures are counted, local and remote costs added, with the largest clock error."""
     watching = Watching()
     for ok, offset_s, error_s in ((1.0, 0.5, 0.010), (0.0, None, None), (1.0, -0.1, 0.002)):
         watching.samples(
@@ -85,13 +85,13 @@ def test_what_collectors_came_to() -> None:
 
 
 def test_a_collector_that_never_read_has_no_figures() -> None:
-    """Not measured is not 0."""
+    """A collector without a reading has no figures, not 0."""
     (row,) = Watching().collectors([Connected("ssh", ("sql1",), Scripted())], 1.0)
     assert row == {"kind": "ssh", "hosts": ["sql1"], "interval_s": 1.0}
 
 
 def test_gaps_are_kept_by_host_and_kind() -> None:
-    """A slow reading, which lost nothing, is none."""
+    """Gaps are recorded by host and kind; a slow reading without loss is not a gap."""
     watching = Watching()
     common = {"kind": "ssh", "hosts": ["sql1", "web1"]}
     gap = {"from": "2026-01-01T00:00:05.000Z", "to": "2026-01-01T00:00:25.000Z", "missed": 19, "why": "cut"}
@@ -103,7 +103,7 @@ def test_gaps_are_kept_by_host_and_kind() -> None:
 
 
 def test_gaps_without_end_are_counted() -> None:
-    """A host that is lost every few seconds all night does not fill the manifest."""
+    """The number of recorded gaps is limited, and further ones are counted."""
     watching = Watching()
     for number in range(1100):
         gap = {"from": str(number), "to": str(number + 1), "missed": 1}
@@ -115,7 +115,7 @@ def test_gaps_without_end_are_counted() -> None:
 def test_a_collector_that_is_silent_when_the_load_ends_is_in_the_warnings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its readings fail, or one does not end; one that works, and one that works again, is not."""
+    """A collector that fails or hangs at the load's end is in the warnings; a recovered one is not."""
     monkeypatch.setattr(collecting, "_BLIND_S", 2.5)
     monkeypatch.setattr(collecting, "STOP_S", 0.5)
     ends = threading.Event()
@@ -150,7 +150,7 @@ def test_a_collector_that_is_silent_when_the_load_ends_is_in_the_warnings(
 def test_a_run_goes_on_without_a_host_but_not_without_a_required_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both fail alike; after a while only the required one says that the run must end, and why."""
+    """Only the loss of a required host ends the run, with the reason."""
     monkeypatch.setattr(collecting, "REQUIRED_S", 0.5)
     easy, needed = Scripted(), Scripted()
     with_store = RunWriter(tmp_path / "run", {"warnings": []})
@@ -175,7 +175,7 @@ def test_a_run_goes_on_without_a_host_but_not_without_a_required_one(
 
 
 def test_a_clock_that_is_off_is_a_warning_of_the_run(tmp_path: Path) -> None:
-    """More than a second: the sentence names the host, how far, how well it is corrected, what to do."""
+    """A clock error above one second is a warning with host, offset, correction and remedy."""
     store = RunWriter(tmp_path / "run", {"warnings": []})
     far = Scripted(Incident("clock_offset", {"offset_s": 61.5, "error_s": 0.004}))
     found = Collectors(store, ())
@@ -191,7 +191,7 @@ def test_a_clock_that_is_off_is_a_warning_of_the_run(tmp_path: Path) -> None:
 def test_many_hosts_that_do_not_answer_are_left_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten readings that take a second are waited for at a time; two that hang cost the patience once."""
+    """Ten slow collectors are stopped concurrently, and two that hang cost the timeout once."""
     monkeypatch.setattr(collecting, "STOP_S", 2.0)
     release = threading.Event()
     slow = [Scripted(during=lambda: time.sleep(1.0)) for _ in range(10)]
@@ -212,7 +212,7 @@ def test_many_hosts_that_do_not_answer_are_left_together(
 
 
 class Later(Scripted):
-    """A collector whose last value comes some readings after the end."""
+    """A collector whose last value arrives some readings after the end."""
 
     late_s = 30.0
 
@@ -237,7 +237,7 @@ class Later(Scripted):
 def test_values_that_come_late_are_waited_for_unless_the_user_ends_it(
     tmp_path: Path, interrupted: bool
 ) -> None:
-    """The run's directory has the last value; after Ctrl-C a warning says what was not waited for."""
+    """Late values are waited for; after Ctrl-C a warning says which were not."""
     store = RunWriter(tmp_path / "run", {"warnings": []})
     late = Later(3)
     got: list[Sample] = []
@@ -268,7 +268,7 @@ def farm_file(folder: Path, required: object) -> Path:
 
 
 def test_farm_yaml_says_which_collector_is_required(tmp_path: Path) -> None:
-    """It is no option of the collector's own, and by default none is."""
+    """``required`` in farm.yaml applies to any collector and is false by default."""
     live = standing_farm(load_farm(farm_file(tmp_path, True)))
     assert live is not None
     found = dict(live.watches)
@@ -278,6 +278,6 @@ def test_farm_yaml_says_which_collector_is_required(tmp_path: Path) -> None:
 
 
 def test_anything_else_than_yes_or_no_is_refused(tmp_path: Path) -> None:
-    """With the field."""
+    """A value of ``required`` other than yes or no is refused with the field."""
     with pytest.raises(InputError, match="required"):
         load_farm(farm_file(tmp_path, "maybe"))

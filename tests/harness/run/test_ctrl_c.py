@@ -1,6 +1,6 @@
-"""Ctrl-C at every step of a run: what is kept on the farm, what is cleared away, what is said and returned.
+"""Ctrl-C at every step of a run: data kept on the farm, data removed, messages and exit status.
 
-The order of the steps, the signals and the files are real; servers and load generators are not.
+Order of steps, signals and files are real; servers and load generators are fakes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PLAN = Plan.from_json(
 
 
 class Made:
-    """A scenario of which only is known what becomes of its data."""
+    """A fake scenario that records what happens to its data."""
 
     def __init__(self, name: str, at: Callable[[str], None], *, resumable: bool) -> None:
         self.resumable = resumable
@@ -61,10 +61,10 @@ class Story:
     """One run of a crawl and of orders.
 
     Args:
-        folder: for the farm's file and the run.
-        strikes: how often Ctrl-C comes at which point.
-        fails: the point at which the farm refuses.
-        done: whether the crawl comes to its end at once.
+        folder: directory of the farm's file and the run.
+        strikes: number of Ctrl-C signals by point of the run.
+        fails: the point at which the farm fails.
+        done: whether the crawl ends at once.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Story:
 
 
 def state_of(ended: RunEnd) -> str:
-    """What the run's manifest says of how it ended."""
+    """Return the state of the run in its manifest."""
     found: str = json.loads((ended.directory / MANIFEST).read_text())["state"]
     return found
 
@@ -143,7 +143,7 @@ def state_of(ended: RunEnd) -> str:
 def test_a_crawl_that_was_to_be_gone_on_with_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, resume: bool
 ) -> None:
-    """Ctrl-C before it goes on costs none of its hours; one that was only made, and never began, goes."""
+    """A resumable crawl is kept after Ctrl-C; one that was prepared but never began is removed."""
     story = Story(tmp_path, monkeypatch, {point: 1})
     with pytest.raises(Interrupted):
         story.run(resume=resume)
@@ -154,7 +154,7 @@ def test_a_crawl_that_was_to_be_gone_on_with_stays(
 def test_a_neighbour_that_cannot_be_prepared_costs_no_crawl(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The farm refuses the data of another scenario of the plan: the crawl can still be gone on with."""
+    """A failed preparation of another scenario leaves the crawl resumable."""
     story = Story(tmp_path, monkeypatch, {}, fails="prepare orders")
     with pytest.raises(FarmUnavailable, match="orders: the farm refuses"):
         story.run(resume=True)
@@ -164,7 +164,7 @@ def test_a_neighbour_that_cannot_be_prepared_costs_no_crawl(
 def test_a_crawl_that_cannot_be_gone_on_with_is_not_promised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There was none: nothing is said to be left for the next --resume."""
+    """Without a resumable crawl, no message promises --resume."""
     story = Story(tmp_path, monkeypatch, {}, fails="prepare crawl")
     with pytest.raises(FarmUnavailable, match="crawl: the farm refuses"):
         story.run(resume=True)
@@ -172,7 +172,7 @@ def test_a_crawl_that_cannot_be_gone_on_with_is_not_promised(
 
 
 def test_two_at_once_while_measuring_keep_the_crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second one comes before anybody has looked at the first."""
+    """Two quick Ctrl-C while measuring keep the crawl, although the second comes first to be handled."""
     story = Story(tmp_path, monkeypatch, {"measuring": 2})
     with pytest.raises(Interrupted):
         story.run()
@@ -193,7 +193,7 @@ def test_two_at_once_while_measuring_keep_the_crawl(tmp_path: Path, monkeypatch:
 def test_clearing_away_is_not_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], point: str
 ) -> None:
-    """However often it comes: no data stays, the run is whole and has its files; it is answered, and 130."""
+    """Cleaning up is not interrupted by any number of Ctrl-C: no data stays, exit status 130."""
     story = Story(tmp_path, monkeypatch, {point: 2}, done=True)
     ended = story.run()
     assert (story.crawl.kept, story.orders.kept) == (False, False)
@@ -205,7 +205,7 @@ def test_clearing_away_is_not_cut_off(
 def test_one_while_the_load_is_being_stopped_is_not_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All was measured, so the run is whole; but its status says that no other is wanted."""
+    """Ctrl-C while the load stops leaves the run complete, and its status ends a set."""
     ended = Story(tmp_path, monkeypatch, {"stop": 1}, done=True).run()
     assert (ended.statuses, ended.whole) == ([ExitStatus.INTERRUPTED], True)
     assert state_of(ended) == "finished"
@@ -214,7 +214,7 @@ def test_one_while_the_load_is_being_stopped_is_not_forgotten(
 def test_one_while_measuring_and_one_while_clearing_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second one undoes nothing of what the first has begun: orders goes, the crawl stays."""
+    """A second Ctrl-C during cleaning up changes nothing: orders is removed, the crawl is kept."""
     story = Story(tmp_path, monkeypatch, {"measuring": 1, "finish crawl": 1})
     ended = story.run()
     assert (story.crawl.kept, story.orders.kept) == (True, False)
@@ -223,7 +223,7 @@ def test_one_while_measuring_and_one_while_clearing_away(
 
 
 def test_what_was_only_read_is_not_said_to_be_left_on_the_farm() -> None:
-    """A process that ends at once names the places it wrote to; a crawled site holds nothing of ours."""
+    """A process that ends at once names the places it wrote to; a crawled site is not among them."""
     written = Target("endpoint sql (db1:5432)", "schema pinchpoint_crawl")
     read = Target("endpoint sharepoint (web1:443)", "source sharepoint", "read")
     crawl = SimpleNamespace(writes=True, intent=lambda: Intent((written, read), (), (), "the schema"))

@@ -1,4 +1,4 @@
-"""A run against servers that were there before: real PostgreSQL and Valkey, watched locally."""
+"""Runs against existing servers: real PostgreSQL and Valkey, observed locally."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def fill(path: Path) -> None:
 
 
 def left_over() -> list[str]:
-    """Generator processes of this test session that still live."""
+    """Return this test session's generator processes that are still alive."""
     found = []
     for process in psutil.process_iter(["cmdline", "environ"]):
         line = " ".join(process.info["cmdline"] or [])
@@ -88,7 +88,7 @@ def left_over() -> list[str]:
 
 @pytest.mark.alone
 def test_a_run_counts_what_was_committed(farm: Path, urls: tuple[str, str], tmp_path: Path) -> None:
-    """The whole loop: every committed operation is a row there; the run directory holds all it should."""
+    """Every committed operation is a row in the database, and the run directory is complete."""
     out = tmp_path / "runs"
     done = run_cli("run", write_plan(tmp_path), "--farm", farm, "--out", out, "--keep-data")
     assert done.returncode in (0, 3), done.stderr
@@ -114,7 +114,7 @@ def test_a_run_counts_what_was_committed(farm: Path, urls: tuple[str, str], tmp_
 
 @pytest.mark.alone
 def test_killed_controller_leaves_a_run_that_can_be_analysed(farm: Path, tmp_path: Path) -> None:
-    """SIGKILL in mid-run: generators end by themselves; analyse gives what was measured, incomplete."""
+    """After SIGKILL of the controller, the generators end, and analyse judges the incomplete run."""
     out = tmp_path / "runs"
     process = start_cli("run", write_plan(tmp_path, 60), "--farm", farm, "--out", out)
     wait_for_line(process, "measuring")
@@ -139,7 +139,7 @@ def test_killed_controller_leaves_a_run_that_can_be_analysed(farm: Path, tmp_pat
 
 
 def test_one_ctrl_c_keeps_and_reports(farm: Path, tmp_path: Path) -> None:
-    """The run stops, is reported, and exits 130 with the run directory as last line."""
+    """One Ctrl-C stops and reports the run: exit status 130, run directory as the last line."""
     process = start_cli("run", write_plan(tmp_path, 60), "--farm", farm, "--out", tmp_path / "runs")
     wait_for_line(process, "measuring")
     status, out, err = end(process, signal.SIGINT)
@@ -151,7 +151,7 @@ def test_one_ctrl_c_keeps_and_reports(farm: Path, tmp_path: Path) -> None:
 
 
 def test_two_ctrl_c_stop_at_once_without_orphans(farm: Path, tmp_path: Path) -> None:
-    """No report, no orphan, and what was measured is recoverable."""
+    """Two Ctrl-C end the run without report or orphans, and its measurements can be recovered."""
     process = start_cli("run", write_plan(tmp_path, 60), "--farm", farm, "--out", tmp_path / "runs")
     wait_for_line(process, "measuring")
     status, _, err = end(process, signal.SIGINT, signal.SIGINT)
@@ -163,7 +163,7 @@ def test_two_ctrl_c_stop_at_once_without_orphans(farm: Path, tmp_path: Path) -> 
 
 
 def test_ctrl_c_while_data_is_made_leaves_nothing(farm: Path, urls: tuple[str, str], tmp_path: Path) -> None:
-    """Nothing was measured: no run is left that a list would show, and no table."""
+    """Ctrl-C while data is created leaves no run and no table."""
     plan = write_plan(tmp_path)
     content = json.loads(plan.read_text())
     content["scenarios"]["orders"]["params"] = {"operations": {"point_read": 1}, "scale": 500}
@@ -181,7 +181,7 @@ def test_ctrl_c_while_data_is_made_leaves_nothing(farm: Path, urls: tuple[str, s
 
 
 def test_a_generator_that_dies_makes_the_run_invalid(farm: Path, tmp_path: Path) -> None:
-    """Its share of the load is missing: exit status 3, said in one sentence, verdict invalid."""
+    """A generator that dies makes the run invalid, with exit status 3 and one sentence."""
     process = start_cli("run", write_plan(tmp_path, 60), "--farm", farm, "--out", tmp_path / "runs")
     wait_for_line(process, "measuring")
     for child in psutil.Process(process.pid).children(recursive=True):
@@ -205,7 +205,7 @@ def test_a_generator_that_dies_makes_the_run_invalid(farm: Path, tmp_path: Path)
 def test_what_cannot_be_reached_is_one_clear_sentence(
     urls: tuple[str, str], tmp_path: Path, change: tuple[str, str], status: int, said: str
 ) -> None:
-    """Wrong password, unknown database, malformed URL: no traceback, the right status, nothing started."""
+    """Wrong password, unknown database and malformed URL each give one sentence and the right status."""
     farm = write_farm(tmp_path, urls[0].replace(*change), urls[1])
     command = ("run", write_plan(tmp_path), "--farm", farm, "--out", tmp_path / "runs")
     done = run_cli(*command, starts_nothing=True)
@@ -218,7 +218,7 @@ def test_what_cannot_be_reached_is_one_clear_sentence(
 
 @pytest.mark.slow
 def test_redis_of_the_system_is_driven_too(urls: tuple[str, str], tmp_path: Path) -> None:
-    """A server of another make, by its own URL scheme, checked and then loaded."""
+    """A Redis of the system is checked and loaded by its own URL scheme."""
     with redis() as nosql:
         farm, plan = write_farm(tmp_path, urls[0], nosql), write_plan(tmp_path)
         checked = run_cli("check", plan, "--farm", farm)
@@ -232,7 +232,7 @@ def test_redis_of_the_system_is_driven_too(urls: tuple[str, str], tmp_path: Path
 
 
 def test_production_is_refused(urls: tuple[str, str], tmp_path: Path) -> None:
-    """A guard, exit status 4: nothing was reached, nothing written."""
+    """Production is refused with exit status 4 before any connection or file."""
     farm = write_farm(tmp_path, *urls, environment="production")
     command = ("run", write_plan(tmp_path), "--farm", farm, "--out", tmp_path / "runs")
     done = run_cli(*command, starts_nothing=True)
@@ -244,7 +244,7 @@ def test_production_is_refused(urls: tuple[str, str], tmp_path: Path) -> None:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small tmpfs")
 def test_a_full_disk_is_said_and_nothing_is_lost(farm: Path, tmp_path: Path) -> None:
-    """The run directory's disk fills up in mid-run: exit status 3, one sentence; what fitted is kept."""
+    """A disk that fills up during the run gives exit status 3, one sentence, and the data that fitted."""
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=210m", "tmpfs", small], check=True)
@@ -267,7 +267,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(farm: Path, tmp_path: Path) -> 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small tmpfs")
 def test_a_disk_that_fills_up_after_the_measuring(farm: Path, tmp_path: Path) -> None:
-    """Exit status 5: the evidence is kept, and `analyse` finds it once there is room."""
+    """A disk that fills up after measuring gives exit status 5, and `analyse` works with space again."""
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=210m", "tmpfs", small], check=True)
@@ -287,7 +287,7 @@ def test_a_disk_that_fills_up_after_the_measuring(farm: Path, tmp_path: Path) ->
 
 
 def test_a_run_directory_that_vanishes_after_the_measuring(farm: Path, tmp_path: Path) -> None:
-    """Exit status 5; nothing is said to be kept, because nothing is."""
+    """A run directory that vanishes after measuring gives exit status 5, and no message promises data."""
     process = start_cli("run", write_plan(tmp_path, 3), "--farm", farm, "--out", tmp_path / "runs")
     wait_for_line(process, "removing the data")
     with frozen(process.pid):

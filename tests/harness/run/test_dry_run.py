@@ -1,4 +1,4 @@
-"""``run --dry-run``: what it says against what the run then does, and that it does nothing."""
+"""``run --dry-run``: its announcements compared with the run, and without any effect."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def written(folder: Path, farm: Any, plan: Any) -> list[str | Path]:
 
 @pytest.mark.farm
 def test_a_dry_run_says_what_the_run_then_makes(urls: tuple[str, str], tmp_path: Path) -> None:
-    """Rows of every table and of the store within 5 %; the dry run itself has left nothing anywhere."""
+    """The announced rows of each table and store are within 5 % of the run's; nothing was written."""
     sql, nosql = urls
     endpoints = {"sql": {"url": sql}, "nosql": {"url": nosql}}
     command = written(tmp_path, {"name": "mine", "environment": "test", "endpoints": endpoints}, PLAN)
@@ -77,7 +77,7 @@ def test_a_dry_run_says_what_the_run_then_makes(urls: tuple[str, str], tmp_path:
 
 
 def test_an_embedded_farm_that_is_down_is_not_started(tmp_path: Path) -> None:
-    """Every scenario at once, a Locust file too: what can be known of it is said, and no farm is there."""
+    """A dry run of every scenario on an embedded farm that is down starts no farm."""
     (tmp_path / "own.py").write_text(
         "from locust import User, task\n\nclass Own(User):\n    @task\n    def go(self): pass\n"
     )
@@ -110,14 +110,14 @@ def test_an_embedded_farm_that_is_down_is_not_started(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_on_production_is_refused_like_the_run(tmp_path: Path) -> None:
-    """The guard says so before anything is asked: exit status 4."""
+    """A dry run on production is refused with exit status 4 before any connection."""
     endpoints = {"sql": {"url": "postgresql://a@db.invalid/x"}, "nosql": {"url": "valkey://kv.invalid"}}
     farm = {"name": "prod", "environment": "production", "endpoints": endpoints}
     assert run_cli(*written(tmp_path, farm, PLAN), "--dry-run", starts_nothing=True).returncode == 4
 
 
 def test_a_server_that_must_be_asked_and_does_not_answer_is_said(tmp_path: Path) -> None:
-    """How large the data table is only the server's cache tells: exit status 5, with the endpoint's name."""
+    """If the server that knows its cache size does not answer, exit status 5 names its endpoint."""
     endpoints = {
         "sql": {"url": "postgresql://a:canary@127.0.0.1:9/x"},
         "nosql": {"url": "valkey://127.0.0.1:9"},

@@ -1,4 +1,4 @@
-"""The whole loop on the embedded farm, with real documents: what the crawl counts, and what it can find."""
+"""Runs on the embedded farm with real documents: counted and searchable documents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLAN = {
 
 
 def real_documents(folder: Path, wanted: int) -> None:
-    """Copy text files of this machine's documentation, some of them gzipped, some at odd names."""
+    """Copy text files of this machine's documentation, some gzipped, some with odd names."""
     for copied, source in enumerate(sorted(DOCUMENTS.glob("*/copyright"))[:wanted]):
         target = folder / f"{source.parent.name} & söhne #{copied}" / "copyright 100%.txt"
         target.parent.mkdir(parents=True)
@@ -95,9 +95,9 @@ def hits(search: dict[str, str], word: str) -> set[str]:
         return {urllib.parse.unquote(hit["url"]) for hit in json.load(answer)["hits"]}
 
 
-@pytest.mark.slow  # half a minute; tests of the crawl and of the search service hold its parts in CI
+@pytest.mark.slow  # half a minute; tests of the crawl and of the search service cover its parts in CI
 def test_the_crawl_counts_and_finds_every_document(farm: Path, corpus: Path, tmp_path: Path) -> None:
-    """Counts per source equal what lies there; every document is found by a rare word of it."""
+    """Counts per source equal the files, and every document is found by one of its rare words."""
     done = run_cli("run", farm.with_name("plan.yaml"), "--farm", farm, "--out", tmp_path, timeout_s=200)
     assert done.returncode in (0, 3), done.stderr
     directory = Path(done.stdout.splitlines()[-1])
@@ -122,7 +122,7 @@ def test_the_crawl_counts_and_finds_every_document(farm: Path, corpus: Path, tmp
 
 
 def test_a_crashed_tier_ends_the_run_and_is_reported(farm: Path, tmp_path: Path) -> None:
-    """The search service is killed in mid-run: exit status 5, its name is said, what was measured is kept."""
+    """A search service killed during the run gives exit status 5 with its name; data is kept."""
     process = start_cli("run", farm.with_name("plan.yaml"), "--farm", farm, "--out", tmp_path)
     wait_for_line(process, "measuring")
     [search] = [tier for tier in status(farm).tiers if tier.name == "search"]

@@ -1,4 +1,4 @@
-"""Two terminals and one farm: whoever starts it has it, and the other one waits or is refused."""
+"""Two terminals and one farm: the first has the farm, and the second waits or is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.farm
 
 
 def test_a_run_leaves_up_what_another_command_was_starting(tmp_path: Path) -> None:
-    """It waits for it, uses it and leaves it up, and says so."""
+    """A run waits for a farm that another command starts, uses it, and leaves it up."""
     file = tmp_path / "farm.yaml"
     file.write_text("{name: f, environment: test, embedded: {tiers: [nosql]}}")
     farm = load_farm(file)
@@ -35,7 +35,7 @@ def test_a_run_leaves_up_what_another_command_was_starting(tmp_path: Path) -> No
 
 
 def test_a_run_ends_what_it_launched(tmp_path: Path) -> None:
-    """Also where what was done with the farm failed."""
+    """A run stops the farm it started, also after a failure."""
     file = tmp_path / "farm.yaml"
     file.write_text("{name: f, environment: test, embedded: {tiers: [nosql]}}")
     farm = load_farm(file)
@@ -59,7 +59,7 @@ phases: {measure: 1s}
 
 
 def test_a_farm_is_driven_by_one_run_at_a_time(tmp_path: Path) -> None:
-    """Also by its other names; once the first has ended, the next may."""
+    """A farm runs one run at a time, under any of its names."""
     farm, plan, other = tmp_path / "farm.yaml", tmp_path / "plan.yaml", tmp_path / "same.yaml"
     farm.write_text(FARM)
     plan.write_text(PLAN)

@@ -1,4 +1,4 @@
-"""``check`` and ``run`` behind a faulty link to each kind of server: a sentence that names it, in time."""
+"""``check`` and ``run`` behind a faulty link to each kind of server: a timely sentence with its name."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ pytestmark = [pytest.mark.farm, pytest.mark.timeout(300)]
 
 PASSWORD = "a secret word"
 MOST_S = 90.0
-"""``check`` waits 5 s for an answer, some servers are asked for several; the machine may be busy."""
+"""Upper limit of ``check`` in seconds; an answer has 5 s, some servers have several."""
 
 Through = Callable[[int], dict[str, Any]]
-"""What farm.yaml says, given the port of the way to the server."""
+"""Build farm.yaml from the port of the link to the server."""
 
 
 def _endpoint(name: str, url: str, key: str = "url", **more: str) -> Through:
@@ -50,7 +50,7 @@ def _collected(entry: dict[str, Any], port: str = "port") -> Through:
 
 @contextmanager
 def _server(kind: str, folder: Path) -> Iterator[tuple[int, Through, dict[str, Any]]]:
-    """(its port, farm.yaml, the scenario) of a server of a kind."""
+    """Return (port, farm.yaml, scenario) of a server of that kind."""
     with ExitStack() as stack:
         if kind in SERVERS:
             name, scenario, server = SERVERS[kind]
@@ -105,11 +105,11 @@ KINDS = (*SERVERS, "web", "share", "ssh", "winrm", "prometheus")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "after"),
-    # Of a web server no connection asks for a third answer.
+    # A connection to a web server has no third answer.
     [(kind, after) for kind in KINDS for after in (0, 2) if (kind, after) != ("web", 2)],
 )
 def test_check_names_the_server_that_is_not_one(kind: str, after: int, tmp_path: Path) -> None:
-    """From the first answer of a connection on, or from its third."""
+    """``check`` names the server that fails from its first or its third answer on."""
     tmp_path.chmod(0o755)
     with ExitStack() as stack:
         port, through, scenario = stack.enter_context(_server(kind, tmp_path))
@@ -145,9 +145,9 @@ def _farm(endpoints: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 
 
 DRIVEN = {"web": "failed", "search": "failed", "share": "waited for the farm"}
-"""Servers of a crawl, and what the run says of a fault: without its documents it goes on."""
+"""Servers of a crawl, and the run's message about a fault; the run goes on without documents."""
 WATCHED = dict.fromkeys(("ssh", "winrm", "prometheus"), "app1: the collector")
-"""Collectors of a host, by whose name the run says that its figures are missing."""
+"""Collectors of a host, by the name in the run's message about missing figures."""
 CASES = [
     *((kind, "measuring", fault) for kind in ("web", "ssh") for fault in FAULTS),
     *((kind, "measuring", "stalled") for kind in ("search", "share", "winrm", "prometheus")),
@@ -160,9 +160,9 @@ CASES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "phase", "fault"), CASES)
 def test_a_run_ends_by_itself(kind: str, phase: str, fault: str, tmp_path: Path) -> None:
-    """In time, with a documented exit status; it says what failed; the next run over a whole link works."""
+    """A run ends in time with a documented status and names the fault; the next run works."""
     with ExitStack() as stack:
-        # The names of Samba's sockets are in it, and must be short.
+        # The path contains Samba's sockets and must be short.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="peer-")))
         folder.chmod(0o755)
         port, through, scenario = stack.enter_context(_server(kind, folder))

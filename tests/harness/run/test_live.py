@@ -65,7 +65,7 @@ def _get(url: str, **headers: str) -> str:
 @pytest.mark.browser
 @pytest.mark.alone
 def test_a_run_is_seen_while_it_goes_on(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """Phase, limits, scenario, objectives, charts; metrics that Prometheus takes; then its end."""
+    """The live page has phase, limits, scenario, objectives and charts, and Prometheus metrics."""
     (tmp_path / "farm.yaml").write_text(FARM)
     (tmp_path / "plan.yaml").write_text(PLAN)
     process = start_cli(
@@ -89,14 +89,14 @@ def test_a_run_is_seen_while_it_goes_on(browser: webdriver.Chrome, tmp_path: Pat
     assert browser.find_element(By.ID, "lost").text == ""
     wanted = set(re.findall(r"pinchpoint_\w+", " ".join(_queries(json.loads(DASHBOARD.read_text())))))
     assert len(wanted) >= 9
-    # In a second in which the machine stands still nothing ends, and so nothing has a p95.
+    # In a second without ended operations there is no p95.
     wait.until(lambda _: wanted <= set(re.findall(r"^# TYPE (\S+)", _get(f"{url}metrics"), re.MULTILINE)))
     metrics = _get(f"{url}metrics")
     checked = subprocess.run(
         [require("promtool", "prometheus"), "check", "metrics"],
         input=metrics, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert checked.returncode in (0, 3), checked.stderr  # 3: advice on names
+    assert checked.returncode in (0, 3), checked.stderr  # 3: warnings about names
     assert 'pinchpoint_operations_total{scenario="burst",outcome="ok"}' in metrics
     assert 'pinchpoint_objective_met{scenario="burst",objective="p95_s"} 1.0' in metrics
     assert (
@@ -122,7 +122,7 @@ def _queries(part: Any) -> Iterator[str]:
 
 
 def test_a_page_that_hangs_delays_nothing() -> None:
-    """A process that stands still: states are dropped at once, and the end takes less than a second."""
+    """A live page that hangs drops states, and the run's end takes less than a second."""
     page = LivePage(0)
     with page:
         os.kill(page._process.pid, signal.SIGSTOP)
@@ -136,7 +136,7 @@ def test_a_page_that_hangs_delays_nothing() -> None:
 
 
 def test_a_port_in_use_is_said() -> None:
-    """Before anything starts, with exit status 5."""
+    """A port in use is refused before anything starts, with exit status 5."""
     with LivePage(0) as page, pytest.raises(FarmUnavailable, match=r"cannot be used.*give another"):
         LivePage(int(page.url.rstrip("/").rpartition(":")[2]))
 
@@ -149,13 +149,13 @@ def test_a_port_in_use_is_said() -> None:
     ],
 )  # fmt: skip
 def test_a_plan_is_no_port(given: list[str], port: int | None) -> None:
-    """What follows --live is its port only where it is a number."""
+    """The word after --live is its port only where it is a number."""
     found = cli.command("run").make_context("run", [*given, "--farm", "f.yaml"]).params
     assert (found["live_port"], str(found["plan_file"])) == (port, "p.yaml")
 
 
 def test_hostile_names_stay_text() -> None:
-    """In labels of metrics; what was not measured has no line."""
+    """Hostile names are escaped in metric labels, and unmeasured values have no line."""
     state = {
         "plan": "p", "farm": "f", "phase": "measuring", "left_s": None, "scenarios": [], "objectives": [],
         "limits": [{"what": 'a "disk"\n\\', "of": "", "ratio": 0.5, "for_s": None}],
@@ -168,7 +168,7 @@ def test_hostile_names_stay_text() -> None:
 
 
 def test_metrics_go_to_open_telemetry() -> None:
-    """What a collector receives has the names and values of the state; one that refuses is said once."""
+    """OpenTelemetry gets the state's names and values; a refusal is reported once."""
     received: SimpleQueue[bytes] = SimpleQueue()
 
     class Collector(BaseHTTPRequestHandler):
@@ -214,6 +214,6 @@ def test_metrics_go_to_open_telemetry() -> None:
     ],
 )
 def test_where_metrics_cannot_go(port: int | None, url: str, said: str) -> None:
-    """Bad input, before anything starts."""
+    """An unsuitable metrics target is bad input, before anything starts."""
     with pytest.raises(InputError, match=re.escape(said)), live_page(port, url):
         pass

@@ -1,4 +1,4 @@
-"""Decided while a run goes on, from figures alone: settled, saturated, an objective missed, a rule broken."""
+"""Decisions during a run from its figures: settled, saturated, objective missed, guard broken."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def reported(
     [
         (reported(500), reported(510), True),
         (reported(500), reported(700), False),  # still getting faster
-        (reported(500, 0.1), reported(500, 0.01), False),  # a schedule keeps the rate, the times still fall
-        (reported(20), reported(26), True),  # as far apart as chance takes so few
-        (reported(0, None), reported(0, None), False),  # nothing has come through yet
+        # the schedule keeps the rate constant, and the times still fall
+        (reported(500, 0.1), reported(500, 0.01), False),
+        (reported(20), reported(26), True),  # the difference is within chance for so few operations
+        (reported(0, None), reported(0, None), False),  # no operation has ended yet
         (reported(500, math.inf), reported(500, math.inf), True),  # both are overloaded
         (reported(500, 0.1), reported(500, math.inf), False),
     ],
@@ -39,7 +40,7 @@ def reported(
 def test_a_load_has_settled_when_two_stretches_are_alike(
     before: Reported, after: Reported, same: bool
 ) -> None:
-    """Rates within a tenth or within chance, times within a quarter."""
+    """A load has settled when two stretches have equal rates (10 %, or chance) and times (25 %)."""
     assert settled(before, after) is same
 
 
@@ -48,7 +49,7 @@ def steps(*pairs: tuple[float, float]) -> list[HeldStep]:
 
 
 def test_an_open_load_is_saturated_when_two_levels_are_not_served() -> None:
-    """One bad level may be chance; two in a row are none."""
+    """An open load is saturated after two unserved levels in a row, not after one."""
     good = [(50, 50), (100, 99), (150, 149)]
     assert saturated(steps(*good), closed=False) is None
     assert saturated(steps(*good, (200, 160)), closed=False) is None
@@ -58,7 +59,7 @@ def test_an_open_load_is_saturated_when_two_levels_are_not_served() -> None:
 
 
 def test_a_closed_load_is_saturated_when_users_bring_nothing_more() -> None:
-    """Less than a tenth of what the first ones brought, twice."""
+    """A closed load is saturated when more users add less than a tenth of the first ones, twice."""
     climb = [(4, 40), (8, 80), (12, 110)]
     assert saturated(steps(*climb), closed=True) is None
     assert saturated(steps(*climb, (16, 112)), closed=True) is None
@@ -67,7 +68,7 @@ def test_a_closed_load_is_saturated_when_users_bring_nothing_more() -> None:
 
 
 def test_a_few_independent_arrivals_less_are_chance() -> None:
-    """4/s for 14 s: 56 are offered, 45 come by chance in one level of fourteen, and that is no saturation."""
+    """45 of 56 offered operations are within chance for Poisson arrivals and no saturation."""
     few = [HeldStep(level, reported(round(level * 14 * 0.8), seconds=14)) for level in (2.0, 3.0, 4.0, 5.0)]
     assert saturated(few, closed=False) is None
     many = [HeldStep(level, reported(round(level * 14 * 0.8), seconds=14)) for level in (200.0, 300.0, 400.0)]
@@ -75,7 +76,7 @@ def test_a_few_independent_arrivals_less_are_chance() -> None:
 
 
 def test_times_that_explode_are_the_end_of_an_open_load() -> None:
-    """All gets through yet, but takes ten times as long, twice; a closed load's users merely share."""
+    """Times ten times as long, twice, saturate an open load but not a closed one."""
     climb = [
         HeldStep(n * 10, Reported(10, n * 100, 0, 0, 0.1, p50_s=0.01 * (1, 1, 11, 12)[n - 1]))
         for n in range(1, 5)
@@ -88,7 +89,7 @@ def test_times_that_explode_are_the_end_of_an_open_load() -> None:
 
 
 def test_an_objective_is_missed_by_what_is_told_live() -> None:
-    """Any percentile, errors (failed or never started), throughput where as much was offered."""
+    """A missed objective is found live: percentiles, errors and throughput."""
     step = HeldStep(100, Reported(10, 850, 5, 5, p95_s=0.06, p50_s=0.02, p99_s=0.2))
     for name, value in (("p50", 0.02), ("p95", 0.06), ("p99", 0.2)):
         assert missed(step, [Objective(scenario="s", **{f"{name}_s": value * 0.9})]) == name
@@ -104,7 +105,7 @@ def test_an_objective_is_missed_by_what_is_told_live() -> None:
 
 
 def test_a_time_has_as_many_seconds_however_late_each_is_told() -> None:
-    """Reported all at once, long after: 14 s hold 14 of them, from wherever they are counted."""
+    """Seconds that are reported late in one batch still count as the seconds they cover."""
     heard, first_s = RecentSeconds(), int(time.time()) - 30
     for second in range(30):
         heard.second({"orders": {**SECOND, "before_s": first_s + second, "ok": 100}})
@@ -114,7 +115,7 @@ def test_a_time_has_as_many_seconds_however_late_each_is_told() -> None:
 
 
 def test_a_clock_set_forward_ends_nobody_who_listens() -> None:
-    """What was told just now is then an hour old, and all of it is dropped; what is told next is kept."""
+    """A clock set forward drops old reports, and later ones count; listeners stay connected."""
     heard = RecentSeconds()
     heard.second({"orders": {**SECOND, "before_s": time.time() - 3600, "ok": 1}})
     begun = time.monotonic()
@@ -123,7 +124,7 @@ def test_a_clock_set_forward_ends_nobody_who_listens() -> None:
 
 
 def test_percentiles_of_seconds_and_workers_are_those_of_all_operations() -> None:
-    """Adding one percent wide bins gives the percentile within half a percent; averaging would not."""
+    """Percentiles over seconds and workers come from merged bins, within half a percent."""
     random, heard = np.random.default_rng(1), RecentSeconds()
     parts = [random.lognormal(size, 0.5, 3000) * 1e6 for size in (0.0, 0.1, 3.0)]
     begun = time.monotonic()
@@ -139,7 +140,7 @@ def test_percentiles_of_seconds_and_workers_are_those_of_all_operations() -> Non
 
 
 def test_what_never_started_has_taken_endlessly_long() -> None:
-    """Of 940 that ended and 60 that could not start, 95 in a hundred is one of the 60; the median is not."""
+    """Operations that never started count as infinitely long in the live percentiles."""
     heard, begun = RecentSeconds(), time.monotonic()
     times = binned(np.arange(1, 941) * 1_000_000)
     figures = {**SECOND, "before_s": time.time() + 0.5, "ok": 940, "dropped": 60, "times": times}
@@ -157,7 +158,7 @@ def test_what_never_started_has_taken_endlessly_long() -> None:
 
 
 class Clock:
-    """Time that goes on when told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -186,7 +187,7 @@ HOSTS: dict[str, Any] = {
 
 
 def watch(rule: StopRule, values: list[tuple[str, str, float | None]]) -> tuple[StopRules, Clock]:
-    """One reading a second of that rule's metric: (host, instance, value)."""
+    """Pass one reading per second of a rule's metric: (host, instance, value)."""
     clock = Clock()
     rules = StopRules([rule], HOSTS, ["orders"], RecentSeconds(), clock)
     for host, instance, value in values:
@@ -196,7 +197,7 @@ def watch(rule: StopRule, values: list[tuple[str, str, float | None]]) -> tuple[
 
 
 def test_a_rule_is_broken_after_its_time_without_a_break() -> None:
-    """A value below the limit, in between, starts the time anew; a value not measured does not."""
+    """A guard breaks after its time above the limit; a value below restarts the time, a null does not."""
     rule = StopRule(metric="disk.write_latency_s", above=0.5, for_s=5, role="log")
     slow = [("sql1", "loop1", 0.6)] * 5
     rules, _ = watch(rule, [*slow, ("sql1", "loop1", 0.7)])
@@ -209,7 +210,7 @@ def test_a_rule_is_broken_after_its_time_without_a_break() -> None:
 
 
 def test_one_bad_reading_and_silence_break_no_rule() -> None:
-    """Nobody measured that it went on: not with nulls, not with nothing at all, however long it lasts."""
+    """One bad reading followed by nulls or silence does not break a guard."""
     rule = StopRule(metric="disk.write_latency_s", above=0.5, for_s=60, role="log")
     rules, clock = watch(rule, [("sql1", "loop1", 0.6), *[("sql1", "loop1", None)] * 120])
     assert rules.broken() is None
@@ -218,7 +219,7 @@ def test_one_bad_reading_and_silence_break_no_rule() -> None:
 
 
 def test_a_rule_hears_only_of_what_it_names() -> None:
-    """Another role's disk, another tier's CPU and a single core are none of its business."""
+    """A guard ignores other roles' disks, other tiers' CPU, and single cores."""
     log = StopRule(metric="disk.write_latency_s", above=0.5, for_s=2, role="log")
     assert watch(log, [("sql1", "loop2", 0.9)] * 5)[0].broken() is None
     sql = StopRule(metric="cpu.busy_ratio", above=0.9, for_s=2, tier="sql")
@@ -235,7 +236,7 @@ def test_a_rule_hears_only_of_what_it_names() -> None:
 
 
 def test_errors_break_a_rule_over_its_time() -> None:
-    """Failed and dropped over all, once there has been as much time as the rule speaks of."""
+    """Failed and dropped operations break a guard once its whole time has passed."""
     heard, clock = RecentSeconds(), time.monotonic
     rule = StopRule(metric="error_ratio", above=0.05, for_s=1)
     begun = clock()
@@ -252,7 +253,7 @@ def test_errors_break_a_rule_over_its_time() -> None:
 
 
 def test_a_rule_whose_metric_never_had_a_value_is_named() -> None:
-    """Nulls, other hosts and silence are no value: the rule protected nothing, and the reader must know."""
+    """A guard whose metric never had a value is named, because it protected nothing."""
     disk = StopRule(metric="disk.write_latency_s", above=0.5, for_s=2, tier="sql", role="log")
     sentence = (
         "stop_when[0]: disk.write_latency_s of tier sql, role log was not measured: this rule could not end "
@@ -268,7 +269,7 @@ def test_a_rule_whose_metric_never_had_a_value_is_named() -> None:
 
 
 def test_operations_are_silent_once_none_has_completed_for_the_time() -> None:
-    """From the load's begin on, and only of load that goes on; what fails completes nothing."""
+    """Operations count as silent from the load's begin, while the load goes on; failures do not count."""
     heard = RecentSeconds()
     now_ns = time.time_ns()
     rule = SilenceRule(silent="operations", for_s=5)
@@ -308,7 +309,7 @@ def test_operations_are_silent_once_none_has_completed_for_the_time() -> None:
     ],
 )
 def test_a_collector_that_gives_no_reading_ends_the_run(rule: dict[str, Any], said: str | None) -> None:
-    """One that fails and one whose reading does not end, of the hosts that the rule names."""
+    """A collector that fails or hangs on the guard's hosts ends the run."""
     silences = [Silence("local", ("sql1",), 0.4, ""), Silence("postgres", ("sql1",), 12.0, "it is gone"),
                 Silence("ssh", ("web1",), 30.0, "")]  # fmt: skip
     given: dict[str, Any] = {"silent": "collectors", "for_s": 10} | rule
@@ -318,7 +319,7 @@ def test_a_collector_that_gives_no_reading_ends_the_run(rule: dict[str, Any], sa
 
 
 def test_a_rule_of_operations_is_measured_once_one_ended() -> None:
-    """Also in a run that is shorter than the rule's time."""
+    """A guard on operations counts as measured after one operation, also in a short run."""
     heard = RecentSeconds()
     rules = StopRules([StopRule(metric="error_ratio", above=0.05, for_s=1)], HOSTS, ["orders"], heard)
     assert rules.broken() is None

@@ -1,7 +1,7 @@
-"""A controller, three load workers and four watched hosts, each on a machine of its own behind a bad link.
+"""A controller, three load workers and four observed hosts, each on its own machine behind a bad link.
 
-Machines are network namespaces; each link delays a packet by 40 ms each way and loses 2 % of them. The store
-is beside the controller. It counts what it was asked to write, and so knows what the run may have counted.
+Machines are network namespaces. Each link delays a packet by 40 ms each way and loses 2 % of the packets. The
+store is beside the controller and counts the requested writes, so the true count is known.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ pytestmark = [
 DELAY_S, LOSS = 0.04, 0.02
 RATE, MEASURE_S, AGAIN_S = 60, 40, 8
 SHARE = RATE / 3
-PORT, MASTER_PORT = 6399, 5599  # in namespaces of our own every port is free
+PORT, MASTER_PORT = 6399, 5599  # every port is free in the test's own namespaces
 TOKEN = "a-token-of-the-tests-and-of-nothing-else"
 
 
 @dataclass
 class Machines:
-    """All of them, seen from the controller's, which this thread is on.
+    """All machines, seen from the controller's namespace, in which this thread runs.
 
     Attributes:
-        hosts: those that are watched.
-        workers: a process of each machine that load comes from.
-        links: all of them.
+        hosts: the observed hosts.
+        workers: a process for each machine that produces load.
+        links: all network links.
     """
 
     hosts: list[SshdHost]
@@ -57,7 +57,7 @@ class Machines:
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_worker(self, number: int) -> subprocess.Popen[bytes]:
-        """A load worker that takes part in run after run."""
+        """Start a load worker that takes part in successive runs."""
         master = f"10.77.{number}.1:{MASTER_PORT}"
         there = ("nsenter", f"--target={self.workers[number]}", "--net")
         process = subprocess.Popen(
@@ -72,7 +72,7 @@ class Machines:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """End it and what it has started, as when the machine's power fails."""
+    """Kill the worker with its children, as a power failure would."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -112,7 +112,7 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 
 
 def files(folder: Path, hosts: list[SshdHost]) -> list[str]:
-    """The arguments of a run; its two files are written. Every worker reaches the store by its own link."""
+    """Write plan and farm file, and return the run's arguments; each worker has its own link to the store."""
     watched = {
         f"web{at}": {"collect": [{"kind": "ssh", **host.options()}]} for at, host in enumerate(hosts, 1)
     }
@@ -138,13 +138,13 @@ def files(folder: Path, hosts: list[SshdHost]) -> list[str]:
 
 
 def written(client: Valkey) -> int:
-    """Writes that the store has performed since it was started."""
+    """Return the writes that the store has performed since its start."""
     found: Any = client.info("commandstats")
     return int(found.get("cmdstat_hset", {"calls": 0})["calls"])
 
 
 def counted(run: StoredRun) -> tuple[int, int]:
-    """(operations that succeeded, operations that were not started)."""
+    """Return (successful operations, operations not started)."""
     rows = [row for row in run.operations.to_pylist() if row["operation"] != "/send"]
     assert {row["outcome"] for row in rows} <= {"ok", "dropped"}, rows
     ok = sum(row["count"] for row in rows if row["outcome"] == "ok")
@@ -152,8 +152,8 @@ def counted(run: StoredRun) -> tuple[int, int]:
 
 
 def test_a_worker_is_killed_and_comes_back(machines: Machines, tmp_path: Path) -> None:
-    """Two do its share and nothing is counted twice; started again, it is in the next run."""
-    # One address of the store for all: the farm has one, each worker a route to it by its own link.
+    """After a worker is killed, two do its share without double counts; restarted, it joins the next run."""
+    # All workers use one address of the store, each with a route over its own link.
     subprocess.run(["ip", "addr", "add", "10.99.0.1/32", "dev", "lo"], check=True)
     for number, pid in enumerate(machines.workers):
         way = ["ip", "route", "add", "10.99.0.1/32", "dev", "eth0", "src", f"10.77.{number}.2"]
@@ -189,7 +189,7 @@ def test_a_worker_is_killed_and_comes_back(machines: Machines, tmp_path: Path) -
 
 
 def check_first(run: StoredRun, performed: int, killed_s: float) -> None:
-    """What must hold of the run in which a worker was killed."""
+    """Check the run in which a worker was killed."""
     connected = [one for one in run.events if one["event"] == "worker_connected"]
     assert len(connected) == 3
     assert min(one["round_trip_s"] for one in connected) >= 2 * DELAY_S
@@ -200,7 +200,7 @@ def check_first(run: StoredRun, performed: int, killed_s: float) -> None:
     assert any("waits for the next run" in each for each in warnings), warnings
 
     ok, dropped = counted(run)
-    # Of what the killed worker had written a second had not travelled yet, and what was on its way.
+    # Up to one second of the killed worker's writes had not been reported, besides those in flight.
     assert ok <= performed <= ok + 2 * SHARE + 10, (ok, performed)
     assert ok + dropped == pytest.approx(RATE * (2 + MEASURE_S), abs=1.5 * RATE)
     rows = [row for row in run.operations.to_pylist() if row["outcome"] == "ok"]

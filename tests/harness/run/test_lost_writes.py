@@ -1,4 +1,4 @@
-"""A store that is killed in mid-burst and started again: what it acknowledged is looked for afterwards."""
+"""A store killed during a burst and restarted: its acknowledged writes are read back."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def _written(folder: Path, url: str) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("fsync", ["always", pytest.param(None, marks=pytest.mark.slow)])
 def test_what_was_acknowledged_before_a_kill(tmp_path: Path, fsync: str | None) -> None:
-    """Flushed writes are all there and nothing is said; without a file they are lost, which is said first."""
+    """Flushed writes are all there without a warning; without a file they are reported as lost, first."""
     with killable_valkey(fsync) as server:
         farm, plan = _written(tmp_path, server.url)
         process = start_cli("run", plan, "--farm", farm, "--out", tmp_path / "runs")
         wait_for_line(process, "warm-up")
-        time.sleep(5)  # mid-burst, or near it: how far a slow machine is by then does not matter
+        time.sleep(5)  # about mid-burst; the exact moment does not matter
         server.kill()
         server.start()
         out, err = process.communicate(timeout=120)

@@ -1,4 +1,4 @@
-"""A run against a database whose host nobody may look into, from farm.yaml to the verdict."""
+"""A run against a database without access to its host, from farm.yaml to the verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CAP = 250
 
 
 def farm_file(folder: Path, url: str, log: dict[str, Any]) -> Path:
-    """A farm that is one database: its address, a collector of it, what its disks are declared to do."""
+    """Return a farm of one database: its address, its collector, and its declared disk limits."""
     folder.mkdir(exist_ok=True)
     host = {
         "machine": "azure/ds12",
@@ -35,7 +35,7 @@ def farm_file(folder: Path, url: str, log: dict[str, Any]) -> Path:
 
 
 def measured(folder: Path, farm: Path, measure: str, users: int) -> dict[str, Any]:
-    """The verdict of a run of commits."""
+    """Return the verdict on a run of commits."""
     scenario = {
         "use": "sql-mix",
         "load": {"model": "closed", "users": users},
@@ -50,11 +50,11 @@ def measured(folder: Path, farm: Path, measure: str, users: int) -> dict[str, An
     return verdict
 
 
-@pytest.mark.slow  # eighteen seconds; test_watched_database has a run in which only the database is seen
+@pytest.mark.slow  # eighteen seconds; test_watched_database has a run with the database only
 def test_what_the_database_counts_stands_for_its_disks(
     sql: Sql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Declared far above what it does: its own count against the cap, said so, and nobody else is asked."""
+    """With a declared limit far above its rate, the database's count is used and marked as such."""
     url = sql.endpoint()["url"]
     monkeypatch.setenv("WATCHER", sql._monitor)
     with psycopg.connect(url, autocommit=True) as owner:
@@ -79,7 +79,7 @@ def test_what_the_database_counts_stands_for_its_disks(
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a disk with a cap")
 def test_a_capped_log_is_named_from_the_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log's disk really is held to its declared cap, by a farm this run is told nothing of."""
+    """A log disk that is really limited is named from the database's count alone."""
     require("fusermount3", "fuse3")
     real = tmp_path / "real.yaml"
     built = {"tiers": ["sql"], "disks": {"sql.log": {"limits": {"iops": CAP}}}}

@@ -1,4 +1,4 @@
-"""Load from other machines: over a link that can be cut, and with a worker that does not come."""
+"""Load from other machines: over a link that is cut, and with a worker that does not connect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HERE, THERE = "10.231.77.1", "10.231.77.2"
 RATE = 60
 TOKEN = "a-token-of-the-tests-and-of-nothing-else"
 NAMESPACES = "/run/netns"
-PORT, MASTER_PORT = 6399, 5599  # in namespaces of our own every port is free
+PORT, MASTER_PORT = 6399, 5599  # every port is free in the test's own namespaces
 
 
 def ip(*arguments: str) -> None:
@@ -34,16 +34,16 @@ def ip(*arguments: str) -> None:
 
 
 class Machines:
-    """Two hosts and the link between them; servers and controller are on ``here``."""
+    """Two hosts and their link; servers and controller are on ``here``."""
 
     def __init__(self) -> None:
         mark = f"pp{os.getpid()}"
         self.here, self.there = f"{mark}a", f"{mark}b"
-        # The first namespace ever makes it a mount, a bind of the same device: is_mount() does not see it.
+        # The first namespace turns the directory into a bind mount, which is_mount() does not detect.
         self._mounted = f" {NAMESPACES} " in Path("/proc/self/mountinfo").read_text()
 
     def make(self) -> None:
-        """Two namespaces, one cable."""
+        """Create two namespaces and their link."""
         for name in (self.here, self.there):
             ip("netns", "add", name)
             ip("-n", name, "link", "set", "lo", "up")
@@ -54,11 +54,11 @@ class Machines:
             ip("-n", name, "link", "set", "cable", "up")
 
     def cut(self) -> None:
-        """Nothing goes through any more, and nobody is told."""
+        """Drop all packets on the link, without notice to either side."""
         ip("-n", self.here, "link", "set", "cable", "down")
 
     def remove(self) -> None:
-        """The namespaces, and with them the cable."""
+        """Remove the namespaces and their link."""
         for name in (self.here, self.there):
             subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
         if not self._mounted:
@@ -66,7 +66,7 @@ class Machines:
 
     @contextmanager
     def start(self, where: str, *command: str | Path) -> Iterator[subprocess.Popen[str]]:
-        """A program on one of the hosts; nothing of it is left."""
+        """Start a program on one of the hosts, and end it at the test's end."""
         process = subprocess.Popen(
             ["ip", "netns", "exec", where, *command],
             env={**os.environ, TOKEN_VARIABLE: TOKEN},
@@ -116,7 +116,7 @@ def files(folder: Path, measure_s: int) -> tuple[Path, Path]:
 @pytest.mark.root
 @pytest.mark.slow  # twenty-five seconds; test_pool has workers that die and freeze
 def test_the_link_to_a_worker_is_cut(machines: Machines, tmp_path: Path) -> None:
-    """It does half of the load until then; within 5 s the rest does all, and it stops loading by itself."""
+    """After the cut the other worker takes the whole load within 5 s, and the lost one stops."""
     farm, plan = files(tmp_path, 14)
     run = (PINCHPOINT, "run", plan, "--farm", farm, "--out", tmp_path / "runs", "--workers", "1")
     more = ("--listen", f"{HERE}:{MASTER_PORT}", "--remote-workers", "1")
@@ -157,7 +157,7 @@ def test_the_link_to_a_worker_is_cut(machines: Machines, tmp_path: Path) -> None
 
 
 def test_nobody_comes(tmp_path: Path) -> None:
-    """Workers need an address and an address their number, and each mistake is said with the remedy."""
+    """Workers need an address, and an address a number of workers; each mistake has its remedy."""
     farm, plan = files(tmp_path, 2)
     for given, remedy in (
         (("--remote-workers", "2"), "add --listen"),
@@ -182,7 +182,7 @@ sys.exit(cli._status())
 
 @pytest.mark.farm
 def test_no_worker_comes(tmp_path: Path) -> None:
-    """Exit status 5, and no folder that looks like a run."""
+    """If no worker connects, exit status 5 and no run folder."""
     farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
     with valkey() as url:
         farm.write_text(

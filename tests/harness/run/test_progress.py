@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on; phases and their times."""
+"""Progress output during a run; phases and their times."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HOSTS: dict[str, dict[str, Any]] = {
 
 
 def board(**crawl: Any) -> Board:
-    """After a second of a crawl and one reading of each host."""
+    """Return the board after a second of a crawl and one reading of each host."""
     found = Board()
     found.second("w1", {"crawl": {"ok": 1240, "failed": 0, "dropped": 0, "p95_s": 0.1, **crawl}})
     figures = [
@@ -47,7 +47,7 @@ def board(**crawl: Any) -> Board:
 
 
 def said(columns: int | None = None, **crawl: Any) -> str:
-    """What one tick writes, to a pipe or to a terminal of that width."""
+    """Return the text that one tick writes to a pipe, or to a terminal of that width."""
     display = ProgressDisplay(board(**crawl))
     file = io.StringIO()
     display._console = Console(file=file, force_terminal=columns is not None, width=columns or 400)
@@ -58,7 +58,7 @@ def said(columns: int | None = None, **crawl: Any) -> str:
 
 
 def test_a_pipe_gets_one_short_line() -> None:
-    """How far, the load, the machine's CPU once, a tier's own below it; no zeros."""
+    """A pipe gets one line: time, load, the machine's CPU and each tier's, without zeros."""
     [line] = said().splitlines()
     assert line.startswith("measuring: 1,240 of 4,000 documents, about ")
     assert "crawl 1240/s p95 100 ms | vm CPU 61 % | sql1 CPU 22 %" in line
@@ -68,13 +68,13 @@ def test_a_pipe_gets_one_short_line() -> None:
 
 
 def test_failures_are_shown_where_there_are_some() -> None:
-    """And what was dropped."""
+    """Failed and dropped operations appear where there are any."""
     assert "3 failed" in said(failed=3)
 
 
 @pytest.mark.parametrize("columns", [60, 80])
 def test_a_terminal_shows_each_disk_once(columns: int) -> None:
-    """With its roles, in a table no wider than the terminal."""
+    """A terminal shows each disk once with its roles, in a table that fits."""
     text = said(columns)
     last = text[text.rindex("farm ") :]
     assert last.count("disk vda") == 1
@@ -82,7 +82,7 @@ def test_a_terminal_shows_each_disk_once(columns: int) -> None:
 
 
 def test_work_that_is_done_counts_down_the_phase() -> None:
-    """A corpus that is crawled again has no share left."""
+    """A crawl's remaining work counts down, and a repeated crawl has no share left."""
     assert said(ok=5000).startswith("measuring until the work is done, at most: 60 min left")
 
 
@@ -94,12 +94,12 @@ phases: {warm_up: 0s, measure: 2s}
 
 
 def nothing(*_: Any, **__: Any) -> None:
-    """Load, records and words are of no matter here."""
+    """Stand in for load, records and wording, which are irrelevant here."""
 
 
 @pytest.mark.parametrize("offset_s", [0.02, 0.5, 0.98])
 def test_as_many_whole_seconds_are_measured_as_were_asked_for(offset_s: float, tmp_path: Path) -> None:
-    """From wherever in a second measuring begins: two of them can be judged, not one."""
+    """The number of whole measured seconds is that requested, from any begin within a second."""
     (tmp_path / "plan.yaml").write_text(PLAN)
     store: Any = SimpleNamespace(
         manifest={"phases": []}, event=nothing, save_manifest=nothing, compact=nothing, warn=nothing

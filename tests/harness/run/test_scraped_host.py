@@ -1,4 +1,4 @@
-"""A run against a host that only a Prometheus knows: from farm.yaml to what the run keeps of it."""
+"""A run against a host that only a Prometheus knows: from farm.yaml to the run's files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.farm, pytest.mark.alone, pytest.mark.slow]  # four ser
 
 
 def test_a_scraped_host_is_measured_at_its_own_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CPU by scrape, the scrape interval in the manifest, a variable filled in."""
+    """CPU samples follow the scrape interval, which the manifest records; a variable is filled in."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with postgres() as url, relayed() as relay, prometheus(relay.port, "2s") as server:
         until(lambda: len(relay.scrapes) >= 3)

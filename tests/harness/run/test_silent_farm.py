@@ -1,4 +1,4 @@
-"""A run whose database stops answering in the middle: all that ended, ended before."""
+"""A run whose database stops answering halfway: all ended operations ended before."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def url() -> Iterator[str]:
 
 @pytest.mark.alone
 def test_a_database_that_stops_answering_is_not_the_generators_fault(url: str, tmp_path: Path) -> None:
-    """Every session's server process stands still from the fifth second on; nothing is used up."""
+    """With every server process stopped after five seconds, the generator is not at fault."""
     farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
     hosts = {"db1": {"collect": [{"kind": "local"}], "disks": {"data": {"path": "/"}}}}
     content = {"name": "silent", "environment": "test", "endpoints": {"sql": {"url": url}}}
@@ -73,7 +73,7 @@ def test_a_database_that_stops_answering_is_not_the_generators_fault(url: str, t
     ],
 )
 def test_silence_ends_a_run_that_says_so(url: str, tmp_path: Path, rule: str, said: str) -> None:
-    """The whole server stands still: the run ends seconds later, with the reason and exit status 4."""
+    """A stopped server ends the run within seconds, with the reason and exit status 4."""
     farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
     hosts = {"db1": {"collect": [{"kind": "postgres", "endpoint": "sql"}]}}
     content = {"name": "silent", "environment": "test", "endpoints": {"sql": {"url": url}}}

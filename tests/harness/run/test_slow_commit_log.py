@@ -1,4 +1,4 @@
-"""A real Cassandra whose commit log's disk is slow: the verdict names it, and the node says so, too."""
+"""A real Cassandra with a slow commit log disk: disk figures and node metrics both name it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.farm,
     pytest.mark.alone,
     pytest.mark.root,
-    # A node starts for a quarter of a minute, is measured for a half, and wants a disk of its own.
+    # The node starts for 15 s, is measured for 30 s, and needs a disk of its own.
     pytest.mark.slow,
     pytest.mark.timeout(240),
 ]
@@ -36,7 +36,7 @@ REPLICATION = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
 
 @contextmanager
 def slow_disk(place: Path) -> Iterator[tuple[EmulatedDisk, Path]]:
-    """An emulated disk and where it is mounted."""
+    """Return an emulated disk and its mount point."""
     if os.geteuid() != 0:
         pytest.skip("an emulated disk needs root")
     way = choose(SPEC, support())
@@ -53,7 +53,7 @@ def slow_disk(place: Path) -> Iterator[tuple[EmulatedDisk, Path]]:
 
 
 def written(folder: Path, server: ServerProcess, log: Path) -> tuple[Path, Path]:
-    """A farm that names the disks of the node's log and data, and watches both it and its machine."""
+    """Return a farm that names the node's log and data disks and observes node and machine."""
     collect = [{"kind": "local", "process": "java"}, {"kind": "cassandra", "endpoint": "nosql"}]
     disks = {"log": {"path": str(log)}, "data": {"path": str(server.directory)}}
     hosts = {"c1": {"collect": collect, "disks": disks}}
@@ -67,7 +67,7 @@ def written(folder: Path, server: ServerProcess, log: Path) -> tuple[Path, Path]
 
 
 def test_the_log_of_a_real_cassandra_is_named_with_its_own_word(tmp_path: Path) -> None:
-    """Every write waits 30 ms for the commit log: by the disk's figures, and by the tasks the node counts."""
+    """Writes wait 30 ms for the commit log, by the disk's figures and the node's task counts."""
     with slow_disk(tmp_path) as (disk, log), cassandra({"commitlog_directory": str(log)}) as server:
         url = urlsplit(server.url)
         with Cluster([url.hostname], port=url.port, protocol_version=4) as cluster:

@@ -1,4 +1,4 @@
-"""Runs against a farm with disks, caps and delays of our own: what the samples show is what was asked for."""
+"""Runs on a farm with emulated disks, limits and delays: the samples show the configured values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [
 
 
 def run(folder: Path, embedded: dict[str, object], scenarios: dict[str, object], measure: str) -> StoredRun:
-    """Run a plan on a farm that is built for it and gone afterwards."""
+    """Run a plan on a farm that is built for it and removed afterwards."""
     require("fusermount3", "fuse3")
     farm, plan = folder / "farm.yaml", folder / "plan.yaml"
     farm.write_text(json.dumps({"name": "slow", "environment": "test", "embedded": embedded}))
@@ -37,7 +37,7 @@ def run(folder: Path, embedded: dict[str, object], scenarios: dict[str, object],
 
 
 def values(stored: StoredRun, host: str, metric: str, instance: str) -> list[float]:
-    """A metric's values in the measured phase, in order."""
+    """Return a metric's values in the measure phase, in order."""
     rows = [
         (row["time_ns"], row["value"])
         for row in stored.samples.to_table().to_pylist()
@@ -55,7 +55,7 @@ def device(stored: StoredRun, host: str, role: str) -> str:
 
 @pytest.mark.slow
 def test_the_database_presses_its_disks_to_the_cap(tmp_path: Path) -> None:
-    """PostgreSQL's data-shaped load: the kernel's count at the data disk is within 3 % of the cap."""
+    """PostgreSQL's load brings the data disk to within 3 % of its limit by the kernel's count."""
     stored = run(
         tmp_path,
         {"tiers": ["sql"], "disks": {"sql.data": {"limits": {"iops": 330}}, "sql.log": {"latency": "1ms"}}},
@@ -79,7 +79,7 @@ def test_the_database_presses_its_disks_to_the_cap(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_credits_run_out_in_the_run_and_are_told(tmp_path: Path) -> None:
-    """The log's level falls from burst to base; events.jsonl says when, and loading data spent none of it."""
+    """The log falls from burst to base rate at the time in events.jsonl; loading used no credits."""
     stored = run(
         tmp_path,
         {
@@ -109,7 +109,7 @@ def test_credits_run_out_in_the_run_and_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_caps_and_delays_hold_in_the_run(tmp_path: Path) -> None:
-    """A third of a core for search, and a long way to the site: CPU and repository latency say so."""
+    """A third of a core for search and a delay to the site show in CPU and repository latency."""
     stored = run(
         tmp_path,
         {

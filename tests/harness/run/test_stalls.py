@@ -1,4 +1,4 @@
-"""A run always ends: servers stop answering behind links that still acknowledge, in every kind of server."""
+"""A run always ends when a server stops answering behind a link that still acknowledges packets."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ SERVERS: dict[str, tuple[str, dict[str, Any], Callable[[], Any]]] = {
 def stalling(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[tuple[StallingProxy, list[str | Path]]]:
-    """A proxy before a server, and the command of a run through it."""
+    """Return a proxy before a server, and a run's command through it."""
     name, scenario, server = SERVERS[request.param]
     with ExitStack() as stack:
         url = stack.enter_context(server())
@@ -109,7 +109,7 @@ def _saying(command: list[str | Path], words: str) -> subprocess.Popen[str]:
 
 
 def test_a_run_ends_by_itself(stalling: tuple[StallingProxy, list[str | Path]]) -> None:
-    """The data that could not be removed is named with its server; the exit status is the environment's."""
+    """The server whose data could not be removed is named; the exit status is the environment's."""
     assert _ended(stalling, "measuring", "stalled") == 5
 
 
@@ -118,14 +118,14 @@ def test_a_run_ends_by_itself(stalling: tuple[StallingProxy, list[str | Path]]) 
 def test_an_answer_that_is_none_is_the_servers_fault(
     stalling: tuple[StallingProxy, list[str | Path]], fault: str
 ) -> None:
-    """Random bytes, an end or a reset in place of answers: failed operations, not a failed recorder."""
+    """Random bytes, a close or a reset count as failed operations, not as a failed recorder."""
     assert _ended(stalling, "measuring", fault) in (1, 5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_removal_ends_by_itself(stalling: tuple[StallingProxy, list[str | Path]], fault: str) -> None:
-    """A link that fails while the data is removed: it is removed by then, or said to be left."""
+    """If the link fails during the removal, the data is removed or reported as left."""
     assert _ended(stalling, "removing the data", fault) in (0, 5)
 
 
@@ -133,14 +133,14 @@ def test_the_removal_ends_by_itself(stalling: tuple[StallingProxy, list[str | Pa
 def test_a_link_that_stands_still_for_a_while_costs_no_run(
     stalling: tuple[StallingProxy, list[str | Path]],
 ) -> None:
-    """Three seconds; then everything that was sent arrives, and the run is whole."""
+    """A link that stalls for three seconds leaves the run complete."""
     assert _ended(stalling, "measuring", "stalled", for_s=3) in (0, 1, 3)
 
 
 def _ended(
     stalling: tuple[StallingProxy, list[str | Path]], words: str, fault: str, for_s: float | None = None
 ) -> int:
-    """The exit status of a run whose link fails a second after it said so."""
+    """Return the exit status of a run whose link fails one second after its message."""
     proxy, command = stalling
     process = _saying(command, words)
     try:
@@ -161,7 +161,7 @@ def _ended(
 
 @pytest.mark.alone
 def test_a_second_ctrl_c_ends_it(stalling: tuple[StallingProxy, list[str | Path]]) -> None:
-    """Within 5 s, and says what may be left on which server."""
+    """A second Ctrl-C ends the run within 5 s, and names the server that may keep data."""
     proxy, command = stalling
     process = _saying(command, "measuring")
     try:

@@ -1,4 +1,4 @@
-"""Load in steps on a real server: the levels are held, noted, judged and reported; a rule ends a run."""
+"""Load in steps on a real server: levels held, recorded, judged and reported; a guard ends a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def url() -> Iterator[str]:
 
 
 def run(folder: Path, url: str, **plan: Any) -> tuple[int, Path, str]:
-    """(exit status, run directory, stdout) of one plan on one Valkey."""
+    """Return (exit status, run directory, stdout) of one plan on one Valkey."""
     farm = {
         "name": "kv",
         "environment": "test",
@@ -41,7 +41,7 @@ def run(folder: Path, url: str, **plan: Any) -> tuple[int, Path, str]:
 @pytest.mark.slow
 @pytest.mark.alone
 def test_levels_are_held_noted_and_judged(url: str, tmp_path: Path) -> None:
-    """20/s and 50/s for 15 s each, then it ends, long before the time that was allowed."""
+    """20/s and 50/s are held for 15 s each, and the run ends before its time limit."""
     levels = {
         "start": f"{START}/s",
         "step": f"{STEP}/s",
@@ -75,7 +75,7 @@ def test_levels_are_held_noted_and_judged(url: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.alone
 def test_users_of_levels_to_come_are_none_yet(url: str, tmp_path: Path) -> None:
-    """Two users, an objective no server meets: one level, and valid though ten sessions are open."""
+    """With an objective that cannot be met, the run has one level and two users, and is valid."""
     load = {
         "model": "steps",
         "start": 2,
@@ -106,7 +106,7 @@ def test_users_of_levels_to_come_are_none_yet(url: str, tmp_path: Path) -> None:
 
 
 def test_a_broken_rule_ends_the_run_as_a_guard(url: str, tmp_path: Path) -> None:
-    """Exit status 4, the rule and its value in the report; what was measured is kept."""
+    """A broken guard ends the run with exit status 4; the report has its rule and value."""
     status, directory, said = run(
         tmp_path,
         url,

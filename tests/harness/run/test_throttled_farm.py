@@ -1,4 +1,4 @@
-"""A whole run against a farm whose web tier refuses what comes too fast, filled from a smaller corpus."""
+"""A run against a web tier that refuses requests above a rate, filled from a smaller corpus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOCUMENTS = 120
 @pytest.mark.alone
 @pytest.mark.slow  # a whole run; tests/infra/embedded/test_throttle.py has the farm and the crawl without one
 def test_what_a_farm_refuses_is_in_the_run_and_nothing_is_lost(tmp_path: Path) -> None:
-    """The crawl of all documents, most of them copies, ends; each refusal is an operation of its own."""
+    """The crawl of all documents ends, and each refusal is an operation of its own."""
     corpus = tmp_path / "corpus" / "list"
     corpus.mkdir(parents=True)
     for number in range(50):

@@ -1,4 +1,4 @@
-"""Top SQL statements of a whole run: recorded, reported in every place, redacted."""
+"""Top SQL statements of a whole run: recorded, reported everywhere, and redacted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pinchpoint.store.read import StoredRun
 
 @pytest.mark.farm
 def test_a_run_reports_the_statements_that_took_most_time(tmp_path: Path) -> None:
-    """What sql-mix executed while it was measured, as PostgreSQL counts it, in the report and --explain."""
+    """sql-mix's statements, as PostgreSQL counts them, are in the report and in --explain."""
     farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
     with older_postgres("shared_preload_libraries=pg_stat_statements") as server:
         with psycopg.connect(server.admin.replace("/postgres", "/loadtest"), autocommit=True) as admin:
@@ -70,7 +70,7 @@ WITHOUT = {"kind": "mariadb", "host": "db2", "why": "performance_schema is off",
 
 
 def test_the_table_has_shares_and_what_was_not_measured() -> None:
-    """Cut texts, hidden ones, the rest summed up; a server that counts none says why and what to do."""
+    """Cut, hidden and remaining statements have rows; without counts the reason and remedy appear."""
     table = top_statements(with_statements(COUNTED, WITHOUT))
     first, hidden, rest = table.rows
     assert (first["ratio"], first["mean_s"], len(first["text"])) == (0.6, 0.015, 200)
@@ -85,7 +85,7 @@ def test_the_table_has_shares_and_what_was_not_measured() -> None:
 
 
 def test_names_in_statements_are_redacted() -> None:
-    """A database's name within a statement's text is the same word as elsewhere."""
+    """A database's name in a statement has the same replacement as elsewhere."""
     report = redacted(gather(with_statements(COUNTED), verdict()))
     assert isinstance(report, Report)
     rows = report.tables["statements"].rows
@@ -94,7 +94,7 @@ def test_names_in_statements_are_redacted() -> None:
 
 
 class Broken:
-    """A server whose driver raises an error of its own."""
+    """A server whose driver raises its own error."""
 
     def statement_counts(self, *, texts: bool) -> list[Any]:
         raise OSError(f"gone {texts}")
@@ -109,7 +109,7 @@ class Broken:
 
 
 def test_a_driver_s_own_error_costs_the_statements_only() -> None:
-    """The reason is kept, and no second look is made."""
+    """A driver's error costs the statements only; the reason is recorded, without a retry."""
     looks = TopStatements([Connected("postgres", ("db1",), Broken())])
     looks.begin()
     before = looks._servers[0].before

@@ -1,4 +1,4 @@
-"""A database watched from within: its endpoint filled in late, and the embedded farm's watched by itself."""
+"""A database observed by its collector: with a late endpoint, and on an embedded farm."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plan_file(folder: Path, measure_s: int) -> Path:
 
 
 def means(directory: Path) -> dict[tuple[str, str, str], float]:
-    """Mean of every series, by host, metric and instance."""
+    """Return the mean of every series by host, metric and instance."""
     rows = open_run(directory).samples.to_table().to_pylist()
     series: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:
@@ -56,7 +56,7 @@ def means(directory: Path) -> dict[tuple[str, str, str], float]:
 def test_a_declared_database_is_watched_alone(
     sql: Sql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A host known by its database alone: from a monitoring role's variable to the run's files."""
+    """A host known by its database alone is measured with a monitoring role from a variable."""
     url = sql.endpoint()["url"]
     monkeypatch.setenv("WATCHER", sql._monitor)
     with psycopg.connect(sql._url("admin", sql._admin, "postgres")) as admin:
@@ -76,7 +76,7 @@ def test_a_declared_database_is_watched_alone(
 
 
 def test_a_variable_that_is_not_set_is_said_with_its_place(tmp_path: Path) -> None:
-    """Of the endpoint or of the collector: the place that has to be corrected; no traceback."""
+    """An unset variable is reported with its place in farm.yaml, without a traceback."""
     plan = plan_file(tmp_path, 5)
     for collect, url, place in (
         ({}, "postgresql://loader:${NO_SUCH}@127.0.0.1:1/x", "endpoints.sql.url"),
@@ -92,7 +92,7 @@ def test_a_variable_that_is_not_set_is_said_with_its_place(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_an_embedded_database_is_watched_by_itself(tmp_path: Path) -> None:
-    """With a role of its own that scenarios are not given; beside the machine's view, not in its place."""
+    """An embedded database is observed with its own role, beside the machine's samples."""
     path = tmp_path / "farm.yaml"
     content: dict[str, Any] = {"name": "own", "environment": "test", "embedded": {"tiers": ["sql"]}}
     path.write_text(json.dumps(content))

@@ -1,4 +1,4 @@
-"""`run --web-ui`: a run whose users are set on Locust's own page, from its Start to its Stop."""
+"""`run --web-ui`: a run whose users are set on Locust's page, from Start to Stop."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _wait_for_users(url: str, count: int) -> dict[str, Any]:
 
 @pytest.mark.farm
 def test_users_are_set_on_the_page(folder: Path) -> None:
-    """Start, ramp up, ramp down, stop: the last number is measured, and is the load of the manifest."""
+    """Start, ramp up, ramp down, stop: the last number of users is measured and is in the manifest."""
     port = _free_port()
     process = start_cli(
         "run", f"--web-ui={port}", folder / "plan.yaml",
@@ -130,7 +130,7 @@ def test_users_are_set_on_the_page(folder: Path) -> None:
 def test_what_the_page_cannot_steer_is_refused(
     folder: Path, old: str, new: str, options: tuple[str, ...], why: str
 ) -> None:
-    """Before anything starts, with exit status 2."""
+    """An unsuitable plan is refused with exit status 2 before anything starts."""
     plan = folder / "plan.yaml"
     plan.write_text(plan.read_text().replace(old, new) if old else plan.read_text())
     port = f"--web-ui={_free_port()}"
@@ -139,7 +139,7 @@ def test_what_the_page_cannot_steer_is_refused(
 
 
 def test_a_port_in_use_is_said(folder: Path) -> None:
-    """Before anything starts, with exit status 5."""
+    """A port in use is refused with exit status 5 before anything starts."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         command = ("run", f"--web-ui={port}", folder / "plan.yaml", "--farm", folder / "farm.yaml")
