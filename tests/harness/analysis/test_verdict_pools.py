@@ -120,7 +120,7 @@ def test_a_database_that_was_to_be_watched_and_was_not_is_unseen() -> None:
 
 @pytest.mark.parametrize("hidden", [8.0, 0.0])
 def test_sessions_that_are_hidden_are_not_idle(hidden: float) -> None:
-    """Zero visible active sessions count only where the role may see all sessions."""
+    """Zero visible sessions are evidence only where the role may see all sessions."""
     build = (
         Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.1, 0.1, cores=(0, 1)).sessions("sql1", 0.0)
     )

@@ -245,7 +245,7 @@ def test_a_crawl_that_did_not_end_is_not_held_against_one_that_did() -> None:
     ],
 )
 def test_moved_means_another_resource(base: dict[str, Any], other: dict[str, Any], moved: bool) -> None:
-    """ "Moved" means another family of kinds, tier or role, and not another device or kind of limit."""
+    """The bottleneck moved if its family of kinds, tier or role differs; a device may differ."""
     done = compare(sides_of([run("dev", bottleneck=base)], [run("prod", bottleneck=other)]))
     assert done.bottleneck.moved is moved
 

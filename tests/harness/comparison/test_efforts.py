@@ -72,7 +72,7 @@ def test_of_a_tier_that_two_scenarios_use_nobody_knows_whose_it_is() -> None:
 
 
 def test_of_another_tier_everybody_may_be_the_one_who_works_there() -> None:
-    """A tier without a direct scenario counts only where there is one scenario."""
+    """A tier that no scenario addresses directly counts only with a single scenario."""
     build = farm("sql", "app").cpu("sql1", 0.5, 0.4).cpu("app1", 0.5, 0.2)
     build.open("orders", "sql-mix", 50).operations("orders", "log_append", 50, 0.01)
     assert efforts(build)["orders", "app", "cpu_s"].value == pytest.approx(0.004, rel=0.1)

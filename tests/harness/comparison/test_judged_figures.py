@@ -282,7 +282,7 @@ def test_a_figure_without_a_course_has_a_reason_instead_of_an_interval() -> None
 
 
 def test_zero_has_no_interval() -> None:
-    """A figure of 0 on one side has no ratio and no interval, with the reason."""
+    """A figure that is 0 in one of the runs has no interval, with the reason."""
     sides = repeated(1.0)
     for number, one in enumerate((*sides.base.runs, *sides.other.runs)):
         one.verdict["crawl"][0]["failures"] = number % 3

@@ -50,7 +50,7 @@ def test_swapped_sides_give_the_swapped_answer() -> None:
 
 @pytest.mark.parametrize("margin", [1.05, 1.5, 1.9, 2.2])
 def test_p_is_small_where_the_interval_lies_outside_the_margin(margin: float) -> None:
-    """p < .05 exactly where the interval lies outside the margin."""
+    """The p-value is below .05 exactly where the interval lies outside the margin."""
     found = welch(BASE, OTHER)
     assert found is not None
     assert (found.p_within(margin) < SIGNIFICANT) == (found.ci95[0] > margin)

@@ -1,4 +1,4 @@
-"""Probes of disks that exist as formulas only: what a suite would measure on them, exactly."""
+"""Probes of simulated disks with a known formula: the exact figures that a suite would measure."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, CellSeries
 
 Speed = Callable[[Cell, int], float]
-"""I/Os per second of a cell in a trial."""
+"""I/Os per second for a cell and a trial number."""
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk by its formula: what holds it at each depth and size.
+    """A disk's formula: its rate at each queue depth and block size.
 
     Attributes:
-        floor_s: what each I/O takes at least, however many are going on.
-        iops: cap; None: none.
-        bytes_per_s: cap.
-        read_iops: cap of reads alone, whatever is written beside; write_iops likewise.
-        service_s: time of one I/O of a device that serves one after the other, by cell; None: no such device.
-        uneven: its times spread by so much from trial to trial.
+        floor_s: minimal latency of an I/O in seconds, at any queue depth.
+        iops: limit in I/Os per second; None: no limit.
+        bytes_per_s: limit in bytes per second; None: no limit.
+        read_iops: limit of reads per second, apart from writes; ``write_iops``: that of writes.
+        service_s: service time in seconds by cell, for a device that serves one I/O at a time; None: no
+            device.
+        uneven: relative spread of the rate from trial to trial.
     """
 
     floor_s: float = 0.0001
@@ -40,7 +41,7 @@ class Disk:
     uneven: float = 0.0
 
     def __call__(self, cell: Cell, trial: int) -> float:
-        """I/Os per second."""
+        """Return the I/Os per second of a cell in a trial."""
         found = (cell.outstanding or 1) / self.floor_s
         if self.iops:
             found = min(found, self.iops)
@@ -57,7 +58,7 @@ class Disk:
 
 
 def declared(name: str) -> DeclaredDisk:
-    """An entry of the catalogue."""
+    """Return a catalogue entry's limits as a declared disk."""
     entry = profile(name)
     more = entry.burst
     burst = Limits(more.iops, more.bytes_per_s, entry.io_unit_bytes) if more else None
@@ -67,7 +68,7 @@ def declared(name: str) -> DeclaredDisk:
 def trial_of(
     cell: Cell, number: int, iops: float, seconds: float = 5.0, *, course: bool = False, uneven: float = 0.0
 ) -> Trial:
-    """What fio would say of so many I/Os a second."""
+    """Return a trial with fio's figures for that rate; ``course``: with one rate per second."""
     reads = cell.read_ratio or 0.0
     size = cell.block_bytes or 0
     latency_s = (cell.outstanding or 1) / iops
@@ -99,7 +100,7 @@ def probe_of(
     course: bool = True,
     seconds: float = 5.0,
 ) -> Probe:
-    """A finished probe of a disk of that speed."""
+    """Return a finished probe of a disk of that speed."""
     asked = list(cells) if cells is not None else cells_of(suite)
     return Probe(
         suite=suite,
@@ -127,16 +128,16 @@ def probe_of(
 
 
 def cells_of(suite: str) -> Sequence[Cell]:
-    """A suite's cells."""
+    """Return a suite's cells."""
     return [cell for job in SUITES[suite].jobs(5.0) for cell in job.cells]
 
 
 def geometric(low: int, high: int) -> list[int]:
-    """Powers of two from one to the other."""
+    """Return the powers of two from ``low`` to ``high``."""
     return [2**power for power in range(int(math.log2(low)), int(math.log2(high)) + 1)]
 
 
 def kind_of(verdict: ProbeVerdict, workload: str) -> str | None:
-    """What limits a workload, by the verdict."""
+    """Return the kind of limit that the verdict gives a workload."""
     [found] = [one for one in verdict.workloads if one.workload == workload]
     return found.kind

@@ -1,4 +1,4 @@
-"""What a probe found becomes a line that a farm.yaml takes."""
+"""Calibration: a probe's limits and latencies as a line for farm.yaml."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def probe_on(disk: str, speed: Disk, suite: str = "crystaldiskmark", repeat: int
 
 
 def pasted(folder: Path, role: str, said: str) -> DeclaredLimits:
-    """The limits of a farm whose disk has the printed line."""
+    """Return the disk limits of a farm.yaml with the printed line."""
     comment, line = said.splitlines()
     assert comment.startswith(f"# sql.{role}, as measured")
     file = folder / "farm.yaml"
@@ -54,7 +54,7 @@ def test_caps_are_printed(tmp_path: Path, role: str) -> None:
 
 
 def test_no_cap_but_a_curve(tmp_path: Path) -> None:
-    """A disk that nothing holds: its latency over outstanding I/Os alone."""
+    """A disk without a limit gives a latency curve over outstanding I/Os only."""
     probe = probe_on("sql.data", Disk(0.001))
     said = calibration(probe, judge(probe))
     assert "no common limit" in said
@@ -65,7 +65,7 @@ def test_no_cap_but_a_curve(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("role", "depths"), [("log", [1.0]), ("data", [1.0, 4.0, 16.0, 64.0])])
 def test_the_curve_is_that_of_the_role(tmp_path: Path, role: str, depths: list[float]) -> None:
-    """Of a log its flushed writes, one at a time; of data 8 KiB, mostly reads, at every depth."""
+    """A log's curve has its flushed writes one at a time; data's has 8 KiB, mostly reads, at each depth."""
     probe = probe_on(f"sql.{role}", Disk(0.002, iops=1000), suite="database")
     limits = pasted(tmp_path, role, calibration(probe, judge(probe)))
     assert limits.latency is not None
@@ -74,7 +74,7 @@ def test_the_curve_is_that_of_the_role(tmp_path: Path, role: str, depths: list[f
 
 
 def test_what_an_io_counts_as_is_kept(tmp_path: Path) -> None:
-    """A cap that counts large I/Os in parts is printed with the part."""
+    """A limit that counts large I/Os in parts is printed with the size of a part."""
     probe = probe_on("sql.data", Disk(0.0005, 500, 60e6))
     verdict = judge(probe)
     assert verdict.caps.iops is not None
@@ -84,7 +84,7 @@ def test_what_an_io_counts_as_is_kept(tmp_path: Path) -> None:
 
 
 def test_neither_cap_nor_latency() -> None:
-    """Where nothing was measured there is no line, and that is said."""
+    """Without measured limits and latencies there is no line, and a message says so."""
     probe = probe_on("sql.log", Disk(0.001))
     probe.cells = {}
     said = calibration(probe, judge(probe))
@@ -101,7 +101,7 @@ def test_a_suite_that_was_not_finished_gives_no_line() -> None:
 
 
 def test_seconds_of_latency_can_be_read_again(tmp_path: Path) -> None:
-    """1,024 outstanding at 500 a second take 2.05 s each: three digits, and no exponent before the unit."""
+    """1,024 outstanding at 500/s take 2.05 s: three digits, without an exponent before the unit."""
     probe = probe_on("sql.data", Disk(0.0005, 500), suite="iometer", repeat=1)
     limits = pasted(tmp_path, "data", calibration(probe, judge(probe)))
     assert limits.latency is not None
@@ -112,7 +112,7 @@ def test_seconds_of_latency_can_be_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("role", "iops"), [("log", 290), ("data", None)])
 def test_a_cap_of_writes_is_a_log_s(tmp_path: Path, role: str, iops: int | None) -> None:
-    """A log is written; other disks are asked for more than writes: it would be no limit of theirs."""
+    """A limit of writes is printed for a log only, because other disks are also read."""
     probe = probe_on(f"sql.{role}", Disk(0.0005, write_iops=290))
     said = calibration(probe, judge(probe))
     assert pasted(tmp_path, role, said).iops == iops

@@ -1,4 +1,4 @@
-"""``pinchpoint probe`` as a user calls it, on a folder of this machine: figures, files, refusals, Ctrl-C."""
+"""``pinchpoint probe`` on a local folder as a user calls it: figures, files, refusals, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pinchpoint.base.errors import GuardError, InputError, PinchpointError
 from pinchpoint.cli.probe import probe
 
 STARTS = pytest.mark.slow
-"""A process of its own takes seconds: Ctrl-C alone needs one in continuous integration."""
+"""A new process takes seconds; in CI only Ctrl-C needs one."""
 SMALL = ("--size", "64MiB", "--repeat", "1")
 
 
 @pytest.fixture
 def disk() -> Iterator[Path]:
-    """A folder on a real disk, not in memory, which the probes leave as they found it."""
+    """Return a folder on a real disk (not in memory), and check that the probes leave it unchanged."""
     folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
     (folder / "precious").write_text("x")
     try:
@@ -40,7 +40,7 @@ def disk() -> Iterator[Path]:
 
 
 def probed(*arguments: str | Path) -> tuple[Path, dict[str, Any], str]:
-    """(directory, probe.json, stderr) of a probe that succeeded, in this process: a new one takes seconds."""
+    """Return (directory, probe.json, stderr) of a successful probe, run in this process to save time."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = probe.main([str(word) for word in arguments], standalone_mode=False)
@@ -86,7 +86,7 @@ def test_a_suite_leaves_figures_a_page_and_nothing_else(disk: Path, tmp_path: Pa
 
 
 def test_threads_share_what_is_outstanding(disk: Path, tmp_path: Path) -> None:
-    """Four threads of eight: by Little's law 32 are outstanding, and the seconds of all four are added."""
+    """Four threads of eight have 32 outstanding by Little's law, and their seconds are added."""
     require("fio", "fio")
     _, content, _ = probed(
         disk, "--suite", "stability", *SMALL, "--time-per-cell", "6s", "--threads", "4", "--out", tmp_path
@@ -101,7 +101,7 @@ def test_threads_share_what_is_outstanding(disk: Path, tmp_path: Path) -> None:
 
 
 def test_sequential_by_dd(disk: Path, tmp_path: Path) -> None:
-    """The file is written and read; hdparm's row has a figure, or the reason why not."""
+    """dd writes and reads the file; hdparm's row has a figure or the reason for its absence."""
     _, content, _ = probed(disk, "--suite", "sequential", *SMALL, "--out", tmp_path)
     rows = {row["name"]: row["figures"] for row in content["cells"]}
     for name in ("dd write, 1 outstanding", "dd read"):
@@ -113,7 +113,7 @@ def test_sequential_by_dd(disk: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow  # sixteen thousand files, twice
 def test_bonnie_itself(disk: Path, tmp_path: Path) -> None:
-    """Its CSV is read as it prints it today: figures, or that it was too fast for its clock."""
+    """bonnie++'s present CSV is read: figures, or a note that it was too fast for its clock."""
     require("bonnie++", "bonnie++")
     _, content, _ = probed(disk, "--suite", "bonnie", *SMALL, "--out", tmp_path)
     rows = {row["name"]: row["figures"] for row in content["cells"]}
@@ -142,7 +142,7 @@ def test_json_is_one_document(disk: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow  # sixteen seconds; CI has twenty minutes
 def test_ctrl_c_keeps_what_was_measured_and_it_is_gone_on_with(disk: Path, tmp_path: Path) -> None:
-    """Exit status 130, the folder is clean, no fio is left; --resume measures the rest and no cell twice."""
+    """Ctrl-C gives exit status 130, a clean folder and no fio; --resume measures only the rest."""
     require("fio", "fio")
     asked = ("--suite", "crystaldiskmark", *SMALL, "--time-per-cell", "200ms", "--out", tmp_path)
     process = start_cli("probe", disk, *asked)
@@ -169,7 +169,7 @@ def test_ctrl_c_keeps_what_was_measured_and_it_is_gone_on_with(disk: Path, tmp_p
 
 @STARTS
 def test_a_killed_probe_takes_fio_with_it(disk: Path, tmp_path: Path) -> None:
-    """SIGKILL: fio ends at once where setpriv is there; the next probe removes the folder."""
+    """After SIGKILL fio ends at once where setpriv exists, and the next probe removes the folder."""
     require("fio", "fio")
     require("setpriv", "util-linux")
     process = start_cli(
@@ -187,10 +187,10 @@ def test_a_killed_probe_takes_fio_with_it(disk: Path, tmp_path: Path) -> None:
 
 
 def wait_for_fio(parent: int) -> psutil.Process:
-    """The fio that a probe has started to measure with."""
+    """Return the fio process with which a probe measures."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        with contextlib.suppress(psutil.Error):  # it has just ended, or is not yet what it becomes
+        with contextlib.suppress(psutil.Error):  # it has just ended, or has not started the program yet
             children = psutil.Process(parent).children(recursive=True)
             found = [child for child in children if child.name() == "fio"]
             if found and "--name=cell" in found[0].cmdline():
@@ -232,7 +232,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(
 
 
 def test_an_empty_folder_is_not_the_current_one() -> None:
-    """`probe "$DISK"` without that variable writes nowhere."""
+    """`probe "$DISK"` with an unset variable is refused and writes nothing."""
     with pytest.raises(click.BadParameter, match="is empty"):
         probe.main(["", "--suite", "database"], standalone_mode=False)
 
@@ -276,7 +276,7 @@ def test_a_production_farm_is_refused(disk: Path, tmp_path: Path) -> None:
 
 @STARTS
 def test_a_folder_in_memory_is_said_to_be_none_of_a_disk(tmp_path: Path) -> None:
-    """Where the kernel allows direct I/O there it is measured, with a warning; else a sentence says why."""
+    """A folder in memory is measured with a warning where direct I/O works, and else refused."""
     require("fio", "fio")
     memory = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/dev/shm"))
     try:

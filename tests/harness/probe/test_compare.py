@@ -1,4 +1,4 @@
-"""Two probes beside each other: called by their repetitions, never without them."""
+"""Comparison of two probes: figures are called from repetitions, and never without them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pinchpoint_scenarios.storage_probe import Cell
 
 
 def test_twice_the_cap_is_better_where_it_matters() -> None:
-    """500 against 1,000 a second: random I/O at 32 is twice as good; what bytes hold is the same."""
+    """500 against 1,000 IOPS is twice as good for random I/O at 32; byte-limited I/O is the same."""
     found = compare(probe_of(Disk(0.0005, 500, 60e6)), probe_of(Disk(0.0005, 1000, 60e6)))
     by_cell = {one.cell: one for one in found.changes}
     random_write = by_cell["RND4K write, 32 outstanding"]
@@ -35,7 +35,7 @@ def test_twice_the_cap_is_better_where_it_matters() -> None:
 
 
 def test_another_thing_limits() -> None:
-    """From a cap to a disk without one: what limits random reads moved."""
+    """Between a capped and an uncapped disk, the limit of random reads moved."""
     found = compare(probe_of(Disk(0.001, 500, 60e6)), probe_of(Disk(0.001)))
     assert found.moved["RND4K read"] == ("disk_cap", "disk_concurrency")
     assert "kind of limit differs" in str(found.answer)
@@ -48,7 +48,7 @@ def test_another_thing_limits() -> None:
 
 
 class Noisy:
-    """A disk whose repetitions differ by chance, by 10 %."""
+    """A disk whose repetitions differ at random by 10 %."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -58,7 +58,7 @@ class Noisy:
 
 
 def test_the_same_disk_twice_is_hardly_ever_called() -> None:
-    """A/A: forty pairs of one noisy disk, twelve cells each, after Holm's correction."""
+    """In forty A/A pairs of a noisy disk with twelve cells, calls are rare after Holm's correction."""
     wrong = 0
     for pair in range(40):
         sides = [probe_of(Noisy(random.Random(f"{pair} {side}")), course=False) for side in range(2)]
@@ -74,7 +74,7 @@ def test_few_repetitions_are_not_called() -> None:
 
 @pytest.mark.parametrize("failed", [0, 1])
 def test_a_cell_that_failed_on_one_side_keeps_its_unit(failed: int) -> None:
-    """500 I/Os a second are no 500 B/s because the other disk was full."""
+    """A cell that failed on one side keeps its unit: 500 IOPS, not 500 B/s."""
     sides = probe_of(Disk(0.0005, 500)), probe_of(Disk(0.0005, 500))
     cell = next(iter(sides[0].cells))
     sides[failed].cells[cell] = [Trial(1, "2026-01-01T00:00:00.000Z", failed="no space left")]
@@ -119,7 +119,7 @@ def test_probes_compare_with_probes_of_one_suite(tmp_path: Path) -> None:
 
 
 def test_the_command_compares_probes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By files alone; worse is exit status 1 only where it is asked for."""
+    """The command compares probes from files alone; worse gives exit status 1 only with the option."""
     fast = saved_probe(tmp_path / "fast", probe_of(Disk(0.0005, 1000, 60e6)))
     slow = saved_probe(tmp_path / "slow", probe_of(Disk(0.0005, 500, 60e6)))
     given = [str(fast), "--with", str(slow)]

@@ -1,4 +1,4 @@
-"""The latency curve of a probe in farm.yaml: read, refused, and what an analysis makes of it."""
+"""A probe's latency curve in farm.yaml: how it is read, refused and used by an analysis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read(folder: Path, limits: str) -> Farm:
 
 
 def test_a_curve_is_read_and_kept(tmp_path: Path) -> None:
-    """In order of what is outstanding, also through a manifest."""
+    """A curve is read in order of outstanding I/Os, also from a manifest."""
     farm = read(tmp_path, "{latency: {8: 16ms, 1: 2ms}}")
     limits = farm.tiers["sql"].hosts["sql1"].disks["data"].resolved_limits
     assert limits is not None
@@ -63,7 +63,7 @@ def test_between_two_depths_and_beyond() -> None:
 
 
 def judged(latency_s: float, curve: list[list[float]] | None) -> Verdict:
-    """A few users who read one page after the other, 3 of them at any time."""
+    """Return the verdict on users who read pages one at a time, with three outstanding."""
     build = (
         Build(measure_s=60).host("sql1", "sql", disks={"data": "sdc"}).cpu("sql1", busy=0.1, tier_share=0.1)
     )
@@ -77,7 +77,7 @@ def judged(latency_s: float, curve: list[list[float]] | None) -> Verdict:
 
 
 def test_a_disk_that_is_slower_than_it_was_probed_is_said() -> None:
-    """30 ms with three outstanding where the probe had 5: a warning with both; 5 ms: none."""
+    """30 ms with three outstanding against the probe's 5 ms give a warning with both; 5 ms give none."""
     curve = [[1.0, 0.005], [16.0, 0.006]]
     slow = [warning for warning in judged(0.030, curve).warnings if "the probe in farm.yaml found" in warning]
     assert len(slow) == 1
@@ -87,7 +87,7 @@ def test_a_disk_that_is_slower_than_it_was_probed_is_said() -> None:
 
 
 def test_a_curve_is_no_cap() -> None:
-    """It changes no verdict: the same kind, the same confidence, no use of a limit."""
+    """A curve changes neither kind nor confidence, and gives no utilisation."""
     with_curve, without = judged(0.030, [[1.0, 0.028], [16.0, 0.03]]), judged(0.030, None)
     both = (with_curve.to_json(), without.to_json())
     assert both[0]["outcome"] == both[1]["outcome"]

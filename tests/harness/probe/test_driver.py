@@ -1,4 +1,4 @@
-"""The driver, with tools that are missing or fail: said per cell, and as an error where nothing is left."""
+"""The probe's driver with missing or failing tools: a reason per cell, or an error if none is left."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def watching(said: list[str], stop: Callable[[], bool] = lambda: False) -> Probe
 
 
 def without(monkeypatch: pytest.MonkeyPatch, *programs: str) -> None:
-    """As on a machine where these are not installed."""
+    """Make these programs look not installed."""
     find = tool.find
     monkeypatch.setattr(tool, "find", lambda name: None if name in programs else find(name))
 
@@ -43,7 +43,7 @@ def without(monkeypatch: pytest.MonkeyPatch, *programs: str) -> None:
 def test_a_suite_whose_only_tool_is_missing_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The program and Debian's package are named; nothing was run."""
+    """A suite whose only tool is missing is an error with program and Debian package; nothing ran."""
     without(monkeypatch, "fio")
     driver = SuiteDriver(
         SUITES["database"],
@@ -57,7 +57,7 @@ def test_a_suite_whose_only_tool_is_missing_is_an_error(
 
 
 def test_one_of_several_tools_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without hdparm dd still measures; the row says which package is missing, and so does a warning."""
+    """Without hdparm, dd still measures; the row and a warning name the missing package."""
     without(monkeypatch, "hdparm")
     probe, said = probe_in(tmp_path, "sequential"), list[str]()
     SuiteDriver(SUITES["sequential"], probe, local(tmp_path), watching(said)).run()
@@ -70,7 +70,7 @@ def test_one_of_several_tools_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_a_failing_tool_s_own_words_are_kept(tmp_path: Path) -> None:
-    """The folder was taken away: dd says so, and that is the error."""
+    """A tool's own error message is the error, here dd's about a removed folder."""
     gone = tmp_path / "gone"
     gone.mkdir()
     (gone / "probe.data").mkdir()  # no file to write to
@@ -87,7 +87,7 @@ class Lost(LocalMachine):
     """A machine whose link is cut after the first cell."""
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
-        """Prepares, and measures once."""
+        """Prepare, and measure one cell."""
         if any("runtime" in word for word in command):
             if (self.folder / "measured").exists():
                 raise FarmUnavailable("sql1: the link is cut")
@@ -96,7 +96,7 @@ class Lost(LocalMachine):
 
 
 def test_a_machine_that_is_lost_ends_the_probe_and_keeps_what_it_has(tmp_path: Path) -> None:
-    """Not one failure after the other for every cell that is left: it is interrupted, to be gone on with."""
+    """A lost machine interrupts the probe, which can be resumed, instead of failing every cell."""
     require("fio", "fio")
     probe, kept, said = probe_in(tmp_path, "database"), list[str](), list[str]()
     watch = ProbeProgress(
@@ -119,7 +119,7 @@ def test_what_a_process_says(tmp_path: Path) -> None:
 
 
 def test_versions_as_the_tools_tell_them() -> None:
-    """bonnie++ knows no option for it: its version is the last line of its usage."""
+    """The version of bonnie++ is read from the last line of its usage."""
     assert version_of("fio-3.33\n") == "fio-3.33"
     assert version_of("dd (coreutils) 9.1\nCopyright\n") == "dd (coreutils) 9.1"
     assert version_of("bonnie++: invalid option\nusage:\n\nVersion: 2.00a\n") == "Version: 2.00a"
@@ -127,7 +127,7 @@ def test_versions_as_the_tools_tell_them() -> None:
 
 
 def test_the_estimate_counts_cells_repetitions_and_pauses() -> None:
-    """12 cells of 5 s, five times, each with its settling; 12 trials with 11 pauses of 10 s."""
+    """The estimate counts cells, repetitions, settling times and pauses."""
     found = estimate(SUITES["crystaldiskmark"], probe_of(Disk(), [], "crystaldiskmark"))
     assert (found["jobs"], found["untimed"], found["bytes"]) == (60, 0, 2**30)
     assert found["seconds"] == pytest.approx(60 * 6.5)
@@ -138,7 +138,7 @@ def test_the_estimate_counts_cells_repetitions_and_pauses() -> None:
 
 
 def test_the_estimate_of_what_is_gone_on_with_is_of_what_is_left() -> None:
-    """Two of five repetitions and three cells of the third are there: 33 are left, and no second more."""
+    """The estimate of a resumed probe counts the 33 remaining cells only."""
     probe = probe_of(Disk(0.001), repeat=5, course=False)
     for number, trials in enumerate(probe.cells.values()):
         del trials[3 if number < 3 else 2 :]
@@ -153,7 +153,7 @@ def test_the_estimate_of_what_is_gone_on_with_is_of_what_is_left() -> None:
 
 
 def test_a_file_that_memory_holds_is_said_where_the_page_cache_takes_part() -> None:
-    """bonnie++ with 1 GiB on a machine of 16: a warning; with 33 GiB, or by fio past the page cache: none."""
+    """A file that fits into memory gives a warning only for tools that use the page cache."""
     [why] = words.in_memory(SUITES["bonnie"], 2**30, 16 * 2**30)
     assert "(1.07 GB) is smaller than twice the memory (17.2 GB)" in why
     assert words.in_memory(SUITES["bonnie"], 33 * 2**30, 16 * 2**30) == []
@@ -162,7 +162,7 @@ def test_a_file_that_memory_holds_is_said_where_the_page_cache_takes_part() -> N
 
 @dataclass(slots=True)
 class Formula(SuiteDriver):
-    """Measures a disk that is a formula."""
+    """Measure a simulated disk."""
 
     disk: Disk = field(default_factory=Disk)
 
@@ -189,7 +189,7 @@ class Formula(SuiteDriver):
 def test_a_bisection_finds_the_line_where_the_whole_matrix_has_it(
     disk: Disk, line_s: float, tmp_path: Path
 ) -> None:
-    """The same queue depths below and above the line, and the same kinds of limit; the rest is named."""
+    """Bisection finds the same crossing of the line and the same kinds as the whole matrix."""
     suite = SUITES["iometer-knee"]
     probes = []
     for chosen in (suite, replace(suite, bisected=False)):

@@ -1,4 +1,4 @@
-"""Probes of emulated disks whose limit is known, because we put it there: the verdict must name it."""
+"""Probes of emulated disks with a known limit: the verdict must name that limit."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pinchpoint_infra.disks import Device, DiskSpec, SlowStart
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts"),
-    pytest.mark.slow,  # each takes half a minute or more, and rates to 3 % need a machine that is not busy
+    pytest.mark.slow,  # each takes half a minute or more, and rates within 3 % need an idle machine
 ]
 
 
 class Probed:
-    """Makes one disk after the other and probes it."""
+    """Creates disks one after the other, and probes them."""
 
     def __init__(self, disks: EmulatedDisks) -> None:
         self.place = disks.place
         self._disks = disks
 
     def __call__(self, spec: DiskSpec, suite: str, *options: str) -> dict[str, Any]:
-        """probe.json of a suite on such a disk."""
+        """Return probe.json of a suite on such a disk."""
         disk = self._disks.build(spec)
         disk.apply(on=True, group=None)
         mount = self._disks.mount(disk)
@@ -49,7 +49,7 @@ class Probed:
 
 @pytest.fixture
 def probed() -> Iterator[Probed]:
-    """A prober whose disks are gone afterwards, which is part of every test."""
+    """Return a prober, and check that its disks are removed afterwards."""
     with emulated_disks() as disks:
         yield Probed(disks)
 
@@ -61,7 +61,7 @@ def workload(content: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_a_cap_is_found_within_3_percent(probed: Probed) -> None:
-    """400 a second behind a round trip of 1 ms: found without being declared."""
+    """An undeclared limit of 400/s behind a round trip of 1 ms is found within 3 %."""
     content = probed(
         DiskSpec(iops=400, latency_s=0.001), "crystaldiskmark", "--repeat", "2", "--time-per-cell", "1500ms"
     )
@@ -73,7 +73,7 @@ def test_a_cap_is_found_within_3_percent(probed: Probed) -> None:
 
 
 def test_both_caps_of_a_standard_disk(probed: Probed) -> None:
-    """500 a second and 60 MB/s: both, and the type is among those it behaves like."""
+    """Both limits of 500/s and 60 MB/s are found, and the disk's type is named."""
     content = probed(
         DiskSpec(iops=500, bytes_per_s=60e6, latency_s=0.0005),
         "crystaldiskmark",
@@ -89,7 +89,7 @@ def test_both_caps_of_a_standard_disk(probed: Probed) -> None:
 
 
 def test_a_round_trip_is_lack_of_concurrency(probed: Probed) -> None:
-    """10 ms whatever is going on: latency stays, the rate follows; 20 ms hold at every depth."""
+    """A constant latency of 10 ms is a lack of concurrency; 20 ms hold at every depth."""
     content = probed(DiskSpec(latency_s=0.010), "database", "--repeat", "2", "--time-per-cell", "2s")
     reads = workload(content, "data 8K read")
     assert reads["cells"][0]["kind"] == "disk_concurrency"
@@ -99,7 +99,7 @@ def test_a_round_trip_is_lack_of_concurrency(probed: Probed) -> None:
 
 
 def test_a_device_is_no_cap(probed: Probed) -> None:
-    """One arm, 6 ms an I/O, unevenly: more outstanding only waits; no cap is found."""
+    """One I/O at a time of about 6 ms is a device without a limit."""
     content = probed(
         DiskSpec(device=Device(0.006, 0.003, 0.4)), "iometer", "--repeat", "2", "--time-per-cell", "2s"
     )
@@ -110,7 +110,7 @@ def test_a_device_is_no_cap(probed: Probed) -> None:
 
 
 def test_credits_run_out_in_the_course_of_a_stability_run(probed: Probed) -> None:
-    """2,000 a second on credits of half a minute, then 200: the fall, its height, and when."""
+    """2,000/s for half a minute, then 200/s: the fall is reported with its rates and time."""
     spec = DiskSpec(iops=200, burst=BurstAllowance(2000, 200e6, 30), bytes_per_s=100e6)
     content = probed(spec, "stability", "--time-per-cell", "60s")
     assert content["verdict"]["over_time"] == {"disk_burst_exhausted": ["8K random write"]}
@@ -120,7 +120,7 @@ def test_credits_run_out_in_the_course_of_a_stability_run(probed: Probed) -> Non
 
 
 def test_a_new_disk_warms_up(probed: Probed) -> None:
-    """From 20 % to full speed in 150 s, one minute of it is seen: no cache is suspected."""
+    """A disk that rises from 20 % to full speed within 150 s is warming up, not cached."""
     spec = DiskSpec(iops=500, warm_up=SlowStart(0.2, 150))
     content = probed(spec, "stability", "--time-per-cell", "60s")
     assert set(content["verdict"]["over_time"]) == {"disk_warm_up"}
@@ -128,7 +128,7 @@ def test_a_new_disk_warms_up(probed: Probed) -> None:
 
 
 def test_reads_that_exceed_what_is_declared(probed: Probed) -> None:
-    """Writes obey the figures of a Standard disk, reads do not: flagged."""
+    """Reads above a Standard disk's limits are flagged, while its writes keep them."""
     content = probed(
         DiskSpec(write_iops=500, write_bytes_per_s=60e6, read_iops=6000),
         "crystaldiskmark",
@@ -139,7 +139,7 @@ def test_reads_that_exceed_what_is_declared(probed: Probed) -> None:
 
 
 def test_another_cap_than_the_declared_one_is_said(probed: Probed) -> None:
-    """Declared a P30 of 5,000, built with 250: said with both figures."""
+    """A disk declared as a P30 (5,000) and built with 250 is reported with both figures."""
     content = probed(
         DiskSpec(iops=250),
         "crystaldiskmark",
@@ -158,7 +158,7 @@ def test_another_cap_than_the_declared_one_is_said(probed: Probed) -> None:
 @pytest.mark.farm
 @pytest.mark.alone
 def test_a_disk_of_an_embedded_farm_is_probed_and_calibrated(probed: Probed) -> None:
-    """Started for it, its limits in force meanwhile, stopped; the line for its farm.yaml has the cap."""
+    """A farm's disk is started, probed under its limits and stopped; the line has its limit."""
     file = probed.place / "farm.yaml"
     built = {"tiers": ["nosql"], "disks": {"nosql.data": {"limits": {"iops": 300}, "latency": "1ms"}}}
     file.write_text(json.dumps({"name": "dev", "environment": "test", "embedded": built}))

@@ -1,4 +1,4 @@
-"""Credits used up while a suite goes on, and back in part: said, and what then holds the disk is found."""
+"""Burst credits that are used up during a suite are reported, and the limit behind them is found."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _STEP_S = 0.05
 
 @dataclass
 class OnCredits:
-    """A disk with credits, as a probe meets it: cell after cell, a second of settling before each.
+    """A disk with credits, probed cell after cell with a second of settling before each.
 
     Attributes:
         base: I/Os per second without credits.
-        burst: with them.
-        credits: I/Os beyond the base that full credits allow.
-        bytes_per_s: cap of bytes.
-        floor_s: what each I/O takes at least.
+        burst: I/Os per second with credits.
+        credits: I/Os beyond the base rate that full credits allow.
+        bytes_per_s: limit in bytes per second.
+        floor_s: minimal latency of an I/O in seconds.
     """
 
     base: float
@@ -38,7 +38,7 @@ class OnCredits:
         self.left = self.credits
 
     def measured(self, cell: Cell, seconds: float) -> tuple[float, ...]:
-        """I/Os per second of each second."""
+        """Return the I/Os per second for each second of a cell."""
         wanted = min((cell.outstanding or 1) / self.floor_s, self.bytes_per_s / (cell.block_bytes or 1))
         done = [self._done(wanted) for _ in range(round((seconds + 1) / _STEP_S))][round(1 / _STEP_S) :]
         each = round(1 / _STEP_S)
@@ -51,7 +51,7 @@ class OnCredits:
 
 
 def probed(disk: OnCredits, suite: str, repeat: int, said: DeclaredDisk | None = None) -> Probe:
-    """The suite in the order in which it is made: all cells, again and again."""
+    """Return the suite's probe with all cells in turn, repeated."""
     cells = cells_of(suite)
     probe = probe_of(Disk(), cells, suite, repeat, said)
     rows = {cell: [] for cell in cells}  # type: ignore[var-annotated]
@@ -82,20 +82,20 @@ def _instants() -> Iterator[str]:
 def test_credits_that_are_used_up_are_named_and_the_cap_behind_them_is_found(
     suite: str, repeat: int, full: int
 ) -> None:
-    """300 a second and 2,900 on credits: wherever they end, 300 is the cap, and no device."""
+    """300/s behind a burst of 2,900/s is the limit, wherever the credits end, and no device."""
     verdict = judge(probed(OnCredits(300, 2900, full), suite, repeat))
     assert verdict.caps.iops is not None
     assert verdict.caps.iops.value == pytest.approx(300, rel=0.03)
     assert "disk_device" not in verdict.kinds
     assert "disk_warm_up" not in verdict.over_time
     assert not verdict.host_cache
-    if full > 3_000:  # fewer are gone before the first cell that waits for them
+    if full > 3_000:  # fewer credits are used before the first cell that queues for I/O
         assert verdict.over_time.get("disk_burst_exhausted"), verdict.summary
         assert "fell to a lower, constant rate" in verdict.summary
 
 
 def test_credits_that_come_back_before_each_repetition() -> None:
-    """Each repetition begins at the burst's rate and falls within two seconds: no device, a burst."""
+    """A burst that ends within two seconds of each repetition is a burst, not a device."""
     cells = [
         Cell(f"8K random {way}", 8192, share, 1.0, depth)
         for way, share, deep in (("read", 1.0, 32), ("write", 0.0, 8))
@@ -124,7 +124,7 @@ def test_credits_that_come_back_before_each_repetition() -> None:
 
 
 def test_a_p10_whose_credits_pass_sixty_times_faster() -> None:
-    """500 and 3,500 for half a minute: held against its type, the burst is told apart from its baseline."""
+    """A P10 with fast credits is compared with its burst and its baseline separately."""
     verdict = judge(
         probed(OnCredits(500, 3500, 90_000, bytes_per_s=100e6), "crystaldiskmark", 5, declared("azure/p10"))
     )
@@ -135,7 +135,7 @@ def test_a_p10_whose_credits_pass_sixty_times_faster() -> None:
 
 
 def test_an_even_disk_has_no_credits() -> None:
-    """Neither a cap, nor a floor, nor a device falls, however often it is measured."""
+    """Neither a capped disk nor a latency floor nor a device shows used-up credits."""
     service = {"read": 0.006, "write": 0.0035, "mix": 0.005}
     device = Disk(0.0001, service_s=lambda cell: service[cell.workload.split()[1]], uneven=0.04)
     for disk in (Disk(0.0005, 500, 60e6), Disk(0.001), device):
@@ -146,7 +146,7 @@ def test_an_even_disk_has_no_credits() -> None:
 
 
 def test_a_first_second_that_is_faster_once_is_no_burst() -> None:
-    """One repetition of five begins faster: something else was done before it."""
+    """One of five repetitions with a faster first second is no burst."""
     probe = probe_of(Disk(0.001, 500))
     [cell] = [cell for cell in probe.cells if cell.name == "RND4K write, 32 outstanding"]
     one = probe.cells[cell][2]
@@ -156,7 +156,7 @@ def test_a_first_second_that_is_faster_once_is_no_burst() -> None:
 
 
 def test_a_stability_run_is_held_against_what_it_fell_to() -> None:
-    """A minute at 3,500, two at 500 of a P10: at its baseline in the end, not at a fifth of its burst."""
+    """A P10 at 3,500/s for one minute and at 500/s for two is compared with its baseline."""
     [cell] = cells_of("stability")
     probe = probe_of(Disk(0.001, 1500), [cell], "stability", 1, declared("azure/p10"), seconds=180)
     rates = (3500.0,) * 60 + (500.0,) * 120
@@ -168,7 +168,7 @@ def test_a_stability_run_is_held_against_what_it_fell_to() -> None:
 
 
 def test_reads_before_credits_were_used_up_hide_no_cap_of_what_came_then() -> None:
-    """As measured, once each: random reads at 1,644, then writes and mixes at 290, 1 MiB in two parts."""
+    """Reads measured before the credits ended do not hide the limit of the later writes."""
     rates = {
         "SEQ1M read": (415.0, 676.0),
         "RND4K read": (279.0, 1644.0),
@@ -191,7 +191,7 @@ def test_reads_before_credits_were_used_up_hide_no_cap_of_what_came_then() -> No
 
 
 def test_reads_that_a_device_serves_faster_than_writes_are_no_cache() -> None:
-    """Each way at a rate of its own, and the mix between them."""
+    """Reads faster than writes on a device, with a mix between them, are not a cache."""
     service = {"read": 1 / 9000, "write": 1 / 1500, "mix": 1 / 3000}
     disk = Disk(0.0001, service_s=lambda cell: service[cell.workload.split()[1]], uneven=0.02)
     assert judge(probe_of(disk)).host_cache == ()

@@ -1,4 +1,4 @@
-"""Folders whose names tools, shells and ssh read as syntax: no file beside the probe's folder changes."""
+"""Folder names that tools, shells and ssh read as syntax: no file outside the probe's folder changes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ WATCH = ProbeProgress(lambda: False, lambda _: None, lambda *_: None, lambda _: 
 
 @pytest.fixture
 def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder on a real disk, and the current one: a path that is split must not fall upon either."""
+    """Return a folder on a real disk as current directory, so that a split path hits neither."""
     parent = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
     monkeypatch.chdir(parent)
     try:
@@ -62,7 +62,7 @@ def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def furnished(parent: Path, name: str) -> Path:
-    """The folder of that name, among files with every name that a part of its name could be taken for."""
+    """Create the folder of that name, among files with every name a part of it could mean."""
     folder = parent / name
     folder.mkdir()
     (folder / "precious").write_bytes(os.urandom(4096))
@@ -73,7 +73,7 @@ def furnished(parent: Path, name: str) -> Path:
 
 
 def contents(parent: Path) -> dict[Path, bytes | None]:
-    """Everything below it: path -> bytes."""
+    """Return everything below the folder as path to bytes."""
     return {path: path.read_bytes() if path.is_file() else None for path in parent.rglob("*")}
 
 
@@ -84,7 +84,7 @@ def test_every_tool_has_a_suite_here() -> None:
 
 
 def measured_by(suite: str, machine: ProbedMachine) -> set[str]:
-    """Tools that measured something there."""
+    """Return the tools that measured something there."""
     probe = probe_of(Disk(), [], suite)
     probe.options = Options(1, 0.3 if SUITES[suite].seconds else None, SIZE, 0.02)
     SuiteDriver(SUITES[suite], probe, machine, WATCH).run()
@@ -94,7 +94,7 @@ def measured_by(suite: str, machine: ProbedMachine) -> set[str]:
 
 @pytest.mark.parametrize(("name", "suite"), CASES)
 def test_on_this_machine(parent: Path, name: str, suite: str) -> None:
-    """Each suite with its tools: they measure, and every other file has the bytes it had."""
+    """Each suite measures locally with its tools, and every other file keeps its bytes."""
     require("fio", "fio")
     folder = furnished(parent, name)
     before = contents(parent)
@@ -112,7 +112,7 @@ def sshd() -> Iterator[SshdHost]:
 
 @pytest.mark.parametrize(("name", "suite"), CASES)
 def test_over_ssh(sshd: SshdHost, parent: Path, name: str, suite: str) -> None:
-    """Likewise where all of it travels through two shells."""
+    """The same holds over ssh, where everything passes through two shells."""
     require("fio", "fio")
     folder = furnished(parent, name)
     before = contents(parent)
@@ -128,7 +128,7 @@ def test_over_ssh(sshd: SshdHost, parent: Path, name: str, suite: str) -> None:
 @pytest.mark.parametrize("as_disk", [True, False])
 @pytest.mark.parametrize("name", NAMES)
 def test_as_a_scenario_of_a_plan(parent: Path, name: str, as_disk: bool) -> None:
-    """A disk of the farm, and a folder that the plan names."""
+    """The same holds for a probe scenario of a plan, on a farm's disk and on a folder."""
     require("fio", "fio")
     folder = furnished(parent, name)
     before = contents(parent)

@@ -1,4 +1,4 @@
-"""Results of other storage tools become probes: judged, reported and compared as ours."""
+"""Results of other storage tools become probes: judged, reported and compared like Pinchpoint's own."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_several_files_are_repetitions_of_one_disk(tmp_path: Path) -> None:
 
 
 def test_the_farm_declares_its_disk(tmp_path: Path) -> None:
-    """Its limits are those the verdict compares with; a disk that the files do not have is refused."""
+    """The verdict uses the farm's declared limits; an unknown disk is refused."""
     (tmp_path / "farm.yaml").write_text(FARM)
     places = read_places(None, ["SQL1:L:=sql.log"], [], [], tmp_path / "farm.yaml")
     probe = _probe(tmp_path, "diskspd", files.diskspd(), places=places)
@@ -97,7 +97,7 @@ def test_what_is_not_in_a_file_is_not_measured(tmp_path: Path) -> None:
 
 
 def test_beside_a_probe_of_ours(tmp_path: Path) -> None:
-    """Cells of the same suite, and of another one those with the same I/O."""
+    """Cells are compared by suite, and across suites by the same I/O."""
     ours = probe_of(Disk(0.0005, 500, 60e6))
     found = compare(ours, _probe(tmp_path, "crystaldiskmark", files.CDM_8))
     assert {one.cell for one in found.changes} == {

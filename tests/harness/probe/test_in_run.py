@@ -1,4 +1,4 @@
-"""A probe that is a scenario of a plan: its figures in the report, its verdict in a folder of the run."""
+"""A probe as a scenario of a plan: figures in the report, the verdict in a folder of the run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DISK = Disk(0.0005, 500, 60e6)
 
 
 def run_with_a_probe(folder: Path, repeat: int = 2) -> StoredRun:
-    """A run whose only scenario probed a disk of that formula."""
+    """Return a run whose only scenario probed that simulated disk."""
     build = Build(measure_s=40).host("sql1", "sql", disks={"log": "sdb"}).cpu("sql1", busy=0.1)
     build.closed("disks", "storage-probe", 1).generator(cpu=0.05)
     build.manifest["plan"]["scenarios"]["disks"]["params"] = {"suite": "crystaldiskmark", "disk": "sql.log"}
@@ -67,7 +67,7 @@ def run_with_a_probe(folder: Path, repeat: int = 2) -> StoredRun:
 
 
 def test_its_verdict_lies_beside_the_run(tmp_path: Path) -> None:
-    """Judged as any probe: the cap is found; it can be reported, and says that it was not alone."""
+    """The run's probe is judged and reported as any probe, and says that other load was running."""
     [written] = judge_probes(run_with_a_probe(tmp_path))
     assert written == tmp_path / "probe-disks"
     content = json.loads((written / "probe.json").read_text())
@@ -80,7 +80,7 @@ def test_its_verdict_lies_beside_the_run(tmp_path: Path) -> None:
 
 
 def test_its_percentiles_are_of_all_repetitions(tmp_path: Path) -> None:
-    """1 % of each repetition took 10, then 20 times as long: p99.9 of both together is 20 times, no mean."""
+    """Percentiles merge all repetitions: the p99.9 is that of the slower one, not a mean."""
     [(_, probe)] = probes_of(run_with_a_probe(tmp_path))
     cell = next(cell for cell in probe.cells if cell.name == "RND4K write, 32 outstanding")
     one = trial_figures(probe.cells[cell])
@@ -93,7 +93,7 @@ def test_its_percentiles_are_of_all_repetitions(tmp_path: Path) -> None:
 
 
 def test_what_the_farm_declares_is_what_it_is_held_against(tmp_path: Path) -> None:
-    """Declared 1,000: half of it was reached, and the disk stands at another cap; withheld: nothing."""
+    """The probe is compared with the farm's declared limit of 1,000, or with none if withheld."""
     run = run_with_a_probe(tmp_path)
     assert next(probes_of(run))[1].declared == DeclaredDisk()
     disks = run.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"].setdefault("disks", {})
@@ -106,7 +106,7 @@ def test_what_the_farm_declares_is_what_it_is_held_against(tmp_path: Path) -> No
 
 
 def test_a_cell_that_failed_has_its_reason(tmp_path: Path) -> None:
-    """In the probe and in the report's row; what was measured beside it counts alone."""
+    """A failed cell has its reason in the probe and in the report; other cells still count."""
     run = run_with_a_probe(tmp_path)
     first = next(event for event in run.events if event["event"] == "probed")
     kept = ("time", "scenario", "suite", "disk", "folder", "host", "size_bytes", "cell", "name", "started_s")
@@ -139,7 +139,7 @@ def test_a_run_without_probes_shows_none(tmp_path: Path) -> None:
 
 
 def test_any_line_can_be_asked_for_in_a_plan(tmp_path: Path) -> None:
-    """20 ms hold with one outstanding at 500 a second, 1 ms does not: `params: {line: 1ms}`."""
+    """``params: {line: 1ms}`` sets the latency line: 20 ms hold with one outstanding, 1 ms does not."""
     run = run_with_a_probe(tmp_path)
     for line, holds in ((None, 1), ("1ms", None), ("100ms", 32)):
         run.manifest["plan"]["scenarios"]["disks"]["params"]["line"] = line
@@ -159,7 +159,7 @@ def test_what_was_cut_short_is_not_finished(tmp_path: Path) -> None:
 @pytest.mark.slow  # a farm, thirteen cells and their run: most of a minute
 @pytest.mark.parametrize("where", ["disk", "folder"])
 def test_a_plan_that_probes_a_farm_s_disk(tmp_path: Path, where: str) -> None:
-    """Done when all cells are measured; the folder is gone, the report has the cells."""
+    """A plan that probes a farm's disk ends when all cells are measured, and removes the folder."""
     require("fio", "fio")
     farm, plan, folder = tmp_path / "farm.yaml", tmp_path / "plan.yaml", tmp_path / "disk"
     folder.mkdir()
@@ -182,10 +182,10 @@ def test_a_plan_that_probes_a_farm_s_disk(tmp_path: Path, where: str) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.slow  # two runs of some twenty seconds
+@pytest.mark.slow  # two runs of about twenty seconds
 @pytest.mark.parametrize("ended", ["done", "Ctrl-C"])
 def test_a_plan_that_probes_a_disk_over_ssh(tmp_path: Path, ended: str) -> None:
-    """A real sshd: the verdict in the run's folder has that host; nothing is left, after Ctrl-C neither."""
+    """A probe over a real sshd leaves its verdict in the run's folder and nothing on the host."""
     require("fio", "fio")
     farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
     folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
@@ -202,7 +202,7 @@ def test_a_plan_that_probes_a_disk_over_ssh(tmp_path: Path, ended: str) -> None:
             described = {
                 "name": "dev",
                 "environment": "test",
-                "endpoints": {"sql": {"url": "postgresql://loader@127.0.0.1/loadtest"}},  # not asked
+                "endpoints": {"sql": {"url": "postgresql://loader@127.0.0.1/loadtest"}},  # not recorded
                 "tiers": {"sql": {"hosts": hosts}},
             }
             farm.write_text(json.dumps(described))

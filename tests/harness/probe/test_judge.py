@@ -1,4 +1,4 @@
-"""Every verdict of a probe, on disks whose formula is known: the right one, and not where it is not due."""
+"""A probe's verdicts on simulated disks of known formula: right where due, and none where not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUITES = ("crystaldiskmark", "iometer", "database")
 @pytest.mark.parametrize("suite", SUITES)
 @pytest.mark.parametrize("said", [True, False], ids=["declared", "withheld"])
 def test_a_cap_is_found_with_its_figures(suite: str, said: bool) -> None:
-    """500 I/Os a second and 60 MB/s: both figures are found, declared or not; the type is named."""
+    """Limits of 500/s and 60 MB/s are found, declared or not, and the type is named."""
     probe = probe_of(Disk(0.0005, 500, 60e6), suite=suite, said=declared("azure/s30") if said else None)
     verdict = judge(probe)
     assert verdict.caps.iops is not None
@@ -30,7 +30,7 @@ def test_a_cap_is_found_with_its_figures(suite: str, said: bool) -> None:
     assert verdict.limits_are == ("declared" if said else "found")
     assert not verdict.contradicted
     assert "disk_cap" in verdict.kinds
-    if suite == "crystaldiskmark":  # I/Os of 64 KiB do not reach 60 MB/s at 500 a second
+    if suite == "crystaldiskmark":  # I/Os of 64 KiB do not reach 60 MB/s at 500/s
         assert verdict.caps.bytes_per_s is not None
         assert verdict.caps.bytes_per_s.value == pytest.approx(60e6, rel=0.01)
         assert "azure/s30" in {one.name for one in verdict.behaves_like}
@@ -40,7 +40,7 @@ def test_a_cap_is_found_with_its_figures(suite: str, said: bool) -> None:
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_declaration_that_is_wrong_by_two_is_contradicted(suite: str) -> None:
-    """Declared twice or half of what holds: said with the arithmetic, and judged by what was found."""
+    """A limit declared as half or twice its value is contradicted, and the found limit is used."""
     for wrong in (250, 1000):
         probe = probe_of(
             Disk(0.0005, 500, 60e6), suite=suite, said=DeclaredDisk(limits=Limits(wrong, 60e6, None))
@@ -54,7 +54,7 @@ def test_a_declaration_that_is_wrong_by_two_is_contradicted(suite: str) -> None:
 
 
 def test_a_repetition_that_was_disturbed_hides_no_cap() -> None:
-    """137 a second and 9 MB/s, one of three repetitions of writes 8 % slower, one of mixed 10 % faster."""
+    """Disturbed repetitions (8 % slower, 10 % faster) do not hide limits of 137/s and 9 MB/s."""
     odd = {("RND4K write", 3): 0.92, ("RND4K mix", 2): 1.10}
     disk = Disk(0.0001, 137, 9e6)
     verdict = judge(
@@ -73,7 +73,7 @@ def test_a_repetition_that_was_disturbed_hides_no_cap() -> None:
 
 @pytest.mark.parametrize(("repeat", "seconds", "told"), [(1, 1.0, False), (1, 5.0, True), (2, 1.0, True)])
 def test_one_short_repetition_claims_no_kind(repeat: int, seconds: float, told: bool) -> None:
-    """A second at a cap, at the device's speed, or 3 % above what is declared: no kind, no cap, no cache."""
+    """A single repetition of one second gives no kind, no limit and no cache."""
     disk = Disk(0.0005, 515, 60e6, uneven=0.02)
     verdict = judge(probe_of(disk, said=declared("azure/s30"), repeat=repeat, seconds=seconds, course=False))
     assert bool(verdict.kinds) == told
@@ -88,7 +88,7 @@ def test_one_short_repetition_claims_no_kind(repeat: int, seconds: float, told: 
 
 
 def test_few_large_ios_are_counted_no_more_exactly_than_they_are() -> None:
-    """9 MB/s are 8.6 I/Os of 1 MiB: in 2 s 17 or 18 are counted, 6 % apart, and all are at the cap."""
+    """17 or 18 large I/Os in 2 s are 6 % apart, and both are at the limit of 9 MB/s."""
     counts = {("SEQ1M read", 1): 18, ("SEQ1M write", 2): 18, ("SEQ1M mix", 1): 16}
     disk = Disk(0.0001, 137, 9e6)
 
@@ -103,7 +103,7 @@ def test_few_large_ios_are_counted_no_more_exactly_than_they_are() -> None:
 
 
 def test_a_workload_that_was_disturbed_speaks_not_against_a_cap() -> None:
-    """One of two repetitions of writes 11 % slower: reads and the mix stand at 137 all the same."""
+    """One disturbed workload does not contradict the limit that reads and the mix show."""
     disk = Disk(0.0001, 137)
     verdict = judge(
         probe_of(
@@ -119,7 +119,7 @@ def test_a_workload_that_was_disturbed_speaks_not_against_a_cap() -> None:
 
 
 def test_one_at_a_time_just_below_a_cap_speaks_not_against_it() -> None:
-    """Between two I/Os of one user the disk idles: 130 a second of 137; from 4 outstanding on it is 137."""
+    """130/s with one outstanding do not contradict a limit of 137/s, as the disk idles between."""
     disk = Disk(0.0005, 137)
     probe = probe_of(
         lambda cell, trial: disk(cell, trial) * (0.95 if cell.outstanding == 1 else 1.0), suite="database"
@@ -131,7 +131,7 @@ def test_one_at_a_time_just_below_a_cap_speaks_not_against_it() -> None:
 
 
 def test_a_slow_log_of_a_disk_that_nothing_holds_is_its_latency() -> None:
-    """11 ms an I/O whatever is going on: 90 commits a second, and thousands of other writes: no cap."""
+    """A log of 11 ms on a disk without limits is named for its latency."""
     verdict = judge(probe_of(Disk(0.011), suite="database"))
     assert verdict.caps.limits is None
     assert kind_of(verdict, "log 4K write") == "disk_latency"
@@ -141,14 +141,14 @@ def test_a_slow_log_of_a_disk_that_nothing_holds_is_its_latency() -> None:
 
 
 def test_a_log_whose_writes_may_be_held_is_not_called_slow() -> None:
-    """Reads are free, and all writes together 90 a second: a cap of writes or their latency, nobody knows."""
+    """A log whose writes may be limited or slow gets no kind."""
     cells = [Cell("log 4K write", 4096, 0.0, 0.0, 1, "log"), Cell("data 8K read", 8192, 1.0, 1.0, 64)]
     rates = dict(zip(cells, (90.0, 5000.0), strict=True))
     assert kind_of(judge(probe_of(lambda cell, _: rates[cell], cells)), "log 4K write") is None
 
 
 def test_a_figure_that_is_not_declared_is_found() -> None:
-    """Declared 137 a second and nothing of bytes: the 9 MB/s that large I/Os stand at count, too."""
+    """An undeclared byte limit is found beside a declared IOPS limit, and both are used."""
     said = DeclaredDisk(limits=Limits(137, None, None))
     verdict = judge(probe_of(Disk(0.0001, 137, 9e6), said=said))
     assert verdict.limits is not None
@@ -160,7 +160,7 @@ def test_a_figure_that_is_not_declared_is_found() -> None:
 
 
 def test_a_striped_disk_behaves_like_so_many_of_its_type() -> None:
-    """Two S30 make 1,000 a second and 120 MB/s: told as two of them where two are declared."""
+    """Two striped S30 are named as two S30 where two are declared, and not as one S30."""
     disk = Disk(0.0005, 1000, 120e6)
     found = judge(probe_of(disk, said=of_profile(profile("azure/s30"), 2)))
     assert "2 x azure/s30" in {one.type for one in found.behaves_like}
@@ -169,7 +169,7 @@ def test_a_striped_disk_behaves_like_so_many_of_its_type() -> None:
 
 
 def test_a_device_is_no_cap() -> None:
-    """A disk arm: each way of random I/O has a rate of its own, more outstanding only waits."""
+    """A device whose random reads, writes and mix have different rates has no limit."""
     service = {"read": 0.006, "write": 0.0035, "mix": 0.005}
     disk = Disk(
         0.0001,
@@ -184,7 +184,7 @@ def test_a_device_is_no_cap() -> None:
 
 
 def test_a_neighbour_that_was_disturbed_makes_no_latency_of_a_device() -> None:
-    """144 a second at 1,024 outstanding beside 102 at 128, as measured: it waits, as 115 with one says."""
+    """A disturbed neighbouring depth does not turn a device into a latency."""
     rates = {1: 115.0, 8: 148.0, 32: 157.0, 128: 102.0, 1024: 150.0}
     cells = {depth: Cell("8K random write", 8192, 0.0, 1.0, depth) for depth in rates}
     probe = probe_of(
@@ -195,7 +195,7 @@ def test_a_neighbour_that_was_disturbed_makes_no_latency_of_a_device() -> None:
 
 
 def test_a_peak_that_two_workloads_share_is_no_cap() -> None:
-    """As measured on a device of 7 ms: 496 and 492 a second with 32 outstanding, far less with more."""
+    """Two workloads with the same peak at 32 outstanding, and less beyond, show no limit."""
     rates = {1: (170, 196), 8: (396, 420), 32: (496, 492), 128: (398, 441), 1024: (248, 300)}
     cells = {
         Cell(f"64K sequential {way}", 65536, share, 0.0, depth): float(each[place])
@@ -208,14 +208,14 @@ def test_a_peak_that_two_workloads_share_is_no_cap() -> None:
 
 
 def test_a_device_over_many_depths_is_called_one() -> None:
-    """Random writes at 288 a second whatever is outstanding, up to 1,024: the device."""
+    """Random writes of 288/s at every depth up to 1,024 are a device."""
     cells = [Cell("8K random write", 8192, 0.0, 1.0, depth) for depth in geometric(1, 1024)]
     verdict = judge(probe_of(Disk(service_s=lambda _: 1 / 288, uneven=0.04), cells, "iometer-full", repeat=1))
     assert verdict.kinds == {"disk_device": ("8K random write",)}
 
 
 def test_two_depths_of_a_device_that_agree_by_chance_are_no_cap() -> None:
-    """Once each, seconds unknown: 158 at 8 and at 1,024 outstanding, and 141 and 176 between them."""
+    """Equal rates at two of five depths, by chance, are a device and no limit."""
     rates = {1: 139.0, 8: 158.0, 32: 141.0, 128: 176.0, 1024: 158.5}
     cells = [Cell("8K random write", 8192, 0.0, 1.0, depth) for depth in rates]
     probe = probe_of(lambda cell, _: rates[cell.outstanding or 0], cells, "iometer", repeat=1, course=False)
@@ -223,22 +223,22 @@ def test_two_depths_of_a_device_that_agree_by_chance_are_no_cap() -> None:
 
 
 def test_one_at_a_time_lacks_concurrency() -> None:
-    """1 ms a round trip, no cap within reach: more outstanding always gets more done, latency stays."""
+    """A round trip of 1 ms without a limit in reach is a lack of concurrency."""
     cells = [Cell("RND4K read", 4096, 1.0, 1.0, depth) for depth in (1, 8, 32)]
     verdict = judge(probe_of(Disk(0.001), cells))
     assert verdict.kinds == {"disk_concurrency": ("RND4K read",)}
-    assert verdict.caps.limits is None  # the same rate at the same depth is no cap: nothing waits
+    assert verdict.caps.limits is None  # the same rate at the same depth is no limit: no I/O queues
 
 
 def test_the_same_rates_at_the_same_depth_are_no_cap() -> None:
-    """All of CrystalDiskMark on a disk with a floor alone: all ways agree, and nothing is held."""
+    """Equal rates of all workloads at each depth are no limit on a disk with a latency floor."""
     verdict = judge(probe_of(Disk(0.001)))
     assert verdict.caps.limits is None
     assert set(verdict.kinds) == {"disk_concurrency"}
 
 
 def test_a_slow_log_is_its_latency() -> None:
-    """35 ms a commit where thousands a second are allowed: no cap explains it, no queue depth is advised."""
+    """A log of 35 ms below limits of thousands per second is named for its latency."""
     probe = probe_of(
         Disk(0.035, 2000, 240e6), suite="database", said=DeclaredDisk(limits=Limits(2000, 240e6, None))
     )
@@ -247,7 +247,7 @@ def test_a_slow_log_is_its_latency() -> None:
 
 
 def test_bytes_that_explain_all_are_one_cap() -> None:
-    """A cap in units of 8 KiB is a cap in bytes to I/Os of 8 KiB and more: one limit, not two."""
+    """A limit in units of 8 KiB is one limit in bytes for I/Os of 8 KiB and more."""
     disk = Disk(0.0005, bytes_per_s=500 * 8192)
     verdict = judge(probe_of(disk, suite="iometer", repeat=1))
     assert verdict.caps.iops is None
@@ -257,7 +257,7 @@ def test_bytes_that_explain_all_are_one_cap() -> None:
 
 
 def test_large_ios_that_are_split_make_no_cap_of_bytes() -> None:
-    """400 a second, and 1 MiB goes as two parts of 512 KiB: one cap, in I/Os, which counts parts."""
+    """400/s with 1 MiB split into two parts is one limit in I/Os that counts parts."""
     verdict = judge(probe_of(Disk(0.0005, 400, 400 * 2**19)))
     assert verdict.caps.bytes_per_s is None
     assert verdict.caps.limits is not None
@@ -267,7 +267,7 @@ def test_large_ios_that_are_split_make_no_cap_of_bytes() -> None:
 
 
 def test_types_on_sale_are_not_taken_for_split_ios() -> None:
-    """Where a type's bytes are its I/Os times a part (two types), that type is still named."""
+    """A type whose byte limit equals its IOPS times a part size is still named as that type."""
     alike = [
         entry
         for entry in catalogue().values()
@@ -283,7 +283,7 @@ def test_types_on_sale_are_not_taken_for_split_ios() -> None:
 
 
 def test_credits_that_ran_out() -> None:
-    """3,500 a second until the sixth of twelve repetitions, 500 from then on: said, with both figures."""
+    """A rate that falls from 3,500 to 500/s after six of twelve repetitions is used-up credits."""
     base, burst = Disk(0.001, 500, 100e6), Disk(0.001, 3500, 170e6)
     probe = probe_of(lambda cell, trial: (burst if trial <= 6 else base)(cell, trial), repeat=12)
     verdict = judge(probe)
@@ -295,7 +295,7 @@ def test_credits_that_ran_out() -> None:
 
 
 def test_credits_that_ran_out_within_one_long_cell() -> None:
-    """A minute at 3,500, two at 500, by one's seconds."""
+    """A rate that falls from 3,500 to 500/s within one cell is used-up credits, by its seconds."""
     [cell] = cells_of("stability")
     probe = probe_of(Disk(0.001, 3500), [cell], "stability", repeat=1, seconds=180)
     [one] = probe.cells[cell]
@@ -311,7 +311,7 @@ def test_credits_that_ran_out_within_one_long_cell() -> None:
 
 
 def test_a_disk_that_warms_up() -> None:
-    """Reads and writes alike get faster over the repetitions: the disk is new, nobody's cache."""
+    """Reads and writes that get faster over the repetitions are a warm-up and not a cache."""
     probe = probe_of(lambda cell, trial: Disk(0.001, 200 + 30 * trial, 60e6)(cell, trial), repeat=12)
     verdict = judge(probe)
     assert "disk_warm_up" in verdict.over_time
@@ -319,7 +319,7 @@ def test_a_disk_that_warms_up() -> None:
 
 
 def test_a_disk_that_warms_up_within_one_cell() -> None:
-    """From 150 to 500 a second in a straight line over 40 of 50 seconds, unevenly."""
+    """A noisy rise from 150 to 500/s within one cell is a warm-up."""
     [cell] = cells_of("stability")
     probe = probe_of(Disk(0.001, 400), [cell], "stability", repeat=1, seconds=50)
     [one] = probe.cells[cell]
@@ -332,7 +332,7 @@ def test_a_disk_that_warms_up_within_one_cell() -> None:
 
 
 def test_reads_that_depend_on_the_trial_are_a_cache_on_the_host() -> None:
-    """What is read is fast from the second trial on, what is written is not: no cap, no warm-up."""
+    """Reads that are fast from the second trial on, without faster writes, are a host cache."""
     slow, fast = Disk(0.0005, 500, 60e6), Disk(0.0005, 8000, 800e6)
 
     def speed(cell: Cell, trial: int) -> float:
@@ -346,7 +346,7 @@ def test_reads_that_depend_on_the_trial_are_a_cache_on_the_host() -> None:
 
 
 def test_steady_repetitions_are_steady() -> None:
-    """Twenty repetitions that differ by chance alone: no change over time, in each of ten such probes."""
+    """Random differences between twenty repetitions are no change over time and no cache."""
     for number in range(10):
         disk = Disk(0.001, 500 + number, 60e6, uneven=0.02)
         verdict = judge(probe_of(disk, repeat=20))
@@ -355,7 +355,7 @@ def test_steady_repetitions_are_steady() -> None:
 
 
 def test_reads_above_the_catalogue_are_flagged() -> None:
-    """A P10's reads at 9,000 a second while its writes obey: flagged, and kept out of the caps."""
+    """A P10's reads of 9,000/s are flagged and excluded from the limits."""
     obeys, beyond = Disk(0.001, 500, 100e6), Disk(0.0005, 9000, 500e6)
     probe = probe_of(
         lambda cell, trial: (beyond if cell.read_ratio == 1 else obeys)(cell, trial),
@@ -372,14 +372,14 @@ def test_reads_above_the_catalogue_are_flagged() -> None:
     [(500, 8, 16, "very light"), (6500.0, 128, 256, "relatively heavy"), (1e9, 1024, None, "very heavy")],
 )
 def test_where_the_line_is_crossed(iops: float, holds: int, crossed: int | None, load: str) -> None:
-    """20 ms x 500/s are 10 outstanding: it holds at 8 and is crossed at 16; likewise for faster disks."""
+    """20 ms at 500/s are 10 outstanding: the line holds at 8 and is crossed at 16."""
     cells = [Cell("8K random write", 8192, 0.0, 1.0, depth) for depth in geometric(1, 1024)]
     [found] = judge(probe_of(Disk(0.00001, iops), cells, "iometer-full", repeat=1)).workloads
     assert (found.line_holds_to, found.line_crossed_at, found.load_class) == (holds, crossed, load)
 
 
 def test_what_was_not_outstanding_is_said() -> None:
-    """Asked for 1,024, but a queue of 128 lets no more through: the figure is what Little's law gives."""
+    """The outstanding I/O is computed from Little's law where a queue of 128 limits 1,024."""
     cell = Cell("8K random write", 8192, 0.0, 1.0, 1024)
     probe = probe_of(lambda _cell, _trial: 500.0, [cell], repeat=1)
     probe.cells[cell] = [replace(one, mean_s=128 / 500) for one in probe.cells[cell]]
@@ -388,7 +388,7 @@ def test_what_was_not_outstanding_is_said() -> None:
 
 
 def test_nothing_measured_is_no_verdict() -> None:
-    """All trials failed: no kind, no cap, and the summary says so."""
+    """If all trials failed, there is no kind and no limit, and the summary says so."""
     probe = probe_of(Disk())
     for cell, trials in probe.cells.items():
         probe.cells[cell] = [replace(one, failed="no such tool") for one in trials]
@@ -404,7 +404,7 @@ def test_an_unfinished_probe_says_so() -> None:
 
 
 def test_one_trial_of_one_cell_says_nothing_of_limits() -> None:
-    """Latency = outstanding ÷ rate holds for every disk."""
+    """One trial of one cell shows no limit, as outstanding ÷ rate is the latency of any disk."""
     cell = Cell("RND4K read", 4096, 1.0, 1.0, 8)
     probe = probe_of(Disk(0.001, 500), [cell], repeat=1)
     probe.cells[cell] = [trial_of(cell, 1, 500.0)]

@@ -1,4 +1,4 @@
-"""The page and the terminal's text of a probe: whole, escaped, without network, for every shape of probe."""
+"""A probe's page and terminal text: complete, escaped, without network, for each kind of probe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def page(probe: Probe, verdict: ProbeVerdict) -> str:
 
 
 def one_of_each() -> dict[str, Probe]:
-    """A probe of every suite; dd's and bonnie++'s cells tell no I/Os."""
+    """Return a probe of every suite; cells of dd and bonnie++ have no I/O counts."""
     found = {
         name: probe_of(Disk(0.001, 500, 60e6), suite=name, repeat=3, course=name == "stability", seconds=40)
         for name in SUITES
@@ -52,7 +52,7 @@ def test_every_suite_has_a_page_and_a_text(name: str) -> None:
 
 
 def test_charts_of_a_matrix_have_the_line() -> None:
-    """IOPS and latency over outstanding I/Os, with the line; throughput; time."""
+    """The charts have IOPS and latency over outstanding I/Os with the line, throughput, and time."""
     probe = probe_of(Disk(0.001, 500, 60e6), suite="iometer", repeat=3, course=False)
     made = page(probe, judge(probe))
     assert made.count("<figure") == 3
@@ -61,7 +61,7 @@ def test_charts_of_a_matrix_have_the_line() -> None:
 
 
 def test_charts_have_room_for_a_browser_s_letters_and_scroll_on_a_phone() -> None:
-    """Letters wider than those it was laid out with were cut off; shrunk to 400 px none is read."""
+    """Charts have room for wide browser letters, and scroll on a phone instead of shrinking."""
     probe = probe_of(Disk(0.001, 500, 60e6))
     for chart in document(probe, judge(probe)).parts[0].charts:
         assert chart.spec["padding"] == MARGIN
@@ -78,7 +78,7 @@ def test_names_are_escaped() -> None:
 
 
 def test_the_distance_to_what_is_declared_is_told_everywhere() -> None:
-    """500 of the 5,000 of a P30, twice of them striped: 5 %, in the terminal and on the page."""
+    """500 of a P30's 5,000 IOPS, striped twice, are shown as 5 % in terminal and page."""
     said = of_profile(profile("azure/p30"), 2)
     probe = probe_of(Disk(0.001, 500, 60e6), said=said)
     verdict = judge(probe)
@@ -87,7 +87,7 @@ def test_the_distance_to_what_is_declared_is_told_everywhere() -> None:
 
 
 def test_crystaldiskmark_has_its_grid() -> None:
-    """A row for each pattern, in bytes, IOPS and latency; other suites have none."""
+    """CrystalDiskMark has a grid of bytes, IOPS and latency by pattern; other suites have none."""
     probe = probe_of(Disk(0.001, 500, 60e6), repeat=3)
     table = grid_of_patterns(figures(probe))
     patterns = ["SEQ1M Q8T1", "SEQ1M Q1T1", "RND4K Q32T1", "RND4K Q1T1"]
@@ -104,7 +104,7 @@ def test_crystaldiskmark_has_its_grid() -> None:
 
 
 def test_figures_stand_beside_the_limits_of_disk_and_machine() -> None:
-    """A P10 on a D4s v3: its baseline, its burst, the machine's limit and burst; shares of each."""
+    """A P10 on a D4s v3 is compared with its baseline, its burst, and the machine's two limits."""
     probe = probe_of(Disk(0.001, 3500, 170e6), repeat=3, said=declared("azure/p10"))
     probe.where = replace(probe.where, machine="azure/d4s_v3", farm="prod", disk="sql.log")
     table = against_catalogue(probe, figures(probe))
@@ -123,7 +123,7 @@ def test_figures_stand_beside_the_limits_of_disk_and_machine() -> None:
 
 
 def test_an_emulated_disk_is_called_so() -> None:
-    """On the page and in the terminal, with the way it is made."""
+    """An emulated disk is labelled as emulated, with the method, on page and terminal."""
     probe = probe_of(Disk(0.001, 500, 60e6))
     probe.where = replace(probe.where, farm="dev", disk="sql.log", emulated="FUSE time model")
     verdict = judge(probe)
@@ -132,7 +132,7 @@ def test_an_emulated_disk_is_called_so() -> None:
 
 
 def test_a_line_that_not_even_one_holds_is_not_called_unmeasured() -> None:
-    """A MiB takes 116 ms with one outstanding: 20 ms hold at none; of dd no latency is told."""
+    """A line missed at one outstanding is shown as such, and a missing latency as not measured."""
     slow = probe_of(Disk(0.116), suite="crystaldiskmark", repeat=1)
     [row] = [row for row in workloads(judge(slow), 0.02).rows if row["workload"] == "SEQ1M write"]
     assert (row["holds"], row["crossed"]) == (0, 1)
@@ -164,7 +164,7 @@ def test_a_probe_of_which_nothing_was_measured_has_a_page() -> None:
 
 
 def test_what_is_not_measured_yet_is_counted_not_listed() -> None:
-    """The whole matrix, interrupted after three cells: three rows, how many are left, nothing cut off."""
+    """An interrupted matrix shows three rows and the number of missing cells."""
     probe = probe_of(Disk(0.001, 500, 60e6), suite="iometer-full", repeat=1)
     for number, trials in enumerate(probe.cells.values()):
         if number >= 3:

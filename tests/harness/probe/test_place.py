@@ -1,4 +1,4 @@
-"""Safety: what is not ours is not written to, what is ours is gone afterwards."""
+"""Safety: foreign files are not written, and the probe's own files are removed afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def own_folder(parent: Path) -> Iterator[Path]:
 
 
 def test_the_folder_is_gone_afterwards(tmp_path: Path) -> None:
-    """Also when the work in it failed; what lay beside it stays."""
+    """The probe's folder is removed, also after a failure; neighbouring files stay."""
     (tmp_path / "precious").write_text("x")
     with pytest.raises(FileNotFoundError), own_folder(tmp_path) as folder:
         (folder / "nowhere" / "probe.data").write_bytes(b"0" * 4096)
@@ -35,7 +35,7 @@ def test_the_folder_is_gone_afterwards(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_somebody_took_away_is_gone(tmp_path: Path) -> None:
-    """A disk that was unmounted in between is no error of the clearing away."""
+    """A folder that vanished, as after an unmount, is no error at the removal."""
     with own_folder(tmp_path) as folder:
         shutil.rmtree(folder)
     assert not list(tmp_path.iterdir())
@@ -44,7 +44,7 @@ def test_a_folder_that_somebody_took_away_is_gone(tmp_path: Path) -> None:
 def test_ctrl_c_in_the_midst_of_clearing_away_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It raises once, in the middle of the removal, which is then done again."""
+    """Ctrl-C during the removal raises once, and the removal is completed."""
     remove, raised = shutil.rmtree, list[str]()
 
     def cut_short(path: Path) -> None:
@@ -60,7 +60,7 @@ def test_ctrl_c_in_the_midst_of_clearing_away_leaves_nothing(
 
 
 def test_a_tool_is_started_in_a_folder_that_is_gone(tmp_path: Path) -> None:
-    """A sentence, no traceback."""
+    """A tool started in a removed folder gives a sentence without a traceback."""
     gone = LocalMachine(tmp_path / "gone", LocalFacts(tmp_path))
     with pytest.raises(FarmUnavailable, match=r"dd cannot be started.*still mounted"), explained():
         gone.run(TOOLS["dd"], TOOLS["dd"].version(), lambda: False)
@@ -76,7 +76,7 @@ def test_a_folder_of_that_name_that_is_not_ours_stays(tmp_path: Path) -> None:
 
 
 def test_a_link_of_that_name_is_not_followed(tmp_path: Path) -> None:
-    """Even to a folder that bears our mark."""
+    """A symbolic link of that name is not followed, even to a folder with the probe's mark."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "owner.json").write_text("{}")
@@ -98,7 +98,7 @@ def test_what_a_killed_probe_left_is_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_two_probes_do_not_meet(tmp_path: Path, elsewhere: bool) -> None:
-    """One that lives, or one on another machine that shares the disk: its folder stays."""
+    """The folder of another live probe, also on another machine, stays."""
     with own_folder(tmp_path) as folder:
         if elsewhere:
             owner = {"pid": 1, "began": 1.0, "host": "another"}
@@ -109,7 +109,7 @@ def test_two_probes_do_not_meet(tmp_path: Path, elsewhere: bool) -> None:
 
 
 def test_raw_devices_and_files_are_refused(tmp_path: Path) -> None:
-    """A device: its content would be lost. A file: Pinchpoint did not make it."""
+    """A raw device and an existing file are refused, as their content would be lost."""
     with pytest.raises(GuardError, match="raw device"):
         check(Path("/dev/null"))
     file = tmp_path / "data.mdf"
@@ -128,7 +128,7 @@ def test_a_folder_one_may_not_write_to() -> None:
 
 
 def test_a_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    """Nor one that would leave less than a twentieth of the file system."""
+    """A file that does not fit, or leaves less than 5 % of the file system, is refused."""
     with pytest.raises(FarmUnavailable, match="does not fit"), explained():
         check_room(str(tmp_path), 96, 100, 1000)
     check_room(str(tmp_path), 49, 100, 1000)

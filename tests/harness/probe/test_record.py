@@ -1,4 +1,4 @@
-"""probe.json: what goes in comes out, and a damaged file is said in one sentence."""
+"""probe.json reads back as it was written, and a damaged file gives one sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pinchpoint_scenarios.storage_probe import Cell
 
 
 def test_a_probe_is_read_back_as_it_was(tmp_path: Path) -> None:
-    """All of it, its figures and verdict being for readers alone."""
+    """Everything in probe.json reads back; its figures and verdict are for other readers."""
     probe = probe_of(Disk(0.001, 500, 60e6), said=declared("azure/p10"))
     probe.versions, probe.prepared, probe.warnings = (
         {"fio": "fio-3.33"},
@@ -56,7 +56,7 @@ def test_a_folder_without_a_probe(tmp_path: Path) -> None:
 
 
 def test_percentiles_are_of_all_repetitions_together() -> None:
-    """99 I/Os of 1 ms and 1 of 50 ms, then 100 of 1 ms: p99 of all is 1 ms, p99.9 is 50 ms, no average."""
+    """Percentiles merge all repetitions: p99 is 1 ms and p99.9 is 50 ms, not a mean."""
     start = "2026-01-01T00:00:00.000Z"
     first = Trial(
         1,
@@ -82,7 +82,7 @@ def test_percentiles_are_of_all_repetitions_together() -> None:
 
 
 def test_a_repetition_that_was_disturbed_is_in_the_mean_and_not_in_the_middle() -> None:
-    """137, 137.5, 125.5 by hand: mean 133.3, half of 12 between; middle 137, 0.25 without the third."""
+    """A disturbed repetition counts for the mean (133.3) but not for the median (137)."""
     one = TrialMean.of([137.0, 137.5, 125.5])
     assert (one.low, one.high, one.middle) == (125.5, 137.5, 137.0)
     assert one.mean == pytest.approx(400 / 3)
@@ -93,7 +93,7 @@ def test_a_repetition_that_was_disturbed_is_in_the_mean_and_not_in_the_middle() 
 
 
 def test_what_a_tool_does_not_tell_is_not_0() -> None:
-    """The tool dd knows no latency, bonnie++ no duration: None stays None."""
+    """A figure that a tool does not report (dd: latency, bonnie++: duration) stays None."""
     found = trial_figures([Trial(1, "2026-01-01T00:00:00.000Z", None, write_bytes_per_s=60e6)])
     assert (found.iops, found.mean_s, found.p99_s, found.max_s, found.seconds) == (
         None,
@@ -107,7 +107,7 @@ def test_what_a_tool_does_not_tell_is_not_0() -> None:
 
 
 def test_histograms_of_any_latency_keep_three_digits() -> None:
-    """From 1 µs to an hour: the largest value that counts the same is within a thousandth."""
+    """Histograms from 1 µs to an hour are exact within a thousandth."""
     for value_ns in np.geomspace(2e3, 3e12, 60).astype(np.int64):
         [found] = tool_histogram.quantiles([tool_histogram.histogram({int(value_ns): 7})], [0.5])
         assert found == pytest.approx(value_ns / 1e9, rel=0.002, abs=1e-6)

@@ -1,4 +1,4 @@
-"""A probe of another machine's disk, over ssh and a real sshd on loopback: nothing stays there."""
+"""A probe of another machine's disk, over ssh and a real sshd on loopback: nothing is left there."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SIZE = 16 * 2**20
 
 @dataclass(frozen=True)
 class Host:
-    """A machine that is reached over ssh (this one), and a folder on a real disk of it."""
+    """A machine reached over ssh (this one), and a folder on one of its real disks."""
 
     sshd: SshdHost
     folder: Path
@@ -53,21 +53,21 @@ class Host:
 
 @contextmanager
 def there(address: Address, looked: remote.RemoteFacts, needed_bytes: int) -> Iterator[remote.RemoteMachine]:
-    """The machine, with the errors of a command."""
+    """The machine as a command sees it, with its errors."""
     with explained(), remote.there(address, looked, needed_bytes) as machine:
         yield machine
 
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
-    """A real sshd on loopback."""
+    """Start a real sshd on loopback."""
     require("fio", "fio")
     with untouched_folder() as folder, sshd_host() as sshd:
         yield Host(sshd, folder)
 
 
 def tools_in(folder: Path) -> list[int]:
-    """Processes of fio that work there."""
+    """Return the fio processes that work in the folder."""
     return [
         one.pid
         for one in psutil.process_iter(["name", "cmdline"])
@@ -76,7 +76,7 @@ def tools_in(folder: Path) -> list[int]:
 
 
 def fio(machine: remote.RemoteMachine, seconds: int) -> list[str]:
-    """A command of fio that writes for so long."""
+    """Return a fio command that writes for that time."""
     return [
         *(
             "fio",
@@ -97,7 +97,7 @@ def fio(machine: remote.RemoteMachine, seconds: int) -> list[str]:
 
 
 def test_the_disk_is_described(host: Host) -> None:
-    """As it is known there: folder, machine, memory, room, rights."""
+    """Folder, machine, memory, free space and rights are those of the remote machine."""
     found = host.looked()
     assert found.folder == PurePosixPath(host.folder)
     assert found.host == socket.gethostname()
@@ -117,7 +117,7 @@ def test_a_disk_that_is_not_there(host: Host, path: str | None, device: str | No
 
 @pytest.mark.slow  # ten seconds
 def test_a_suite_runs_there(host: Host) -> None:
-    """Figures with percentiles and their course, as of this machine; the folder is gone afterwards."""
+    """A suite on the remote machine has percentiles and courses, and the folder is removed."""
     probe = probe_of(Disk(), [], "stability")
     probe.options = Options(1, 7.0, SIZE, 0.02)
     watch = ProbeProgress(lambda: False, lambda _: None, lambda *_: None, lambda _: None, lambda _: None)
@@ -134,7 +134,7 @@ def test_a_suite_runs_there(host: Host) -> None:
 
 
 def test_what_runs_is_ended_at_once(host: Host) -> None:
-    """Ctrl-C: fio is gone there, and so is the folder."""
+    """Ctrl-C ends fio on the remote machine and removes the folder."""
     with there(host.address, host.looked(), SIZE) as machine:
         folder = machine.folder
         with pytest.raises(ProbeStopped):
@@ -144,7 +144,7 @@ def test_what_runs_is_ended_at_once(host: Host) -> None:
 
 
 def test_a_cut_link_leaves_nothing_there(host: Host) -> None:
-    """Both ends of the link are killed in mid-write: what runs there ends, and the folder goes."""
+    """After both ends of the link are killed during a write, the remote fio ends and the folder goes."""
     with there(host.address, host.looked(), SIZE) as machine:
         folder = machine.folder
         failed: list[BaseException] = []
@@ -169,7 +169,7 @@ def test_a_cut_link_leaves_nothing_there(host: Host) -> None:
 
 @pytest.mark.slow  # the keeper waits before it gives up
 def test_a_link_on_which_packets_vanish_leaves_nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is told that the link is cut: the keeper has heard nothing for a while, and clears away."""
+    """On a link that drops packets silently, the remote keeper times out and removes the folder."""
     require("fio", "fio")
     monkeypatch.setattr(remote, "_BEAT_S", 0.5)
     monkeypatch.setattr(remote, "_SILENT_S", 4)
@@ -188,7 +188,7 @@ def test_a_link_on_which_packets_vanish_leaves_nothing_there(monkeypatch: pytest
 
 
 def test_what_is_not_ours_stays(host: Host) -> None:
-    """A folder of that name without our mark, and one in which a probe of that machine works."""
+    """A foreign folder without the mark, and another probe's folder, stay."""
     looked = host.looked()
     theirs = host.folder / FOLDER
     theirs.mkdir()
@@ -213,7 +213,7 @@ def test_a_probe_on_that_machine_does_not_meet_one_that_came_over_ssh(host: Host
 
 
 def test_a_tool_that_is_missing_there(host: Host) -> None:
-    """The machine, the program and its package are named."""
+    """A missing tool is reported with machine, program and package."""
     with there(host.address, host.looked(), SIZE) as machine, pytest.raises(ToolMissing) as caught:
         machine.run(TOOLS["bonnie++"], ["no-such-program"], lambda: False)
     assert "not installed on" in str(caught.value)
@@ -226,7 +226,7 @@ def test_a_file_that_does_not_fit_there(host: Host) -> None:
 
 
 def test_what_a_killed_probe_left_is_no_lack_of_room(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a reboot its file lies there: it is removed, and the room counts that is there then."""
+    """A killed probe's file is removed first, so its space counts as free."""
     left = host.folder / FOLDER
     left.mkdir()
     gone = {"pid": 2**22 + 1, "host": socket.gethostname(), "remote": True}
@@ -247,16 +247,16 @@ def test_what_a_killed_probe_left_is_no_lack_of_room(host: Host, monkeypatch: py
 
 
 def test_nobody_is_there(tmp_path: Path) -> None:
-    """What ssh said, and the remedy."""
+    """An unreachable machine gives ssh's message and the remedy."""
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))  # bound, without a listener
         nobody = Address.of({"address": "127.0.0.1", "port": int(taken.getsockname()[1])})
     with pytest.raises(FarmUnavailable, match="nothing listens there"), explained():
         remote.look(nobody, str(tmp_path), None, "sql.log")
 
 
 def test_a_farm_s_disk_on_another_machine(host: Host, tmp_path: Path) -> None:
-    """The host's collector says how to get there; the disk is found by its path."""
+    """A farm's disk on another machine is found by its path over the host's collector."""
     disks = {"log": {"path": str(host.folder), "profile": "azure/p10"}}
     collect = [{"kind": "ssh", **host.sshd.options()}]
     content = {

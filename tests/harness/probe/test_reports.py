@@ -1,4 +1,4 @@
-"""``pinchpoint report`` of a probe and of a comparison of two: from the saved files alone."""
+"""``pinchpoint report`` of a probe and of a comparison of two, from the saved files alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pinchpoint.report.files import write_comparison as saved
 
 
 def probed(folder: Path, name: str, disk: Disk) -> Path:
-    """A probe's directory; its file system's name wants to be escaped."""
+    """Return a probe's directory; its file system's name needs escaping."""
     probe = probe_of(disk)
     probe.where = replace(probe.where, folder=f"/srv/{name}<b>")
     directory = folder / name
@@ -47,7 +47,7 @@ def test_every_format_of_a_probe(tmp_path: Path) -> None:
 
 
 def test_every_format_of_a_comparison(tmp_path: Path) -> None:
-    """Its page has the ratios as a chart, what moved and what else differs."""
+    """A comparison's page has the ratios as a chart, the moved limits and the other differences."""
     sides = [probed(tmp_path, "one", Disk(0.0005, 500, 60e6)), probed(tmp_path, "two", Disk(0.001))]
     done = CliRunner().invoke(
         compare_command,

@@ -1,4 +1,4 @@
-"""Published storage tests, through a probe's verdict: the same conclusions."""
+"""Published storage tests give the published conclusions through a probe's verdict."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ QOS = DeclaredDisk(limits=Limits(500, None, PAGE))
 
 
 def published(figures: dict[Cell, float], said: DeclaredDisk | None = None) -> Probe:
-    """A probe of these I/Os per second, each published once."""
+    """Return a probe with these I/Os per second, one repetition each."""
     return probe_of(lambda cell, _: figures[cell], figures, repeat=1, said=said, course=False)
 
 
 @pytest.mark.parametrize("said", [QOS, None], ids=["declared", "withheld"])
 def test_the_capped_ssd(said: DeclaredDisk | None) -> None:
-    """8 outstanding at 15.99 ms, 1,024 at 2.05 s: the cap, not the device; 20 ms hold up to 8."""
+    """8 outstanding at 15.99 ms and 1,024 at 2.05 s: a cap, and 20 ms hold up to 8."""
     cells = {depth: Cell("8K random write", PAGE, 0.0, 1.0, depth) for depth in (8, 1024)}
     verdict = judge(published({cells[8]: 8 / 0.01599, cells[1024]: 1024 / 2.05}, said))
     assert verdict.kinds == {"disk_cap": ("8K random write",)}
@@ -37,7 +37,7 @@ def test_the_capped_ssd(said: DeclaredDisk | None) -> None:
 
 
 def test_the_hard_disk_under_the_same_cap() -> None:
-    """Random writes at 288 a second are the device's; sequential ones at 4.09 MB/s stand at the cap."""
+    """Random writes of 288/s are the device's; sequential ones of 4.09 MB/s are at the cap."""
     random = Cell("8K random write", PAGE, 0.0, 1.0, 1024)
     sequential = Cell("8K sequential write", PAGE, 0.0, 0.0, 1024)
     verdict = judge(published({random: 2.36e6 / PAGE, sequential: 4.09e6 / PAGE}, QOS))
@@ -45,20 +45,20 @@ def test_the_hard_disk_under_the_same_cap() -> None:
 
 
 class Measured:
-    """A hard disk with a QoS of 500 as it was measured: the means of its random reads agree by chance."""
+    """A measured hard disk with a QoS of 500: its random reads have equal means by chance."""
 
     def __init__(self, uneven: float) -> None:
         self.uneven = uneven
 
     def __call__(self, cell: Cell, trial: int) -> float:
-        """I/Os per second; sequential ones stand at the QoS."""
+        """Return the I/Os per second; sequential ones are at the QoS limit."""
         random = {1: 243.3, 4: 267.8, 8: 288.4, 32: 280.8, 1024: 281.4}
         return random[cell.outstanding or 0] if cell.random_ratio else 499.0
 
 
 @pytest.mark.parametrize(("uneven", "kind"), [(0.03, "disk_device"), (0.001, "disk_cap")])
 def test_a_device_whose_means_agree_by_chance_is_no_cap(uneven: float, kind: str) -> None:
-    """281 of 500 a second at three queue depths: a device if its seconds are uneven, a regulator if even."""
+    """Equal means at three depths are a device if the seconds are uneven, and a cap if even."""
     cells = [
         Cell(f"8K {way} {done}", PAGE, reads, random, depth)
         for done, reads in (("read", 1.0), ("write", 0.0))
@@ -76,7 +76,7 @@ def test_a_device_whose_means_agree_by_chance_is_no_cap(uneven: float, kind: str
 
 
 def test_the_free_hard_disk_s_sequential_writes() -> None:
-    """Up to 128 outstanding below 20 ms, 135 ms at 1,024: a relatively heavy load holds."""
+    """Below 20 ms up to 128 outstanding and 135 ms at 1,024: a relatively heavy load."""
     cells = {depth: Cell("8K sequential write", PAGE, 0.0, 0.0, depth) for depth in (8, 128, 1024)}
     rates = {8: 7000.0, 128: 128 / 0.0169, 1024: 1024 / 0.135}
     [workload] = judge(published({cells[depth]: rate for depth, rate in rates.items()})).workloads
@@ -85,7 +85,7 @@ def test_the_free_hard_disk_s_sequential_writes() -> None:
 
 
 def test_the_free_ssd() -> None:
-    """128.14 MB/s in blocks of 8 KB: 20 ms hold up to 256 outstanding, 69.37 ms at 1,024."""
+    """128.14 MB/s in blocks of 8 KB hold 20 ms up to 256 outstanding, and 69.37 ms at 1,024."""
     cells = {depth: Cell("8K random write", PAGE, 0.0, 1.0, depth) for depth in (256, 1024)}
     [workload] = judge(published({cells[256]: 128.14e6 / PAGE, cells[1024]: 1024 / 0.06937})).workloads
     assert (workload.line_holds_to, workload.line_crossed_at) == (256, 1024)
@@ -93,7 +93,7 @@ def test_the_free_ssd() -> None:
 
 
 def test_its_points_are_consistent_and_name_nothing_by_that() -> None:
-    """15.99 ms x 500/s = 8, 2.05 s x 500/s = 1,024: Little's law, which holds for every disk."""
+    """15.99 ms x 500/s = 8 and 2.05 s x 500/s = 1,024 fit Little's law, which names no kind."""
     for outstanding, latency_s in ((8, 0.01599), (1024, 2.05)):
         cell = Cell("8K random write", PAGE, 0.0, 1.0, outstanding)
         assert 500 * latency_s == pytest.approx(outstanding, rel=0.01)
@@ -111,7 +111,7 @@ def p10_writes() -> dict[Cell, float]:
 
 
 def test_a_p10_on_credits() -> None:
-    """One at a time lacks concurrency (1 ms a round trip); 32 at a time stand at the burst's cap."""
+    """A P10 with one outstanding lacks concurrency, and with 32 is at its burst limit."""
     verdict = judge(published(p10_writes(), declared("azure/p10")))
     by_name = {cell.cell: cell for workload in verdict.workloads for cell in workload.cells}
     one, many = by_name["RND4K write, 1 outstanding"], by_name["RND4K write, 32 outstanding"]
@@ -128,7 +128,7 @@ def test_a_p10_on_credits() -> None:
 
 
 def test_its_reads_are_flagged_and_not_averaged() -> None:
-    """Reads up to the machine's own limit, with the host's cache off: unexplained, so flagged."""
+    """Reads up to the machine's limit with the host cache off are flagged as unexplained."""
     machine = profile("azure/d4s_v3")
     assert machine.iops is not None
     reads = {Cell("RND4K read", 4096, 1.0, 1.0, 32): machine.iops}
@@ -145,7 +145,7 @@ WRITE = Cell("RND4K write", 4096, 0.0, 1.0, 32)
 
 
 def uneven_p10(factors: tuple[float, ...]) -> Probe:
-    """Reads without a limit; of 32 writes at a time, repetition by repetition, these shares of the limit."""
+    """Return a P10 with unlimited reads, and writes at these shares of its limit by repetition."""
 
     def speed(cell: Cell, trial: int) -> float:
         if cell == WRITE:
@@ -157,7 +157,7 @@ def uneven_p10(factors: tuple[float, ...]) -> Probe:
 
 
 def test_one_uneven_write_does_not_turn_cached_reads_into_a_wrong_declaration() -> None:
-    """A machine that stood still lets writes through later: 5 % above the limit, within their own spread."""
+    """Writes 5 % above the limit are within their own spread and do not contradict the declaration."""
     verdict = judge(uneven_p10((1.05, 0.93, 1.055)))
     assert verdict.contradicted is None
     [why] = verdict.host_cache
@@ -172,7 +172,7 @@ def test_one_uneven_write_does_not_turn_cached_reads_into_a_wrong_declaration() 
 
 
 def test_a_read_figure_that_depends_on_the_trial() -> None:
-    """The page cache was dropped each time, and only the first trial is slow: a cache on the host."""
+    """Reads that are slow in the first trial only are a host cache, as the page cache was dropped."""
     write, read = Cell("dd write", 2**20, 0.0, 0.0, 1), Cell("dd read", 2**20, 1.0, 0.0)
     probe = probe_of(lambda _cell, _trial: 60.0, [write, read], "sequential", repeat=12, course=False)
     probe.cells[read] = [
@@ -190,7 +190,7 @@ def test_a_read_figure_that_depends_on_the_trial() -> None:
 
 
 def test_five_uneven_trials_show_the_cache_too() -> None:
-    """Measured with an emulated cache of the host, on a busy machine: only the first is at 60 MB/s."""
+    """Five uneven trials of reads with only the first at 60 MB/s show a host cache."""
     write, read = Cell("dd write", 2**20, 0.0, 0.0, 1), Cell("dd read", 2**20, 1.0, 0.0)
     probe = probe_of(lambda _cell, _trial: 57.0, [write, read], "sequential", repeat=5, course=False)
     probe.cells[read] = [
@@ -212,7 +212,7 @@ def test_five_uneven_trials_show_the_cache_too() -> None:
 
 
 def test_a_server_that_takes_half_an_hour_to_full_speed() -> None:
-    """Eight hours of the same writes, the first thirty minutes rising from 200 to 400 a second: warm-up."""
+    """Writes that rise from 200 to 400/s in the first 30 min of eight hours are a warm-up."""
     cell = Cell("8K random write", PAGE, 0.0, 1.0, 8)
     steps = 8 * 360
     rates = tuple(200 + 200 * min(1.0, step / 180) + (step % 7 - 3) for step in range(steps))
@@ -233,7 +233,7 @@ def test_a_server_that_takes_half_an_hour_to_full_speed() -> None:
 
 
 def test_an_array_that_is_still_warming_up_is_no_array_s_gain() -> None:
-    """Eight drives write 4.5 times what one does, and are new: the gain is confounded, and that is said."""
+    """An array's gain of 4.5 is inconclusive while the array is still warming up."""
     cell = Cell("8K random write", PAGE, 0.0, 1.0, 8)
     one = probe_of(lambda _cell, _trial: 400.0, [cell], "stability", repeat=1, seconds=600.0)
     eight = probe_of(lambda _cell, _trial: 1800.0, [cell], "stability", repeat=1, seconds=600.0)
@@ -251,7 +251,7 @@ def test_an_array_that_is_still_warming_up_is_no_array_s_gain() -> None:
 
 
 def test_the_same_rate_whatever_the_level_is_a_cap() -> None:
-    """350 to 450 a second for every RAID level, of two drives or eight: no device's doing."""
+    """400/s for reads and writes at every depth, whatever the RAID level, are a cap."""
     cells = {depth: Cell("8K random write", PAGE, 0.0, 1.0, depth) for depth in (8, 32, 256)}
     more = {depth: Cell("8K random read", PAGE, 1.0, 1.0, depth) for depth in (8, 32, 256)}
     verdict = judge(published({cell: 400.0 for each in (cells, more) for cell in each.values()}))
@@ -260,7 +260,7 @@ def test_the_same_rate_whatever_the_level_is_a_cap() -> None:
 
 
 def test_each_published_test_is_one_documented_command() -> None:
-    """The table of docs/storage-probes.md names suites that are there."""
+    """The commands in docs/storage-probes.md name existing suites."""
     text = (Path(__file__).parents[3] / "docs" / "storage-probes.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("|") and "pinchpoint probe DIR" in line]
     named = {name for row in rows for name in re.findall(r"--suite ([a-z-]+)", row)}

@@ -1,4 +1,4 @@
-"""Caps of reads or of writes alone: found by the rate they have in a mix, too, or by how evenly I/Os come."""
+"""Limits of reads or of writes alone: found from their rate in a mix, or from their even seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pinchpoint_scenarios.storage_probe import Cell
 
 @pytest.mark.parametrize("suite", ["crystaldiskmark", "iometer", "database"])
 def test_a_cap_of_writes_alone_is_found(suite: str) -> None:
-    """290 writes a second, reads as many as they like: what is written is held, what is read is not."""
+    """A limit of 290 writes/s is found while reads are unlimited."""
     verdict = judge(probe_of(Disk(0.0005, write_iops=290), suite=suite, repeat=3))
     assert verdict.caps.write_iops is not None
     assert verdict.caps.write_iops.value == pytest.approx(290, rel=0.01)
@@ -36,7 +36,7 @@ def test_a_cap_of_writes_alone_is_found(suite: str) -> None:
 
 
 def test_a_mix_is_held_by_the_writes_in_it() -> None:
-    """290 writes a second are 967 I/Os of which 70 % are reads: at its cap, in whose terms it is told."""
+    """A mix with 70 % reads is at the write limit with 967 IOPS, which the reason states."""
     verdict = judge(probe_of(Disk(0.0005, write_iops=290), repeat=3))
     [mix] = [one for one in verdict.workloads if one.workload == "RND4K mix"]
     assert (mix.kind, mix.cells[-1].exact, mix.cells[-1].limit) == ("disk_cap", True, "found")
@@ -44,7 +44,7 @@ def test_a_mix_is_held_by_the_writes_in_it() -> None:
 
 
 def test_a_mix_is_held_by_the_writes_that_came_out_not_by_those_asked_for() -> None:
-    """Asked for 70 % of reads, 71.4 % were drawn: 1,014 I/Os with 290 writes are at the cap."""
+    """The drawn share of reads counts (71.4 %), not the requested one (70 %)."""
     probe = probe_of(Disk(0.0005, write_iops=290), repeat=3)
     for cell, trials in probe.cells.items():
         if cell.workload == "RND4K mix":
@@ -58,7 +58,7 @@ def test_a_mix_is_held_by_the_writes_that_came_out_not_by_those_asked_for() -> N
 
 
 def test_caps_of_reads_and_of_writes_that_no_mix_is_held_by_alone() -> None:
-    """As the kernel's own throttle has them: 500 each, so that a mix gets 714 done, and no common cap is."""
+    """Separate limits of 500 reads/s and 500 writes/s are found, and no common limit."""
     verdict = judge(probe_of(Disk(0.0005, read_iops=500, write_iops=500)))
     assert verdict.caps.limits is None
     assert verdict.caps.read_iops is not None
@@ -70,7 +70,7 @@ def test_caps_of_reads_and_of_writes_that_no_mix_is_held_by_alone() -> None:
 
 
 def test_a_common_cap_is_not_told_twice() -> None:
-    """What holds all I/O explains what reads, or writes, stand at: there is one cap."""
+    """A common limit is reported once, without separate limits of reads and writes."""
     for disk in (Disk(0.0005, 500, 60e6), Disk(0.0005, 400, 400 * 2**19), Disk(0.0005, bytes_per_s=4.096e6)):
         for suite in ("crystaldiskmark", "iometer", "database"):
             names = {name for name, _ in judge(probe_of(disk, suite=suite)).caps}
@@ -78,14 +78,14 @@ def test_a_common_cap_is_not_told_twice() -> None:
 
 
 def even_writes(uneven: float) -> ProbeVerdict:
-    """2,000 writes a second that one workload alone reaches, so evenly; reads are far from any cap."""
+    """Return the verdict on one workload at 2,000 writes/s with that spread; reads are unlimited."""
     cells = [cell for cell in cells_of("crystaldiskmark") if cell.workload in ("RND4K read", "RND4K write")]
     disk = Disk(0.001, write_iops=2000, uneven=uneven)
     return judge(probe_of(disk, cells))
 
 
 def test_writes_that_come_as_evenly_as_no_device_serves_are_held() -> None:
-    """One workload alone reaches the cap: nothing but a regulator lets through as many each second."""
+    """Writes that are more even than any device's are limited, although one workload alone shows it."""
     verdict = even_writes(0.0)
     assert verdict.caps.write_iops is not None
     assert verdict.caps.write_iops.value == pytest.approx(2000)
@@ -95,7 +95,7 @@ def test_writes_that_come_as_evenly_as_no_device_serves_are_held() -> None:
 
 @pytest.mark.parametrize(("apart", "kind"), [(0.1, None), (4.0, "disk_device")])
 def test_repetitions_without_a_device_s_spread_are_called_none(apart: float, kind: str | None) -> None:
-    """As measured: 409 writes a second, twice within 0.03 %, and no seconds: nobody can tell, nobody does."""
+    """Two repetitions within 0.03 % without seconds give no kind; within 2 % they are a device."""
     cells = [cell for cell in cells_of("crystaldiskmark") if cell.workload == "RND4K write"]
 
     def speed(cell: Cell, trial: int) -> float:
@@ -106,14 +106,14 @@ def test_repetitions_without_a_device_s_spread_are_called_none(apart: float, kin
 
 
 def test_one_workload_with_a_device_s_spread_shows_no_cap() -> None:
-    """The same rate, seconds apart by some per cent: a device may do that."""
+    """The same rate with a spread of 2 % between seconds may be a device, so no limit is found."""
     verdict = even_writes(0.02)
     assert not dict(verdict.caps)
     assert kind_of(verdict, "RND4K write") != "disk_cap"
 
 
 def test_rates_of_reads_that_agree_by_chance_are_no_cap() -> None:
-    """As measured on a disk that nothing holds, once each: 390, 399 and 395 MB/s are read in three mixes."""
+    """Equal read rates of three mixes, measured once each on an unlimited disk, are no limit."""
     rates = {
         ("data 8K read", 1): 11598.0,
         ("data 8K read", 4): 34989.0,
@@ -135,13 +135,13 @@ def test_rates_of_reads_that_agree_by_chance_are_no_cap() -> None:
 
 
 def test_few_writes_a_second_are_too_few_to_call_them_even() -> None:
-    """40 a second by one workload: whole I/Os cannot show a device's spread, so nothing is claimed."""
+    """40 writes/s of one workload are too few to judge the evenness, so no limit is found."""
     cells = [cell for cell in cells_of("crystaldiskmark") if cell.workload == "RND4K write"]
     assert not dict(judge(probe_of(Disk(0.012, write_iops=40), cells)).caps)
 
 
 def test_sequential_and_random_writes_that_a_device_serves_alike_are_no_cap() -> None:
-    """A flash disk writes as many pages in any order, unevenly: the same rate is no regulator's."""
+    """Equal but uneven rates of sequential and random writes are a device and no limit."""
     service = {"read": 1 / 9000, "write": 1 / 1500}
     disk = Disk(
         0.0001,
@@ -152,7 +152,7 @@ def test_sequential_and_random_writes_that_a_device_serves_alike_are_no_cap() ->
 
 
 def test_writes_held_below_what_is_declared_are_judged_by_what_was_found() -> None:
-    """Declared 5,000 a second, which reads do; writes stop at 290: their own cap, not half-used room."""
+    """Writes that end at 290/s below a declared 5,000/s have their own limit, which is used."""
     said = DeclaredDisk(limits=Limits(5000, None, None))
     verdict = judge(probe_of(Disk(0.0005, 5000, write_iops=290), suite="iometer", repeat=3, said=said))
     assert verdict.contradicted is None
@@ -163,7 +163,7 @@ def test_writes_held_below_what_is_declared_are_judged_by_what_was_found() -> No
 
 
 def test_an_application_meets_the_cap_of_its_own_mix() -> None:
-    """All writes: 290 a second; half reads: 580 I/Os; reads alone: nothing holds them."""
+    """A write limit of 290/s is 580 IOPS for half reads, and none for reads alone."""
     disk = measured_disk(probe_of(Disk(0.0005, write_iops=290), suite="database", repeat=3))
     for reads_ratio, held in ((0.0, 290), (0.5, 580)):
         limits = disk.limits_of(reads_ratio)

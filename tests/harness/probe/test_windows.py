@@ -1,4 +1,4 @@
-"""A probe of a Windows machine's disk: DiskSpd over WinRM and ssh, against stand-ins behind real servers."""
+"""A probe of a Windows disk: DiskSpd over WinRM and ssh, with stand-ins behind real servers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PLACE = ProbePlace(Path("/x"), 2**30, None, 2**34)
 
 
 class MachineShell(Shell):
-    """A runspace: the script, once it was sent, answers requests."""
+    """A runspace that answers requests after it got the script."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class MachineShell(Shell):
 
 @contextmanager
 def winrm(machine: Machine, folder: Path) -> Iterator[dict[str, Any]]:
-    """The machine behind WinRM, and what farm.yaml says of it."""
+    """Start the machine behind WinRM, and return its farm.yaml entry."""
     server = WinRmServer(
         lambda: MachineShell(machine), folder, "Microsoft.PowerShell", tls=True, login="basic"
     )
@@ -70,7 +70,7 @@ def winrm(machine: Machine, folder: Path) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def ssh(folder: Path) -> Iterator[tuple[dict[str, Any], Path]]:
-    """The machine behind sshd, and the log of what it was asked."""
+    """Start the machine behind sshd, and return the log of its requests."""
     log, shell = folder / "asked", folder / "shell"
     shell.write_text(
         f'#!/bin/sh\n[ "$SSH_ORIGINAL_COMMAND" = {shlex.quote(POWERSHELL)} ] || exit 127\n'
@@ -83,7 +83,7 @@ def ssh(folder: Path) -> Iterator[tuple[dict[str, Any], Path]]:
 
 
 def test_a_suite_over_winrm(tmp_path: Path) -> None:
-    """By the command, from farm.yaml: figures, verdict and the disk's facts as of a probe on Linux."""
+    """A suite over WinRM from farm.yaml gives figures, verdict and disk facts as on Linux."""
     machine = Machine()
     with winrm(machine, tmp_path) as options:
         farm = {
@@ -122,7 +122,7 @@ def test_a_suite_over_winrm(tmp_path: Path) -> None:
 
 
 def test_a_suite_over_ssh(tmp_path: Path) -> None:
-    """A profile's greeting is no answer; the folder is gone at the end."""
+    """Over ssh a profile's greeting is skipped, and the folder is removed at the end."""
     with ssh(tmp_path) as (options, log):
         looked = windows.look(options, FOLDER, None, "prod", "sql.data")
         with windows.there(options, looked, None, 2**20) as machine:
@@ -139,7 +139,7 @@ def test_a_suite_over_ssh(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_stops_diskspd(tmp_path: Path) -> None:
-    """By a session of its own, as the one that runs DiskSpd takes no request."""
+    """Ctrl-C stops DiskSpd through another session, because the first one is busy."""
     with ssh(tmp_path) as (options, log):
         looked = windows.look(options, FOLDER, None, "prod", "sql.data")
         with windows.there(options, looked, None, 2**20) as machine:
@@ -151,7 +151,7 @@ def test_ctrl_c_stops_diskspd(tmp_path: Path) -> None:
 
 
 def test_the_tool_is_copied(tmp_path: Path) -> None:
-    """Where the user allows it; else a machine without it says what to do."""
+    """DiskSpd is copied where the user allows it; else the message says what to do."""
     tool = tmp_path / "diskspd.exe"
     tool.write_bytes(bytes(range(256)) * 400)
     machine = Machine(tool=False)
@@ -177,7 +177,7 @@ def test_a_folder_that_is_not_ours(tmp_path: Path, state: str, words: str) -> No
 
 
 def test_a_folder_that_somebody_removes(tmp_path: Path) -> None:
-    """The probe ends; it makes no second folder."""
+    """If the folder is removed, the probe ends and creates no other."""
     machine = Machine()
     with winrm(machine, tmp_path) as options:
         looked = windows.look(options, FOLDER, None, "prod", "sql.data")
@@ -188,7 +188,7 @@ def test_a_folder_that_somebody_removes(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_reached(tmp_path: Path) -> None:
-    """No folder, no room, a refused login: one sentence each."""
+    """A missing folder, lack of space and a refused login give one sentence each."""
     with winrm(Machine(), tmp_path) as options:
         with pytest.raises(InputError, match=r"correct path: or device:"):
             windows.look(options, "X:\\none", None, "prod", "sql.data")
@@ -206,7 +206,7 @@ def test_what_cannot_be_reached(tmp_path: Path) -> None:
 
 
 def test_what_diskspd_is_asked_for() -> None:
-    """Each cell of our suites as DiskSpd's options; what it cannot do is not measured."""
+    """Each cell has DiskSpd's options; a cell that DiskSpd cannot do is not measured."""
     tool, commands = DiskSpd(), {}
     for job in SUITES["database"].jobs(5.0):
         if job.flush_every:
@@ -236,7 +236,7 @@ COMMANDS = {
 
 
 def test_the_script() -> None:
-    """It parses, calls its own functions and Windows PowerShell's, and removes nothing but its folder."""
+    """The script parses, calls known functions only, and removes nothing but its folder."""
     text = windows.script()
     assert not wrong(text)
     assert text.isascii()
@@ -249,7 +249,7 @@ def test_the_script() -> None:
 
 
 def test_the_stand_in_answers_as_the_script_does() -> None:
-    """The same requests, and in each kind of line the same fields."""
+    """The stand-in has the script's requests and the same fields in each kind of line."""
     text = windows.script()
     machine = Machine()
     requests: dict[str, dict[str, Any]] = {

@@ -1,6 +1,6 @@
-"""A stand-in Windows machine for probes: what ``diskspd.ps1`` answers there, over WinRM or ssh.
+"""A stand-in Windows machine for probes: the answers of ``diskspd.ps1``, over WinRM or ssh.
 
-Its disk does 2,000 I/Os per second at most, each in half a millisecond while it is not full.
+Its disk does 2,000 I/Os per second at most, each in 0.5 ms below that rate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = "L:\\data"
 
 
 def result(arguments: str, host: str = "SQL1") -> str:
-    """DiskSpd's XML of such a call."""
+    """Return DiskSpd's XML for such a call."""
     given = dict(re.findall(r"-([a-zA-Z])(\d+)", arguments))
     block, depth, writes = (int(given[name]) for name in ("b", "o", "w"))
     seconds = int(given["d"])
@@ -54,12 +54,12 @@ def result(arguments: str, host: str = "SQL1") -> str:
 
 @dataclass
 class Machine:
-    """The machine, as the script sees it.
+    """The machine as the script sees it.
 
     Attributes:
-        log: a file that keeps what was asked, a line each; None: nothing is kept.
-        tool: whether DiskSpd is installed.
-        state: what lies in the probe's folder's place: ``""``, ``ours``, ``theirs`` or ``used``.
+        log: file that gets one line per request; None: no log.
+        tool: true if DiskSpd is installed.
+        state: content at the folder's path: ``""``, ``ours``, ``theirs`` or ``used``.
     """
 
     log: Path | None = None
@@ -69,7 +69,7 @@ class Machine:
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, text: str) -> list[str]:
-        """The lines of the answer to a request."""
+        """Return the lines of the answer to a request."""
         asked = json.loads(text)
         self.asked.append(asked)
         if self.log is not None:
@@ -125,7 +125,7 @@ class Machine:
 
 
 def serve(log: str) -> None:
-    """What PowerShell does behind ssh: a loader, the script, then a request a line."""
+    """Act as PowerShell behind ssh: read a loader, the script, then one request per line."""
     machine = Machine(Path(log))
     sys.stdin.readline()
     base64.b64decode(sys.stdin.readline())

@@ -1,4 +1,4 @@
-"""What a change did, by windows, and what the model says it does: figures whose truth is known."""
+"""Measured and predicted effect of a change, from windows of known truth."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAYS = PredictedEffect(0.75, "all of it is used")
 def windows(
     order: tuple[str, ...], effect: float, drift: float = 0.0, noise: float = 0.0, seed: int = 1
 ) -> list[tuple[str, float, float]]:
-    """500/s as it is, times the effect where slower; a drift over the whole; noise of whole windows."""
+    """Return windows at 500/s, times the effect where slower, with a drift and random noise."""
     random = np.random.default_rng(seed)
     found = []
     for number, kind in enumerate(order):
@@ -36,7 +36,7 @@ def windows(
 @pytest.mark.parametrize("order", [ORDER, ORDER_WITH_CONTROL])
 @pytest.mark.parametrize("drift", [0.0, 0.3, -0.3])
 def test_a_load_that_drifts_favours_no_window(order: tuple[str, ...], drift: float) -> None:
-    """The effect comes out to a percent, whatever the throughput does by itself over the whole test."""
+    """The effect is exact within 1 %, whatever drift the load has over the test."""
     found = find_effects(windows(order, 0.75, drift))
     assert found[SLOWER].ratio == pytest.approx(0.75, rel=0.01)
     if CONTROL in order:
@@ -44,7 +44,7 @@ def test_a_load_that_drifts_favours_no_window(order: tuple[str, ...], drift: flo
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
-    """Noise of seconds that resemble each other (a first-order autoregression of .8) in windows of 6 s."""
+    """With autocorrelated noise (0.8) in windows of 6 s, the interval holds the truth as often as stated."""
     held = 0
     for seed in range(400):
         random = np.random.default_rng(seed)
@@ -66,7 +66,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
 
 
 def test_too_few_windows_have_an_effect_and_no_interval() -> None:
-    """Two windows tell a ratio; how sure it is they do not tell, and none of a kind tells nothing."""
+    """Two windows give an effect without an interval, and one kind alone gives neither."""
     two = find_effects(windows(ORDER[:2], 0.75))
     assert two[SLOWER].ratio == pytest.approx(0.75)
     assert (two[SLOWER].low, two[SLOWER].high) == (None, None)
@@ -87,21 +87,21 @@ def test_too_few_windows_have_an_effect_and_no_interval() -> None:
     ],
 )
 def test_what_is_said_of_an_effect(effect: Effect, model: float, result: str, words: str) -> None:
-    """By the share of the model's effect that was measured: half of it, beyond chance, is an answer."""
+    """An effect is confirmed from half of the predicted one on, beyond chance."""
     found, why = answer(effect, PredictedEffect(model, "all of it is used"))
     assert found == result
     assert words in why
 
 
 def test_a_control_that_answers_likewise_leaves_it_open() -> None:
-    """Where a resource with room has the same effect, the effect names nobody."""
+    """If a resource with spare capacity shows the same effect, the proof is undecided."""
     found, why = answer(Effect(0.76, 0.73, 0.79), SAYS, also="the CPU of search")
     assert found == "undecided"
     assert "the CPU of search" in why
 
 
 def test_what_the_model_says_of_resources_of_which_only_the_name_is_known() -> None:
-    """Used up: in proportion. Waited for: at most in proportion. Both where nothing more was measured."""
+    """Prediction by name alone: proportional if saturated, at most proportional if waited for."""
     change = {"what": "x", "ratio": 0.75, "of": "capacity"}
     assert predicted(None, "cpu", change).ratio == pytest.approx(0.75)
     assert predicted(None, "disk_latency", change).ratio == pytest.approx(0.75)

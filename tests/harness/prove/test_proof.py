@@ -1,4 +1,4 @@
-"""The verdict of runs that were proved: windows after the measure phase whose truth is known."""
+"""The verdict of runs with a proof: windows of known truth after the measure phase."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def windows(order: tuple[str, ...]) -> list[dict[str, Any]]:
 def proved(
     left: float, order: tuple[str, ...] = ORDER, control_left: float = 1.0, noise: float = 0.02, **proof: Any
 ) -> StoredRun:
-    """A log disk at its cap; so much throughput is left while it, or the control, is slower."""
+    """Return a run with a log disk at its cap; throughput falls while it or the control is slower."""
     length_s = len(order) * (EACH_S + GAP_S) + 5
     build = Build(MEASURE_S + 5 + length_s)
     done = np.full(build.seconds, 500.0)
@@ -63,10 +63,10 @@ def proved(
 
 
 def waited_for(think_s: float | None) -> StoredRun:
-    """Commits of 100 ms that are all waiting for the log, slower by turns.
+    """Return a run with commits of 100 ms that wait for the log, which is slower in turns.
 
     Args:
-        think_s: of twenty users between two of them; None: 20/s are asked for, and done.
+        think_s: think time of twenty users in seconds; None: an open load of 20/s, all served.
     """
     build = Build(MEASURE_S + 5 + len(ORDER) * (EACH_S + GAP_S) + 5)
     takes_s = np.full(build.seconds, 0.1)
@@ -102,7 +102,7 @@ def proof_of(verdict: Verdict) -> Any:
 
 
 def test_a_disk_at_its_cap_answers_in_proportion() -> None:
-    """Three quarters of the cap, three quarters of the throughput: told as evidence of a kind of its own."""
+    """75 % of the cap gives 75 % of the throughput, which is a kind of evidence of its own."""
     verdict = analyse(proved(0.75))
     proof = proof_of(verdict)
     assert proof["result"] == "agrees"
@@ -116,7 +116,7 @@ def test_a_disk_at_its_cap_answers_in_proportion() -> None:
 
 
 def test_agreement_raises_nothing_and_the_windows_are_not_judged() -> None:
-    """But for the proof the verdict is that of the same run without it: the measure phase alone is judged."""
+    """A confirming proof does not change the verdict, which uses the measure phase alone."""
     run = proved(0.75)
     verdict = analyse(run)
     without = {key: value for key, value in run.manifest.items() if key != "proof"}
@@ -134,7 +134,7 @@ def test_agreement_raises_nothing_and_the_windows_are_not_judged() -> None:
 
 
 def test_users_who_think_are_held_up_by_what_they_wait_for_alone() -> None:
-    """100 ms of waiting, 300 ms of thinking: a third more of waiting is a twelfth more of the round."""
+    """With 300 ms of think time, a third more waiting is a twelfth more per round."""
     proof = proof_of(analyse(waited_for(think_s=0.3)))
     assert proof["predicted_ratio"] == pytest.approx(0.4 / (0.3 + 0.1 / 0.75), abs=0.01)
     assert proof["measured_ratio"] == pytest.approx(proof["predicted_ratio"], abs=0.02)
@@ -142,7 +142,7 @@ def test_users_who_think_are_held_up_by_what_they_wait_for_alone() -> None:
 
 
 def test_a_load_that_keeps_its_schedule_is_not_said_to_do_less() -> None:
-    """Of 20/s all are done, also while the log is slower: it is their time that answers, and is told."""
+    """At a served rate of 20/s the time per operation shows the effect, not the rate."""
     run = waited_for(think_s=None)
     verdict = analyse(run).to_json()
     assert verdict["proof"]["of"]["name"] == "operations_per_busy_s"
@@ -154,7 +154,7 @@ def test_a_load_that_keeps_its_schedule_is_not_said_to_do_less() -> None:
 
 
 def test_a_suspect_that_does_not_answer_is_no_bottleneck() -> None:
-    """Nothing changed: nobody is named any more, with the reason; no headroom, no advice rests on it."""
+    """A suspect without an effect is no longer named, and headroom and advice are dropped."""
     verdict = analyse(proved(1.0))
     assert proof_of(verdict)["result"] == "contradicts"
     assert verdict.outcome == "inconclusive"
@@ -167,7 +167,7 @@ def test_a_suspect_that_does_not_answer_is_no_bottleneck() -> None:
 
 
 def test_a_suspect_that_answers_a_little_is_doubted() -> None:
-    """A third of what the model says: still named, with low confidence and the reason."""
+    """A third of the predicted effect keeps the name, with low confidence and the reason."""
     verdict = analyse(proved(0.91, noise=0.005))
     assert proof_of(verdict)["result"] == "contradicts"
     assert verdict.bottleneck is not None
@@ -177,7 +177,7 @@ def test_a_suspect_that_answers_a_little_is_doubted() -> None:
 
 
 def test_windows_in_which_nothing_got_through_are_not_left_out() -> None:
-    """One slower window of four without an operation: the other three alone say nothing of the change."""
+    """A slower window without any operation is not left out, so the proof is undecided."""
     run = proved(0.75)
     begin_s = seconds_of(next(one["from"] for one in windows(ORDER) if one["what"] == "slower"))
     there = pc.and_(
@@ -190,7 +190,7 @@ def test_windows_in_which_nothing_got_through_are_not_left_out() -> None:
 
 
 def test_windows_that_differ_by_themselves_decide_nothing() -> None:
-    """Noise larger than the effect: undecided, and the verdict as it was."""
+    """Noise larger than the effect gives an undecided proof and the same verdict."""
     verdict = analyse(proved(0.75, noise=0.9))
     assert proof_of(verdict)["result"] == "undecided"
     assert verdict.bottleneck is not None
@@ -201,7 +201,7 @@ def test_windows_that_differ_by_themselves_decide_nothing() -> None:
     ("left", "control", "whole"), [(1.0, "agrees", "agrees"), (0.75, "contradicts", "undecided")]
 )
 def test_a_resource_with_room_is_the_control(left: float, control: str, whole: str) -> None:
-    """Slower, it changes nothing, as the model says; where it does, the proof is undecided."""
+    """A control resource must show no effect; if it does, the proof is undecided."""
     beside = {
         "suspect": {**LOG, "kind": "cpu", "resource": "cpu", "role": None, "utilisation_ratio": 0.3},
         "change": {"what": "the CPU of sql", "ratio": 0.75, "of": "capacity"},
@@ -212,7 +212,7 @@ def test_a_resource_with_room_is_the_control(left: float, control: str, whole: s
 
 
 def test_what_was_slower_must_be_what_the_verdict_names() -> None:
-    """An analysis that has changed its mind since does not take another resource's test for its own."""
+    """A proof of another resource than the verdict's is not used."""
     run = proved(1.0, suspect={**LOG, "role": "data", "instance": "loop2"})
     verdict = analyse(run)
     assert proof_of(verdict)["result"] == "undecided"
@@ -222,7 +222,7 @@ def test_what_was_slower_must_be_what_the_verdict_names() -> None:
 
 @pytest.mark.parametrize("result", ["not_allowed", "not_supported", "nothing_to_prove", "failed"])
 def test_what_was_not_proved_is_said_everywhere(result: str) -> None:
-    """Terminal and report say that there was no test, and why."""
+    """Terminal and report say that there was no proof, and why."""
     run = proved(1.0)
     run.manifest["proof"] = {"result": result, "why": "the farm does not allow it"}
     verdict = analyse(run).to_json()
@@ -234,7 +234,7 @@ def test_what_was_not_proved_is_said_everywhere(result: str) -> None:
 
 
 def test_reports_show_the_test_with_its_control() -> None:
-    """One sentence under the verdict; a table with what the model says beside what was measured."""
+    """The report has a sentence and a table with predicted and measured effects."""
     beside = {
         "suspect": {**LOG, "kind": "cpu", "resource": "cpu", "role": None, "utilisation_ratio": 0.3},
         "change": {"what": "the CPU of sql", "ratio": 0.75, "of": "capacity"},

@@ -1,4 +1,4 @@
-"""The controller's side: what is turned when, put back whatever happens, and what is written down."""
+"""The controller's side of a proof: changes in turn, restored in any case, and recorded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PLAN = Plan.from_json(
 
 
 def farm(folder: Path, environment: str = "test", **prove: Any) -> Farm:
-    """A farm that was there before, with what it allows."""
+    """Return an existing farm with its allowed changes."""
     file = folder / "farm.yaml"
     content = {
         "name": "mine",
@@ -51,18 +51,18 @@ def farm(folder: Path, environment: str = "test", **prove: Any) -> Farm:
 
 
 def allows(log: Path, **other: Any) -> dict[str, Any]:
-    """Commands that write down that they were run."""
+    """Return commands that record their own execution."""
     slower, restore = (f"echo {word} >> {log}" for word in ("slower", "restore"))
     return {"sql.log": {"slower": slower, "restore": restore, "by": "25%", **other}}
 
 
 class Proof:
-    """A prover after a run whose log disk stands at its cap; time passes at once.
+    """A prover after a run with a log disk at its cap, on a fake clock.
 
     Args:
-        folder: for the run.
+        folder: directory of the run.
         given: the farm.
-        ends_in: the wait in which the run must not go on.
+        ends_in: number of the wait in which the run has to end.
     """
 
     def __init__(self, folder: Path, given: Farm, ends_in: int | None = None) -> None:
@@ -99,11 +99,11 @@ def _at_its_cap() -> Build:
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path / "commands"
-    assert restore_leftover(tmp_path / "farm.yaml") is None  # nothing is left to be put back
+    assert restore_leftover(tmp_path / "farm.yaml") is None  # nothing is left to restore
 
 
 def test_windows_come_by_turns_and_every_change_is_put_back(tmp_path: Path, log: Path) -> None:
-    """The allowed command before each slower window, its counterpart after it; all written down."""
+    """The slowing command runs before each slower window and its counterpart after; all is recorded."""
     proof = Proof(tmp_path, farm(tmp_path, **allows(log)))
     assert proof.going_on
     assert [window["what"] for window in proof.found["windows"]] == list(ORDER)
@@ -116,7 +116,7 @@ def test_windows_come_by_turns_and_every_change_is_put_back(tmp_path: Path, log:
 
 
 def test_a_run_that_must_not_go_on_is_put_back_and_says_so(tmp_path: Path, log: Path) -> None:
-    """Ctrl-C, a guard, a crash in the middle of a slower window."""
+    """Ctrl-C, a guard and a crash in a slower window restore the farm and are reported."""
     proof = Proof(tmp_path, farm(tmp_path, **allows(log)), ends_in=2)
     assert not proof.going_on
     assert log.read_text().split() == ["slower", "restore"]
@@ -133,7 +133,7 @@ def test_a_run_that_must_not_go_on_is_put_back_and_says_so(tmp_path: Path, log: 
 def test_a_command_that_fails_is_put_back_all_the_same(
     tmp_path: Path, log: Path, slower: str, words: str
 ) -> None:
-    """It may have done half of what it was to do; the measurement stands."""
+    """A failed command is undone as well, and the measurement stands."""
     proof = Proof(
         tmp_path,
         farm(
@@ -149,21 +149,21 @@ def test_a_command_that_fails_is_put_back_all_the_same(
 
 
 def test_what_cannot_be_put_back_is_said_and_tried_again_by_the_next_run(tmp_path: Path, log: Path) -> None:
-    """The run ends with an environment that failed; whoever was killed meanwhile leaves the same note."""
+    """A change that cannot be undone is reported, and the next run tries again from a note."""
     allowed = allows(log)
     allowed["sql.log"]["restore"] = f"test -e {tmp_path}/mended && echo restore >> {log}"
     given = farm(tmp_path, **allowed)
     proof = Proof(tmp_path, given)
     assert proof.found["result"] == "failed"
     assert "could not be put back" in proof.report_unrestored_slowdown[0]
-    assert restore_leftover(given.identity) is None  # this process is alive: it is not over yet
+    assert restore_leftover(given.identity) is None  # the writer is this process, which is alive
     again = "import sys; from pathlib import Path; from pinchpoint.run.prove import restore_leftover as r\n"
     again += "print(r(Path(sys.argv[1])))"
     command = [sys.executable, "-c", again, str(given.identity)]
     note = next((Path(os.environ["PINCHPOINT_STATE"]) / "proofs").glob("*.json"))
     assert note.stat().st_mode & 0o077 == 0
     content = json.loads(note.read_text())
-    note.write_text(json.dumps({**content, "by": [content["by"][0], 1.0]}))  # as if its writer were dead
+    note.write_text(json.dumps({**content, "by": [content["by"][0], 1.0]}))  # as if the writer were dead
     failed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert "by hand" in failed.stderr
     (tmp_path / "mended").touch()
@@ -173,7 +173,7 @@ def test_what_cannot_be_put_back_is_said_and_tried_again_by_the_next_run(tmp_pat
 
 
 def test_a_note_that_cannot_be_read_is_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the state folder is given as a relative path: who mends it stands somewhere else."""
+    """An unreadable note is named with its absolute path, also for a relative state folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PINCHPOINT_STATE", "state")
     given = farm(tmp_path, **allows(tmp_path / "log"))
@@ -188,7 +188,7 @@ def test_a_note_that_cannot_be_read_is_named_in_full(tmp_path: Path, monkeypatch
 def test_a_note_that_others_may_have_written_is_not_obeyed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoilt: str
 ) -> None:
-    """Its command would run as this user: who owns the file, and its folder, is asked first."""
+    """A note that another user could have written is ignored, because its command would run."""
     if spoilt == "owner" and os.geteuid() != 0:
         pytest.skip("only root gives files away")
     monkeypatch.setenv("PINCHPOINT_STATE", str(tmp_path / "state"))
@@ -196,7 +196,7 @@ def test_a_note_that_others_may_have_written_is_not_obeyed(
     note_slower(given.identity, "sql.log", given.prove["sql.log"])
     [place] = (tmp_path / "state" / "proofs").glob("*.json")
     content = json.loads(place.read_text())
-    place.write_text(json.dumps({**content, "by": [2**22 + 1, 0.0]}))  # of a process that is gone
+    place.write_text(json.dumps({**content, "by": [2**22 + 1, 0.0]}))  # of a process that has ended
     match spoilt:
         case "owner":
             os.chown(place, 65534, 65534)
@@ -214,7 +214,7 @@ def test_a_note_that_others_may_have_written_is_not_obeyed(
 
 
 def test_nothing_happens_that_the_farm_does_not_allow(tmp_path: Path, log: Path) -> None:
-    """Without the suspect's own name in farm.yaml nothing is run, and that is the answer."""
+    """Without permission in farm.yaml for the suspect, no command runs, and the message says so."""
     allowed = {"sql.cpu": allows(log)["sql.log"]}
     proof = Proof(tmp_path, farm(tmp_path, **allowed))
     assert proof.found["result"] == "not_allowed"
@@ -223,13 +223,13 @@ def test_nothing_happens_that_the_farm_does_not_allow(tmp_path: Path, log: Path)
 
 
 def test_production_is_not_made_slower(tmp_path: Path) -> None:
-    """Whatever its farm.yaml allows."""
+    """Production is never slowed down, whatever farm.yaml allows."""
     with pytest.raises(GuardError, match="production"):
         guard_proof(farm(tmp_path, environment="production", **allows(tmp_path / "log")))
 
 
 def test_what_may_be_named_is_a_part_of_the_farm(tmp_path: Path) -> None:
-    """Every wrong name, command and share in one message, with what is allowed."""
+    """Every wrong name, command and share is in one message with the allowed values."""
     allowed = allows(tmp_path / "log")["sql.log"]
     with pytest.raises(InputError) as error:
         farm(
@@ -246,7 +246,7 @@ def test_what_may_be_named_is_a_part_of_the_farm(tmp_path: Path) -> None:
 
 
 def test_commands_are_in_no_manifest_and_a_late_one_is_killed(tmp_path: Path) -> None:
-    """A command may hold a secret; one that hangs has a whole group of processes that goes."""
+    """Commands, which may contain secrets, are in no manifest; a hanging one is killed as a group."""
     marker = tmp_path / "alive"
     with pytest.raises(FarmUnavailable) as error:
         run_command(
@@ -265,7 +265,7 @@ def test_commands_are_in_no_manifest_and_a_late_one_is_killed(tmp_path: Path) ->
 
 
 def test_cores_of_which_nobody_knows_the_user_have_no_knob(tmp_path: Path) -> None:
-    """They are the farm's, and which of its tiers would have to be slowed down was not measured."""
+    """Shared cores of unknown use cannot be slowed down, as the tier is not known."""
     named = {"kind": "cpu", "tier": None, "host": "web1", "role": None}
     found = knob_for(farm(tmp_path), named, {}, {}, all_of_it=True)
     assert found == NoKnob("not_supported", "which tier uses the shared cores was not measured")

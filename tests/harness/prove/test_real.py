@@ -1,4 +1,4 @@
-"""`run --prove` as a user calls it, on real farms. A test of eight windows takes a minute: left out in CI."""
+"""`run --prove` on real farms, as a user calls it; eight windows take a minute, so not in CI."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def plan(folder: Path, use: str, users: int, measure: str = "35s", **params: Any
 
 
 def proved(folder: Path, plan_file: Path, farm_file: Path) -> dict[str, Any]:
-    """The verdict of a run with --prove."""
+    """Return the verdict of a run with --prove."""
     done = run_cli("run", plan_file, "--farm", farm_file, "--out", folder / "runs", "--prove", timeout_s=500)
     assert done.returncode == 0, done.stderr[-3000:]
     directory = Path(done.stdout.splitlines()[-1])
@@ -51,14 +51,14 @@ def proved(folder: Path, plan_file: Path, farm_file: Path) -> dict[str, Any]:
     manifest = json.loads((directory / "manifest.json").read_text())
     phases = {phase["name"]: phase for phase in manifest["phases"]}
     if verdict["proof"]["windows"]:
-        # What was judged ended before anything was made slower.
+        # The judged window ended before anything was slowed down.
         assert phases["measure"]["to"] <= phases["prove"]["from"] <= verdict["proof"]["windows"][0]["from"]
     return verdict
 
 
 @AS_ROOT
 def test_a_log_disk_at_its_cap_answers(tmp_path: Path) -> None:
-    """Three quarters of its cap bring three quarters of the commits."""
+    """75 % of the log disk's cap gives 75 % of the commits."""
     require("fusermount3", "fuse3")
     embedded = {"tiers": ["sql"], "disks": {"sql.log": {"limits": {"iops": 200}}}}
     declared = {"sql": {"hosts": {"sql1": {"disks": {"log": {"limits": {"iops": 200}}}}}}}
@@ -74,7 +74,7 @@ def test_a_log_disk_at_its_cap_answers(tmp_path: Path) -> None:
 
 @AS_ROOT
 def test_a_capped_cpu_answers(tmp_path: Path) -> None:
-    """Three quarters of the quota a database used: its reads become fewer, never more."""
+    """75 % of the database's used CPU quota gives fewer reads, never more."""
     embedded = {"tiers": ["sql"], "cpus": {"sql": 0.3}}
     farm = write(tmp_path / "farm.yaml", {"name": "cpu", "environment": "test", "embedded": embedded})
     verdict = proved(tmp_path, plan(tmp_path, "sql-mix", 8, operations={"point_read": 1}), farm)
@@ -84,7 +84,7 @@ def test_a_capped_cpu_answers(tmp_path: Path) -> None:
 
 
 def test_a_command_that_slows_nothing_down_contradicts(tmp_path: Path) -> None:
-    """Commands of a farm that was there before that change nothing: what is blamed does not answer."""
+    """Commands without an effect on an existing farm contradict the named bottleneck."""
     log = tmp_path / "commands"
     changes_nothing = {"slower": f"echo slower >> {log}", "restore": f"echo restore >> {log}", "by": "40%"}
     watched = {"collect": [{"kind": "local"}], "disks": {"data": {"path": "/"}}}
@@ -105,7 +105,7 @@ def test_a_command_that_slows_nothing_down_contradicts(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_in_the_middle_puts_everything_back(tmp_path: Path) -> None:
-    """A farm that was up stays up, at its own speed; what was measured is reported; exit status 130."""
+    """Ctrl-C during a proof restores the farm, reports the measurements, and exits with 130."""
     embedded = {"tiers": ["nosql"], "delays": {"nosql": "20ms"}}
     content = {"name": "far", "environment": "test", "embedded": embedded}
     farm, records = write(tmp_path / "farm.yaml", content), plan(tmp_path, "nosql-burst", 4, "12s")

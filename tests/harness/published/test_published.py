@@ -1,4 +1,4 @@
-"""A report's figures: judged without a sample, held against themselves, and against their own conclusion."""
+"""Published figures: judged without samples, and compared with each other and with the conclusion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLE = Path(__file__).parents[3] / "infra" / "examples" / "crawl-dev-vs-prod.
 
 
 def test_the_crawl_s_published_figures_are_inconclusive() -> None:
-    """Prod: search CPU that nobody measured, or index disks; Dev's log is slow, and no cap explains it."""
+    """Prod's figures leave search CPU and index disks open; Dev's log is slow without a cap."""
     found = judge_report(read_report(EXAMPLE))
     prod, dev = found.farms["prod"], found.farms["dev"]
     assert prod.outcome == "inconclusive"
@@ -29,7 +29,7 @@ def test_the_crawl_s_published_figures_are_inconclusive() -> None:
 
 
 def test_the_author_s_conclusion_needs_what_was_not_measured() -> None:
-    """The CPU of the search servers, beside their index disks."""
+    """The author's conclusion needs the search servers' CPU, which was not measured."""
     by_farm = {one.farm: one for one in judge_report(read_report(EXAMPLE)).conclusions}
     assert not by_farm["prod"].supported
     assert "app3, app4" in by_farm["prod"].because
@@ -40,7 +40,7 @@ def test_the_author_s_conclusion_needs_what_was_not_measured() -> None:
 
 
 def test_what_a_careful_reader_notes() -> None:
-    """Rates that are not count ÷ duration, coupled durations, unlike counts, slower though latency fell."""
+    """Inconsistencies are listed: rates other than count ÷ duration, coupled durations, other counts."""
     doubts = "\n".join(judge_report(read_report(EXAMPLE)).doubts)
     assert "3.7/s is published, but 14,040 documents in 69 min 13 s are 3.38/s" in doubts
     assert "16.2/s is published" in doubts
@@ -56,7 +56,7 @@ def test_what_a_careful_reader_notes() -> None:
 
 
 def test_maxima_and_contradictions_have_tables_of_their_own() -> None:
-    """The page has what the report has: 8.7 ms and 348 IOPS at most, and each contradiction."""
+    """The page has the published maxima (8.7 ms, 348 IOPS) and each contradiction."""
     made = published_page.document(read_report(EXAMPLE))
     tables = {table.name: table for part in made.parts for table in part.tables}
     [log] = [row for row in tables["disks"].rows if (row["farm"], row["role"]) == ("prod", "log")]
@@ -75,7 +75,7 @@ def test_a_claim_about_what_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_figures_that_suffice_bear_a_conclusion_out(tmp_path: Path) -> None:
-    """With the CPU measured, and nothing else near its limit."""
+    """With the CPU measured and nothing else near its limit, the conclusion is confirmed."""
     path = tmp_path / "report.yaml"
     path.write_text(
         "published: 1\ntitle: Measured\nfarms:\n  prod:\n    cpus: [{tier: search, host: app3, busy: 97%}, "
@@ -87,7 +87,7 @@ def test_figures_that_suffice_bear_a_conclusion_out(tmp_path: Path) -> None:
 
 
 def judged(path: Path, farm: str, conclusion: str = "") -> PublishedFindings:
-    """What a report of one farm comes to."""
+    """Return the result of a report on one farm."""
     path.write_text(f"published: 1\ntitle: x\nfarms: {{prod: {{{farm}}}}}\n{conclusion}")
     return judge_report(read_report(path))
 
@@ -97,7 +97,7 @@ LOG = "{tier: sql, host: sql1, role: log, latency: 35ms}"
 
 
 def test_a_disk_at_its_cap_is_near_its_limit_however_little_is_published(tmp_path: Path) -> None:
-    """500 IOPS of a P10: no latency is needed to see that; and its latency alone would not say so."""
+    """A P10 at 500 IOPS is at its limit without a published latency; latency alone shows none."""
     for latency in ("", ", latency: 3ms"):
         disk = f"{{tier: sql, host: sql1, role: data, iops: 500, profile: azure/p10{latency}}}"
         found = judged(tmp_path / "report.yaml", f"disks: [{disk}], {COOL}")
@@ -108,7 +108,7 @@ def test_a_disk_at_its_cap_is_near_its_limit_however_little_is_published(tmp_pat
 
 
 def test_a_disk_beyond_its_cap_is_no_disk_with_room(tmp_path: Path) -> None:
-    """2,000 IOPS of a P10: on credits, or another disk; how near a limit it is nobody knows."""
+    """A P10 at 2,000 IOPS is on credits or another disk, so its utilisation is unknown."""
     disk = "{tier: sql, host: sql1, role: data, iops: 2000, profile: azure/p10}"
     found = judged(tmp_path / "report.yaml", f"disks: [{disk}], {COOL}")
     assert found.farms["prod"].outcome == "inconclusive"
@@ -116,7 +116,7 @@ def test_a_disk_beyond_its_cap_is_no_disk_with_room(tmp_path: Path) -> None:
 
 
 def test_a_disk_of_which_nothing_is_published_may_limit_as_well(tmp_path: Path) -> None:
-    """A slow log beside a data disk that nobody tells of: two candidates, and nothing is borne out."""
+    """A data disk without figures beside a slow log leaves two candidates."""
     disks = f"disks: [{LOG}, {{tier: sql, host: sql1, role: data}}], {COOL}"
     concluded = "conclusions: [{farm: prod, of: disk, tier: sql, role: log}]\n"
     found = judged(tmp_path / "report.yaml", disks, concluded)
@@ -127,7 +127,7 @@ def test_a_disk_of_which_nothing_is_published_may_limit_as_well(tmp_path: Path) 
 
 
 def test_a_farm_without_a_figure_is_not_far_from_its_limit(tmp_path: Path) -> None:
-    """Nothing of it was published: nobody knows."""
+    """A farm without a published figure is inconclusive."""
     sites = "{name: sites, tier: web, count: 100, duration: 10s}"
     found = judged(tmp_path / "report.yaml", f"sources: [{sites}]").farms["prod"]
     assert found.outcome == "inconclusive"
@@ -136,7 +136,7 @@ def test_a_farm_without_a_figure_is_not_far_from_its_limit(tmp_path: Path) -> No
 
 
 def test_a_third_slow_disk_is_pointed_to_as_well(tmp_path: Path) -> None:
-    """Two are named, the third is the slowest of all: that its figures do not point there is not true."""
+    """With two slow disks named, a third and slower one still contradicts the conclusion."""
     data = "{tier: sql, host: sql1, role: data, latency: 25ms}"
     index = "{tier: search, host: app3, role: index, latency: 90ms}"
     concluded = "conclusions: [{farm: prod, of: disk, tier: search, role: index}]\n"
@@ -169,7 +169,7 @@ def test_a_third_slow_disk_is_pointed_to_as_well(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_file_is_a_sentence(text: str, words: str, tmp_path: Path) -> None:
-    """File, line, field, what is allowed."""
+    """A bad file gives a sentence with file, line, field, and what is allowed."""
     path = tmp_path / "report.yaml"
     path.write_text(text)
     with pytest.raises(InputError) as refused:
@@ -209,7 +209,7 @@ farms:
     ],
 )
 def test_a_figure_that_cannot_be_is_refused(tmp_path: Path, sane: str, odd: str) -> None:
-    """It has no other values beside it that it could be left out of; file, line and what is allowed."""
+    """An impossible figure is refused with file, line, and what is allowed."""
     path = tmp_path / "report.yaml"
     path.write_text(ONE, encoding="utf-8")
     read_report(path)
@@ -219,7 +219,7 @@ def test_a_figure_that_cannot_be_is_refused(tmp_path: Path, sane: str, odd: str)
 
 
 def test_the_command_prints_and_writes_json() -> None:
-    """``analyse`` on a file: the same answer as text and as one JSON document; ``import`` takes it too."""
+    """``analyse`` and ``import`` accept the file; text and JSON give the same answer."""
     done = run_cli("analyse", EXAMPLE)
     assert done.returncode == 0, done.stderr
     assert "do not support that" in " ".join(done.stdout.split())
@@ -231,14 +231,14 @@ def test_the_command_prints_and_writes_json() -> None:
 
 
 def test_every_part_is_said_in_words() -> None:
-    """Each farm, the table, the doubts, what else differs."""
+    """The text has each farm, the table, the doubts, and the other differences."""
     text = published_text(judge_report(read_report(EXAMPLE)))
     for words in ("prod: inconclusive", "count ÷ duration", "What else differs:", "0 (all failed)"):
         assert words in text
 
 
 def test_names_in_the_table_do_not_steer_the_terminal(tmp_path: Path) -> None:
-    """A file of figures may be anybody's: no escape sequence of its names is printed."""
+    """Escape sequences in a file's names do not reach the terminal."""
     path = tmp_path / "report.yaml"
     path.write_text(
         'published: 1\ntitle: x\nfarms: {a: {sources: [{name: "\\e[2Jsites", rate: 3/s, latency: 1s}]}}\n'

@@ -127,7 +127,7 @@ def test_a_run_of_an_older_version_does_not_say_which_rule_ended_it() -> None:
     ],
 )
 def test_go_or_no_go(changed: dict[str, Any], state: str, decision: str) -> None:
-    """ "Go" needs every objective measured and met in a complete, valid run."""
+    """The answer is "go" only where a complete, valid run measured and met every objective."""
     run, given = saved_run(), verdict()["objectives"][0]
     run.manifest["state"] = state
     if "objectives" in changed:

@@ -172,7 +172,7 @@ def test_a_crawl_that_cannot_be_gone_on_with_is_not_promised(
 
 
 def test_two_at_once_while_measuring_keep_the_crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two quick Ctrl-C while measuring keep the crawl, although the second comes first to be handled."""
+    """Two Ctrl-C in quick succession while measuring keep the crawl."""
     story = Story(tmp_path, monkeypatch, {"measuring": 2})
     with pytest.raises(Interrupted):
         story.run()

@@ -117,7 +117,7 @@ def test_a_dry_run_on_production_is_refused_like_the_run(tmp_path: Path) -> None
 
 
 def test_a_server_that_must_be_asked_and_does_not_answer_is_said(tmp_path: Path) -> None:
-    """If the server that knows its cache size does not answer, exit status 5 names its endpoint."""
+    """If a server that must be asked does not answer, exit status 5 names its endpoint."""
     endpoints = {
         "sql": {"url": "postgresql://a:canary@127.0.0.1:9/x"},
         "nosql": {"url": "valkey://127.0.0.1:9"},

@@ -75,7 +75,7 @@ def test_levels_are_held_noted_and_judged(url: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.alone
 def test_users_of_levels_to_come_are_none_yet(url: str, tmp_path: Path) -> None:
-    """With an objective that cannot be met, the run has one level and two users, and is valid."""
+    """A load in steps that ends at its first level is judged with the users of that level."""
     load = {
         "model": "steps",
         "start": 2,
