@@ -1,4 +1,4 @@
-"""Python: a package of its own, as `init --scenario` writes it, loads and measures a server."""
+"""The Python API: an own package, as `init --scenario` writes it, loads and measures a server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[int]:
-    """A web server as the written README has one started; its port."""
+    """Start a web server as the written README does; return its port."""
     served = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=tmp_path))
     thread = Thread(target=served.serve_forever)
     thread.start()
@@ -43,7 +43,7 @@ def server(tmp_path: Path) -> Iterator[int]:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: int) -> tuple[Path, dict[str, str]]:
-    """The package with another name, installed into a folder of its own: (its folder, environment)."""
+    """Install the package under another name; return (its folder, environment)."""
     monkeypatch.chdir(tmp_path)
     assert run_cli("init", "--scenario", "web_shop").returncode == 0
     for name in ("farm.yaml", "plan.yaml"):
@@ -57,7 +57,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: int) -> tup
 
 
 def test_ten_lines_run_a_package_of_its_own(package: tuple[Path, dict[str, str]]) -> None:
-    """The page's notebook makes a run with the written scenario, which the written collector measures."""
+    """The page's notebook makes a run with the package's scenario and collector."""
     folder, environ = package
     page = (ROOT / "docs" / "python.md").read_text()
     [lines] = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
@@ -79,7 +79,7 @@ def test_ten_lines_run_a_package_of_its_own(package: tuple[Path, dict[str, str]]
 
 
 def test_a_recorded_run_is_opened(tmp_path: Path) -> None:
-    """Verdict, text, samples of one metric, operations."""
+    """A recorded run gives verdict, text, samples of a metric, and operations."""
     run = pinchpoint.Run(shutil.copytree(RECORDED, tmp_path / "run"))
     assert run.verdict["bottleneck"]["role"] == "log"
     assert str(run).startswith("Bottleneck: log disk of the sql tier")
@@ -91,7 +91,7 @@ def test_a_recorded_run_is_opened(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_said() -> None:
-    """No run, and no plan: the same sentences as on the command line."""
+    """A missing run or plan gives the command line's sentences."""
     with pytest.raises(InputError, match="none: does not exist"):
         pinchpoint.Run("none")
     with pytest.raises(InputError, match=r"none\.yaml"):
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_said() -> None:
 
 
 def _installed(folder: Path, name: str, points: str, module: str) -> dict[str, str]:
-    """An environment in which a package with these entry points is installed."""
+    """Return an environment with an installed package of these entry points."""
     info = folder / f"{name}-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
@@ -118,7 +118,7 @@ def _installed(folder: Path, name: str, points: str, module: str) -> dict[str, s
     ],
 )
 def test_a_package_that_cannot_be_used(tmp_path: Path, use: str, points: str, module: str, said: str) -> None:
-    """The line of plan.yaml that names it, the package, and exit status 2; no traceback."""
+    """An unusable package gives plan.yaml's line, the package and exit status 2."""
     environ = _installed(tmp_path / "site", "shop", f"[pinchpoint.scenarios]\n{points}\n", module)
     (tmp_path / "farm.yaml").write_text("name: f\nenvironment: test\nembedded: {tiers: [sql]}\n")
     (tmp_path / "plan.yaml").write_text(
@@ -136,7 +136,7 @@ def test_a_package_that_cannot_be_used(tmp_path: Path, use: str, points: str, mo
 def test_a_name_that_cannot_be_a_package_s(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit status 2, and nothing is written."""
+    """An impossible package name gives exit status 2, and nothing is written."""
     monkeypatch.chdir(tmp_path)
     done = run_cli("init", "--scenario", name)
     assert done.returncode == 2

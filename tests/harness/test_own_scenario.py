@@ -1,4 +1,4 @@
-"""docs/own-scenario.md: the scenario on the page runs in the package that `init --scenario` writes."""
+"""docs/own-scenario.md: the page's scenario runs in the package from `init --scenario`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FARM = {"name": "orders", "environment": "test", "endpoints": {}}
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The package with the page's scenario, installed into a folder of its own; where farm and plan lie."""
+    """Install the package with the page's scenario; return the folder of farm and plan."""
     monkeypatch.chdir(tmp_path)
     assert run_cli("init", "--scenario", "my_app").returncode == 0
     page = (ROOT / "docs" / "own-scenario.md").read_text(encoding="utf-8")
@@ -38,7 +38,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_dry_run_prints_what_the_page_says_of_intent(package: Path) -> None:
-    """Target, what is made, what is sent, what is removed; nothing is written."""
+    """The dry run prints target, created data, sent operations and removal, and writes nothing."""
     done = run_cli("run", "plan.yaml", "--farm", "farm.yaml", "--dry-run")
     assert done.returncode == 0, done.stdout + done.stderr
     for words in ("orders.db", "table orders", "INSERT and COMMIT", "the file is removed"):
@@ -47,9 +47,10 @@ def test_the_dry_run_prints_what_the_page_says_of_intent(package: Path) -> None:
 
 
 def test_three_users_that_block_append_orders(package: Path) -> None:
-    """Every user has a thread of its own; the file is removed, and what is not ours is refused."""
+    """Each blocking user has a thread; the file is removed, and a foreign file is refused."""
     done = run_cli("run", "plan.yaml", "--farm", "farm.yaml")
-    assert done.returncode in (0, 3), done.stdout + done.stderr  # 3: this machine was too busy to be evidence
+    # 3: this machine was too busy for valid evidence
+    assert done.returncode in (0, 3), done.stdout + done.stderr
     run = pinchpoint.Run(package / done.stdout.splitlines()[-1])
     operations = run.operations().to_pylist()
     assert {one["operation"] for one in operations} == {"append"}

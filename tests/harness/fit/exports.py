@@ -1,4 +1,4 @@
-"""Exports and recordings as a production server's administrator makes them."""
+"""Exports and recordings as a production server's administrator creates them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STATEMENT = {
 
 
 def table(path: Path, *rows: dict[str, Any]) -> str:
-    """A CSV of these rows."""
+    """Return a CSV of these rows."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
@@ -39,26 +39,26 @@ def table(path: Path, *rows: dict[str, Any]) -> str:
 
 
 def statements(path: Path, at: str, *rows: dict[str, Any]) -> str:
-    """An export of pg_stat_statements."""
+    """Return an export of pg_stat_statements."""
     return table(path, *({**STATEMENT, "queryid": n, **row, "captured_at": at} for n, row in enumerate(rows)))
 
 
 def pair(folder: Path, *rows: dict[str, Any]) -> list[str]:
-    """Two exports 100.5 s apart, in which the rows were added."""
+    """Return two exports 100.5 s apart, between which the rows were added."""
     nothing = [{"query": row["query"]} for row in rows]
     before = statements(folder / "before.csv", BEFORE, *nothing)
     return [before, statements(folder / "after.csv", LATER, *rows)]
 
 
 def fitted(folder: Path, *sources: str, zone: tzinfo | None = None) -> tuple[dict[str, Any], str]:
-    """The plan as data, and its text."""
+    """Return the fitted plan as data and as text."""
     text = fit(sources, 1, lambda _: None, zone)
     (folder / "plan.yaml").write_text(text, encoding="utf-8")
     return load_plan(folder / "plan.yaml").to_json(), text
 
 
 def comments(text: str) -> str:
-    """A plan's comments as one line, however they were broken."""
+    """Return a plan's comments as one line."""
     return " ".join(line.strip().lstrip("#").strip() for line in text.splitlines() if "#" in line)
 
 
@@ -68,7 +68,7 @@ DISK = ("Disk Reads/sec", "Disk Writes/sec", "Disk Read Bytes/sec", "Disk Write 
 def log_of(
     path: Path, host: str, counters: Sequence[str], minutes: int, cells: Callable[[int], Sequence[float]]
 ) -> str:
-    """A perfmon log from midnight on, a reading a minute; its times are UTC, and it says so."""
+    """Return a perfmon log from midnight, one reading a minute, with UTC times and the zone stated."""
     head = ["(PDH-CSV 4.0) (UTC)(0)", *(f"\\\\{host}\\{name}" for name in counters)]
     lines = [",".join(f'"{cell}"' for cell in head)]
     for minute in range(minutes):
@@ -82,7 +82,7 @@ def log_of(
 def perfmon(
     path: Path, *, peak_hour: int, bursts: bool = False, host: str = "SQL1", minutes: int = 24 * 60
 ) -> str:
-    """A day of one disk: three times as much in one hour, in bursts or evenly."""
+    """Return a day of one disk with three times the load in one hour, in bursts or evenly."""
 
     def cells(minute: int) -> list[float]:
         rate = 300.0 if minute // 60 % 24 == peak_hour else 100.0

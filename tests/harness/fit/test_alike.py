@@ -1,4 +1,4 @@
-"""A workload recorded on a real server, fitted from its statistics alone, and replayed: is it alike?"""
+"""A workload recorded on a real server is fitted from its statistics and replayed: both are compared."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pinchpoint.fit.mix import APPEND_LOG_BYTES, BATCH_LOG_BYTES, BATCH_ROW_LOG_
 pytestmark = pytest.mark.farm
 
 INSERTS, UPDATES, READS = 60, 150, 150
-"""A second, of the application that is recorded."""
+"""Operations per second of the recorded application."""
 ALIKE = ("reads_per_write", "rows_per_write", "log_bytes_per_write")
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Counting]:
-    """One for all tests of this module; the load test's user may see all statistics."""
+    """Return one server for all tests of this module; the load test's user may read all statistics."""
     with running(Counting) as tier:
         assert isinstance(tier, Counting)
         _ask(tier.admin, "GRANT pg_monitor TO loader")
@@ -37,7 +37,7 @@ def server() -> Iterator[Counting]:
 
 
 def _ask(url: str, *statements: str) -> list[tuple[object, ...]]:
-    """What the last of some statements gives."""
+    """Return the result of the last of several statements."""
     with psycopg.connect(url, autocommit=True) as connection:
         for statement in statements:
             cursor = connection.execute(statement.encode())
@@ -46,7 +46,7 @@ def _ask(url: str, *statements: str) -> list[tuple[object, ...]]:
 
 @contextmanager
 def application(url: str) -> Iterator[None]:
-    """Orders are placed, accounts changed and looked at, at a steady rate, while the block goes on."""
+    """Place orders and change and read accounts at a steady rate during the block."""
     _ask(
         url,
         "CREATE TABLE orders (id bigserial PRIMARY KEY, customer int NOT NULL, note text NOT NULL)",
@@ -84,7 +84,7 @@ def application(url: str) -> Iterator[None]:
     for thread in threads:
         thread.start()
     try:
-        time.sleep(3)  # every account's page has been written to once since the last checkpoint
+        time.sleep(3)  # since the last checkpoint every account's page has been written once
         yield
     finally:
         stop.set()
@@ -95,23 +95,23 @@ def application(url: str) -> Iterator[None]:
 
 
 def written(url: str) -> float:
-    """How many writes the application has made: a row for each order, one more for each change."""
+    """Return the application's number of writes: a row per order, plus one per change."""
     ((orders, changes),) = _ask(
         url, "SELECT (SELECT count(*) FROM orders), (SELECT sum(balance) FROM account)"
     )
     return float(str(orders)) + float(str(changes))
 
 
-@pytest.mark.slow  # half a minute of two servers' time; the parts are tested by themselves
+@pytest.mark.slow  # half a minute of two servers; the parts have tests of their own
 def test_a_replay_is_like_what_it_was_fitted_to(server: Counting, tmp_path: Path) -> None:
-    """Reads, rows and bytes of the log for a write within a tenth, from the server's statistics alone."""
+    """Reads, rows and log bytes per write agree within 10 %, from the server's statistics alone."""
     url = server.endpoint()["url"]
     _ask(server.admin, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements", "CHECKPOINT")
     said: list[str] = []
     with application(url):
         begun, before = time.monotonic(), written(url)
         text = fit([url], 5, said.append)
-        per_s = (written(url) - before) / (time.monotonic() - begun)  # a busy machine may not hold the rate
+        per_s = (written(url) - before) / (time.monotonic() - begun)  # a busy machine may not keep the rate
     assert said == [f"watching {url.replace(url.split(':')[2].split('@')[0], '***')} for 5 s"]
     (tmp_path / "plan.yaml").write_text(text.replace("measure: 120s", "measure: 8s").replace("10s", "5s"))
     collect = [{"kind": "postgres", "endpoint": "sql"}]
@@ -132,7 +132,7 @@ def test_a_replay_is_like_what_it_was_fitted_to(server: Counting, tmp_path: Path
     assert found["writes_per_s"]["ratio"] == pytest.approx(1, abs=0.15), "arrivals come by chance"
 
 
-@pytest.mark.slow  # the figures of mix.py, by which plans are fitted: looked at when the server is a new one
+@pytest.mark.slow  # the figures in mix.py by which plans are fitted, to be checked for a new server version
 @pytest.mark.parametrize(
     ("params", "expected"),
     [
@@ -148,7 +148,7 @@ def test_a_replay_is_like_what_it_was_fitted_to(server: Counting, tmp_path: Path
 def test_what_an_operation_writes_to_the_log(
     server: Counting, params: dict[str, object], expected: float
 ) -> None:
-    """About what mix.py says."""
+    """An operation writes about as many log bytes as mix.py states."""
     from scenarios.support import Recorder, made, quiet  # noqa: PLC0415 - of the scenarios' tests
 
     from pinchpoint_scenarios.contract import Endpoint  # noqa: PLC0415
@@ -158,7 +158,7 @@ def test_what_an_operation_writes_to_the_log(
     session = driver.session(0)
     question = "SELECT pg_current_wal_insert_lsn() - '0/0'"
     try:
-        for _ in range(3000):  # every page is written to once
+        for _ in range(3000):  # every page is written once
             session.perform(Recorder())
         ((before,),) = _ask(server.admin, question)
         for _ in range(1000):
@@ -171,7 +171,7 @@ def test_what_an_operation_writes_to_the_log(
 
 
 def test_a_server_that_keeps_no_statements_is_said_before_the_wait(server: Counting) -> None:
-    """The extension is there and its setting is not: what to set."""
+    """With the extension but without its setting, the message says what to set before any wait."""
     off = "ALTER DATABASE loadtest SET pg_stat_statements.track = 'none'"
     _ask(server.admin, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements", off)
     _ask(server.admin, "SELECT pg_stat_statements_reset()")
@@ -185,7 +185,7 @@ def test_a_server_that_keeps_no_statements_is_said_before_the_wait(server: Count
 
 
 def test_a_server_that_cannot_be_asked_is_said(server: Counting) -> None:
-    """Without the extension; not there at all; the password is not shown."""
+    """A server without the extension or without an answer gives a message without the password."""
     url = server.endpoint()["url"]
     _ask(server.admin, "DROP EXTENSION IF EXISTS pg_stat_statements")
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""A load of records on a real Valkey, fitted from its answers to INFO alone, and replayed: is it alike?"""
+"""A record load on a real Valkey is fitted from INFO and replayed: both are compared."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from pinchpoint.plan import load_plan
 pytestmark = pytest.mark.farm
 
 BASE, PEAK, EVERY_S, FOR_S = 60, 240, 8.0, 3.0
-"""Operations a second of the application that is recorded; all its clients together."""
+"""Operations per second of the recorded application, over all clients, and its bursts in seconds."""
 CLIENTS = 4
 WORK = ("read", "update", "read", "update", "read", "session", "read", "update", "read", "session")
-"""In that order, again and again: five reads, three updates, two new records that expire."""
+"""The repeated order: five reads, three updates, two new records that expire."""
 LIVES_S = 5
 ALIKE = (
     "record_writes_per_s",
@@ -47,7 +47,7 @@ ALIKE = (
 
 @contextmanager
 def application(url: str) -> Iterator[None]:
-    """Profiles are read and changed, sessions come and expire, with bursts, while the block goes on."""
+    """Read and change profiles and add expiring sessions, with bursts, during the block."""
     with Valkey.from_url(url) as client:
         client.mset({f"profile:{n}": b"p" * 300 for n in range(2000)})
     stop, errors, begun = threading.Event(), list[BaseException](), time.monotonic()
@@ -75,7 +75,7 @@ def application(url: str) -> Iterator[None]:
     for thread in threads:
         thread.start()
     try:
-        time.sleep(2 * LIVES_S)  # as many sessions expire as come
+        time.sleep(2 * LIVES_S)  # as many sessions expire as are added
         yield
     finally:
         stop.set()
@@ -84,10 +84,10 @@ def application(url: str) -> Iterator[None]:
     assert not errors, errors
 
 
-@pytest.mark.slow  # two minutes of one server's time; the parts are tested by themselves
+@pytest.mark.slow  # two minutes of one server; the parts have tests of their own
 @pytest.mark.timeout(400)
 def test_a_replay_is_like_what_it_was_fitted_to(tmp_path: Path) -> None:
-    """Rates, weights, bytes and bursts within a tenth, from the server's own figures alone."""
+    """Rates, weights, bytes and bursts agree within 10 %, from the server's own figures alone."""
     with valkey() as url:
         with application(url):
             text = fit([url], 5 * EVERY_S, lambda _: None)
@@ -117,7 +117,7 @@ def test_a_replay_is_like_what_it_was_fitted_to(tmp_path: Path) -> None:
 
 
 def test_what_valkey_cli_prints_is_read(tmp_path: Path) -> None:
-    """Answers of a real server, taken as the README says, one after the other in one file."""
+    """INFO answers of a real server, recorded as the README says, are read from one file."""
     program = require("redis-cli", "redis-tools")
     with valkey() as url, Valkey.from_url(url) as client:
         client.mset({f"k{n}": b"x" * 100 for n in range(50)})
@@ -140,14 +140,14 @@ def test_what_valkey_cli_prints_is_read(tmp_path: Path) -> None:
     assert plan["production"]["record_insert_ratio"] == 0
     assert plan["production"]["record_durable_ratio"] == 1
     params = plan["scenarios"]["records"]["params"]
-    # Keys are shorter here than ours, so that the record is, too: what is written is as long.
+    # The keys are shorter here, so the records are, too; the written bytes are the same.
     assert 70 <= params["field_bytes"] <= 100
     assert params["keys"] == 50
     assert "infos.txt: appendfsync always" in text
 
 
 def test_a_store_that_cannot_be_asked_is_said() -> None:
-    """Not there; a password that is wrong; neither is shown."""
+    """A missing server and a wrong password give messages without the password."""
     with pytest.raises(
         FarmUnavailable, match=r"127\.0\.0\.1:1/0: .*[Cc]onnection refused.*INFO all"
     ) as caught:

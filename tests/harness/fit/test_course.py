@@ -1,4 +1,4 @@
-"""How a production load goes over the day, from recordings of perfmon and sar."""
+"""The load over the day from recordings of perfmon and sar."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NINE_TO_TEN = (NINE_S, NINE_S + 3600)
 
 
 def of(*paths: str, zone: Any = None, host: str | None = None) -> LoadCourse:
-    """The course of recordings, beside statements that were counted from nine to ten."""
+    """Return the course of recordings beside statement statistics from nine to ten."""
     return recorded([Path(path) for path in paths], zone, host, NINE_TO_TEN)
 
 
 def test_a_recording_says_how_the_load_goes_over_the_day(tmp_path: Path) -> None:
-    """The busiest hour beside the time of the statistics; bursts, where it has them; sizes of I/Os."""
+    """A recording gives the busiest hour, bursts if any, and I/O sizes."""
     even = of(perfmon(tmp_path / "even.csv", peak_hour=14))
     assert even.busiest == "the busiest hour, 2026-11-20 14:00 UTC"
     assert even.peak_ratio == pytest.approx(3, rel=0.02)
@@ -44,7 +44,7 @@ def test_a_recording_says_how_the_load_goes_over_the_day(tmp_path: Path) -> None
 
 
 def test_hours_are_told_by_the_clock_on_the_wall(tmp_path: Path) -> None:
-    """The same hour of the same recording, by two clocks."""
+    """The hours follow the given time zone's clock."""
     day = perfmon(tmp_path / "day.csv", peak_hour=14)
     assert of(day, zone=ZoneInfo("Asia/Tokyo")).busiest == "the busiest hour, 2026-11-20 23:00 Asia/Tokyo"
     east = of(day, zone=timezone(timedelta(hours=2)))
@@ -53,7 +53,7 @@ def test_hours_are_told_by_the_clock_on_the_wall(tmp_path: Path) -> None:
 
 
 def test_an_hour_that_comes_twice_is_two_hours(tmp_path: Path) -> None:
-    """When clocks go back, the load of the second is not added to the first's."""
+    """When clocks go back, the repeated hour counts as two hours."""
     begins = datetime(2026, 10, 24, 22, tzinfo=UTC)
     counters = (f"\\\\S\\LogicalDisk(L:)\\Disk {name}/sec" for name in ("Reads", "Writes"))
     head = ",".join(f'"{cell}"' for cell in ("(PDH-CSV 4.0) (UTC)(0)", *counters))
@@ -71,7 +71,7 @@ def test_an_hour_that_comes_twice_is_two_hours(tmp_path: Path) -> None:
 
 
 def test_what_a_recording_leaves_out_is_said(tmp_path: Path) -> None:
-    """Half a day; a day without the time of the statistics; less than two hours."""
+    """Half a day, a day without the statistics' time, and less than two hours are each reported."""
     (part,) = of(perfmon(tmp_path / "half.csv", peak_hour=3, minutes=12 * 60)).notes
     assert part == (
         "half.csv covers 0 whole days, and 12.0 h of 2026-11-20: a busier hour may lie in what was not "
@@ -85,7 +85,7 @@ def test_what_a_recording_leaves_out_is_said(tmp_path: Path) -> None:
 
 
 def test_what_the_server_was_asked_is_better_than_what_its_disks_did(tmp_path: Path) -> None:
-    """Batches of SQL Server in the same log; how large a write to its log was."""
+    """SQL Server batches are preferred to disk I/O; the size of a log write is found."""
     counters = [f"LogicalDisk(L:)\\{name}" for name in DISK[:2]]
     counters += ["SQLServer:SQL Statistics\\Batch Requests/sec"]
     counters += [
@@ -101,7 +101,7 @@ def test_what_the_server_was_asked_is_better_than_what_its_disks_did(tmp_path: P
 
 
 def sadf(path: Path, *, peak_hour: int) -> str:
-    """A day as ``sadf -j`` prints it: reads and writes of a disk are one figure there."""
+    """Return a day as ``sadf -j`` prints it, with reads and writes of a disk as one figure."""
     statistics = []
     for tenth in range(1, 145):
         at = datetime(2026, 11, 20, tzinfo=UTC) + timedelta(minutes=10 * tenth)
@@ -130,7 +130,7 @@ def sadf(path: Path, *, peak_hour: int) -> str:
 
 
 def test_sars_disks_are_reads_and_writes_together(tmp_path: Path) -> None:
-    """Its day is as good; sizes are of both."""
+    """A day of sar is as good as one of perfmon; I/O sizes are over reads and writes."""
     found = of(sadf(tmp_path / "sa20.json", peak_hour=16))
     assert found.busiest == "the busiest hour, 2026-11-20 16:00 UTC"
     assert found.peak_ratio == pytest.approx(4, rel=0.02)
@@ -138,7 +138,7 @@ def test_sars_disks_are_reads_and_writes_together(tmp_path: Path) -> None:
 
 
 def test_several_machines_are_told_apart(tmp_path: Path) -> None:
-    """Never added up; one of them can be named, also by its name alone."""
+    """Several machines are never added up; one can be selected, also by its short name."""
     paths = [perfmon(tmp_path / f"{host}.csv", peak_hour=9, host=host) for host in ("SQL1", "APP1.example")]
     with pytest.raises(InputError, match=r"of several machines \(SQL1, APP1\.example\); choose one"):
         of(*paths)
@@ -150,7 +150,7 @@ def test_several_machines_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_recording_without_a_disk_is_refused(tmp_path: Path) -> None:
-    """The counters that are needed are named."""
+    """A recording without disk counters is refused with the names of the needed ones."""
     path = log_of(tmp_path / "idle.csv", "S", [f"LogicalDisk(L:)\\{n}" for n in DISK], 60, lambda _: [0] * 4)
     with pytest.raises(
         InputError, match=r"idle\.csv: no disk did any I/O in it.*LogicalDisk of perfmon, sar -d"

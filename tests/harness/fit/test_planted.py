@@ -1,4 +1,4 @@
-"""Statistics of a live server are read by its own names, whatever others planted in front of them."""
+"""Statistics of a live server are read by schema-qualified names, despite planted objects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pinchpoint.fit.fit import watched
 
 
 def test_nothing_planted_is_used() -> None:
-    """Two snapshots of each table, of the extension's own view, which lies in a schema off the path."""
+    """Both snapshots come from the extension's view in a schema off the path, not from planted tables."""
     with planted() as url:
         found = watched(url, 0.1, lambda _: None)
     assert [each.kind.name for each in found].count("pg_stat_statements") == 2

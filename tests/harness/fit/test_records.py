@@ -1,4 +1,4 @@
-"""Stores of records: what is read out of their own figures, and what is said of those that fail."""
+"""Record stores: what is read from their own figures, and the messages for those that fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AT_S = 1_795_000_000
 
 
 def info(second: int, **changed: float | str) -> str:
-    """One answer to ``INFO all``: lines of Valkey 9, of its sections those that are read."""
+    """Return an answer to ``INFO all`` with the lines of Valkey 9 that are read."""
     known: dict[str, float | str] = {
         "run_id": "2eccb8a4f09c50a54ddc1b67ef339e5de8ab74d4",
         "sets": 0, "gets": 0, "dels": 0, "keys": 1000, "expires": 0, "avg_ttl": 0, "expired": 0,
@@ -51,7 +51,7 @@ def info(second: int, **changed: float | str) -> str:
 
 
 def file(path: Path, *texts: str) -> str:
-    """Answers one after the other, as ``valkey-cli -r`` prints them."""
+    """Return answers one after the other, as ``valkey-cli -r`` prints them."""
     path.write_text("\n".join(texts), encoding="utf-8")
     return str(path)
 
@@ -70,7 +70,7 @@ STATUS: dict[str, Any] = {
 
 
 def later(seconds: int, **grown: int) -> dict[str, Any]:
-    """The same MongoDB, some seconds later."""
+    """Return the same MongoDB some seconds later."""
     status: dict[str, Any] = deepcopy(STATUS)
     status["uptimeMillis"] += 1000 * seconds
     status["localTime"] += timedelta(seconds=seconds)
@@ -84,7 +84,7 @@ def later(seconds: int, **grown: int) -> dict[str, Any]:
 
 
 def test_what_a_watched_mongodb_answers_is_its_load() -> None:
-    """Counters between two answers; sizes by what was received and sent; a restart tells nothing."""
+    """MongoDB's load is the difference of counters, with sizes from network bytes; a restart gives none."""
     found = mongodb.store([STATUS, later(100, insert=200, update=300, query=1500)], "db1")
     assert found.product == "MongoDB 7.0.14"
     (stretch,) = found.stretches
@@ -101,7 +101,7 @@ def test_what_a_watched_mongodb_answers_is_its_load() -> None:
 
 
 def test_a_plan_has_one_store() -> None:
-    """Sources of two cannot be told apart in one plan."""
+    """Sources of two stores in one plan are refused."""
     one = mongodb.store([STATUS, later(100, query=1500)], "db1")
     with pytest.raises(InputError, match="a plan has one store of records; give the sources of one"):
         span_s([one, replace(one, family="valkey")])

@@ -1,4 +1,4 @@
-"""Bursts found in a load whose bursts are known, however they fall on the readings."""
+"""Bursts are found in a load with known bursts, however these fall on the readings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pinchpoint.plan.arrivals import Bursts, Constant, RateProfile, arrival_time
 
 
 def readings(profile: RateProfile, length_s: float, every_s: float, seed: int = 1) -> list[Rate]:
-    """What arrives of a load, counted every so many seconds."""
+    """Return a load's arrivals, counted per interval of that many seconds."""
     counts = [0] * int(length_s / every_s)
     for at in arrival_times(profile, "poisson", seed):
         if at >= len(counts) * every_s:
@@ -34,7 +34,7 @@ def readings(profile: RateProfile, length_s: float, every_s: float, seed: int = 
     ],
 )
 def test_a_load_is_found_as_it_was_made(load: Bursts, every_s: float) -> None:
-    """Base and peak within a tenth, period and length within a reading or a tenth; the mean exactly."""
+    """Base and peak are found within 10 %, period and length within a reading or 10 %, the mean exactly."""
     rates = readings(load, 8 * load.every_s, every_s)
     found = bursts(rates)
     assert found is not None
@@ -50,7 +50,7 @@ def test_a_load_is_found_as_it_was_made(load: Bursts, every_s: float) -> None:
 
 @pytest.mark.parametrize(("jitter", "found_at_most"), [(0.0, 0.05), (0.5, 0.8), (1.0, 1.0)])
 def test_bursts_that_come_as_they_like_are_told(jitter: float, found_at_most: float) -> None:
-    """Regular ones have no jitter, others about as much as they were made with."""
+    """Regular bursts have no jitter, and irregular ones about their true jitter."""
     load = Bursts(20, 400, 60, 5, jitter_ratio=jitter, seed=3)
     found = bursts(readings(load, 60 * 60, 1))
     assert found is not None
@@ -59,13 +59,13 @@ def test_bursts_that_come_as_they_like_are_told(jitter: float, found_at_most: fl
 
 
 def test_halts_of_the_machine_are_no_bursts() -> None:
-    """Some seconds in which nothing was done, what was made up for after them, a burst that stayed away."""
+    """Halts of the machine, the work made up for after them, and a missing burst are not bursts."""
     rates = readings(Bursts(60, 240, 20, 8), 400, 1)
     halted = list(rates)
-    for second in (35, 75, 150, 151):  # in the middle of bursts, and what is made up for after
+    for second in (35, 75, 150, 151):  # in the middle of bursts, with the work made up for later
         halted[second] = Rate(second + 1, 1, 10)
         halted[second + 2] = Rate(second + 3, 1, 2 * rates[second].per_s)
-    halted[104] = Rate(105, 1, 250)  # between two
+    halted[104] = Rate(105, 1, 250)  # between two bursts
     for second in range(212, 220):
         halted[second] = Rate(second + 1, 1, 60)
     found = bursts(halted)
@@ -77,7 +77,7 @@ def test_halts_of_the_machine_are_no_bursts() -> None:
 
 
 def test_an_even_load_has_no_bursts() -> None:
-    """Neither by chance, at whatever rate, nor where it goes up and stays."""
+    """Random variation and a lasting rise of the load are not bursts."""
     for seed in range(8):
         for rate in (1, 3, 10, 60):
             assert bursts(readings(Constant(rate), 600, 1, seed)) is None, (seed, rate)

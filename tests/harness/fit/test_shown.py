@@ -1,4 +1,4 @@
-"""What a run shows beside the production it was fitted to, and of a capture that it replayed."""
+"""A run's report beside the production it was fitted to, and beside a replayed capture."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SERVER = {
     ("db.reads_per_s", "data"): 10.0,
     ("disk.write_bytes_per_s", "vda"): 368_640.0,
 }
-"""What the server of the example showed in every second, beside 100 rows appended."""
+"""The example server's figures per second, beside 100 appended rows per second."""
 
 
 def fitted_run(**production: float) -> StoredRun:
-    """The example run, of a plan that was fitted to such a server."""
+    """Return the example run of a plan that was fitted to such a server."""
     run = steady_run()
     rows = [
         ((START_S + second + 1) * 1_000_000_000, 1.0, "sql1", metric, instance, value, None)
@@ -51,7 +51,7 @@ def fitted_run(**production: float) -> StoredRun:
 
 
 def test_a_run_is_shown_beside_its_production() -> None:
-    """Figure by figure; what the run did not measure is said to be that; failures are no operations."""
+    """Each figure stands beside production's, missing ones as not measured, without failed operations."""
     run = fitted_run(
         writes_per_s=200.0,
         reads_per_s=0.0,
@@ -81,7 +81,7 @@ def test_a_run_is_shown_beside_its_production() -> None:
 
 
 def store_run(**production: float) -> StoredRun:
-    """Two minutes of bursts on a store that is watched: records that stay, and records that expire."""
+    """Return two minutes of bursts on an observed store, with lasting and with expiring records."""
     build = Build(measure_s=120, warm_up_s=10).host("nosql1", "nosql")
     high = (np.arange(130) - 10) % 30 >= 20
     for name, share in (("records", 0.8), ("expiring", 0.2)):
@@ -127,7 +127,7 @@ STORE = {
 
 
 def test_a_run_on_a_store_is_shown_beside_its_production() -> None:
-    """All its scenarios together; bursts are found in it as they are in production."""
+    """All scenarios count together, and the run's bursts are found in the way production's were."""
     run = store_run(**STORE)
     table = similarity(run, clock_of(run))
     assert {row["name"] for row in table.rows} == set(STORE)
@@ -139,7 +139,7 @@ def test_a_run_on_a_store_is_shown_beside_its_production() -> None:
 
 
 def test_what_a_write_was_worth_is_shown() -> None:
-    """Warned of: not durable; not known: not measured."""
+    """Non-durable writes give a warning, and an unknown durability is "not measured"."""
     run = store_run(record_durable_ratio=1.0)
     said = run.manifest["endpoints"]["expiring"]["nosql"]
     said["warnings"] = ["appendfsync is everysec, so a write does not wait for the disk"]
@@ -151,7 +151,7 @@ def test_what_a_write_was_worth_is_shown() -> None:
 
 
 def saved(folder: Path, run: StoredRun) -> str:
-    """The run as a directory."""
+    """Return the run as a directory."""
     directory = folder / "watched"
     directory.mkdir()
     pq.write_table(run.operations, directory / OPERATIONS)
@@ -161,7 +161,7 @@ def saved(folder: Path, run: StoredRun) -> str:
 
 
 def test_a_run_whose_store_was_watched_is_fitted(tmp_path: Path) -> None:
-    """What samples tell: commands, bytes, when; which of them read, they do not."""
+    """A run's samples give commands, bytes and times, but not which commands read."""
     directory = saved(tmp_path, store_run())
     plan, text = fitted(tmp_path, directory)
     assert plan["scenarios"]["records"]["params"]["operations"] == {"update": 200}
@@ -177,7 +177,7 @@ def test_a_run_whose_store_was_watched_is_fitted(tmp_path: Path) -> None:
 
 
 def test_samples_and_answers_of_one_store_go_together(tmp_path: Path) -> None:
-    """Weights by the answers, bursts by the samples; two rates are both shown."""
+    """Weights come from the answers and bursts from the samples; two rates are both shown."""
     run = store_run()
     high = (np.arange(130) - 10) % 30 >= 20
     build = Build(measure_s=120, warm_up_s=10).host("nosql1", "nosql")
@@ -198,7 +198,7 @@ def test_samples_and_answers_of_one_store_go_together(tmp_path: Path) -> None:
 
 
 def test_a_run_of_any_other_plan_shows_nothing() -> None:
-    """Nor an empty table."""
+    """A run of another plan shows nothing, and no empty table."""
     run = steady_run()
     table = similarity(run, clock_of(run))
     assert (list(table.rows), table.empty, table_text(table)) == ([], "", "")
@@ -206,7 +206,7 @@ def test_a_run_of_any_other_plan_shows_nothing() -> None:
 
 
 def test_what_was_replayed_is_added_up_over_all_workers() -> None:
-    """Captured, executed, and every cause of the difference."""
+    """The replay table adds up all workers: captured, executed, and every cause of a difference."""
     run = steady_run()
     run.events.extend(
         {

@@ -1,4 +1,4 @@
-"""Exports of statistics and recordings: what is read out of them, and what is said of those that fail."""
+"""Exports of statistics and recordings: what is read, and the messages for those that fail."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ NOTHING = ("page_reads_per_operation", "temp_bytes_per_operation")
     ],
 )
 def test_times_are_read_as_both_servers_write_them(text: str, at: str) -> None:
-    """PostgreSQL's zone in two digits, SQL Server's seven digits of a second."""
+    """PostgreSQL's two-digit zones and SQL Server's seven decimal digits of a second are read."""
     assert datetime.fromtimestamp(seconds(text, "x"), UTC).isoformat() == at
     with pytest.raises(InputError, match="x: found 'noon'; allowed: a time such as"):
         seconds("noon", "x")
 
 
 def test_what_changed_between_two_snapshots(tmp_path: Path) -> None:
-    """In whatever order they are given; a statement that is new, and one whose counters were reset."""
+    """The difference of two snapshots in any order handles new statements and reset counters."""
     before = statements(tmp_path / "b", BEFORE, {"calls": 5}, {"calls": 900})
     after = statements(tmp_path / "a", LATER, {"calls": 12}, {"calls": 40}, {"calls": 7, "query": "SELECT 1"})
     found = [read_csv(Path(each)) for each in (after, before)]
@@ -51,14 +51,14 @@ def test_what_changed_between_two_snapshots(tmp_path: Path) -> None:
 
 
 def test_a_statement_may_be_long(tmp_path: Path) -> None:
-    """A list of values as a program writes it has any length."""
+    """A statement of any length is read, as with long lists of values."""
     long = {"query": "INSERT INTO t VALUES ($1)" + ", ($1)" * 50_000, "calls": 10, "rows": 500_010}
     plan, _ = fitted(tmp_path, *pair(tmp_path, long))
     assert plan["scenarios"]["production"]["params"]["batch_rows"] == 50_001
 
 
 def test_a_reset_is_known_by_what_the_server_says_of_it(tmp_path: Path) -> None:
-    """Counters that began anew may have grown beyond what they were; PostgreSQL 17 tells since when."""
+    """A reset is known from the server (PostgreSQL 17), also where counters have grown beyond it."""
     since = {"stats_since": "2026-11-20 00:00:00+00"}
     again = {"stats_since": "2026-11-21 20:01:00+00"}
     before = statements(tmp_path / "b", BEFORE, {"calls": 5, **since}, {"calls": 5, **since})
@@ -72,7 +72,7 @@ def test_a_reset_is_known_by_what_the_server_says_of_it(tmp_path: Path) -> None:
 
 
 def test_init_writes_the_fitted_plan(tmp_path: Path) -> None:
-    """Sources up to the next option, beside a farm.yaml; nothing is written where one will not do."""
+    """``init`` reads sources up to the next option, and writes plan and farm.yaml or nothing."""
     sources = pair(tmp_path, {"query": "SELECT 1", "calls": 1005, "rows": 1005, "shared_blks_hit": 1005})
     place = tmp_path / "fitted"
     done = CliRunner().invoke(init, [str(place), "--from", *sources, "--over", "5s"], catch_exceptions=False)
@@ -92,7 +92,7 @@ def test_init_writes_the_fitted_plan(tmp_path: Path) -> None:
 
 
 def test_a_figure_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
-    """In a plan that somebody wrote by hand."""
+    """An impossible figure in a handwritten plan is refused by name."""
     text = fit(pair(tmp_path, {"query": "SELECT 1", "calls": 1005}), 1, lambda _: None)
     (tmp_path / "plan.yaml").write_text(text.replace("reads_per_s:", "read_per_s:"))
     with pytest.raises(InputError, match=r'unknown figure "read_per_s"; allowed: .*; nearest: reads_per_s'):

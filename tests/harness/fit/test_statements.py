@@ -1,4 +1,4 @@
-"""What kind of work a statement is, whatever server it ran on."""
+"""The kind of work of a statement, on any server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pinchpoint.fit.statements import StatementActivity, StatementKind, by_kind
 
 
 def statement(text: str, **given: float) -> StatementActivity:
-    """Ten calls of it."""
+    """Return ten calls of a statement."""
     values: dict[str, Any] = {
         "calls": 10.0,
         "rows": 10.0,
@@ -65,7 +65,7 @@ def statement(text: str, **given: float) -> StatementActivity:
     ],
 )
 def test_a_statement_is_known_by_its_word_and_its_cost(given: StatementActivity, kind: StatementKind) -> None:
-    """An insert by its rows, a query by the pages it goes through and what it sorts."""
+    """A statement's kind follows from its verb and its cost: rows, pages, sorting."""
     assert given.kind is kind
 
 
@@ -82,11 +82,11 @@ def test_a_statement_is_known_by_its_word_and_its_cost(given: StatementActivity,
     ],
 )
 def test_what_writes_by_a_function_is_told_by_its_log(given: StatementActivity, found: bool) -> None:
-    """Page images are a reader's, too (hints), and locks take few bytes."""
+    """A function that writes is known by its log bytes; page images and locks do not count."""
     assert given.calls_what_writes is found
 
 
 def test_kinds_are_added_up() -> None:
-    """Calls, rows, bytes and pages."""
+    """Calls, rows, bytes and pages are added up by kind."""
     total = by_kind([statement("SELECT 1"), statement("SELECT 2", rows=5, pages_read=2)])[StatementKind.LOOK]
     assert (total.calls, total.rows, total.pages, total.pages_read) == (20, 15, 60, 2)

@@ -1,4 +1,4 @@
-"""Runs of simulated farms for the what-if: a log, a data disk, or CPUs whose truth is known."""
+"""Simulated farms for what-if tests: a log, a data disk or CPUs with known behaviour."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _sql(found: Seconds, own: str, other: str, limits: Limits | None, seed: int)
 def log(
     found: Seconds, users: int = 0, rate_per_s: float = 0.0, limits: Limits | None = None, seed: int = 1
 ) -> Build:
-    """A SQL tier that commits to that disk; its CPU idles."""
+    """Return a SQL tier that commits to that disk with an idle CPU."""
     build = _sql(found, "log", "data", limits, seed)
     if users:
         build.closed("orders", "sql-mix", users)
@@ -38,20 +38,20 @@ def log(
 
 
 def data(found: Seconds, users: int, limits: Limits | None = None, seed: int = 1) -> Build:
-    """A SQL tier whose users read pages from that disk."""
+    """Return a SQL tier whose users read pages from that disk."""
     build = _sql(found, "data", "log", limits, seed)
     return build.closed("orders", "sql-mix", users).served("orders", "point_read", found).generator()
 
 
 def overloaded(found: Seconds, rate_per_s: float, limits: Limits) -> Build:
-    """A SQL tier of which more reads are asked than that data disk lets through: the others never start."""
+    """Return a SQL tier with more reads than the data disk serves; the rest never start."""
     started = float(found.operations.mean())
     build = _sql(found, "data", "log", limits, 1).open("orders", "sql-mix", rate_per_s)
     return build.served("orders", "point_read", found).generator(orders=(rate_per_s, started))
 
 
 def cpu(busy: float, per_s: float, users: int, time_s: float, cores: int = 1, think_s: float = 0.0) -> Build:
-    """A search tier on cores of its own, so busy at that throughput."""
+    """Return a search tier on its own cores with that utilisation at that throughput."""
     build = Build(measure_s=MEASURE_S)
     build.host("search1", "search", cores=tuple(range(cores)))
     build.manifest["hosts"]["search1"]["usable_cores"] = list(range(cores))
@@ -62,6 +62,6 @@ def cpu(busy: float, per_s: float, users: int, time_s: float, cores: int = 1, th
 
 
 def predict_other(base: StoredRun, other: StoredRun) -> Prediction:
-    """The base's load on the other run's farm, as a comparison predicts it."""
+    """Return the prediction of the base's load on the other run's farm, as a comparison does it."""
     ours, theirs = read_modelled_run(base), read_modelled_run(other)
     return predict_change(ours, between(ours.measured, theirs.measured).settings)

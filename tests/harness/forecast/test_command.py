@@ -1,4 +1,4 @@
-"""``pinchpoint what-if`` as a user calls it on a run directory, and what may be set."""
+"""``pinchpoint what-if`` on a run directory as a user calls it, and the allowed settings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pinchpoint.base.errors import InputError
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose log stands at its declared cap."""
+    """Return a run whose log is at its declared cap."""
     build = log(commits(Capped(240), LENGTH_S, users=8), 8, limits={"iops": 240.0})
     return saved(build.run(), tmp_path_factory.mktemp("runs") / "one")
 
 
 def test_a_disk_of_the_catalogue_in_place_of_this_one(run: Path) -> None:
-    """Text for people; JSON is one document and nothing else."""
+    """A catalogue disk can be set; the output is text, or exactly one JSON document."""
     done = run_cli("what-if", run, "--set", "sql.log=azure/p30")
     assert done.returncode == 0, done.stderr
     assert "sql.log = azure/p30 (5,000 IOPS, 200 MB/s) (in this run: 240 IOPS)" in done.stdout
@@ -33,7 +33,7 @@ def test_a_disk_of_the_catalogue_in_place_of_this_one(run: Path) -> None:
 
 
 def test_bad_input_is_said_in_sentences_and_writes_nothing(run: Path, tmp_path: Path) -> None:
-    """Every bad setting at once, a folder that is no run: exit status 2."""
+    """All bad settings and a folder that is no run are reported at once: exit status 2, no file."""
     before = sorted(run.iterdir())
     done = run_cli("what-if", run, "--set", "sql.lgo=azure/p30", "--set", "sql.log=azure/p31")
     assert done.returncode == 2
@@ -83,7 +83,7 @@ KNOWN = Known(
     ],
 )
 def test_a_bad_setting_is_a_sentence(text: str, words: tuple[str, ...]) -> None:
-    """It begins with the setting itself."""
+    """The message about a bad setting begins with that setting."""
     with pytest.raises(InputError) as refused:
         read_settings([text], KNOWN)
     assert str(refused.value).startswith(f"--set {text}: ")
@@ -92,7 +92,7 @@ def test_a_bad_setting_is_a_sentence(text: str, words: tuple[str, ...]) -> None:
 
 
 def test_all_bad_settings_are_told_at_once() -> None:
-    """One line each, and those that exclude each other as well."""
+    """All bad settings are listed one per line, including those that exclude each other."""
     with pytest.raises(InputError) as refused:
         read_settings(
             ["a=1", "sql.log=azure/p30", "sql.log.iops=5000", "search.cpu=1", "search.cpu=2"], KNOWN
@@ -103,7 +103,7 @@ def test_all_bad_settings_are_told_at_once() -> None:
 
 
 def test_settings_are_in_base_units() -> None:
-    """Seconds, bytes per second, per second; the text is kept for people."""
+    """Settings are stored in base units, and their text is kept."""
     found = read_settings(
         ["sql.log=azure/p30", "sql.data.latency=2ms", "sql.data.bytes=200MB/s", "burst.rate=60/min"], KNOWN
     )

@@ -1,4 +1,4 @@
-"""Group commit: what the model says beside a simulation of sessions that commit to a log, flush by flush."""
+"""Group commit: the model compared with a simulation of sessions that commit to a log."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pinchpoint.analysis.model.commit import CROWD, Sessions, flush_of, residual
 from pinchpoint.analysis.model.network import OPEN_USERS, Commit, Model, Users, solve
 
 FLUSHES = 20_000
-"""Of a simulation: chance is below one percent."""
+"""Flushes of a simulation: the random error is below 1 %."""
 
 
 def simulated(
     users: int, flush_s: float, away_s: float, spacing_s: float = 0.0, tolerance_s: float = 0.0
 ) -> tuple[float, float]:
-    """(commits, flushes) per second; who is away is so for an exponential time.
+    """Return (commits, flushes) per second; the think time of a session is exponential.
 
-    A flush takes all who wait when it is asked for. A regulator lets one through every ``spacing_s``, and
-    makes up for idle moments of ``tolerance_s`` (the generic cell rate algorithm).
+    A flush takes all sessions that wait when it starts. A regulator admits one flush every ``spacing_s`` and
+    makes up for ``tolerance_s`` of idle time (the generic cell rate algorithm).
     """
     random = np.random.default_rng(1)
     coming = list(random.exponential(away_s, users))
@@ -44,7 +44,7 @@ def simulated(
 def solved(
     users: float, flush_s: float, away_s: float, pace_s: float = 0.0, *, bursts: bool = False
 ) -> float:
-    """Commits per second by the model."""
+    """Return the model's commits per second."""
     log = Commit("log", flush_s, {"orders": 1.0}, pace_s, bursts)
     return solve(Model((Users("orders", users, away_s),), (log,))).per_s["orders"]
 
@@ -52,7 +52,7 @@ def solved(
 @pytest.mark.parametrize("users", [1, 2, 8, 32])
 @pytest.mark.parametrize("away", [0.02, 0.2, 1.0, 5.0])
 def test_throughput_of_sessions_that_share_flushes(users: int, away: float) -> None:
-    """From sessions that are back at once to such as mostly do something else, one to 32 of them."""
+    """Throughput agrees for one to 32 sessions, with short and long think times."""
     flush_s = 0.004
     expected, _ = simulated(users, flush_s, away * flush_s)
     assert solved(users, flush_s, away * flush_s) == pytest.approx(expected, rel=0.03)
@@ -60,7 +60,7 @@ def test_throughput_of_sessions_that_share_flushes(users: int, away: float) -> N
 
 @pytest.mark.parametrize("away", [0.5, 5.0, 50.0])
 def test_a_crowd_commits_as_at_random(away: float) -> None:
-    """More than the chain is solved for: 150 sessions, as simulated."""
+    """150 sessions, more than the exact chain is solved for, agree with the simulation."""
     assert CROWD < 150
     expected, _ = simulated(150, 0.005, away * 0.005)
     assert solved(150, 0.005, away * 0.005) == pytest.approx(expected, rel=0.04)
@@ -79,14 +79,14 @@ def test_how_much_of_the_time_a_flush_is_going_on(users: int, away_s: float) -> 
 def test_a_cap_that_keeps_flushes_apart(
     users: int, away_ms: float, cap_per_s: int, tolerance_s: float
 ) -> None:
-    """Each flush is done at once when it is let through; who comes before that waits for the one after."""
+    """A regulator without tolerance spaces the flushes, and late sessions wait for the next one."""
     expected, _ = simulated(users, 0.0005, away_ms / 1000, 1 / cap_per_s, tolerance_s)
     found = solved(users, 0.0005, away_ms / 1000, pace_s=1 / cap_per_s)
     assert found == pytest.approx(expected, rel=0.10)
 
 
 def test_a_cap_that_lets_through_in_bursts_ends_throughput_alone() -> None:
-    """As fast as ever, then nothing: as many flushes as the cap says, each shared as without it."""
+    """A regulator with bursts only limits the number of flushes, each shared as without it."""
     free, flushes = simulated(8, 0.0005, 0.001)
     found = solved(8, 0.0005, 0.001, pace_s=1 / 400, bursts=True)
     assert found == pytest.approx(free * 400 / flushes, rel=0.05)
@@ -94,14 +94,14 @@ def test_a_cap_that_lets_through_in_bursts_ends_throughput_alone() -> None:
 
 
 def test_those_who_are_back_at_once_wait_for_a_whole_flush_more() -> None:
-    """The two ends of the residual: all of a flush, or half of it."""
+    """A session with no think time waits for a whole flush more, others for half of one."""
     found = [residual_s(0.01, away_s) for away_s in (0.0, 1e-9, 100.0)]
     assert found == pytest.approx([0.01, 0.01, 0.005], rel=1e-3)
 
 
 @pytest.mark.parametrize("away_s", [0.0005, 0.004, 0.05])
 def test_a_flush_is_found_from_how_long_commits_take(away_s: float) -> None:
-    """The inverse: what the solver says of a flush of 6 ms leads back to it."""
+    """The inverse finds a flush of 6 ms from the solver's commit times."""
     model = Model((Users("orders", 8, 0.0, rest_s=away_s),), (Commit("log", 0.006, {"orders": 1.0}),))
     found = solve(model)
     here = Sessions([8], [found.per_s["orders"]], [found.stays_s["log", "orders"]])
@@ -109,14 +109,14 @@ def test_a_flush_is_found_from_how_long_commits_take(away_s: float) -> None:
 
 
 def test_more_sessions_commit_more_though_the_log_does_no_more() -> None:
-    """Twice the sessions, twice the commits per flush; one session alone gets one commit a flush."""
+    """Twice the sessions commit twice per flush, and a single session once per flush."""
     per_s = [solved(users, 0.01, 0.00005) for users in (1, 8, 16)]
     assert per_s[0] == pytest.approx(100, rel=0.02)
     assert per_s[2] / per_s[1] == pytest.approx(2, rel=0.02)
 
 
 def test_loads_that_share_a_log() -> None:
-    """Users who are back at once wait longer than those who come at any moment, and flushes serve both."""
+    """Two loads share the flushes of a log; the load without think time waits longer."""
     loads = (Users("busy", 4, 0.0002), Users("now and then", OPEN_USERS, OPEN_USERS / 50))
     log = Commit("log", 0.005, {"busy": 1.0, "now and then": 1.0})
     found = solve(Model(loads, (log,)))
@@ -125,6 +125,6 @@ def test_loads_that_share_a_log() -> None:
 
 
 def test_some_operations_commit() -> None:
-    """One in four: operations of 1 ms, a flush of 8 ms; alone there is nobody to wait for."""
+    """One in four operations commits: 1 ms per operation and a flush of 8 ms."""
     model = Model((Users("orders", 1, 0.0, 0.001),), (Commit("log", 0.008, {"orders": 0.25}),))
     assert solve(model).per_s["orders"] == pytest.approx(1 / 0.003, rel=0.01)

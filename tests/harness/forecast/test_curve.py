@@ -1,4 +1,4 @@
-"""Latency over what is outstanding: at the points as measured, between and beyond them as disks are."""
+"""Latency curve over outstanding I/Os: measured points, and values between and beyond them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_at_the_points_it_is_what_was_measured() -> None:
 
 
 def test_between_two_points_it_lies_between_regulator_and_device() -> None:
-    """Two outstanding: a regulator of 200/s still answers in 10 ms, a device in the geometric mean."""
+    """Two outstanding I/Os lie between a regulator's 10 ms and a device's geometric mean."""
     regulator, middle, device = (Curve(POINTS, shape=shape).latency_s(2) for shape in (0.0, 0.5, 1.0))
     assert regulator == pytest.approx(0.010)
     assert device == pytest.approx(0.010 * 2**0.5)
@@ -25,7 +25,7 @@ def test_between_two_points_it_lies_between_regulator_and_device() -> None:
 
 
 def test_a_disk_that_answers_sooner_when_more_is_asked_is_believed() -> None:
-    """A link that wakes up, a host that polls: less with four outstanding than with one."""
+    """A measured latency that falls with more outstanding I/Os is used as it is."""
     falling = Curve(((1.0, 0.012), (4.0, 0.006)))
     assert falling.latency_s(1) == pytest.approx(0.012)
     assert 0.006 < falling.latency_s(2) < 0.012

@@ -1,4 +1,4 @@
-"""Throughput now is one figure per scenario: verdict, headroom, terminal, report and ``what-if``."""
+"""Each scenario's present throughput is one figure in verdict, terminal, report and ``what-if``."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pinchpoint.store.read import open_run
 
 NAMES = sorted(path.name for path in (RUNS / "real").iterdir())
 QUICK = ("data-burst-exhausted", "data-floor-40ms", "healthy-bursts", "log-cap-310", "pool-sql-bursts")
-"""Runs in which it is another figure than the mean over the whole measure phase, and one in steps."""
+"""Runs whose present throughput differs from the mean over the measure phase, and one in steps."""
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in NAMES]
 )
 def test_throughput_now_is_one_figure(name: str) -> None:
-    """Over the kept runs of real farms."""
+    """The figure is the same everywhere for the stored runs of real farms."""
     run = open_run(RUNS / "real" / name)
     verdict = analyse(run)
     now, content = {one: row["now_per_s"] for one, row in verdict.scenarios.items()}, verdict.to_json()

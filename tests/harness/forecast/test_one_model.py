@@ -1,4 +1,4 @@
-"""One gain per change: the verdict's advice and ``what-if`` give the same figure and interval."""
+"""The verdict's advice and ``what-if`` give the same gain and interval for a change."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from pinchpoint.store.read import open_run
 
 REAL = RUNS / "real"
 CLOSE = 0.05
-"""The model queues, and what limits next is a bound: both round otherwise (our value)."""
+"""Accepted relative difference (our value), as the model queues and the next limit is a bound."""
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in REAL.iterdir()))
 def test_advice_and_what_if_give_one_gain(name: str) -> None:
-    """Of each kept run of a real farm, for each advice that names its settings.
+    """The gains agree for each advice with settings of each stored run of a real farm.
 
-    No gain goes beyond where the next resource is saturated, as the verdict says itself, and no headroom is
-    negative.
+    No gain exceeds the next resource's saturation by the verdict itself, and no headroom is negative.
     """
     run = open_run(REAL / name)
     verdict = analyse(run)

@@ -1,4 +1,4 @@
-"""One side predicted from the other: simulated farms that differ in a disk, or in the load."""
+"""Predictions of one side from the other, for simulated farms with another disk or load."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pinchpoint.forecast import predict
 
 @dataclass(frozen=True)
 class Pair:
-    """What differs, and what is set to predict it.
+    """Two simulated farms, and the settings that predict one from the other.
 
     Attributes:
-        base, other: the disk on both sides.
-        users: on both sides.
-        settings: as a person gives them.
-        limits: what is declared of both disks.
-        work_s: what a user does between two I/Os.
+        base, other: the disk of each side.
+        users: number of users on both sides.
+        settings: what-if settings as text.
+        limits: declared limits of both disks.
+        work_s: time between a user's I/Os in seconds.
     """
 
     base: Callable[[], Disk]
@@ -107,14 +107,14 @@ def log_side(disk: Disk, pair: Pair, limits: Limits | None, seed: int) -> tuple[
 
 
 def data_side(disk: Disk, pair: Pair, limits: Limits | None, seed: int) -> tuple[Seconds, object]:
-    # Now and then something is written: without any change of what is outstanding, no undeclared cap shows.
+    # Some I/Os are writes, because an undeclared cap shows only with varying outstanding I/O.
     every_s = 0.0 if pair.limits[0] else 3.0
     found = reads(disk, LENGTH_S, pair.users, seed=seed, work_s=pair.work_s, every_s=every_s)
     return found, data(found, pair.users, limits=limits, seed=seed).run()
 
 
 def held(pair: Pair, side: Callable[..., tuple[Seconds, object]]) -> None:
-    """Predicted from the base within 10 % of the other: by what is set, and by what was measured there."""
+    """Return whether both predictions from the base are within 10 % of the other side."""
     _, base = side(pair.base(), pair, pair.limits[0], 1)
     there, other = side(pair.other(), pair, pair.limits[1], 2)
     measured = float(there.operations[10:].mean())
@@ -128,7 +128,7 @@ def held(pair: Pair, side: Callable[..., tuple[Seconds, object]]) -> None:
 
 @pytest.mark.parametrize("name", LOGS)
 def test_another_log(name: str) -> None:
-    """Commits that share flushes, on a log that is nearer, farther, or lets more through."""
+    """Group commit is predicted on a log with another latency or limit."""
     held(LOGS[name], log_side)
 
 
@@ -138,13 +138,13 @@ def test_another_log(name: str) -> None:
     [pytest.param(name, marks=pytest.mark.slow) if name == "stripes" else name for name in DATA],
 )
 def test_another_data_disk(name: str) -> None:
-    """Reads of a disk at a cap, of a slow one, of a device; another one in its place."""
+    """Reads are predicted on another disk in place of a capped, a slow and an uneven one."""
     held(DATA[name], data_side)
 
 
 @pytest.mark.parametrize(("users", "more"), [(4, 12), (16, 4)])
 def test_other_users_on_the_same_log(users: int, more: int) -> None:
-    """More commits share a flush: throughput follows the number of users, which no cap ends."""
+    """More users share a flush, so throughput follows their number without a limit."""
     base = log(commits(Distant(0.01, 0.0003), LENGTH_S, users=users), users).run()
     measured = commits(Distant(0.01, 0.0003), LENGTH_S, users=more, seed=2).operations[10:].mean()
     found = predict(base, [f"orders.users={more}"]).scenarios[0]

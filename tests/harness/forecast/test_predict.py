@@ -1,4 +1,4 @@
-"""What a prediction says: throughput and its interval, what binds, what is assumed, what cannot be told."""
+"""A prediction: throughput with its interval, the bottleneck, the assumptions, and what is unknown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint.forecast.text import prediction_text
 
 
 def test_twice_the_cores_for_who_needs_cores() -> None:
-    """Eight users on one core that is full; on two they get nearly twice as much."""
+    """Eight users on one saturated core get nearly twice the throughput from two cores."""
     run = cpu(0.98, 100, 8, 0.08).run()
     found = predict(run, ["search.cpu=2"])
     [one] = found.scenarios
@@ -27,16 +27,16 @@ def test_twice_the_cores_for_who_needs_cores() -> None:
 
 
 def test_more_cores_bring_nothing_to_who_thinks() -> None:
-    """A tenth of a core is used; what users do is think."""
+    """More cores gain nothing for users who mostly think."""
     run = cpu(0.10, 20, 10, 0.01, think_s=0.49).run()
     [one] = predict(run, ["search.cpu=8"]).scenarios
     assert one.ratio == pytest.approx(1, abs=0.03)
     assert one.low_per_s <= one.then_per_s <= one.high_per_s
 
 
-@pytest.mark.slow  # fifteen seconds of simulation; a machine's cap that ends it is tested below
+@pytest.mark.slow  # fifteen seconds of simulation; a machine's cap as the next limit is tested below
 def test_after_a_cap_the_cpu_binds() -> None:
-    """A data disk at 300 I/Os a second is lifted far; then the CPU that was used to a third ends it."""
+    """After the data disk's cap of 300 IOPS is raised, the CPU limits."""
     build = data(reads(Capped(300), LENGTH_S, 16), 16, limits={"iops": 300.0})
     build.samples = [row for row in build.samples if row[3] != "cpu.busy_ratio"]
     build.cpu("sql1", 0.33, 0.33, cores=(0, 1))
@@ -47,7 +47,7 @@ def test_after_a_cap_the_cpu_binds() -> None:
 
 
 def test_other_programs_leave_half_of_the_cores_to_who_wants_them() -> None:
-    """They fill the cores; the disk's cap can double all the same, and whose the cores are is said."""
+    """Cores used by other processes do not prevent a disk's cap from doubling, and are reported."""
     build = data(reads(Capped(300), LENGTH_S, 16), 16, limits={"iops": 300.0})
     build.samples = [row for row in build.samples if row[3] != "cpu.busy_ratio"]
     build.cpu("sql1", 0.99, 0.05, cores=(0, 1))
@@ -57,7 +57,7 @@ def test_other_programs_leave_half_of_the_cores_to_who_wants_them() -> None:
 
 
 def test_a_machine_s_cap_is_what_ends_it() -> None:
-    """A DS12 does 128 MB/s with all its disks, whatever these can do."""
+    """A DS12's 128 MB/s limit the throughput whatever its disks can do."""
     run = _on_machine().run()
     found = predict(run, ["sql.data=azure/p80", "sql.data.latency=500us"])
     assert "azure/ds12" in found.binds_then.name
@@ -66,7 +66,7 @@ def test_a_machine_s_cap_is_what_ends_it() -> None:
 
 
 def _on_machine() -> Build:
-    """Reads of 64 KiB at 60 MB/s, a disk's cap, on a machine with a cap of its own."""
+    """Return reads of 64 KiB at a disk's cap of 60 MB/s on a machine with its own cap."""
     found = reads(Capped(915), LENGTH_S, 32)
     found.bytes *= 8
     build = data(found, 32, limits={"bytes_per_s": 60e6})
@@ -76,7 +76,7 @@ def _on_machine() -> Build:
 
 
 def test_an_open_load_is_done_or_not() -> None:
-    """500/s are done at 4 ms a write, faster at 1 ms; ten times that is what would have to be offered."""
+    """500/s are served faster on a faster log, and the reserve is shown as the load to offer."""
     run = log(commits(Distant(0.004, 0.0002), LENGTH_S, rate_per_s=500), rate_per_s=500).run()
     found = predict(run, ["sql.log.latency=1ms"])
     [one] = found.scenarios
@@ -90,7 +90,7 @@ def test_an_open_load_is_done_or_not() -> None:
 
 
 def test_of_a_rate_that_could_not_be_kept_up_no_more_is_done_than_is_asked_for() -> None:
-    """300/s are asked of a disk that does 200, by a hundred connections: ten times the disk does 300."""
+    """300/s offered to a disk that does 200/s: ten times the disk serves 300/s, no more."""
     found = reads(Capped(200), LENGTH_S, users=100)
     run = overloaded(found, 300, {"iops": 200.0}).run()
     enough = predict(run, ["sql.data.iops=2000", "sql.data.latency=1ms"])
@@ -113,7 +113,7 @@ def test_of_a_rate_that_could_not_be_kept_up_no_more_is_done_than_is_asked_for()
 
 
 def test_a_latency_that_was_never_seen_is_assumed_and_said() -> None:
-    """At its cap a disk shows only its queue: what is behind is assumed, and widens the interval."""
+    """The latency behind a capped disk's queue is assumed, which is stated and widens the interval."""
     run = log(commits(Capped(240), LENGTH_S, users=8), 8, limits={"iops": 240.0}).run()
     found = predict(run, ["sql.log.iops=5000"])
     assert any("sql.log.latency" in text for text in found.assumes)
@@ -124,7 +124,7 @@ def test_a_latency_that_was_never_seen_is_assumed_and_said() -> None:
 
 
 def test_another_type_may_answer_sooner_and_no_catalogue_says_so() -> None:
-    """Commits wait 35 ms for a disk far below its cap: a P30 is as slow only for lack of a figure."""
+    """A P30 in place of a log of 35 ms is assumed to be as slow, as the catalogue has no latency."""
     build = log(commits(Distant(0.035, 0.001), LENGTH_S, users=8), 8, limits={"iops": 2000.0})
     build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"]["profile"] = "azure/s30"
     run = build.run()
@@ -141,7 +141,7 @@ def test_another_type_may_answer_sooner_and_no_catalogue_says_so() -> None:
 
 
 def test_beside_every_setting_stands_what_the_run_had() -> None:
-    """A type and stripes of it, caps by I/Os and by bytes: none is told from what another just set."""
+    """The run's own value stands beside each setting: type, stripes, and limits by I/Os and bytes."""
     build = log(commits(Capped(480), LENGTH_S, users=8), 8, limits={"iops": 480.0})
     disk = build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"]
     disk |= {"profile": "azure/p4", "stripes": 4}
@@ -155,14 +155,14 @@ def test_beside_every_setting_stands_what_the_run_had() -> None:
 
 
 def test_throughput_and_time_are_told_from_the_run_s_own() -> None:
-    """Users who never pause: N of them by X per second is how long each takes, whatever the model is off."""
+    """For closed users without think time, predicted throughput and time satisfy N = X R."""
     [one] = predict(log(commits(Capped(240), LENGTH_S, users=8), 8).run(), ["sql.log.iops=480"]).scenarios
     assert one.now_s == pytest.approx(8 / one.now_per_s, rel=0.02)
     assert one.then_s == pytest.approx(8 / one.then_per_s, rel=0.001)
 
 
 def test_nothing_set_is_the_run_itself() -> None:
-    """The model makes what was measured."""
+    """Without a setting the model gives the measured throughput."""
     found = predict(log(commits(Distant(0.01, 0.0003), LENGTH_S, users=8), 8).run(), [])
     [one] = found.scenarios
     assert one.ratio == 1
@@ -172,7 +172,7 @@ def test_nothing_set_is_the_run_itself() -> None:
 
 
 def test_what_was_not_measured_is_refused_with_the_reason() -> None:
-    """A disk nobody looked at, and CPUs nobody counted."""
+    """Settings of an unmeasured disk or CPU are refused with the reason."""
     build = log(commits(Distant(0.01, 0.0003), LENGTH_S, users=8), 8)
     build.samples = [row for row in build.samples if row[4] != "sdc" and row[3] != "cpu.busy_ratio"]
     with pytest.raises(InputError) as refused:
@@ -182,7 +182,7 @@ def test_what_was_not_measured_is_refused_with_the_reason() -> None:
 
 
 def test_stripes_of_what_nobody_knows_cannot_be_told() -> None:
-    """Neither declared nor at a limit: what four of it do is not known, and what to give instead is said."""
+    """Stripes of a disk without a known limit are refused, with the setting to use instead."""
     run = log(commits(Distant(0.01, 0.0003), LENGTH_S, users=8), 8).run()
     with pytest.raises(
         InputError, match=r"sql\.log\.stripes=4: the limits of sql\.log are unknown.*sql\.log\.iops"
@@ -191,7 +191,7 @@ def test_stripes_of_what_nobody_knows_cannot_be_told() -> None:
 
 
 def test_a_run_that_is_no_evidence_predicts_nothing() -> None:
-    """A generator at its own limit says nothing of its farm."""
+    """An invalid run gives no prediction."""
     build = log(commits(Distant(0.01, 0.0003), LENGTH_S, users=8), 8)
     build.samples = [row for row in build.samples if row[3] != "generator.cpu_ratio"]
     build.metric("generator1", "generator.cpu_ratio", 0.99, noise=0.005)
@@ -200,7 +200,7 @@ def test_a_run_that_is_no_evidence_predicts_nothing() -> None:
 
 
 def test_a_prediction_is_plain_json_and_text() -> None:
-    """Schema, finite numbers, and every part in words."""
+    """A prediction is valid JSON with a schema and finite numbers, and has a text for each part."""
     run = log(commits(Capped(240), LENGTH_S, users=8), 8, limits={"iops": 240.0}).run()
     found = predict(run, ["sql.log=azure/p30"])
     content = json.loads(json.dumps(found.to_json(), allow_nan=False))
@@ -217,7 +217,7 @@ def test_a_prediction_is_plain_json_and_text() -> None:
 
 
 def test_the_other_side_is_put_into_the_base_s_model() -> None:
-    """Disks, cores and users as they were there; nothing where nothing differs."""
+    """Predictions between sides set disks, cores and users where they differ, and nothing else."""
     ours = log(commits(Capped(240), LENGTH_S, users=8), 8, limits={"iops": 240.0}).run()
     again = log(commits(Capped(240), LENGTH_S, users=8, seed=3), 8, limits={"iops": 240.0}, seed=3).run()
     theirs = log(commits(Distant(0.002, 0.0002), LENGTH_S, users=12), 12).run()
@@ -237,7 +237,7 @@ def test_the_other_side_is_put_into_the_base_s_model() -> None:
 
 
 def test_a_comparison_s_what_if_is_a_row_per_scenario() -> None:
-    """Measured, predicted, interval, how far off; a sentence where nothing can be predicted."""
+    """A comparison's what-if has a row per scenario with measurement, prediction and error."""
     ours = log(commits(Distant(0.012, 0.0003), LENGTH_S, users=8), 8).run()
     theirs = log(commits(Distant(0.003, 0.0003), LENGTH_S, users=8, seed=2), 8, seed=2).run()
     found = predict_beside(ours, theirs)
@@ -255,7 +255,7 @@ def test_a_comparison_s_what_if_is_a_row_per_scenario() -> None:
 
 
 def test_what_binds_then_is_said_as_what_if_says_it() -> None:
-    """A rate that is kept up on either disk: nothing limits, in the words of the command."""
+    """For a rate that both disks serve, the text says that nothing limits, as in the command."""
     ours, theirs = (
         log(commits(Distant(each_s, 0.0002), LENGTH_S, rate_per_s=500), rate_per_s=500).run()
         for each_s in (0.004, 0.001)
@@ -265,7 +265,7 @@ def test_what_binds_then_is_said_as_what_if_says_it() -> None:
 
 
 def test_users_against_a_rate_are_said_not_to_be_compared() -> None:
-    """The same scenario is asked for in two ways: no setting makes one of the other, and nothing hides it."""
+    """Users on one side and a rate on the other are reported as not comparable."""
     users = log(commits(Distant(0.004, 0.0002), LENGTH_S, users=8), 8).run()
     rate = log(commits(Distant(0.004, 0.0002), LENGTH_S, rate_per_s=500), rate_per_s=500).run()
     notes = " ".join(predict_beside(users, rate)["notes"])

@@ -1,4 +1,4 @@
-"""From a probe and a run to what the application would get done: what must come out, and what is refused."""
+"""The application's throughput on a probed disk: the right prediction, and what is refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REST_S = 0.002
 def committed(
     flush_s: float, users: int = USERS, rest_s: float = REST_S, pace_s: float = 0.0
 ) -> tuple[float, float]:
-    """(commits, flushes) per second of users who commit and nothing else, on a log of that latency."""
+    """Return (commits, flushes) per second of users who only commit to a log of that latency."""
     log = Commit("log", flush_s, {"orders": 1.0}, pace_s)
     found = solve(Model((Users("orders", users, 0.0, rest_s),), (log,)))
     here = Sessions([users], [found.per_s["orders"]], [found.stays_s["log", "orders"]])
@@ -42,7 +42,7 @@ def committed(
 
 
 def commits(flush_s: float, users: int = USERS, *, counted: bool = True) -> StoredRun:
-    """A run of commits on a log of that latency; ``counted``: the database counts and times its flushes."""
+    """Return a run of commits on such a log; ``counted``: the database counts and times flushes."""
     per_s, flushes = committed(flush_s, users)
     build = Build(measure_s=40).host("sql1", "sql", disks={"log": "sdb"})
     build.cpu("sql1", busy=0.05, tier_share=0.05)
@@ -55,7 +55,7 @@ def commits(flush_s: float, users: int = USERS, *, counted: bool = True) -> Stor
 
 
 def reads(latency_s: float, users: int = 4, rest_s: float = 0.001, written_per_s: float = 0.0) -> StoredRun:
-    """A run of single reads on a data disk of that latency, one after the other."""
+    """Return a run of single reads on a data disk of that latency, one after the other."""
     per_s = users / (latency_s + rest_s)
     build = Build(measure_s=40).host("sql1", "sql", disks={"data": "sdc"})
     build.cpu("sql1", busy=0.02, tier_share=0.02)
@@ -66,7 +66,7 @@ def reads(latency_s: float, users: int = 4, rest_s: float = 0.001, written_per_s
 
 
 def probed(disk: Callable[[Cell, int], float]) -> MeasuredDisk:
-    """What a probe of a disk of that formula tells."""
+    """Return the probe of a disk with that formula, as the prediction reads it."""
     return measured_disk(probe_of(disk, suite="database", repeat=3))
 
 
@@ -75,7 +75,7 @@ def setting(name: str, disk: MeasuredDisk) -> Setting:
 
 
 def on(disk: Disk, run: StoredRun, name: str) -> Prediction:
-    """The prediction for a disk of that formula."""
+    """Return the prediction for a disk with that formula."""
     return predict_change(read_modelled_run(run), [setting(name, probed(disk))])
 
 
@@ -89,9 +89,9 @@ def one_of(found: Prediction) -> Throughput:
     ("there_s", "here_s"), [(0.0005, 0.010), (0.002, 0.0005), (0.002, 0.010), (0.010, 0.0005)]
 )
 def test_commits_on_another_log(there_s: float, here_s: float, counted: bool) -> None:
-    """Measured on one log, predicted on another, faster or slower: what the same users get done there.
+    """Throughput of commits measured on one log is predicted for a faster or slower one.
 
-    A log that is never idle tells little of what users do in between: the range then is wide, and holds.
+    A log that is never idle shows little of the users' own work, so the range is wide but right.
     """
     expected, _ = committed(here_s)
     found = one_of(on(Disk(here_s), commits(there_s, counted=counted), "sql.log"))
@@ -100,7 +100,7 @@ def test_commits_on_another_log(there_s: float, here_s: float, counted: bool) ->
 
 
 def test_a_capped_log_is_shared_by_more_commits() -> None:
-    """200 flushes a second carry far more than 200 commits: who comes meanwhile shares the one after."""
+    """200 flushes/s carry far more than 200 commits/s, as waiting sessions share a flush."""
     found = on(Disk(0.0005, iops=200), commits(0.001), "sql.log")
     expected, _ = committed(0.0005, pace_s=1 / 200)
     assert one_of(found).then_per_s == pytest.approx(expected, rel=0.05)
@@ -111,7 +111,7 @@ def test_a_capped_log_is_shared_by_more_commits() -> None:
 
 
 def test_a_cap_that_lets_through_in_bursts() -> None:
-    """Half of the writes take 1 ms, the others wait: each flush is shared as on a disk that is not capped."""
+    """Under a bursting cap half of the writes take 1 ms, and flushes are shared as without a cap."""
     probe = probe_of(Disk(0.001, iops=200), suite="database", repeat=3)
     bursts = tool_histogram.histogram({1_000_000: 60, 20_000_000: 40})
     for cell, trials in probe.cells.items():
@@ -124,7 +124,7 @@ def test_a_cap_that_lets_through_in_bursts() -> None:
 
 @pytest.mark.parametrize(("disk", "expected"), [(Disk(0.009), 4 / 0.010), (Disk(0.001), 4 / 0.002)])
 def test_reads_on_another_disk(disk: Disk, expected: float) -> None:
-    """The interactive law: the rest stays, the read takes what it takes there."""
+    """By the interactive law, only the read's time changes on another disk."""
     found = on(disk, reads(0.004), "sql.data")
     assert one_of(found).then_per_s == pytest.approx(expected, rel=0.06)
     assert found.binds_then.name == "the data disk of sql"
@@ -132,14 +132,14 @@ def test_reads_on_another_disk(disk: Disk, expected: float) -> None:
 
 
 def test_reads_at_a_cap() -> None:
-    """150 a second are all there is, one per operation."""
+    """A cap of 150 IOPS limits single reads to 150 operations/s."""
     found = on(Disk(0.0005, iops=150), reads(0.004), "sql.data")
     assert one_of(found).then_per_s == pytest.approx(150, rel=0.05)
     assert found.binds_then.how == "used_up"
 
 
 def test_what_is_written_by_itself_takes_its_part_of_a_cap() -> None:
-    """Users read and change nothing; 40 writes a second of older changes leave 110 of 150 for them."""
+    """40 background writes/s leave 110 of 150 IOPS for the users' reads."""
     run = reads(0.004, written_per_s=40)
     assert one_of(on(Disk(0.0005, iops=150), run, "sql.data")).then_per_s == pytest.approx(110, rel=0.05)
 
@@ -151,7 +151,7 @@ def test_the_same_disk_predicts_what_was_measured() -> None:
 
 
 def test_the_mix_of_every_disk_role() -> None:
-    """I/Os and bytes per operation, by role: as they were put in."""
+    """I/Os and bytes per operation are found for each disk role."""
     build = Build(measure_s=40).host("sql1", "sql", disks={"log": "sdb", "data": "sdc"})
     build.cpu("sql1", busy=0.1, tier_share=0.1)
     build.disk("sql1", "sdb", 100, 0.002, noise=0.01).disk("sql1", "sdc", 50, 0.004, reads=150, noise=0.01)
@@ -166,7 +166,7 @@ def test_the_mix_of_every_disk_role() -> None:
 
 
 def test_two_disks_of_the_farm_were_probed() -> None:
-    """Both take the place of the run's; each alone would promise more."""
+    """Two probed disks replace both disks of the run; either alone would predict more."""
     build = Build(measure_s=40).host("sql1", "sql", disks={"log": "sdb", "data": "sdc"})
     build.cpu("sql1", busy=0.05, tier_share=0.05)
     build.disk("sql1", "sdb", 100, 0.002, noise=0.01, busy=0.2)
@@ -183,7 +183,7 @@ def test_two_disks_of_the_farm_were_probed() -> None:
 
 
 def test_an_open_load_is_carried_or_not() -> None:
-    """50 a second offered: a disk that can carries them, one with a cap of 30 does not."""
+    """An offered load of 50/s is served by a disk that can, and not by one with a cap of 30."""
     build = Build(measure_s=40).host("sql1", "sql", disks={"data": "sdc"})
     build.cpu("sql1", busy=0.02, tier_share=0.02)
     build.disk("sql1", "sdc", 0.0, 0.004, reads=50, noise=0.01)
@@ -197,7 +197,7 @@ def test_an_open_load_is_carried_or_not() -> None:
 
 
 def test_a_disk_that_answers_later_when_little_is_asked_is_believed() -> None:
-    """One at a time took 9 ms, four at a time 6: what one user would meet is 9, what eight would is 6."""
+    """A latency of 9 ms with one outstanding I/O and 6 ms with four is used as it is."""
     slow = {1: 9.0, 4: 6.0, 16: 6.0, 64: 12.0}
 
     def speed(cell: Cell, _trial: int) -> float:
@@ -227,13 +227,13 @@ def refusing(build: Build) -> StoredRun:
     ids=["bursts", "nothing measured"],
 )
 def test_runs_that_cannot_be_carried_over(made: Callable[[], StoredRun], says: str) -> None:
-    """Each is a sentence that says what was found and what is allowed."""
+    """A run that cannot be used gives a sentence with the reason and the requirement."""
     with pytest.raises(InputError, match=says):
         on(Disk(0.002), made(), "sql.log")
 
 
 def test_a_probe_that_does_not_tell() -> None:
-    """bonnie++ and dd tell no latency: the suite that does is named."""
+    """A probe without latencies (bonnie++, dd) is refused, and a suite with latencies is named."""
     with pytest.raises(InputError, match="--suite database"):
         measured_disk(probe_of(Disk(0.002), [], "bonnie"))
     deep = [cell for cell in probe_of(Disk(0.002), suite="iometer").cells if cell.outstanding == 32]
@@ -244,7 +244,7 @@ def test_a_probe_that_does_not_tell() -> None:
 
 @pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run and a probe, as the commands write them."""
+    """Return a folder with a run and a probe, as the commands write them."""
     folder = tmp_path_factory.mktemp("farm")
     saved(commits(0.002), folder / "run")
     (folder / "probe").mkdir()
@@ -254,7 +254,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_command_prints_one_page_or_one_document(farm: Path) -> None:
-    """A probe's directory or its file; text with the arithmetic, or JSON with what an operation asks."""
+    """The command takes a probe's directory or file, and prints text or one JSON document."""
     done = run_cli("what-if", farm / "run", "--set", f"sql.log={farm / 'probe'}")
     assert done.returncode == 0, done.stderr
     for words in (
@@ -287,7 +287,7 @@ def test_the_command_prints_one_page_or_one_document(farm: Path) -> None:
     ],
 )
 def test_what_is_no_probe_is_said(farm: Path, settings: list[str], words: str) -> None:
-    """Exit status 2; the sentence begins with the setting."""
+    """A path that is no probe gives exit status 2 and a sentence that begins with the setting."""
     given = [one.format(probe=farm / "probe", run=farm / "run") for one in settings]
     done = run_cli("what-if", farm / "run", *(part for one in given for part in ("--set", one)))
     assert (done.returncode, done.stdout) == (2, "")

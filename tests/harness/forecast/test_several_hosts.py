@@ -1,4 +1,4 @@
-"""A tier of several hosts on either side: paired, or not put into the base's model, and said so."""
+"""Tiers with several hosts on either side: paired, or left out of the model with a note."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = Fa
 
 
 def cores(host: str, count: float, *tiers: str, allowance: bool = False) -> CoresPart:
-    """What tiers have of a host's CPU."""
+    """The tiers' share of a host's CPU."""
     key = f"{'allowance' if allowance else 'cpu'}:{host}"
     return CoresPart(
         key, f"the CPU of {host}", tiers or ("search",), host, count, {}, {}, allowance=allowance
@@ -45,12 +45,12 @@ def cores(host: str, count: float, *tiers: str, allowance: bool = False) -> Core
 
 
 def machine(host: str, name: str, cap: str = "uncached") -> Bound:
-    """A machine's caps of one kind."""
+    """A machine's limits of one kind."""
     return Bound(f"disk:{host}:{cap}", name, name, (host,), ("sql",), {}, caps=Limits(iops=3200.0))
 
 
 def side(*parts: Part, **unmeasured: str) -> Measured:
-    """A farm without loads; ``sql_log="why"`` was not measured."""
+    """Return a farm without loads; ``sql_log="why"`` is a log that was not measured."""
     named = {name.replace("_", "."): why for name, why in unmeasured.items()}
     return Measured(seen=(), parts=parts, unmeasured=named, left_out=(), loads=())
 
@@ -67,13 +67,13 @@ UNLIKE = "(several hosts that differ in different ways)"
             [disk("sql1", 0.003, 500), disk("sql2", 0.003, 500)],
             {"sql.log.latency": 0.003},
         ),
-        # A log that nobody waits for: what its I/O takes changes nothing.
+        # A log without waiting operations: its latency changes nothing.
         (
             [PRIMARY, disk("sql2", 0.020, 500, idle=True)],
             [disk("sql1", 0.003, 900), disk("sql2", 0.040, 900, idle=True)],
             {"sql.log.iops": 900, "sql.log.latency": 0.003},
         ),
-        # Each host as it was: whichever is looked at last makes no difference.
+        # Hosts are the same in any order.
         ([PRIMARY, disk("sql2", 0.002)], [PRIMARY, disk("sql2", 0.002)], {}),
         ([PRIMARY, disk("sql2", 0.002)], [disk("sql2", 0.002), PRIMARY], {}),
         ([PRIMARY, disk("sql2", 0.002)], [disk("prod1", 0.012, 500), disk("prod2", 0.002)], {}),
@@ -98,7 +98,7 @@ UNLIKE = "(several hosts that differ in different ways)"
 def test_hosts_that_differ_alike_are_set_at_once(
     ours: list[Part], theirs: list[Part], settings: dict[str, float | str]
 ) -> None:
-    """Hosts are paired by name, else by order; one setting each, and nothing is left unsaid."""
+    """Hosts that differ in the same way are paired and set together, without a note."""
     found = between(side(*ours), side(*theirs))
     assert {one.name: one.value for one in found.settings} == settings
     assert len(found.settings) == len(settings)
@@ -113,7 +113,7 @@ def test_hosts_that_differ_alike_are_set_at_once(
             [disk("sql1", 0.003, 500), disk("sql2", 0.012, 500)],
             f"sql.log {UNLIKE}",
         ),
-        # The standby lets less through there: what is set for the primary would be its own as well.
+        # The standby has a lower limit there, and a setting would apply to the primary as well.
         (
             [PRIMARY, disk("sql2", 0.012, 500, idle=True)],
             [disk("sql1", 0.012, 900), disk("sql2", 0.012, 500, idle=True)],
@@ -152,7 +152,7 @@ def test_hosts_that_differ_alike_are_set_at_once(
 def test_hosts_that_do_not_differ_alike_are_not_put_into_the_model(
     ours: list[Part], theirs: list[Part], untold: str
 ) -> None:
-    """No host stands for another: nothing is set, and a note says what is left out."""
+    """Hosts that differ in other ways are not set, and a note says so."""
     found = between(side(*ours), side(*theirs))
     assert found.settings == ()
     assert found.unset == (untold,)
@@ -160,7 +160,7 @@ def test_hosts_that_do_not_differ_alike_are_not_put_into_the_model(
 
 @pytest.mark.parametrize(("name", "unseen"), [("the base", 0), ("the other side", 1)])
 def test_what_a_host_does_not_tell_is_not_told_by_another(name: str, unseen: int) -> None:
-    """One host's log and CPU were not measured, on either side: neither is set."""
+    """A log or CPU that was not measured on one host of either side is not set."""
     parts = [(PRIMARY, cores("sql1", 2, "sql")), (disk("sql1", 0.003, 500), cores("sql1", 4, "sql"))]
     why = {"sql_log": "its I/O was not measured", "sql_cpu": "not measured"}
     found = between(*(side(*each, **(why if at == unseen else {})) for at, each in enumerate(parts)))
@@ -172,7 +172,7 @@ def test_what_a_host_does_not_tell_is_not_told_by_another(name: str, unseen: int
 
 
 def test_a_standby_nobody_looked_at_does_not_prevent_a_prediction() -> None:
-    """The log of the base's second host was not measured: the rows stand, and the note says it."""
+    """An unmeasured log of the base's second host leaves the prediction, with a note."""
     build = log(commits(Distant(0.012, 0.0003), LENGTH_S, users=8), 8)
     build.host("sql2", "sql", machine="machine-b", cores=(0, 1), disks={"log": "sdd"})
     build.cpu("sql2", 0.03, 0.02, cores=(0, 1))

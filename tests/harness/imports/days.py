@@ -1,4 +1,4 @@
-"""Logs of a day, or of some hours, of a farm of two servers, made as perfmon would have written them."""
+"""Perfmon logs of a farm with two servers, over some hours or a day."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SQL = r"\\SQL1"
 APP = r"\\APP3"
 
 At = Callable[[float], float]
-"""Hours since the begin -> value."""
+"""Function from hours since the begin to a value."""
 
 
 def _at(shape: At | float, hour: float) -> float:
@@ -39,9 +39,9 @@ def day(
     pages_in: At | float = 0.0,
     complete: bool = False,
 ) -> str:
-    """A log of ``SQL1`` with a log disk ``L:`` and a data disk ``M:``, and of ``APP3`` if it has a CPU.
+    """Return a log of ``SQL1`` with log disk ``L:`` and data disk ``M:``; with a CPU, also of ``APP3``.
 
-    ``complete``: with the network of both, memory and a disk of ``APP3``, and the finished work of ``SQL1``.
+    ``complete``: with both networks, memory, a disk of ``APP3``, and the finished work of ``SQL1``.
     """
     columns: list[tuple[str, At | float]] = [
         (rf"{SQL}\Processor(_Total)\% Processor Time", sql_cpu),

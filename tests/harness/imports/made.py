@@ -1,4 +1,4 @@
-"""Logs of days as runs of samples alone, and what these prove, as tests ask for them."""
+"""Logs of whole days as recordings, and the verdicts on them."""
 
 from __future__ import annotations
 

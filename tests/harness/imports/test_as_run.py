@@ -1,4 +1,4 @@
-"""Foreign files as runs of samples alone, and what these prove."""
+"""Foreign files as recordings, and the verdicts on them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pinchpoint.store.read import open_run
 
 
 def test_one_resource_used_up_is_named_with_low_confidence(tmp_path: Path) -> None:
-    """How long, when, by which threshold; more than low samples alone cannot bear."""
+    """A saturated resource is named with low confidence, its duration, times and threshold."""
     verdict = judged(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT))
     assert verdict["outcome"] == "bottleneck"
     blame = verdict["bottleneck"]
     assert (blame["kind"], blame["tier"], blame["host"]) == ("cpu", "search", "APP3")
     assert blame["confidence"] == "low"
     assert blame["window"] == ["2026-11-20T00:00:00Z", "2026-11-20T02:30:00Z"] or (
-        # the reading at 01:00 local covers the minute before
+        # the reading at 01:00 local time covers the minute before
         blame["window"][0].startswith("2026-11-19T23:59")
         and blame["window"][1].startswith("2026-11-20T02:29")
     )
@@ -41,7 +41,7 @@ def test_one_resource_used_up_is_named_with_low_confidence(tmp_path: Path) -> No
 
 
 def test_a_slow_log_disk_is_held_to_the_limit_of_its_role(tmp_path: Path) -> None:
-    """12 ms are much for a log, little for data; the limit is Microsoft's."""
+    """12 ms exceed Microsoft's limit for a log disk and not that for a data disk."""
     verdict = judged(tmp_path, day(hours=3, log_write_s=between(1, 2, 0.012, 0.002)))
     blame = verdict["bottleneck"]
     assert (blame["kind"], blame["role"], blame["instance"]) == ("disk", "log", "L:")
@@ -54,7 +54,7 @@ def test_a_slow_log_disk_is_held_to_the_limit_of_its_role(tmp_path: Path) -> Non
 
 
 def test_slow_writes_to_data_files_name_nobody(tmp_path: Path) -> None:
-    """They are mostly asynchronous; slow reads of the same disk are waited for."""
+    """Slow writes to data files name no bottleneck, as they are asynchronous; slow reads do."""
     verdict = judged(tmp_path, day(hours=2, data_write_s=between(1, 2, 0.060, 0.008)))
     assert verdict["outcome"] == "inconclusive"
     assert verdict["bottleneck"] is None
@@ -65,7 +65,7 @@ def test_slow_writes_to_data_files_name_nobody(tmp_path: Path) -> None:
 
 
 def test_of_two_that_are_used_up_nobody_is_named(tmp_path: Path) -> None:
-    """Both are candidates, with the experiment that would tell."""
+    """Two saturated resources are both candidates, with the experiment that decides."""
     text = day(hours=4, app_cpu=between(1, 3, 98, 20), log_write_s=between(1, 2, 0.020, 0.002))
     verdict = judged(tmp_path, text)
     assert verdict["outcome"] == "inconclusive"
@@ -79,7 +79,7 @@ def test_of_two_that_are_used_up_nobody_is_named(tmp_path: Path) -> None:
 
 
 def test_what_was_not_measured_lowers_confidence_and_vetoes_nothing(tmp_path: Path) -> None:
-    """A disk of APP3 without its CPU: that may limit as well, but the log disk is saturated all the same."""
+    """A saturated log disk is named although another host's CPU was not measured, with low confidence."""
     text = day(hours=1, log_write_s=0.020, app_cpu=None)
     with_disk = text.replace(r"\\SQL1\LogicalDisk(M:)", r"\\APP3\LogicalDisk(M:)")
     verdict = judged(tmp_path, with_disk)
@@ -89,14 +89,14 @@ def test_what_was_not_measured_lowers_confidence_and_vetoes_nothing(tmp_path: Pa
 
 
 def test_two_measures_of_a_host_that_was_seen_give_medium_confidence(tmp_path: Path) -> None:
-    """Slow, and hardly ever idle; latency and queue alone are one measure by Little's law."""
+    """Latency and busy time are two measures: medium confidence; latency and queue are one."""
     text = day(hours=1, log_write_s=0.030, complete=True).replace("Avg. Disk Queue Length", "% Idle Time")
     verdict = judged(tmp_path, text, places(*DISKS, memory=("SQL1=32GiB",)))
     assert (verdict["bottleneck"]["role"], verdict["bottleneck"]["confidence"]) == ("log", "medium")
 
 
 def test_two_that_take_turns_are_both_named_with_their_times(tmp_path: Path) -> None:
-    """First the CPU, then the log disk: the longer one is the bottleneck."""
+    """A CPU and then a log disk are both named with their times, the longer one as bottleneck."""
     text = day(hours=4, app_cpu=between(0, 2.5, 98, 20), log_write_s=between(2.6, 4, 0.020, 0.002))
     verdict = judged(tmp_path, text)
     assert verdict["bottleneck"]["kind"] == "cpu"
@@ -105,7 +105,7 @@ def test_two_that_take_turns_are_both_named_with_their_times(tmp_path: Path) -> 
 
 
 def test_half_a_minute_is_a_plateau_and_less_is_none(tmp_path: Path) -> None:
-    """A quarter of a minute at a time is a spike, however often."""
+    """Half a minute at a limit counts, and a quarter of a minute does not, however often."""
     spikes: At = lambda hour: 89.0 if int(hour * 3600 + 0.5) % 60 < 15 else 20.0  # noqa: E731 -- a shape
     verdict = judged(tmp_path, day(hours=0.5, every_s=5, app_cpu=spikes, complete=True))
     assert verdict["outcome"] == "not_reached"
@@ -115,7 +115,7 @@ def test_half_a_minute_is_a_plateau_and_less_is_none(tmp_path: Path) -> None:
 
 
 def test_a_burst_shorter_than_half_a_minute_is_not_named(tmp_path: Path) -> None:
-    """25 seconds at 100 %, though the mean over the 30 seconds around them is above the limit."""
+    """25 s at 100 % are not named, although the mean over 30 s exceeds the limit."""
     for seconds, named in ((25, False), (35, True)):
         burst: At = lambda hour, seconds=seconds: 100.0 if 0 <= hour * 3600 - 90.5 < seconds else 60.0  # type: ignore[misc]  # noqa: E731 -- a shape
         verdict = judged(tmp_path, day(hours=0.06, every_s=1, app_cpu=burst, complete=True))
@@ -123,7 +123,7 @@ def test_a_burst_shorter_than_half_a_minute_is_not_named(tmp_path: Path) -> None
 
 
 def test_without_finished_work_there_is_no_all_clear(tmp_path: Path) -> None:
-    """Work may have waited for locks or others: that is missing, and said."""
+    """Without counts of finished work there is no all-clear, and a message says so."""
     text = day(hours=1, complete=True).replace("Batch Requests/sec", "SQL Attention rate")
     verdict = judged(tmp_path, text)
     assert verdict["outcome"] == "inconclusive"
@@ -132,7 +132,7 @@ def test_without_finished_work_there_is_no_all_clear(tmp_path: Path) -> None:
 
 
 def test_little_memory_counts_only_while_there_is_paging(tmp_path: Path) -> None:
-    """Windows' counters do not say how much there is: that is given."""
+    """Little memory counts only with paging, and only where the memory size is given."""
     where = places(*DISKS, memory=("SQL1=32GiB",))
     low = between(1, 2, 1500.0, 8000.0)
     quiet = judged(tmp_path, day(hours=3, free_mb=low, complete=True), where)
@@ -145,7 +145,7 @@ def test_little_memory_counts_only_while_there_is_paging(tmp_path: Path) -> None
 
 
 def test_how_much_memory_there_is_must_be_said(tmp_path: Path) -> None:
-    """The inventory says that the share is not measured, why, and what to do."""
+    """Without a memory size the inventory says why the share is not measured and what to do."""
     directory = imported(tmp_path, day(hours=0.1))
     [row] = open_run(directory).manifest["hosts"]["SQL1"]["not_measured"]
     assert row["metric"] == "mem.available_ratio"
@@ -153,7 +153,7 @@ def test_how_much_memory_there_is_must_be_said(tmp_path: Path) -> None:
 
 
 def test_little_memory_of_an_unknown_size_is_no_room(tmp_path: Path) -> None:
-    """It pages with 180 MB left: how much there is must be said before anybody else is named, or nobody."""
+    """Paging with 180 MB left and an unknown memory size names no other resource."""
     text = day(hours=3, free_mb=between(1, 2, 180.0, 8000.0), pages_in=between(1, 2, 900.0, 0.0))
     verdict = judged(tmp_path, text)
     assert verdict["outcome"] == "inconclusive"
@@ -166,7 +166,7 @@ def test_little_memory_of_an_unknown_size_is_no_room(tmp_path: Path) -> None:
 
 
 def test_little_memory_is_no_room_where_paging_was_not_recorded(tmp_path: Path) -> None:
-    """Not recorded is not 0: it is a candidate, and what to record is said."""
+    """Little memory without paging counters is a candidate, with the counters to record."""
     where = places(*DISKS, memory=("SQL1=32GiB",))
     text = day(hours=3, free_mb=between(1, 2, 1500.0, 8000.0)).replace("Pages Input/sec", "Cache Faults/sec")
     verdict = judged(tmp_path, text, where)
@@ -180,7 +180,7 @@ def test_little_memory_is_no_room_where_paging_was_not_recorded(tmp_path: Path) 
 
 
 def test_what_was_used_up_when_says_of_which_host_and_on_which_day(tmp_path: Path) -> None:
-    """A recording of two days: times of day alone would not tell them apart."""
+    """In a recording of two days the periods have dates and hosts."""
     busy: At = lambda hour: 97.0 if 1 <= hour < 3 or 26 <= hour < 28 else 20.0  # noqa: E731 -- a shape
     run, verdict = verdict_of(imported(tmp_path, day(hours=30, every_s=300, app_cpu=busy)))
     table = gather(run, verdict.to_json()).tables["periods"]
@@ -194,7 +194,7 @@ def test_what_was_used_up_when_says_of_which_host_and_on_which_day(tmp_path: Pat
 
 
 def test_where_nothing_else_was_recorded_confidence_is_low(tmp_path: Path) -> None:
-    """What typeperf says of one counter: what is missing lowers confidence, and vetoes nothing."""
+    """With one recorded counter the verdict has low confidence."""
     rows = "".join(f'"11/20/2026 09:{n // 60:02}:{n % 60:02}.000","99.5"\r\n' for n in range(200))
     text = f'"(PDH-CSV 4.0)","\\\\PC7\\Processor(_Total)\\% Processor Time"\r\n{rows}'
     verdict = judged(tmp_path, text)
@@ -203,14 +203,14 @@ def test_where_nothing_else_was_recorded_confidence_is_low(tmp_path: Path) -> No
 
 
 def test_less_than_a_minute_shows_no_plateau(tmp_path: Path) -> None:
-    """Nothing can have been at its limit for a minute: that is no room either."""
+    """A recording of less than a minute shows no limit and no spare capacity."""
     verdict = judged(tmp_path, day(hours=45 / 3600, every_s=5, app_cpu=100.0))
     assert verdict["outcome"] == "inconclusive"
     assert "only 45 s were recorded, at least 60 s are needed" in verdict["summary"]
 
 
 def test_what_a_fact_shows_are_the_samples_its_figure_was_made_of(tmp_path: Path) -> None:
-    """All of the recording, while the finding's window is when it was used up for longest."""
+    """A fact covers the whole recording, while the finding's window is its longest period."""
     _, verdict = verdict_of(imported(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT)))
     [finding, *_] = findings(verdict.to_json())
     assert finding.window is None
@@ -218,14 +218,14 @@ def test_what_a_fact_shows_are_the_samples_its_figure_was_made_of(tmp_path: Path
 
 
 def test_hosts_of_which_no_disk_was_recorded_are_told(tmp_path: Path) -> None:
-    """That APP3's disks had room nobody knows."""
+    """Hosts without recorded disks are listed."""
     verdict = judged(tmp_path, day(hours=1, app_cpu=97.0))
     assert verdict["bottleneck"]["host"] == "APP3"
     assert any("no disk of APP3 was recorded" in warning for warning in verdict["warnings"])
 
 
 def test_a_disk_whose_role_nobody_said_is_held_to_any_disks_limit(tmp_path: Path) -> None:
-    """And is no more than a candidate; the warning and the experiment say how to tell."""
+    """A disk without a role is compared with the general limit and is a candidate at most."""
     verdict = judged(tmp_path, day(hours=1, log_write_s=0.030), places())
     assert verdict["outcome"] == "inconclusive"
     [candidate, *_] = verdict["candidates"]
@@ -236,7 +236,7 @@ def test_a_disk_whose_role_nobody_said_is_held_to_any_disks_limit(tmp_path: Path
 
 
 def test_a_declared_limit_that_is_reached(tmp_path: Path) -> None:
-    """With a farm.yaml that says what the disk can do, its cap is named rather than its latency."""
+    """With a farm.yaml the disk's declared cap is named instead of its latency."""
     farm = tmp_path / "farm.yaml"
     farm.write_text(
         "name: f\nenvironment: production\nendpoints: {sql: {url: 'postgresql://sql1/db'}}\n"
@@ -251,7 +251,7 @@ def test_a_declared_limit_that_is_reached(tmp_path: Path) -> None:
 
 
 def test_a_path_of_the_farm_is_a_disk_where_a_volume_is_mounted_there(tmp_path: Path) -> None:
-    """Of any other nobody who did not look at the host knows its disk: what to say is said."""
+    """A path in farm.yaml is a disk where a volume is mounted; else a message says what to add."""
     farm = tmp_path / "farm.yaml"
     farm.write_text(
         "name: f\nenvironment: production\nendpoints: {sql: {url: 'postgresql://sql1/db'}}\n"
@@ -267,7 +267,7 @@ def test_a_path_of_the_farm_is_a_disk_where_a_volume_is_mounted_there(tmp_path: 
 
 
 def test_formats_that_do_not_tell_reads_from_writes_are_judged_too(tmp_path: Path) -> None:
-    """Of sadf: one interval of ten minutes at 15 ms."""
+    """Formats that do not separate reads and writes, such as sadf, are judged as well."""
     where = read_places(None, ["db1:sda=sql.log"], [], [], None)
     verdict = judged(tmp_path, SADF, where, "sa20.json")
     assert verdict["bottleneck"]["evidence"][0]["metric"] == "disk.transfer_latency_s"
@@ -277,7 +277,7 @@ def test_formats_that_do_not_tell_reads_from_writes_are_judged_too(tmp_path: Pat
 
 
 def test_the_page_of_samples_alone_speaks_of_no_load(tmp_path: Path) -> None:
-    """Hours since the recording began; a latency of both ways together; nothing that only a load has."""
+    """A recording's page has hours, a combined latency, and nothing that needs a load."""
     report = json.loads(SADF)
     [only] = report["sysstat"]["hosts"][0]["statistics"]
     stamps = [f"{hour:02}:{minute}0:01" for hour in range(5) for minute in range(6)]
@@ -311,7 +311,7 @@ def test_the_page_of_samples_alone_speaks_of_no_load(tmp_path: Path) -> None:
 
 
 def test_a_disk_below_another_is_no_second_suspect(tmp_path: Path) -> None:
-    """What lies on a disk shows its I/O once more; where its role is said, it stands in the disk's place."""
+    """A device below another one is no second candidate; one with a role replaces the lower one."""
     text = SADF.replace('{"disk-device": "sdb"', '{"disk-device": "dm-0"').replace(
         '"tps": 0.00', '"tps": 120.00'
     )
@@ -323,14 +323,14 @@ def test_a_disk_below_another_is_no_second_suspect(tmp_path: Path) -> None:
 
 
 def test_too_short_to_say_anything(tmp_path: Path) -> None:
-    """Five seconds of iostat."""
+    """Five seconds of iostat are too short for a verdict."""
     verdict = judged(tmp_path, IOSTAT, places(), "iostat.json")
     assert verdict["outcome"] == "inconclusive"
     assert "only 5 s were recorded" in verdict["summary"]
 
 
 def test_a_crawl_log_gives_the_crawl_table(tmp_path: Path) -> None:
-    """Count, duration, rate and latency per source, with the host it is told to be of."""
+    """A crawl log gives the crawl table: count, duration, rate and latency by source, with its host."""
     verdict = judged(tmp_path, CRAWL_HISTORY, places(host="APP3"), "crawl.csv")
     rows = {row["source"]: row for row in verdict["crawl"]}
     assert rows["Local SharePoint sites"]["count"] == 13_534

@@ -1,4 +1,4 @@
-"""Foreign files as they are: what is read of them, what is refused, and what a run of them says and keeps."""
+"""Foreign files: what is read, what is refused, and what the resulting run contains."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pinchpoint_collectors.imports.record import Settings
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_run_of_somebody_else_is_judged_all_the_same(tmp_path: Path) -> None:
-    """The verdict is not kept there, and that is said."""
+    """A verdict on another user's run is printed and not stored, with a message."""
     directory = imported(tmp_path, day(hours=1))
     directory.chmod(0o555)
     try:
@@ -40,7 +40,7 @@ def test_a_run_of_somebody_else_is_judged_all_the_same(tmp_path: Path) -> None:
 
 
 def test_the_run_directory_is_whole_or_not_there(tmp_path: Path) -> None:
-    """A file that is damaged at its end leaves nothing behind."""
+    """A file that is damaged at its end leaves no run directory."""
     text = day(hours=1).replace('"11/20/2026 00:59:00.000"', '"no time"')
     with pytest.raises(InputError, match=r"farm\.csv:61: found the time 'no time'"):
         imported(tmp_path, text)
@@ -48,7 +48,7 @@ def test_the_run_directory_is_whole_or_not_there(tmp_path: Path) -> None:
 
 
 def test_a_line_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused by its length, with its number: a line of 1 GB took 2.2 GB of memory."""
+    """A line of 1 GB is refused by its length, with its line number (it took 2.2 GB of memory)."""
     monkeypatch.setattr("pinchpoint.imports.source._MOST_BYTES", 1000)
     lines = day(hours=1).splitlines()
     lines[3] = lines[3][:-1] + "1" * 1001 + '"'
@@ -58,7 +58,7 @@ def test_a_line_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("part", ["[],\n", '{"a":1},', '"ab", ', "1.5,", "\n", "\U0001f600"])
 def test_json_that_would_fill_the_memory(part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused by what its signs take at most, before it is parsed: 120 MB of [], took 3 GB."""
+    """JSON is refused by its worst memory use before parsing (120 MB of [], took 3 GB)."""
     monkeypatch.setattr("pinchpoint_collectors.common.legible._MOST_BYTES", 10**6)
     begin = '{"sysstat": {"hosts": [{"nodename": "a", "file-date": "2026-01-01", "statistics": ['
     path = tmp_path / "sar.json"
@@ -69,7 +69,7 @@ def test_json_that_would_fill_the_memory(part: str, tmp_path: Path, monkeypatch:
 
 
 def test_a_result_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """XML takes many times its size: it is refused by that."""
+    """XML is refused by its estimated memory use, which is a multiple of its size."""
     monkeypatch.setattr("pinchpoint.imports.source._MOST_RESULT_BYTES", 1000)
     path = tmp_path / "diskspd.xml"
     path.write_text(f"<Results><System>{'<a/>' * 300}</System></Results>")
@@ -79,7 +79,7 @@ def test_a_result_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_binary_log(tmp_path: Path) -> None:
-    """Recognised by its beginning, whatever its name; another file is not taken for one."""
+    """A binary log is recognised by its first bytes, whatever its name."""
     path = tmp_path / "monday.bin"
     path.write_bytes(trace([CATALOGUE, *(event(0x22, one, 15 * at) for at, one in enumerate(READINGS))]))
     ended = run_cli("import", path, "--disk", "SQL1:L:=sql.log", "--out", tmp_path / "runs")
@@ -92,7 +92,7 @@ def test_a_binary_log(tmp_path: Path) -> None:
 
 
 def test_the_manifest_says_where_the_samples_come_from(tmp_path: Path) -> None:
-    """File, kind, checksum, span, machines; times in UTC; the disks' roles."""
+    """The manifest has file, kind, checksum, time span, machines, UTC times and disk roles."""
     directory = imported(tmp_path, day(hours=1))
     manifest = open_run(directory).manifest
     [entry] = manifest["imports"]
@@ -110,7 +110,7 @@ def test_the_manifest_says_where_the_samples_come_from(tmp_path: Path) -> None:
 
 
 def test_a_time_in_between_is_wanted(tmp_path: Path) -> None:
-    """Only the hours that matter; none at all is an error that says what there is."""
+    """A time range selects samples, and an empty one is an error with the available range."""
     source = open_source(written(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT, complete=True)), None)
     begin_s = 1763593200.0 + 365 * 86400  # 2026-11-19T23:00Z
     late = TimeSpan(begin_s + 4 * 3600, begin_s + 5 * 3600)
@@ -123,7 +123,7 @@ def test_a_time_in_between_is_wanted(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_a_name_must_be_given_one(tmp_path: Path) -> None:
-    """Nothing is guessed."""
+    """A machine without a name needs one from an option."""
     with pytest.raises(InputError, match="--host"):
         imported(tmp_path, CRAWL_HISTORY, places(), "crawl.csv")
     with pytest.raises(InputError, match="several machines"):
@@ -140,14 +140,14 @@ def test_a_machine_without_a_name_must_be_given_one(tmp_path: Path) -> None:
     ],
 )
 def test_files_that_cannot_be_imported(tmp_path: Path, name: str, content: bytes, words: str) -> None:
-    """What was seen, and what to do."""
+    """A file that cannot be imported gives a message with what was found and what to do."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=words):
         open_source(tmp_path / name, None)
 
 
 def test_options_that_cannot_be_read_are_all_told() -> None:
-    """With what is allowed."""
+    """All unreadable options are listed with the allowed values."""
     with pytest.raises(InputError) as caught:
         read_places(None, ["SQL1:L:"], ["APP3"], ["SQL1=many"], None)
     text = str(caught.value)
@@ -157,13 +157,13 @@ def test_options_that_cannot_be_read_are_all_told() -> None:
 
 
 def test_into_a_run_by_time(tmp_path: Path) -> None:
-    """What was recorded meanwhile is added; what the run has stays; the same file is refused."""
+    """An import into a run adds what was recorded meanwhile; existing series and repeats are refused."""
     directory = imported(tmp_path, day(hours=2, app_cpu=None, log_write_s=0.020))
     before = pq.read_table(directory / "samples.parquet").num_rows
     app = day(hours=6, app_cpu=between(0.5, 1.5, 97.0, 20.0))
     source = open_source(written(tmp_path, app, "app.csv"), None)
     added = import_into_run(directory, [source], Settings(), places())
-    assert added == 120  # APP3's CPU in two of six hours; SQL1's series the run has already
+    assert added == 120  # APP3's CPU in two of six hours; the run already has SQL1's series
     assert pq.read_table(directory / "samples.parquet").num_rows == before + added
     stored, verdict = verdict_of(directory)
     assert stored.manifest["hosts"]["APP3"]["tier"] == "search"
@@ -176,7 +176,7 @@ def test_into_a_run_by_time(tmp_path: Path) -> None:
 
 
 def test_an_import_that_was_killed_is_completed_by_the_same_command(tmp_path: Path) -> None:
-    """Killed after the samples and before the manifest: nothing is added twice, and the hosts are known."""
+    """After a kill between samples and manifest, the same command completes the import without doubles."""
     directory = imported(tmp_path, day(hours=1, app_cpu=None))
     before = (directory / "manifest.json").read_bytes()
     text = day(hours=1).replace(r"\\SQL1\LogicalDisk(M:)", r"\\APP3\LogicalDisk(X:)")
@@ -194,7 +194,7 @@ def test_an_import_that_was_killed_is_completed_by_the_same_command(tmp_path: Pa
 
 
 def test_a_role_the_run_knows_is_not_told_again(tmp_path: Path) -> None:
-    """The run resolved ``data`` to its device; a file that names the device only adds no second role."""
+    """A disk role that the run has is not added again for a file that names the device only."""
     directory = imported(tmp_path, day(hours=1, app_cpu=None))
     other = day(hours=1).replace("Avg. Disk sec/Write", "Avg. Disk sec/Transfer")
     source = open_source(written(tmp_path, other, "other.csv"), None)
@@ -205,7 +205,7 @@ def test_a_role_the_run_knows_is_not_told_again(tmp_path: Path) -> None:
 def test_what_is_too_much_for_one_analysis_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error says how much there is, and what part would do."""
+    """A recording that is too large is refused with its size and a suitable part."""
     monkeypatch.setattr("pinchpoint.imports.as_run.MAX_CELLS", 1000)
     with pytest.raises(InputError, match="--from and --to"):
         imported(tmp_path, day(hours=2))
@@ -213,7 +213,7 @@ def test_what_is_too_much_for_one_analysis_is_refused(
 
 
 def test_a_file_of_another_time_changes_nothing_and_hints_at_the_zone(tmp_path: Path) -> None:
-    """Ten hours off: as of a zone that was not said."""
+    """A file of another time changes nothing, and the message suggests the time zone."""
     directory = imported(tmp_path, day(hours=1, app_cpu=None))
     before = {path.name: path.read_bytes() for path in directory.iterdir()}
     text = day(hours=1).replace("(-60)", "(540)")
@@ -224,7 +224,7 @@ def test_a_file_of_another_time_changes_nothing_and_hints_at_the_zone(tmp_path: 
 
 
 def test_the_command_as_a_user_calls_it(tmp_path: Path) -> None:
-    """Verdict, report and the run directory as the last line; analyse and report work on it."""
+    """``import`` prints verdict, report and directory; ``analyse`` and ``report`` accept it."""
     log = written(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT))
     disks = [word for disk in DISKS for word in ("--disk", disk)]
     done = run_cli("import", log, *disks, "--tier", "APP3=search", "--out", tmp_path / "runs")
@@ -233,13 +233,13 @@ def test_the_command_as_a_user_calls_it(tmp_path: Path) -> None:
     page = (directory / "report.html").read_text()
     assert "Bottleneck: CPU of APP3" in page
     assert "farm.csv" in page
-    assert 'id="load"' not in page  # there was none
+    assert 'id="load"' not in page  # the file did not exist before
     again = run_cli("analyse", directory, "--json")
     assert json.loads(again.stdout) == json.loads((directory / "verdict.json").read_text())
 
 
 def test_a_file_without_a_zone_must_be_given_one_to_lie_beside_a_run(tmp_path: Path) -> None:
-    """A run of its own it may be, in times that are said to be assumed."""
+    """Without a time zone a file cannot be added to a run, and a run of its own says so."""
     text = day(hours=2, app_cpu=None).replace("(PDH-CSV 4.0) (W. Europe Standard Time)(-60)", "(PDH-CSV 4.0)")
     directory = imported(tmp_path, text)
     manifest = open_run(directory).manifest
@@ -266,7 +266,7 @@ def test_a_file_without_a_zone_must_be_given_one_to_lie_beside_a_run(tmp_path: P
     ],
 )
 def test_options_that_do_not_fit_are_told(tmp_path: Path, option: list[str], words: str) -> None:
-    """What was found, what is allowed; nothing is made."""
+    """Unsuitable options give a message with what is allowed, and no file is written."""
     log = written(tmp_path, day(hours=0.1))
     out = tmp_path / "runs"
     result = CliRunner().invoke(import_, [str(log), *option, "--out", str(out)])
@@ -277,7 +277,7 @@ def test_options_that_do_not_fit_are_told(tmp_path: Path, option: list[str], wor
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig", "cp1252"])
 def test_a_log_in_any_encoding(tmp_path: Path, encoding: str) -> None:
-    """As perfmon, typeperf and PowerShell's redirection write them, with a mark at the begin or without."""
+    """Logs of perfmon, typeperf and PowerShell are read in each encoding, with and without BOM."""
     path = tmp_path / "farm.csv"
     path.write_bytes(day(hours=0.2).replace("SQL1", "SQLÖ1").encode(encoding))
     directory = import_as_run(
@@ -287,7 +287,7 @@ def test_a_log_in_any_encoding(tmp_path: Path, encoding: str) -> None:
 
 
 def test_letters_that_were_guessed_are_said_and_can_be_named(tmp_path: Path) -> None:
-    """A Japanese Windows writes its own code page: a name that is not legible is told how to become so."""
+    """A guessed code page is reported, and an option can name it."""
     text = day(hours=1).replace("SQL1", "本番表")
     path = tmp_path / "farm.csv"
     path.write_bytes(text.encode("cp932"))
@@ -302,7 +302,7 @@ def test_letters_that_were_guessed_are_said_and_can_be_named(tmp_path: Path) -> 
 
 
 def test_what_two_files_tell_of_one_time_is_not_counted_twice(tmp_path: Path) -> None:
-    """The same export given twice, or two that overlap; other hosts of the same time are well."""
+    """Overlapping exports count each sample once; other hosts at the same time are kept."""
     first = open_source(written(tmp_path, day(hours=1), "a.csv"), None)
     again = open_source(written(tmp_path, day(hours=2), "b.csv"), None)
     with pytest.raises(InputError, match=r"b\.csv: has .* which .*a\.csv has too; import one of the two"):
@@ -315,7 +315,7 @@ def test_what_two_files_tell_of_one_time_is_not_counted_twice(tmp_path: Path) ->
 
 
 def test_a_host_that_is_misspelt_in_an_option_is_said(tmp_path: Path) -> None:
-    """What was said of it would otherwise be lost without a word."""
+    """A misspelt host in an option is reported."""
     directory = imported(tmp_path, day(hours=0.2), places("SQLI:L:=sql.log", *DISKS))
     (said,) = (each for each in open_run(directory).manifest["warnings"] if each.startswith("--disk"))
     assert "no file is of SQLI" in said

@@ -1,4 +1,4 @@
-"""What an import adds to a run with a load of ours."""
+"""Imports into a run that has load."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pinchpoint_collectors.imports.record import CsvMapping, MappedColumn, Setti
 MAPPING = CsvMapping(
     time="time",
     columns={"cpu": MappedColumn("cpu.busy_ratio", scale=0.01)},
-    host="IIS-7",  # as its address begins, in capitals: Windows' own name of it
+    host="IIS-7",  # as its address begins, in capitals: the Windows name of the host
     interval_s=1.0,
 )
 
 
 def test_a_host_is_known_by_its_address_and_by_how_that_begins() -> None:
-    """Not by a number of an IP address, nor by a name that two hosts share."""
+    """A host is matched by its address or first name part, not by an IP digit or a shared name."""
     found = address_names(
         [
             ("a", "me@Sql1.one.example"),
@@ -39,7 +39,7 @@ def test_a_host_is_known_by_its_address_and_by_how_that_begins() -> None:
 
 
 def test_a_host_nobody_watched_is_seen_by_an_import(tmp_path: Path) -> None:
-    """Without it nobody can be named; with the CPU another tool recorded there, that host is."""
+    """A host without samples is named once another tool's CPU recording of it is imported."""
     build = Build(measure_s=120).host("sql1", "sql", machine="a", disks={"log": "sda"})
     build.cpu("sql1", 0.3).disk("sql1", "sda", 200, 0.001).generator(cpu=0.2)
     collect = [{"kind": "ssh", "address": "w@iis-7.intern.example:22"}]
@@ -53,7 +53,7 @@ def test_a_host_nobody_watched_is_seen_by_an_import(tmp_path: Path) -> None:
     (tmp_path / "web.csv").write_text("time,cpu\n" + "".join(rows))
     source = open_source(tmp_path / "web.csv", "csv")
     added = import_into_run(run, [source], Settings(mapping=MAPPING), read_places(None, [], [], [], None))
-    assert added == 130  # of twenty minutes those of the run
+    assert added == 130  # of twenty minutes, those of the run
     stored, after = verdict_of(run)
     assert stored.manifest["hosts"]["web1"]["tier"] == "web"
     assert after.bottleneck is not None

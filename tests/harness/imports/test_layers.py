@@ -1,4 +1,4 @@
-"""Which of a Linux host's disks lie on others, by their names or the kernel's numbers."""
+"""Layers of a Linux host's disks, by device names or kernel numbers."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from pinchpoint.imports.reading import counted_once, left_out_words
     ],
 )
 def test_disks_by_their_names_and_numbers(disks: str, judged: str) -> None:
-    """A partition is none, a disk of another driver than the first one's is; all where no disk is known."""
+    """A partition is no disk, nor is a device of another driver; without a known disk all count."""
     assert counted_once(disks.split(), []) == set(judged.split())
 
 
 def test_what_was_named_stands_in_its_disks_place() -> None:
-    """A disk that is judged anyway changes nothing."""
+    """A device with a role replaces the disks below it, unless these are judged anyway."""
     disks = ["dev8-0", "dev65-0", "dev253-0"]
     assert counted_once(disks, ["dev65-0"]) == {"dev8-0", "dev65-0"}
     assert counted_once(disks, ["dev253-0"]) == {"dev253-0"}
 
 
 def test_a_number_that_does_not_tell_is_said() -> None:
-    """Virtio's first disk or LVM's first volume: the remedy names it."""
+    """A device number that does not show its disk gives a message with the remedy."""
     words = left_out_words("db1", ["dev9-0", "dev253-0"])
     assert "db1: dev9-0, dev253-0 ignored" in words
     assert "the number does not show whether dev253-0 does" in words

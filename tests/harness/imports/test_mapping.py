@@ -1,4 +1,4 @@
-"""The file that says what the columns of a CSV are."""
+"""The mapping file that describes a CSV's columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ columns:
 
 
 def test_a_mapping_is_read(tmp_path: Path) -> None:
-    """Durations carry their unit; a whole number is a factor too."""
+    """A mapping is read: durations have units, and a whole number is a factor, too."""
     path = tmp_path / "map.yaml"
     path.write_text(GOOD)
     mapping = read_mapping(path)
@@ -33,7 +33,7 @@ def test_a_mapping_is_read(tmp_path: Path) -> None:
 
 
 def test_every_problem_has_its_line(tmp_path: Path) -> None:
-    """And an unknown metric the nearest name."""
+    """Every problem has its line, and an unknown metric the nearest name."""
     path = tmp_path / "map.yaml"
     text = GOOD.replace("disk.write_latency_s", "disk.write_latency").replace("interval: 1m", "interval: 60")
     path.write_text(text.replace("host: san1", "host: san1\nhost_column: {column: x}"))
@@ -45,6 +45,6 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
 
 
 def test_a_mapping_that_is_not_there(tmp_path: Path) -> None:
-    """No traceback."""
+    """A missing mapping gives no traceback."""
     with pytest.raises(InputError, match="no such file"):
         read_mapping(tmp_path / "none.yaml")

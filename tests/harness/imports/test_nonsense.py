@@ -1,4 +1,4 @@
-"""Foreign files with values that cannot be: not measured, counted and said; a column of them is refused."""
+"""Impossible values in foreign files: not measured and counted; a whole column is refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ columns:
 
 
 def mapped(folder: Path, cells: Iterable[object], metric: str = "cpu.busy_ratio", scale: float = 1.0) -> Path:
-    """A CSV of one column, a row a second, imported; the run."""
+    """Return the run of an imported CSV with one column and one row per second."""
     rows = "".join(f"{START + at},{cell}\n" for at, cell in enumerate([0, *cells]))
     (folder / "m.csv").write_text("t,v\n" + rows, encoding="utf-8")
     (folder / "map.yaml").write_text(MAPPING.format(metric=metric, scale=scale), encoding="utf-8")
@@ -39,25 +39,25 @@ def mapped(folder: Path, cells: Iterable[object], metric: str = "cpu.busy_ratio"
 
 
 def imported(path: Path, kind: str | None = None, **settings: Any) -> Path:
-    """A file as a run of samples alone."""
+    """Return a file as a recording."""
     source = open_source(path, kind)
     return import_as_run([source], Settings(**settings), HostPlaces(), TimeSpan(), path.parent / "runs")
 
 
 def values(run: Path, metric: str, instance: str = "") -> list[float | None]:
-    """What the run holds of a series, in the order of time."""
+    """Return the run's values of a series in time order."""
     stored = open_run(run)
     rows = table(stored.samples).sort_by("time_ns").to_pylist()
     return [one["value"] for one in rows if (one["metric"], one["instance"]) == (metric, instance)]
 
 
 def warned(run: Path) -> str:
-    """The warnings of the run."""
+    """Return the run's warnings."""
     return "\n".join(open_run(run).manifest["warnings"])
 
 
 def test_a_cell_that_cannot_be_is_not_measured(tmp_path: Path) -> None:
-    """Null, never 0 and never cut off; the warning says what, how often, which was the first and where."""
+    """An impossible cell is null, and the warning has its value, number, first line and place."""
     cells = [0.5] * 60
     cells[10], cells[20] = 2000.0, -7.0
     run = mapped(tmp_path, cells)
@@ -68,7 +68,7 @@ def test_a_cell_that_cannot_be_is_not_measured(tmp_path: Path) -> None:
 
 
 def test_a_column_of_nonsense_is_refused_with_its_unit(tmp_path: Path) -> None:
-    """57 of 60 values in hundredths of a percent, three that could be shares."""
+    """A column whose values are mostly impossible is refused with its unit."""
     with pytest.raises(InputError) as caught:
         mapped(tmp_path, [0.5] * 3 + [4300] * 57)
     assert "m.csv:6: cpu.busy_ratio: 57 of 60 values above 1, median 4,300: perhaps percent x 100" in str(
@@ -78,7 +78,7 @@ def test_a_column_of_nonsense_is_refused_with_its_unit(tmp_path: Path) -> None:
 
 
 def test_percentages_of_an_idle_machine_are_refused(tmp_path: Path) -> None:
-    """Most of them could be shares: 0.7 % would read as 70 %."""
+    """Percentages mapped as ratios are refused although most of them are below 1."""
     with pytest.raises(InputError, match=r"5 of 60 values above 1, median 12: perhaps percent"):
         mapped(tmp_path, [0.7] * 55 + [3, 12, 12, 40, 60])
 
@@ -96,7 +96,7 @@ def test_percentages_of_an_idle_machine_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_physical_bounds_of_a_mapped_column(tmp_path: Path, metric: str, odd: str, fine: float) -> None:
-    """What is large and real is kept as it is beside what cannot be."""
+    """Large but possible values of a mapped column are kept beside impossible ones."""
     run = mapped(tmp_path, [fine, odd, fine, fine], metric)
     assert values(run, metric) == [fine, None, fine, fine]
     assert f"{metric} of db1: 1 impossible value" in warned(run)
@@ -104,7 +104,7 @@ def test_physical_bounds_of_a_mapped_column(tmp_path: Path, metric: str, odd: st
 
 @pytest.mark.parametrize("cell", ["1_000", "0x10", "١٢٣", "1e", "--1", "1 2", "0b1", "True"])
 def test_only_numbers_are_numbers(tmp_path: Path, cell: str) -> None:
-    """Python reads some of these; a recorder never writes them."""
+    """Spellings that Python accepts as numbers and recorders do not write are refused."""
     with pytest.raises(InputError, match=r"m.csv:3: found .* where a number should be"):
         mapped(tmp_path, [cell, 0.5, 0.5])
     path = tmp_path / "p.csv"
@@ -115,12 +115,12 @@ def test_only_numbers_are_numbers(tmp_path: Path, cell: str) -> None:
 
 @pytest.mark.parametrize("cell", ["inf", "Infinity", "-inf", "nan", "-nan(ind)", "1.#QNAN"])
 def test_words_for_no_number_are_not_measured(tmp_path: Path, cell: str) -> None:
-    """And neither 0 nor an error."""
+    """Words for a missing number are not measured, and neither 0 nor an error."""
     assert values(mapped(tmp_path, [0.5, cell, 0.5]), "cpu.busy_ratio") == [0.5, None, 0.5]
 
 
 def sadf(change: Callable[[dict[str, Any]], None], count: int = 10, odd: int = 5) -> str:
-    """A log of sar, one record of which is changed."""
+    """Return a sar log with one changed record."""
     content = json.loads(SADF)
     (record,) = content["sysstat"]["hosts"][0]["statistics"]
     records = [json.loads(json.dumps(record)) for _ in range(count)]
@@ -141,7 +141,7 @@ def cpu_of(idle: float) -> Callable[[dict[str, Any]], None]:
 
 @pytest.mark.parametrize("idle", [-199_900.0, 700.0, 1e308, float("nan"), float("inf"), 10**290])
 def test_sar_with_a_processor_of_200000_percent(tmp_path: Path, idle: float) -> None:
-    """An idle time of 700 % was taken for a CPU without work: cut off at 0."""
+    """An idle share of 700 % in sar is not measured, rather than an idle CPU."""
     path = tmp_path / "sar.json"
     path.write_text(sadf(cpu_of(idle)), encoding="utf-8")
     run = imported(path)
@@ -152,7 +152,7 @@ def test_sar_with_a_processor_of_200000_percent(tmp_path: Path, idle: float) -> 
 
 
 def test_integers_beyond_any_float(tmp_path: Path) -> None:
-    """Python refuses to turn 5,000 figures into a number, and 400 into a float."""
+    """Integers of 400 or 5,000 digits are impossible values, not errors."""
     for figures in (400, 5000):
         path = tmp_path / f"sar{figures}.json"
         path.write_text(sadf(cpu_of(12345.0)).replace("12345.0", "9" * figures), encoding="utf-8")
@@ -160,7 +160,7 @@ def test_integers_beyond_any_float(tmp_path: Path) -> None:
 
 
 def test_halves_of_characters(tmp_path: Path) -> None:
-    r"""JSON may hold "\ud800", which no file can; the run and its reports are made all the same."""
+    r"""JSON with a lone surrogate ("\ud800") gives a run and all its reports."""
     path = tmp_path / "sar.json"
     text = SADF.replace('"sda"', '"s\\ud800a"').replace('"db1"', '"db\\udfff"')
     path.write_text(text, encoding="utf-8")
@@ -172,7 +172,7 @@ def test_halves_of_characters(tmp_path: Path) -> None:
 
 
 def test_iostat_with_a_latency_of_eleven_hours(tmp_path: Path) -> None:
-    """Its unit is known: the one report is not measured, the others are."""
+    """One iostat report with an impossible latency is not measured, and the others are."""
     content = json.loads(IOSTAT)
     reports = content["sysstat"]["hosts"][0]["statistics"]
     for at in range(2, 8):
@@ -189,7 +189,7 @@ def test_iostat_with_a_latency_of_eleven_hours(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["1970-01-02", "2150-11-20", "9999-11-20"])
 def test_times_that_cannot_be(tmp_path: Path, when: str) -> None:
-    """Of a recorder whose clock was never set, or is a century ahead."""
+    """Times of an unset clock or of the next century are refused."""
     path = tmp_path / "sar.json"
     path.write_text(SADF.replace('"date": "2026-11-20"', f'"date": "{when}"'), encoding="utf-8")
     with pytest.raises(InputError, match="allowed: times from 1980 to "):
@@ -197,7 +197,7 @@ def test_times_that_cannot_be(tmp_path: Path, when: str) -> None:
 
 
 def test_a_recording_of_many_years_takes_no_memory_for_them(tmp_path: Path) -> None:
-    """Two rows forty years apart are refused; a year of two rows costs what its two rows and steps do."""
+    """Two rows forty years apart are refused; a year with two rows needs little memory."""
     far = "".join(f"{at},0.5\n" for at in (START - 40 * 365 * 86_400, START))
     (tmp_path / "m.csv").write_text("t,v\n" + far, encoding="utf-8")
     said = MAPPING.format(metric="cpu.busy_ratio", scale=1.0) + "interval: 1s\n"

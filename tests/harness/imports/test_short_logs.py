@@ -1,4 +1,4 @@
-"""Short logs of the kind that administrators post: what was recorded is judged, whatever was not."""
+"""Short logs as administrators post them: the recorded resources are judged, whatever is missing."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ CASES: dict[str, tuple[dict[str, float], str, str | None, str]] = {
 
 SHARE = r"SMB Client Shares(\\filer\share)"
 FURTHER: dict[str, tuple[dict[str, float], str, str | None]] = {
-    # counters -> outcome, name of what is saturated; None: nothing is
+    # counters -> outcome, name of the saturated resource; None: none
     "a share is slow": (
         {rf"{SHARE}\Avg. sec/Read": 0.35, rf"{SHARE}\Read Requests/sec": 40},
         "bottleneck",
@@ -346,7 +346,7 @@ FURTHER: dict[str, tuple[dict[str, float], str, str | None]] = {
 
 @pytest.mark.parametrize("name", FURTHER)
 def test_what_lies_around_the_machine_is_judged(name: str, tmp_path: Path) -> None:
-    """Shares, lost packets, the hypervisor below, replicas: named where work waited, else a candidate."""
+    """Shares, lost packets, hypervisor and replicas are named where work waited, else candidates."""
     counters, outcome, subject = FURTHER[name]
     verdict = judged(tmp_path, perfmon({**QUIET, **counters}), places())
     assert verdict["outcome"] == outcome
@@ -376,7 +376,7 @@ PROCESSES: dict[str, tuple[dict[str, float], str, str]] = {
 
 @pytest.mark.parametrize("name", PROCESSES)
 def test_processes_of_windows_without_the_processor(name: str, tmp_path: Path) -> None:
-    """Their sum, idle time included, is the number of cores; without it how full they were is unknown."""
+    """Windows processes add up to the number of cores; without the idle one the use is unknown."""
     counters, outcome, subject = PROCESSES[name]
     verdict = judged(tmp_path, perfmon(counters), places())
     assert (verdict["outcome"], subject in verdict["summary"]) == (outcome, True)
@@ -405,7 +405,7 @@ MACHINES: dict[str, tuple[dict[str, float], str | None]] = {
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_virtual_machine_of_an_idle_host_is_a_candidate(name: str, tmp_path: Path) -> None:
-    """What esxtop says of a machine that waits, while the host itself has room."""
+    """A waiting machine in esxtop on an idle host is a candidate."""
     counters, subject = MACHINES[name]
     verdict = judged(tmp_path, perfmon({**ESX, **counters}), places(), "esxtop.csv")
     assert verdict["outcome"] == "inconclusive"
@@ -414,7 +414,7 @@ def test_a_virtual_machine_of_an_idle_host_is_a_candidate(name: str, tmp_path: P
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_was_recorded_is_judged(name: str, tmp_path: Path) -> None:
-    """No all-clear where a resource was not recorded; what was saturated is named, or a candidate."""
+    """A saturated resource is named or a candidate, and a missing one prevents an all-clear."""
     counters, outcome, kind, resource = CASES[name]
     verdict = judged(tmp_path, perfmon(counters), places())
     assert verdict["outcome"] == outcome
@@ -425,7 +425,7 @@ def test_what_was_recorded_is_judged(name: str, tmp_path: Path) -> None:
 
 
 NAMED: dict[str, tuple[float, str, str | None, str]] = {
-    # counter of a server named ERP -> value, outcome, kind, and the resource named or the first candidate
+    # counter of a server named ERP -> value, outcome, kind, resource named or first candidate
     r"General Statistics\Processes blocked": (22, "bottleneck", "lock", "lock"),
     r"Locks(_Total)\Lock Wait Time (ms)": (14000, "bottleneck", "lock", "lock"),
     r"Memory Manager\Memory Grants Pending": (14, "bottleneck", "memory", "memory"),
@@ -440,7 +440,7 @@ NAMED: dict[str, tuple[float, str, str | None, str]] = {
 @pytest.mark.parametrize("other", ["SQLServer", "MSSQL$DWH"])
 @pytest.mark.parametrize("counter", NAMED)
 def test_each_of_several_servers_is_judged(counter: str, other: str, tmp_path: Path) -> None:
-    """What sessions of a named SQL Server wait for, beside another whose sessions do not wait."""
+    """The waits of a named SQL Server are judged beside another server without waits."""
     value, outcome, kind, resource = NAMED[counter]
     quiet = 90_000 if "life" in counter else 0
     counters = {**QUIET, rf"MSSQL$ERP:{counter}": value, rf"{other}:{counter}": quiet}
@@ -454,7 +454,7 @@ def test_each_of_several_servers_is_judged(counter: str, other: str, tmp_path: P
 
 @pytest.mark.parametrize(("every_s", "rows"), [(1, 300), (5, 60), (10, 30), (15, 20), (60, 5)])
 def test_the_interval_of_the_rows_changes_nothing(every_s: int, rows: int, tmp_path: Path) -> None:
-    """CPU between 84 and 99 % busy, 93 on average: many a reading of a second is below the limit."""
+    """A CPU at 93 % on average is judged the same for each interval of the rows."""
     mapping = {"cpu": {"metric": "cpu.busy_ratio", "scale": 0.01}}
     seconds = [93 + (each * 7919 % 13 - 6) for each in range(300)]
     means = [sum(seconds[at : at + every_s]) / every_s for at in range(0, 300, every_s)]
@@ -476,7 +476,7 @@ def test_the_interval_of_the_rows_changes_nothing(every_s: int, rows: int, tmp_p
 
 
 def with_work(rates: list[int], connections: int) -> str:
-    """A minute a row: transactions a second, and connections."""
+    """Return one row a minute with transactions per second and connections."""
     head, *rows = perfmon(QUIET, rows=len(rates)).splitlines()
     head += r',"\\HV9\SQLServer:Databases(_Total)\Transactions/sec"'
     head += r',"\\HV9\SQLServer:General Statistics\User Connections"'
@@ -486,7 +486,7 @@ def with_work(rates: list[int], connections: int) -> str:
 
 @pytest.mark.parametrize("low", [10, 25])
 def test_finished_work_that_collapses_while_sessions_stay_waits_elsewhere(low: int, tmp_path: Path) -> None:
-    """CPU and disk have room, as many sessions as ever, a tenth of the transactions."""
+    """Transactions that fall to a tenth with idle CPU and disk and all sessions wait elsewhere."""
     rates = [40 if 20 <= at < 20 + low else 400 for at in range(60)]
     verdict = judged(tmp_path, with_work(rates, 50), places())
     assert (verdict["outcome"], verdict["bottleneck"]["kind"]) == ("bottleneck", "external")
@@ -499,7 +499,7 @@ def test_finished_work_that_collapses_while_sessions_stay_waits_elsewhere(low: i
 def test_what_sessions_wait_for_while_work_collapses_is_no_guess(
     begin: int, kind: str, tmp_path: Path
 ) -> None:
-    """Commits wait for a replica at the same time, or at another: then what was waited for is unknown."""
+    """A wait for a replica explains the collapse at the same time, and not at another time."""
     rates = [40 if 20 <= at < 30 else 400 for at in range(60)]
     head, *rows = with_work(rates, 50).splitlines()
     head += r',"\\HV9\SQLServer:Database Replica(Sales)\Transaction Delay"'
@@ -516,12 +516,12 @@ def test_what_sessions_wait_for_while_work_collapses_is_no_guess(
     ids=["pool", "recorder"],
 )
 def test_less_load_is_no_collapse(rates: list[int], connections: int, tmp_path: Path) -> None:
-    """It declines slowly while a pool keeps its connections; or the only session is that of the recorder."""
+    """A slow decline with pooled connections, or the recorder's own session, is no collapse."""
     assert judged(tmp_path, with_work(rates, connections), places())["outcome"] == "inconclusive"
 
 
 def test_two_causes_at_different_times_are_told_apart(tmp_path: Path) -> None:
-    """For eight minutes work waited elsewhere, for ten others the CPU was full: both, to the minute."""
+    """Eight minutes of waiting elsewhere and ten of a saturated CPU are both listed by minute."""
     head, *rows = with_work([40 if 10 <= at < 18 else 400 for at in range(60)], 50).splitlines()
     rows = [row.replace('"12"', '"98"') if 30 <= at < 40 else row for at, row in enumerate(rows)]
     verdict = judged(tmp_path, "\r\n".join([head, *rows]), places())
@@ -532,7 +532,7 @@ def test_two_causes_at_different_times_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_the_queue_of_a_disk_follows_from_its_rate_and_latency(tmp_path: Path) -> None:
-    """Neither outstanding I/Os nor busy time was recorded; 200 I/Os a second of 62 ms are 12 at a time."""
+    """Outstanding I/Os follow from rate and latency: 200/s of 62 ms are 12."""
     disk = {r"LogicalDisk(D:)\Avg. Disk sec/Transfer": 0.062, r"LogicalDisk(D:)\Disk Transfers/sec": 200}
     verdict = judged(tmp_path, perfmon({**QUIET, **disk}), places())
     assert (verdict["outcome"], verdict["bottleneck"]["resource"]) == ("bottleneck", "disk")
@@ -542,7 +542,7 @@ def test_the_queue_of_a_disk_follows_from_its_rate_and_latency(tmp_path: Path) -
 def test_a_disk_that_mostly_pages_is_a_victim_of_the_memory(
     written_bytes: float, outcome: str, tmp_path: Path
 ) -> None:
-    """5,000 pages in and out a second are 41 MB/s; 330 MB/s of the disk's are not for lack of memory."""
+    """A disk whose I/O is mostly paging is attributed to memory, and other I/O is not."""
     short = {
         r"Memory\Available MBytes": 200,
         r"Memory\Pages Input/sec": 5000,
@@ -562,7 +562,7 @@ def test_a_disk_that_mostly_pages_is_a_victim_of_the_memory(
 def test_threads_that_wait_for_a_core_for_a_moment_are_no_limit(
     full: int, outcome: str, tmp_path: Path
 ) -> None:
-    """A queue of 200 for 10 s of a recording every 5 s lifts the mean over 30 s; that of 40 s counts."""
+    """A run queue of 200 for 10 s is no limit, and one of 40 s is."""
     counters = {**QUIET, **CORES, r"System\Processor Queue Length": 0}
     head, *rows = perfmon(counters, rows=60).splitlines()
     times = [(f":{at:02}:00.000", f":{at // 12:02}:{at % 12 * 5:02}.000") for at in range(60)]
@@ -572,7 +572,7 @@ def test_threads_that_wait_for_a_core_for_a_moment_are_no_limit(
 
 
 def test_a_zone_that_was_cut_off_is_utc_and_said(tmp_path: Path) -> None:
-    """The recorder's code page lacked a letter of its name."""
+    """A zone name that is cut off by the code page is read as UTC, with a message."""
     verdict = judged(
         tmp_path, perfmon({r"Processor(_Total)\% Processor Time": 97}, "(PDH-CSV 4.0) (Mit"), places()
     )
@@ -609,7 +609,7 @@ def reports(disk: dict[str, Any], between: str = ",") -> str:
 
 @pytest.mark.parametrize("fault", ["leading", "missing"])
 def test_known_faults_of_sysstats_commas_are_mended(fault: str, tmp_path: Path) -> None:
-    """``iostat -y`` begins with a comma; some versions forget the one between two reports."""
+    """Wrong commas of ``iostat -y`` in some sysstat versions are corrected."""
     text = reports(iostat(w_await=60.0, **{"aqu-sz": 3.0, "util": 99.0}), "\n" if fault == "missing" else ",")
     text = text.replace('"statistics": [', '"statistics": [\n,\n') if fault == "leading" else text
     verdict = judged(tmp_path, text, places(), "iostat.json")
@@ -618,7 +618,7 @@ def test_known_faults_of_sysstats_commas_are_mended(fault: str, tmp_path: Path) 
 
 
 def test_bytes_that_contradict_requests_and_their_size_are_not_taken(tmp_path: Path) -> None:
-    """A version scales MB/s wrongly; 50 requests of 16 KiB are 0.8 MB/s."""
+    """Bytes that contradict requests and their size are dropped, as some versions scale MB/s wrongly."""
     disk = iostat(**{"wMB/s": 1600.0, "rMB/s": 0.0, "wareq-sz": 16.0, "rareq-sz": 0.0})
     del disk["wkB/s"], disk["rkB/s"]
     verdict = judged(tmp_path, reports(disk), places(), "iostat.json")
@@ -641,7 +641,7 @@ PIDSTAT = "Linux 6.1.0 (db1) \t11/20/2026 \t_x86_64_\t(4 CPU)\n\n"
 def test_processes_and_threads_without_the_cpu_as_a_whole(
     command: str, busy: float, outcome: str, resource: str, tmp_path: Path
 ) -> None:
-    """Processes show how busy the CPU was at least: at its limit, or not known."""
+    """Processes without a total show the least CPU use: at the limit, or not known."""
     text = PIDSTAT + "".join(
         f"09:0{minute}:00  UID  TGID  TID  %usr %system %guest %wait %CPU CPU Command\n"
         f"09:0{minute + 1}:00 0 7 - {busy} 0.00 0.00 0.00 {busy} 1 {command}\n\n"
@@ -682,7 +682,7 @@ def aws(values: dict[str, float]) -> dict[str, Any]:
 
 SLOW = {"WriteLatency": 0.09, "WriteIOPS": 300.0, "DiskQueueDepth": 28.0}
 CLOUD: dict[str, tuple[Any, str, str]] = {
-    # what the cloud's tool printed -> outcome, name of the bottleneck or the candidate
+    # output of a cloud's tool -> outcome, name of the bottleneck or the candidate
     "an Azure machine's CPU": ({"value": [azure("Percentage CPU", 98.0)]}, "bottleneck", "CPU of vm1"),
     "an Azure disk at its limit": (
         {
@@ -776,7 +776,7 @@ CLOUD: dict[str, tuple[Any, str, str]] = {
 
 @pytest.mark.parametrize("name", CLOUD)
 def test_what_a_cloud_measured_is_judged(name: str, tmp_path: Path) -> None:
-    """As the command line tools print it; CloudWatch names no machine."""
+    """The output of cloud command line tools is judged; CloudWatch names no machine."""
     printed, outcome, subject = CLOUD[name]
     where = places() if "value" in printed else places(host="db5")
     verdict = judged(tmp_path, json.dumps(printed), where, "metrics.json")
@@ -802,13 +802,13 @@ def test_what_a_cloud_measured_is_judged(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_a_clouds_file_is_said(printed: Any, said: str, tmp_path: Path) -> None:
-    """The place and the remedy."""
+    """An error in a cloud's file is reported with its place and the remedy."""
     with pytest.raises(InputError, match=said):
         judged(tmp_path, json.dumps(printed), places(host="db5"), "metrics.json")
 
 
 def views(names: str, each: list[str], grow: list[int], between: str = ",") -> str:
-    """Snapshots of a minute each; what a row counts grows by so much."""
+    """Return snapshots one minute apart, with counters that grow by that much."""
     lines = [f"sample_time,{names}"]
     for minute in range(12):
         for row, more in zip(each, grow, strict=True):
@@ -819,7 +819,7 @@ def views(names: str, each: list[str], grow: list[int], between: str = ",") -> s
 WAITED = "wait_type,wait_time_ms,waiting_tasks_count"
 FILES = "physical_name,num_of_reads,io_stall_read_ms,num_of_writes,io_stall_write_ms"
 OF_SERVER: dict[str, tuple[str, str, str]] = {
-    # snapshots of a view -> outcome, resource that is named or the first candidate
+    # snapshots of a view -> outcome, resource named or first candidate
     "sessions wait for locks": (
         views(WAITED, ["LCK_M_X,{},1", "SLEEP_TASK,{},1"], [900_000, 60_000]),
         "inconclusive",
@@ -912,7 +912,7 @@ OF_SERVER: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("name", OF_SERVER)
 def test_snapshots_of_servers_views_are_judged(name: str, tmp_path: Path) -> None:
-    """What they count grows from one snapshot to the next."""
+    """Snapshots of server views are judged by the growth of their counters."""
     text, outcome, subject = OF_SERVER[name]
     verdict = judged(tmp_path, text, places(host="db5"), "view.csv")
     assert (verdict["outcome"], subject.lower() in verdict["summary"].lower()) == (outcome, True)
@@ -932,14 +932,14 @@ def test_snapshots_of_servers_views_are_judged(name: str, tmp_path: Path) -> Non
     ],
 )
 def test_a_snapshot_alone_says_nothing_of_now(text: str, said: str, tmp_path: Path) -> None:
-    """The remedy is a column with the time, and more snapshots."""
+    """A single snapshot is refused; the remedy is a time column and further snapshots."""
     with pytest.raises(InputError, match=said):
         judged(tmp_path, text, places(host="db5"), "view.csv")
 
 
 @pytest.mark.parametrize(("share", "outcome"), [(0.6, "bottleneck"), (0.05, "inconclusive")])
 def test_a_container_that_is_throttled_is_at_its_limit(share: float, outcome: str, tmp_path: Path) -> None:
-    """A mapped CSV of a container: the share of its periods in which its quota was spent."""
+    """A mapped CSV with a container's share of throttled periods shows its CPU limit."""
     mapping = {"cpu": {"metric": "cpu.busy_ratio"}, "throttled": {"metric": "cpu.throttled_ratio"}}
     text = "time,cpu,throttled\n" + "".join(f"{1_800_000_000 + 15 * at},0.5,{share}\n" for at in range(20))
     file = tmp_path / "map.yaml"
@@ -954,7 +954,7 @@ def test_a_container_that_is_throttled_is_at_its_limit(share: float, outcome: st
 
 
 def test_processes_that_wait_for_io_are_counted(tmp_path: Path) -> None:
-    """``pidstat -d``: 5 processes wait for I/O nearly all the time; for which disk is not known."""
+    """``pidstat -d`` with 5 processes waiting for I/O gives a wait without a known disk."""
     text = PIDSTAT + "".join(
         f"09:0{minute}:00 UID PID kB_rd/s kB_wr/s kB_ccwr/s iodelay Command\n"
         + "".join(f"09:0{minute + 1}:00 0 {pid} 0.00 48000.00 0.00 5880 postgres\n" for pid in range(5))
@@ -969,7 +969,7 @@ def test_processes_that_wait_for_io_are_counted(tmp_path: Path) -> None:
 
 
 def test_pages_that_processes_read_in_are_counted(tmp_path: Path) -> None:
-    """``pidstat -r``: 1,900 major faults a second; for files or for want of memory is not known."""
+    """``pidstat -r`` with 1,900 major faults/s leaves file reads or memory as the cause."""
     text = PIDSTAT + "".join(
         f"09:0{minute}:00 UID PID minflt/s majflt/s VSZ RSS %MEM Command\n"
         f"09:0{minute + 1}:00 0 7 0.00 1900.00 900000 800000 40.1 postgres\n"
@@ -983,7 +983,7 @@ def test_pages_that_processes_read_in_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_recording_of_tables_that_are_not_used_is_refused_with_their_names(tmp_path: Path) -> None:
-    """``sar -v`` says how many files are open, which limits nothing that is known."""
+    """A recording of unused tables, such as ``sar -v``, is refused with their names."""
     text = (
         "Linux 6.1.0 (db1) \t2026-11-20 \t_x86_64_\t(4 CPU)\n\n09:00:00 dentunusd file-nr inode-nr pty-nr\n"
     )
@@ -1003,7 +1003,7 @@ def test_a_recording_of_tables_that_are_not_used_is_refused_with_their_names(tmp
 def test_cpu_time_that_the_hypervisor_took_is_a_limit(
     user: int, steal: int, resource: str, tmp_path: Path
 ) -> None:
-    """A virtual machine that wants to run and may not waits for its host's CPU, however little it ran."""
+    """CPU time taken by the hypervisor is a limit, however little the machine ran."""
     head = "Linux 6.1.0 (vm3) \t2026-11-20 \t_x86_64_\t(4 CPU)\n\n"
     head += "09:00:00 CPU %user %nice %system %iowait %steal %idle\n"
     rows = [
@@ -1017,7 +1017,7 @@ def test_cpu_time_that_the_hypervisor_took_is_a_limit(
 
 
 TABLES: dict[str, tuple[str, str, str | None]] = {
-    # sar's table -> a row, outcome, resource that is named or the first candidate; None: none was at a limit
+    # sar's table -> a row, outcome, resource named or first candidate; None: none at a limit
     "runq-sz plist-sz ldavg-1 ldavg-5 ldavg-15 blocked": ("38 900 36.2 33.1 22.0 0", "bottleneck", "cpu"),
     "runq-sz plist-sz ldavg-1 ldavg-5 blocked": ("1 900 36.2 33.1 34", "inconclusive", "disk"),
     "runq-sz plist-sz ldavg-1 blocked": ("3 900 3.2 1", "inconclusive", None),
@@ -1040,7 +1040,7 @@ TABLES: dict[str, tuple[str, str, str | None]] = {
 
 @pytest.mark.parametrize("table", TABLES)
 def test_one_table_of_sar_is_judged_by_what_it_has(table: str, tmp_path: Path) -> None:
-    """Of a single table what waited is named or a candidate; the header says how many CPUs there are."""
+    """A single table of sar names a waiting resource or a candidate; its header has the CPUs."""
     row, outcome, resource = TABLES[table]
     text = f"Linux 6.1.0 (db1) \t2026-11-20 \t_x86_64_\t(4 CPU)\n\n09:00:00 {table}\n"
     text += "".join(f"09:{minute:02}:00 {row}\n" for minute in range(1, 8))
@@ -1052,7 +1052,7 @@ def test_one_table_of_sar_is_judged_by_what_it_has(table: str, tmp_path: Path) -
 
 
 OLD_SERIES: dict[str, tuple[dict[tuple[str, ...], float], str]] = {
-    # name, label, its value, mode -> what it grows by in a second; the resource that is named
+    # name, label, its value, mode -> growth per second; the resource named
     "node_exporter 0.15": (
         {
             **{("node_cpu", "cpu", "cpu0", mode): 0.5 for mode in ("idle", "iowait")},
@@ -1078,7 +1078,7 @@ OLD_SERIES: dict[str, tuple[dict[tuple[str, ...], float], str]] = {
 
 @pytest.mark.parametrize("name", OLD_SERIES)
 def test_series_of_older_exporters_are_the_present_ones(name: str, tmp_path: Path) -> None:
-    """Names of node_exporter before 0.16, in milliseconds, and of wmi_exporter."""
+    """Series of node_exporter before 0.16 and of wmi_exporter are read as the present ones."""
     series, resource = OLD_SERIES[name]
     result = [
         {
@@ -1099,7 +1099,7 @@ def test_series_of_older_exporters_are_the_present_ones(name: str, tmp_path: Pat
 
 ROW_LOCK = "mysql_global_status_innodb_row_lock"
 SERVERS: dict[str, tuple[dict[tuple[str, ...], tuple[float, float]], str | None]] = {
-    # name, labels -> its first value, what it grows by in a second; the candidate (None: none is at a limit)
+    # name, labels -> first value, growth per second; the candidate (None: none at a limit)
     "MySQL, locks": (
         {(f"{ROW_LOCK}_current_waits",): (41, 0), ("mysql_global_status_questions",): (1e6, 90)},
         "lock",
@@ -1167,7 +1167,7 @@ SERVERS: dict[str, tuple[dict[tuple[str, ...], tuple[float, float]], str | None]
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_series_of_database_servers_are_judged(name: str, tmp_path: Path) -> None:
-    """By the exporters of MySQL, PostgreSQL and Redis, or by cAdvisor, without one of the machine."""
+    """Series of MySQL, PostgreSQL and Redis exporters or cAdvisor are judged without a host's."""
     series, resource = SERVERS[name]
     result = [
         {
@@ -1193,7 +1193,7 @@ def test_series_of_database_servers_are_judged(name: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("waits", [38, 0])
 @pytest.mark.parametrize("is_relative", [True, False])
 def test_the_status_of_mysql_table_by_table(is_relative: bool, waits: int, tmp_path: Path) -> None:
-    """``mysqladmin extended-status``, with ``-r`` and without; its Uptime gives the intervals."""
+    """``mysqladmin extended-status`` is read with and without ``-r``, with intervals from Uptime."""
     line = "+-------------------------------+----------+\n"
     text = ""
     for at in range(20):
@@ -1209,7 +1209,7 @@ def test_the_status_of_mysql_table_by_table(is_relative: bool, waits: int, tmp_p
 
 
 def test_dates_of_britain_with_a_clock_of_twelve_hours(tmp_path: Path) -> None:
-    """``18/11/26`` and ``09:00:01 AM``, as sysstat writes them where the locale is mixed."""
+    """British dates with a 12-hour clock, as sysstat writes them, are read."""
     text = "Linux 2.6.32 (db1) \t18/11/26 \t_x86_64_\t(4 CPU)\n\n"
     text += "09:00:01 AM DEV tps avgqu-sz await svctm %util\n"
     text += "".join(f"09:{minute:02}:01 AM sdb 240.0 31.2 130.0 4.1 98.9\n" for minute in range(1, 9))
@@ -1217,7 +1217,7 @@ def test_dates_of_britain_with_a_clock_of_twelve_hours(tmp_path: Path) -> None:
 
 
 SCREENS: dict[str, tuple[str, str, str, str]] = {
-    # percentages of the CPU, lines of the memory, state of the tasks -> resource; "": none is at a limit
+    # CPU percentages, memory lines, task states -> resource; "": none is at a limit
     "its CPU is full": (
         "88.1 us, 10.2 sy,  0.0 ni,  0.9 id,  0.2 wa,  0.0 hi,  0.6 si,  0.0 st",
         (
@@ -1259,7 +1259,7 @@ SCREENS: dict[str, tuple[str, str, str, str]] = {
 
 @pytest.mark.parametrize("name", SCREENS)
 def test_screens_of_top_are_judged(name: str, tmp_path: Path) -> None:
-    """Of its present version and of older ones; it has no date, which the verdict does not need."""
+    """Screens of several versions of top are judged without a date."""
     cpu, memory, state, resource = SCREENS[name]
     screens = [
         f"top - 23:59:{second:02} up 41 days,  3:12,  2 users,  load average: 2.1, 2.0, 1.9\n"
@@ -1277,7 +1277,7 @@ def test_screens_of_top_are_judged(name: str, tmp_path: Path) -> None:
 
 
 def test_threads_of_top_are_judged(tmp_path: Path) -> None:
-    """``top -H`` shows which thread fills a core."""
+    """``top -H`` shows a thread that saturates a core."""
     text = "".join(
         f"top - 09:0{minute}:00 up 1 day,  2 users,  load average: 1.1, 1.0, 1.0\n"
         "Threads: 900 total,   2 running\n%Cpu(s): 12.0 us,  1.0 sy,  0.0 ni, 87.0 id,  0.0 wa\n\n"
@@ -1293,7 +1293,7 @@ def test_threads_of_top_are_judged(tmp_path: Path) -> None:
 def test_tables_of_sadf_with_semicolons_are_judged(
     zone: str, idle: float, resource: str | None, tmp_path: Path
 ) -> None:
-    """``sadf -d``, in UTC and in local time."""
+    """``sadf -d`` tables with semicolons are judged, in UTC and in local time."""
     text = "# hostname;interval;timestamp;CPU;%user;%nice;%system;%iowait;%steal;%idle\n"
     text += "db3;-1;2026-11-20 09:00:01 UTC;LINUX-RESTART\t(4 CPU)\n"
     for minute in range(5, 60, 5):
@@ -1308,7 +1308,7 @@ def test_tables_of_sadf_with_semicolons_are_judged(
 
 
 def test_counters_as_powershell_prints_them(tmp_path: Path) -> None:
-    """Without Export-Csv: times, paths and values below each other, a long path over two lines."""
+    """PowerShell's printed counters are read, with paths over two lines."""
     text = "\nTimestamp                 CounterSamples\n---------                 --------------\n"
     for minute in range(8):
         text += f"20.11.2026 09:0{minute}:00       \\\\hv9\\prozessor(_total)\\prozessorzeit (%) :\n"
@@ -1320,7 +1320,7 @@ def test_counters_as_powershell_prints_them(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_memory_left_is_read_in_kib(tmp_path: Path) -> None:
-    """Of 4 GiB nearly all is swapped out: what is free and cached is less than any server has."""
+    """A machine of 4 GiB that swaps, in KiB, is short of memory."""
     names = "r b swpd free buff cache si so bi bo in cs us sy id wa st UTC"
     row = "2 14 4194300 90000 1200 80000 8800 9400 9000 9600 4000 9000 5 12 3 80 0"
     text = f"procs -----memory----- ---swap--\n{names}\n"
@@ -1334,7 +1334,7 @@ def test_a_machine_without_memory_left_is_read_in_kib(tmp_path: Path) -> None:
     [(70, "Bottleneck: disk sdc of db1"), (20, "At its limit in that time: disk sdc of db1")],
 )
 def test_readings_without_times_are_a_second_apart_at_least(rows: int, said: str, tmp_path: Path) -> None:
-    """``iostat -x 5`` without -t; of a recording shorter than a minute the candidates are named."""
+    """``iostat -x 5`` without -t is read, and below a minute the candidates are named."""
     report = (
         "Device r/s w/s rkB/s wkB/s await aqu-sz %util\n"
         "sda 0.20 12.00 1.00 90.00 1.90 0.02 1.10\nsdc 180.00 6.00 11000.00 40.00 166.00 31.00 99.90\n\n"
@@ -1422,7 +1422,7 @@ usr sys idl wai stl| read  writ| recv  send
 
 @pytest.mark.parametrize("name", [*ONCE, *ON_SCREEN])
 def test_what_stands_on_a_screen_is_judged(name: str, tmp_path: Path) -> None:
-    """A few readings without times, or a single snapshot: what was at its limit is a candidate."""
+    """Some readings without times, or a single snapshot, give the saturated candidate."""
     text, said = ONCE[name] if name in ONCE else ON_SCREEN[name]
     machine = "db5" if "db5" in name or name in ONCE else None
     file = text.lstrip("\n") * (1 if name in ONCE else 20)
@@ -1433,7 +1433,7 @@ def test_what_stands_on_a_screen_is_judged(name: str, tmp_path: Path) -> None:
 
 
 def test_scrapes_of_an_exporter_are_judged(tmp_path: Path) -> None:
-    """What ``/metrics`` serves, again and again in one file; a single scrape is refused."""
+    """Repeated ``/metrics`` scrapes in one file are judged, and a single scrape is refused."""
     scrapes = [
         "# HELP node_cpu_seconds_total Seconds the CPUs spent in each mode.\n"
         "# TYPE node_cpu_seconds_total counter\n"
@@ -1496,7 +1496,7 @@ EVENTS: dict[str, tuple[str, float, str]] = {
 
 @pytest.mark.parametrize("name", EVENTS)
 def test_a_report_of_oracle_is_judged(name: str, tmp_path: Path) -> None:
-    """What sessions waited for on average between two snapshots, and the host's CPU."""
+    """An Oracle report gives average session waits and the host's CPU."""
     event, idle, candidate = EVENTS[name]
     verdict = judged(tmp_path, AWR.format(event, idle), places(), "awr.txt")
     assert verdict["outcome"] == ("bottleneck" if name == "CPU" else "inconclusive")
@@ -1531,7 +1531,7 @@ MONITOR = (
     ],
 )
 def test_sessions_that_mysql_lists_are_judged(text: str, said: str, tmp_path: Path) -> None:
-    """The process list, or InnoDB's monitor: once, or again and again."""
+    """MySQL's process list and InnoDB's monitor are judged, once or repeatedly."""
     verdict = judged(tmp_path, text, places(host="db5"), "sessions.txt")
     assert [one["resource"] for one in verdict["candidates"]] == ["lock"]
     assert "locks of the database on db5" in verdict["summary"]
@@ -1542,7 +1542,7 @@ def test_sessions_that_mysql_lists_are_judged(text: str, said: str, tmp_path: Pa
 def test_a_spike_of_seconds_that_lifts_the_mean_of_one_reading_is_no_limit(
     every_s: int, slow: int, tmp_path: Path
 ) -> None:
-    """Writes of 200 ms for 5 s are a mean of 70 ms over 15 s: the disk was not slow for 30 s."""
+    """Writes of 200 ms for 5 s that lift one reading's mean are no limit."""
     rows = 600 // every_s
     mapping = {"w": {"metric": "disk.write_latency_s", "instance": "sdb", "scale": 0.001}}
     at_s = range(1_800_000_000, 1_800_000_000 + 600, every_s)

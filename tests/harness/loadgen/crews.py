@@ -23,7 +23,7 @@ OPEN = {"model": "open", "rate_per_s": RATE, "arrivals": "constant"}
 
 
 class WorkerOptions:
-    """A pool, what it told, and what it measured."""
+    """A pool of generators, its events, and its measurements."""
 
     def __init__(self, folder: Path, url: str, load: dict[str, Any], workers: int, listen: int | None = None):
         self.journal = folder / "journal"
@@ -48,7 +48,7 @@ class WorkerOptions:
         )
 
     def start(self, meanwhile: Callable[[], bool] = lambda: False) -> None:
-        """Everyone is there; the load begins."""
+        """Wait for all generators, and begin the load."""
         self.pool.start()
         self.pool.wait_ready(meanwhile)
         assert self.pool.failures() == []
@@ -56,7 +56,7 @@ class WorkerOptions:
         self.begun_s = time.monotonic()
 
     def check_workers(self, seconds: float = 0.0, until: Callable[[], bool] = lambda: False) -> float:
-        """Tend for so long, or until something is so; for how long it was tended."""
+        """Tend the pool for that time or until a condition holds; return the seconds."""
         begun = time.monotonic()
         while not until() and (time.monotonic() - begun < seconds or not seconds):
             assert time.monotonic() - begun < 30, (self.events, self.pool.failures())
@@ -65,17 +65,17 @@ class WorkerOptions:
         return time.monotonic() - begun
 
     def events_of(self, event: str) -> list[dict[str, Any]]:
-        """The fields of every event of that name."""
+        """Return the fields of every event of that name."""
         return [fields for name, fields in self.events if name == event]
 
     def end(self) -> float:
-        """Stop; how long the load lasted."""
+        """Stop the load, and return its duration in seconds."""
         lasted_s = time.monotonic() - self.begun_s
         self.pool.stop()
         return lasted_s
 
     def done(self, since_s: int = 0) -> dict[str, Any]:
-        """Operations done, failed, dropped since that second; and sums by worker."""
+        """Return operations done, failed and dropped since that second, and sums by worker."""
         operations, _ = compact.tables(self.journal)
         rows = [
             row for row in operations.to_pylist() if row["operation"] != "/send" and row["time_s"] >= since_s
@@ -91,7 +91,7 @@ class WorkerOptions:
         }
 
     def users(self) -> float:
-        """How many users work, by everyone's last word."""
+        """Return the number of working users by the generators' last reports."""
         _, samples = compact.tables(self.journal)
         last: dict[str, tuple[int, float]] = {}
         for row in samples.to_pylist():
@@ -104,7 +104,7 @@ class WorkerOptions:
 def crew(
     folder: Path, url: str, load: dict[str, Any], workers: int, listen: int | None = None
 ) -> Iterator[WorkerOptions]:
-    """A crew of which nothing is left."""
+    """Return a pool that is removed completely at the test's end."""
     found = WorkerOptions(folder, url, load, workers, listen)
     try:
         yield found
@@ -114,7 +114,7 @@ def crew(
 
 @contextmanager
 def elsewhere(port: int, token: str = TOKEN, **permits: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A worker as another machine would run it."""
+    """Start a worker as another machine would run it."""
     process = subprocess.Popen(
         [sys.executable, "-m", "pinchpoint.loadgen.remote", "127.0.0.1", str(port)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,

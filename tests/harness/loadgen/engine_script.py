@@ -1,8 +1,8 @@
-"""Run by test_engine in a process of its own (Locust monkey-patches): a driver with a known service time.
+"""Run by test_engine in its own process (Locust patches modules): a driver of known service time.
 
 Arguments: JSON ``{"load", "seconds", "service_s", "stall": [from_s, to_s] or null, "end_after": n or null}``
-and, where it is not 0, ``"begun_ago_s"``: the load began that long before this worker came to it.
-Prints the operations rows and the loads' counters as JSON.
+and optionally ``"begun_ago_s"``, the age of the load when this worker joins. Prints the operations rows and
+the loads' counters as JSON.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Driver:
         return True
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 recorder = Recorder()

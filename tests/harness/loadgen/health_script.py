@@ -1,7 +1,7 @@
-"""Run by test_health.py in a process of its own: a generator whose one operation keeps the loop waiting.
+"""Run by test_health.py in its own process: a generator with an operation that blocks the event loop.
 
-Arguments: for how many seconds it does, once. Prints the samples of the generator's health as JSON: metric ->
-values, second by second.
+Argument: the seconds for which the operation blocks, once. Prints the samples of the generator's health as
+JSON: metric to values per second.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SECONDS = 3.2
 
 
 class Blocked:
-    """A driver whose first operation does not let the loop go on; the others wait as they should."""
+    """A driver whose first operation blocks the event loop; the others wait cooperatively."""
 
     use: ClassVar[str] = "blocked"
     needs: ClassVar[frozenset[str]] = frozenset()
@@ -69,13 +69,13 @@ class Blocked:
 
 
 class Kept:
-    """A ``Link`` that keeps the samples."""
+    """A ``Link`` that records the samples."""
 
     def __init__(self) -> None:
         self.found: defaultdict[str, list[float | None]] = defaultdict(list)
 
     def commands(self) -> Iterator[dict[str, Any]]:
-        """Begin at once, stop some seconds later."""
+        """Begin at once, and stop some seconds later."""
         yield {"begin": ["load"], "at_ns": time.time_ns()}
         gevent.sleep(_SECONDS)
         yield {"stop": True}
@@ -93,7 +93,7 @@ class Kept:
 
 
 def main() -> None:
-    """Run it and print what was kept."""
+    """Run the generator and print its samples."""
     registry.SCENARIOS[Blocked.use] = Blocked
     load = {"model": "closed", "users": 1, "think_s": 0.0}
     assignment = Assignment(

@@ -1,7 +1,7 @@
-"""CPU of 2,000 operations of one second in our recorder and in Locust's statistics (JSON, ns).
+"""CPU of 2,000 operations in one second, in our recorder and in Locust's statistics (JSON, ns).
 
-In a process of its own: Locust changes the standard library. The least of some tries: other work on the
-machine makes code slower, never faster.
+The script has its own process, because Locust patches the standard library. It prints the smallest of several
+tries, because other work on the machine only makes code slower.
 """
 
 from __future__ import annotations

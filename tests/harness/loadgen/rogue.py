@@ -1,4 +1,4 @@
-"""Peers that are no controller and no worker of ours: raw ZeroMQ sockets that say whatever a test wants."""
+"""Peers that are neither Pinchpoint's controller nor its worker: raw ZeroMQ sockets with any messages."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class Peer:
         self.work: dict[str, Any] = {}
 
     def say(self, message: dict[str, Any], *to: bytes) -> None:
-        """Send what a peer of ours would send."""
+        """Send a message as Pinchpoint's own peer would."""
         self.number += 1
         self.socket.send_multipart([*to, json.dumps({"number": self.number, "message": message}).encode()])
 
     def hear(self, timeout_s: float = 60.0) -> list[bytes] | None:
-        """The next message's parts; None: none came."""
+        """Return the next message's parts; None: no message."""
         return self.socket.recv_multipart() if self.socket.poll(round(timeout_s * 1000)) else None
 
     def message(self, timeout_s: float = 60.0) -> dict[str, Any]:
-        """The next message of a peer of ours."""
+        """Return the next message of Pinchpoint's own peer."""
         parts = self.hear(timeout_s)
         assert parts is not None
         found: dict[str, Any] = json.loads(parts[-1])["message"]
         return found
 
     def until(self, key: str, timeout_s: float = 60.0) -> dict[str, Any]:
-        """As a worker: the next message with this key, pings answered and ticks as well."""
+        """As a worker: return the next message with this key; answer pings and ticks meanwhile."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             message = self.message(timeout_s)
@@ -54,7 +54,7 @@ class Peer:
         raise AssertionError(f"no {key}")
 
     def take_part(self) -> bool:
-        """As a worker that does nothing: answer all that has come, keep the work that is given; False."""
+        """As an idle worker: answer all messages, keep the assignment, and return False."""
         while parts := self.hear(0):
             message = json.loads(parts[-1])["message"]
             if "ping" in message:
@@ -69,17 +69,17 @@ class Peer:
         return False
 
     def hello(self) -> None:
-        """As a worker: what it is."""
+        """As a worker: send its description."""
         self.say({"type": "hello", "host": "rogue1", "cores": [0], "version": version("pinchpoint")})
 
 
 @contextmanager
 def peer(kind: int, token: str | None, port: int) -> Iterator[Peer]:
-    """A worker (DEALER) or a controller (ROUTER) with the keys of a token; None: without any."""
+    """Return a worker (DEALER) or controller (ROUTER) with the keys of a token; None: without keys."""
     context = zmq.Context()
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, 0)
-    socket.setsockopt(zmq.SNDTIMEO, 2000)  # a peer that was turned away has nowhere to send to
+    socket.setsockopt(zmq.SNDTIMEO, 2000)  # a rejected peer has no address to send to
     try:
         if kind == zmq.ROUTER:
             if token is not None:

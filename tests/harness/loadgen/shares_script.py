@@ -1,4 +1,4 @@
-"""Run by test_moving_shares.py in a process of its own: shares of a load that grow.
+"""Run by test_moving_shares.py in its own process: shares of a load that grow.
 
 Argument: the path of a locustfile. Prints one JSON object.
 """
@@ -30,11 +30,11 @@ ALL, EVEN = frozenset(range(SLOTS)), frozenset(range(0, SLOTS, 2))
 FOUR = {"model": "closed", "users": 4, "think_s": 0.0}
 RAMP = {"model": "ramp", "start": {"users": 0}, "to": {"users": 4}, "over_s": 0.8}
 OPEN = {"model": "open", "rate_per_s": 100.0, "arrivals": "constant"}
-OPERATION_S = 0.3  # as the locustfile's task takes
+OPERATION_S = 0.3  # as long as the locustfile's task
 
 
 class Driver:
-    """Knows the numbers of all sessions that were opened."""
+    """A driver that records the numbers of all opened sessions."""
 
     def __init__(self) -> None:
         self.opened: list[int] = []
@@ -50,11 +50,11 @@ class Driver:
         return True
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 class Share:
-    """A load in this process, and what went wrong with its users."""
+    """A load in this process, and the errors of its users."""
 
     def __init__(self, load: ScenarioLoad, failures: list[str]) -> None:
         self.load = load
@@ -79,13 +79,13 @@ class Share:
 
 
 def ours(load: Mapping[str, Any]) -> tuple[Share, Driver]:
-    """A share that is half of a load, driven by a driver of ours."""
+    """Return a share of half a load, with a driver of Pinchpoint's own."""
     driver: Any = Driver()
     return Share(ScenarioLoad("s", driver, load, 1, 0, EVEN, Recorder()), []), driver
 
 
 def of_a_file(path: Path, load: Mapping[str, Any]) -> tuple[Share, Recorder]:
-    """The same, of a locustfile's users."""
+    """Return a share of half a load, with a locustfile's users."""
     failures: list[str] = []
     recorder, scenario = Recorder(), SimpleNamespace(path=path, host=None)
     share: Any = LocustLoad(
@@ -97,12 +97,12 @@ def of_a_file(path: Path, load: Mapping[str, Any]) -> tuple[Share, Recorder]:
 
 
 def starts(recorder: Recorder) -> int:
-    """How many users have started, as the file's ``on_start`` tells."""
+    """Return the number of started users, as reported by the file's ``on_start``."""
     return sum(row[6] for row in recorder.take(2**62).rows("w") if row[4] == "start")
 
 
 def closed() -> dict[str, object]:
-    """The users of others begin beside those that are at work."""
+    """Check that users taken over start beside the working ones."""
     share, driver = ours(FOUR)
     gevent.sleep(OPERATION_S / 3)
     share.own_all()
@@ -111,7 +111,7 @@ def closed() -> dict[str, object]:
 
 
 def paced() -> dict[str, object]:
-    """An open load's share has more sessions; being told twice opens none twice."""
+    """Check that an open load's share gets more sessions, and none twice for a repeated message."""
     share, driver = ours(OPEN)
     for _ in range(2):
         share.own_all()
@@ -120,7 +120,7 @@ def paced() -> dict[str, object]:
 
 
 def locusts(path: Path, load: Mapping[str, Any], wait_s: float) -> dict[str, object]:
-    """A locustfile's users, of which half come later."""
+    """Check a locustfile's users, half of which start later."""
     share, recorder = of_a_file(path, load)
     gevent.sleep(OPERATION_S / 3)
     share.own_all()
@@ -129,16 +129,17 @@ def locusts(path: Path, load: Mapping[str, Any], wait_s: float) -> dict[str, obj
 
 
 def main() -> None:
-    """All of it."""
+    """Run all checks."""
     path = Path(sys.argv[1])
     found = {
         "closed": closed(),
         "open": paced(),
         "locusts": locusts(path, FOUR, 2 * OPERATION_S),
-        "waiting": locusts(path, RAMP, 1.2),  # who is to work later is there, and waits
+        "waiting": locusts(path, RAMP, 1.2),  # later users exist already and wait
     }
-    os.write(1, json.dumps(found).encode())  # what a locustfile prints goes elsewhere, and so would print()
-    os._exit(0)  # the users go on
+    # what a locustfile prints is redirected, so print() would be, too
+    os.write(1, json.dumps(found).encode())
+    os._exit(0)  # the users continue
 
 
 if __name__ == "__main__":

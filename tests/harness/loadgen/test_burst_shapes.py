@@ -1,4 +1,4 @@
-"""Bursts that ramp, come back to back and move: the right number of arrivals where they belong."""
+"""Bursts that ramp, come back to back or move: the right number of arrivals at the right times."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def between(times: list[float], low: float, high: float) -> int:
 
 
 def test_a_ramp_lies_within_the_burst() -> None:
-    """Rising for 2 of 10 s, falling for 2: half of the peak's work there, all of it between."""
+    """A ramp of 2 s up and down within 10 s halves the work during the ramps."""
     times = until(20, Bursts(0, 100, every_s=20, for_s=10, ramp_s=2))
     found = [between(times, *span) for span in ((0, 10), (10, 11), (11, 12), (12, 18), (18, 20))]
     assert found == pytest.approx([0, 25, 75, 600, 100], abs=2)
 
 
 def test_bursts_back_to_back_end_the_period_together() -> None:
-    """Three of 2 s, 1 s apart: the windows say where, and arrivals keep to them."""
+    """Three bursts of 2 s, 1 s apart, end the period, and arrivals stay within their windows."""
     shape = Bursts(10, 100, every_s=20, for_s=2, back_to_back=3, gap_s=1)
     assert shape.windows(20) == [(12, 14), (15, 17), (18, 20)]
     times = until(20, shape)
@@ -43,7 +43,7 @@ def test_bursts_back_to_back_end_the_period_together() -> None:
 
 
 def test_jitter_moves_bursts_within_their_period() -> None:
-    """Every period has its whole burst, at another place, the same for the same seed."""
+    """Each period has its whole burst at another place, the same for the same seed."""
     shape = Bursts(0, 100, every_s=10, for_s=2, jitter_ratio=0.5, seed=3)
     windows = shape.windows(100)
     begins = [begin % 10 for begin, _ in windows]
@@ -68,7 +68,7 @@ def planned(folder: Path, **more: Any) -> Any:
 
 
 def test_a_plan_says_the_shape(tmp_path: Path) -> None:
-    """Every field reaches the schedule, and the words for it."""
+    """Every field of a plan's burst reaches the schedule and its wording."""
     load = planned(tmp_path, ramp="1s", back_to_back=2, gap="3s", jitter="20%").to_json()
     arrivals = starts(load, seed=5)
     assert arrivals is not None
@@ -80,7 +80,7 @@ def test_a_plan_says_the_shape(tmp_path: Path) -> None:
 
 
 def test_a_plan_without_them_is_as_it_was(tmp_path: Path) -> None:
-    """One burst, at once, at the end of every period."""
+    """Without shape fields there is one burst at the end of every period."""
     load = planned(tmp_path).to_json()
     assert load_words(load) == "10/s, bursts of 100/s for 4 s every 20 s"
     shape = starts(load, seed=5)
@@ -100,6 +100,6 @@ def test_a_plan_without_them_is_as_it_was(tmp_path: Path) -> None:
     ],
 )
 def test_shapes_that_cannot_be_are_refused(tmp_path: Path, more: dict[str, Any], words: str) -> None:
-    """With the field's place and what is needed."""
+    """An impossible shape is refused with the field's place and the requirement."""
     with pytest.raises(InputError, match=words):
         planned(tmp_path, **more)

@@ -1,4 +1,4 @@
-"""What a generator's process writes is its messages; anything else ends it with a reason."""
+"""A generator process writes messages only; anything else ends it with a reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Started = Callable[[str], LocalGenerator]
 
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Started:
-    """Starts a generator that is a shell script of so many lines."""
+    """Return a generator that is a shell script with these lines."""
 
     def start(script: str) -> LocalGenerator:
         program = tmp_path / "generator"
@@ -31,7 +31,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Started:
 
 
 def said(child: LocalGenerator) -> tuple[list[dict[str, Any]], str]:
-    """Every message, and why there were no more."""
+    """Return every message, and the reason for the end."""
     heard: list[dict[str, Any]] = []
     why: Queue[str] = Queue()
     try:
@@ -53,7 +53,7 @@ def said(child: LocalGenerator) -> tuple[list[dict[str, Any]], str]:
 def test_a_line_that_is_no_message_is_the_end_with_a_reason(
     started: Started, command: str, shown: str
 ) -> None:
-    """Text, JSON of no message, no text at all: what came before was heard, and who reads goes on to live."""
+    """A line that is no message ends the generator with a reason; earlier messages are kept."""
     heard, why = said(started(f'echo \'{{"type": "ready"}}\'\n{command}\nexec sleep 60'))
     assert heard == [{"type": "ready"}]
     assert why.startswith("wrote what is no message: ")
@@ -61,7 +61,7 @@ def test_a_line_that_is_no_message_is_the_end_with_a_reason(
 
 
 def test_a_message_that_is_cut_short_is_the_end_of_its_process(started: Started) -> None:
-    """Killed while it wrote: what is said is how it ended, not what it had begun to say."""
+    """For a truncated message, the reason is how the process ended."""
     heard, why = said(started("""printf '{"type": "sec'\nexit 3"""))
     assert heard == []
     assert why == "ended by itself in mid-run (exit status 3)"

@@ -1,4 +1,4 @@
-"""The engine is honest about time: intended starts, closed users, drops, ends, our own faults."""
+"""The engine's timing: intended starts, closed users, drops, ends, and internal errors."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def merged(rows: list[dict[str, Any]], column: str) -> HdrHistogram:
 
 @pytest.mark.alone
 def test_a_stall_of_the_server_shows_in_the_response_times() -> None:
-    """2 s of stall in 10 s at 100/s: p95 near 1.5 s, as an open model must see it; no operation is lost."""
+    """A stall of 2 s in 10 s at 100/s gives a p95 near 1.5 s, and no operation is lost."""
     found = drive({"model": "open", "rate_per_s": 100, "arrivals": "constant"}, 10, 0.002, stall=[4, 6])
     count = sum(row["count"] for row in found["rows"])
     assert count == pytest.approx(1000, abs=15)
     assert merged(found["rows"], "response").get_value_at_percentile(95) / 1e6 == pytest.approx(1.5, abs=0.25)
-    # Service time counts from the actual start: those who could not start for lack of a session saw no stall.
+    # Service time counts from the actual start, so operations delayed by a lack of sessions saw no stall.
     assert merged(found["rows"], "service").get_value_at_percentile(50) / 1e6 < 0.05
-    # The farm's stall is not the generator's: who was free started on time.
+    # The stall is the farm's: free sessions started on time.
     assert merged(found["send"], "service").get_value_at_percentile(50) / 1e6 < 0.002
     assert sum(row["count"] for row in found["send"]) == len(found["lags"]) < count
 
 
 @pytest.mark.alone
 def test_closed_users_follow_littles_law() -> None:
-    """N = X (R + Z): 8 users, 20 ms service, 30 ms think time, 160/s."""
+    """By N = X (R + Z), 8 users with 20 ms of service and 30 ms of think time do 160/s."""
     found = drive({"model": "closed", "users": 8, "think_s": 0.03}, 3, 0.02)
     rate = sum(row["count"] for row in found["rows"]) / 3
     assert rate == pytest.approx(160, rel=0.15)
@@ -64,7 +64,7 @@ def test_closed_users_follow_littles_law() -> None:
 
 @pytest.mark.alone
 def test_what_cannot_start_in_time_is_dropped_and_counted() -> None:
-    """Ten sessions of 30 s each cannot serve 100/s: what was due and never started is dropped."""
+    """Ten sessions of 30 s cannot serve 100/s, so the operations that never start are dropped."""
     found = drive({"model": "open", "rate_per_s": 100, "arrivals": "constant"}, 3, 30.0)
     dropped = sum(row["dropped"] for row in found["rows"])
     assert found["started"] + dropped == pytest.approx(found["scheduled"], abs=1)
@@ -73,7 +73,7 @@ def test_what_cannot_start_in_time_is_dropped_and_counted() -> None:
 
 @pytest.mark.alone
 def test_who_comes_late_drops_what_is_too_late_and_goes_on() -> None:
-    """The load began 12 s ago: what was due in the first two is dropped, all the rest is done."""
+    """A worker that joins 12 s late drops the first two seconds' operations and does the rest."""
     load = {"model": "open", "rate_per_s": 100, "arrivals": "constant"}
     found = drive(load, 2, 0.002, begun_ago_s=12)
     dropped = sum(row["dropped"] for row in found["rows"])
@@ -83,14 +83,14 @@ def test_who_comes_late_drops_what_is_too_late_and_goes_on() -> None:
 
 
 def test_work_that_ends_ends_the_load() -> None:
-    """When sessions find nothing left to do, the scenario is finished."""
+    """When no session has work left, the scenario ends."""
     found = drive({"model": "closed", "users": 4}, 20, 0.001, end_after=50)
     assert found["finished"]
     assert sum(row["count"] for row in found["rows"]) == 50
 
 
 def test_a_fault_of_ours_is_told_not_swallowed() -> None:
-    """An exception out of a session reaches the caller with its words."""
+    """An exception in a session reaches the caller with its message."""
     found = drive({"model": "closed", "users": 2}, 5, 0.001, fail=True)
     assert found["failures"]
     assert "a fault of ours" in found["failures"][0]
@@ -98,7 +98,7 @@ def test_a_fault_of_ours_is_told_not_swallowed() -> None:
 
 @pytest.mark.alone
 def test_what_does_not_end_is_recorded_for_as_long_as_it_went_on() -> None:
-    """Three users whose operation takes half a minute, of which load and patience leave six seconds."""
+    """Three unfinished operations are recorded with the six seconds that they lasted so far."""
     found = drive({"model": "closed", "users": 3}, 1, 30.0)
     [operation] = {(row["operation"], row["outcome"]) for row in found["rows"]}
     assert operation == (UNFINISHED, GIVEN_UP)

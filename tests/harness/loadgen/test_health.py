@@ -1,4 +1,4 @@
-"""A generator tells how well it kept up: what kept its loop waiting, how many users work."""
+"""A generator's health: the lag of its event loop, and the number of working users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).with_name("health_script.py")
 
 
 def test_what_keeps_the_loop_waiting_is_told_in_its_second_alone() -> None:
-    """A driver that does not let go for 0.6 s: that much lag, less what was left of the probe's pause."""
+    """A driver that blocks for 0.6 s gives that lag in its second, less the rest of the probe's pause."""
     found = run_script(SCRIPT, "0.6")
     lags = found["generator.loop_lag_s"]
     assert 0.45 < max(lags) < 1.5

@@ -1,4 +1,4 @@
-"""A plain locustfile inside a plan: real users, a real server, and as many requests as that has counted."""
+"""A plain locustfile in a plan: real users and server, with the server's number of requests."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Api(FastHttpUser):
 
 
 class Server:
-    """Counts what it is asked for."""
+    """A server that counts its requests."""
 
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
@@ -97,7 +97,7 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            wbufsize = -1  # a write per answer: two of them wait for an acknowledgement in between
+            wbufsize = -1  # one write per answer: two would wait for an acknowledgement in between
 
             def do_GET(self) -> None:
                 counted[self.path] += 1
@@ -109,7 +109,7 @@ class Server:
                 self.wfile.write(BODY)
 
             def log_message(self, *_: Any) -> None:
-                """Nobody reads it."""
+                """Do nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -133,7 +133,7 @@ def server() -> Iterator[Server]:
 def write(
     folder: Path, scenario: dict[str, Any], url: str = NOBODY, measure_s: int = 4, **farm: Any
 ) -> list[Path]:
-    """A plan with one scenario and a farm with one endpoint; [plan, farm]."""
+    """Write a plan with one scenario and a farm with one endpoint; return [plan, farm]."""
     paths = [folder / "plan.yaml", folder / "farm.yaml"]
     plan = {
         "name": "p",
@@ -173,7 +173,7 @@ def shop(server: Server, tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
 
 @pytest.mark.farm
 def test_every_request_is_recorded_as_the_server_counted_it(shop: StoredRun, server: Server) -> None:
-    """HttpUser and FastHttpUser, named or not, whatever came of them; and the requests of on_start."""
+    """HttpUser and FastHttpUser requests are all recorded, with any result, and those of on_start."""
     found = counts(shop)
     by_name: Counter[str] = Counter()
     for (operation, _), count in found.items():
@@ -186,7 +186,7 @@ def test_every_request_is_recorded_as_the_server_counted_it(shop: StoredRun, ser
 
 @pytest.mark.farm
 def test_failures_have_names(shop: StoredRun) -> None:
-    """A status, what a file says itself, what a task raises; the rest is ok."""
+    """Failures have the name of their status, of the file's own message, or of the exception."""
     outcomes = {
         operation: {outcome for name, outcome in counts(shop) if name == operation}
         for operation, _ in counts(shop)
@@ -209,7 +209,7 @@ def test_failures_have_names(shop: StoredRun) -> None:
 
 @pytest.mark.farm
 def test_times_and_bytes_are_those_of_the_requests(shop: StoredRun) -> None:
-    """50 ms at the server are 50 ms here; what the file does afterwards is not the request's time."""
+    """50 ms at the server are 50 ms in the record, without the file's later work."""
     slow = shop.operations.filter(pc.field("operation") == f"{SLASH}slow")
     whole = HdrHistogram(1, 3_600_000_000, 3)
     for text in slow["service"].to_pylist():
@@ -222,7 +222,7 @@ def test_times_and_bytes_are_those_of_the_requests(shop: StoredRun) -> None:
 
 @pytest.mark.farm
 def test_the_run_is_one_like_any_other(shop: StoredRun) -> None:
-    """Its verdict counts the users, is no complaint about them, and its plan tells the file."""
+    """The run's verdict counts the users without a warning, and its plan names the file."""
     verdict = json.loads((shop.directory / "verdict.json").read_text())
     assert verdict["outcome"] != "invalid", verdict["summary"]
     assert verdict["scenarios"]["shop"]["throughput_per_s"] > 10
@@ -236,7 +236,7 @@ def test_the_run_is_one_like_any_other(shop: StoredRun) -> None:
 @pytest.mark.farm
 @pytest.mark.alone
 def test_a_file_without_end_of_names_stays_bounded(tmp_path: Path, server: Server) -> None:
-    """Names by URL count as other requests from the 501st on, which is said once; the host is the params'."""
+    """From the 501st name on requests count as others, which is reported once."""
     (tmp_path / "shop.py").write_text(
         "import itertools\nfrom locust import FastHttpUser, constant, task\nNUMBERS = itertools.count()\n"
         "class U(FastHttpUser):\n    wait_time = constant(0.01)\n"
@@ -253,9 +253,9 @@ def test_a_file_without_end_of_names_stays_bounded(tmp_path: Path, server: Serve
 
 @pytest.mark.farm
 @pytest.mark.alone
-@pytest.mark.slow  # a run of its own, for a sentence
+@pytest.mark.slow  # a whole run for one sentence
 def test_users_that_cannot_start_are_told_not_shown(tmp_path: Path, server: Server) -> None:
-    """``on_start`` raises: a failed operation and an event for it, no traceback, and the run goes on."""
+    """An exception in ``on_start`` is a failed operation and an event, and the run continues."""
     (tmp_path / "shop.py").write_text(
         "from locust import HttpUser, task\n"
         "class U(HttpUser):\n"
@@ -272,7 +272,7 @@ def test_users_that_cannot_start_are_told_not_shown(tmp_path: Path, server: Serv
 
 @pytest.mark.farm
 def test_check_reaches_the_host(tmp_path: Path, server: Server) -> None:
-    """Where nobody listens the environment failed; where somebody does, the users are named."""
+    """``check`` fails for an unreachable host, and names the users for a reachable one."""
     (tmp_path / "shop.py").write_text(FILE)
     plan, farm = write(tmp_path, {"params": {"host": server.url}})
     done = run_cli("check", plan, "--farm", farm)
@@ -298,7 +298,7 @@ FIXED = GOOD.replace("    host =", "    fixed_count = 1\n    host =")
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One file for many tests: it is imported, in a process of its own, only once."""
+    """Return one file for many tests, so that it is imported once, in its own process."""
     path = tmp_path_factory.mktemp("good") / "shop.py"
     path.write_text(GOOD)
     return path
@@ -350,7 +350,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_wrong_is_said_when_the_plan_is_read(
     tmp_path: Path, good: Path, content: str | None, scenario: dict[str, Any], said: list[str]
 ) -> None:
-    """With the plan's file and line, and a remedy; the file is imported in another process."""
+    """An error has the plan's file and line and a remedy; the import happens in another process."""
     (tmp_path / "shops.py").write_text("raise SystemExit('never imported')")
     if content is not None:
         (tmp_path / "shop.py").write_text(content)
@@ -368,19 +368,19 @@ def test_what_is_wrong_is_said_when_the_plan_is_read(
 
 @pytest.mark.parametrize("url", ["cassandra://c1:9042,c2:9042/ks", "tcp://h:80x", "http://h..invalid"])
 def test_a_host_that_only_the_files_own_client_understands_is_not_reached(url: str) -> None:
-    """An endpoint's list of hosts, or what a user without HTTP calls its host."""
+    """``check`` does not connect to a list of hosts, nor to the host of a user without HTTP."""
     _reach(url)
 
 
 def test_a_locustfile_refuses_production(tmp_path: Path, good: Path) -> None:
-    """Nobody can tell what its requests do."""
+    """A locustfile refuses production, because the effect of its requests is unknown."""
     plan, farm = write(tmp_path, {"use": str(good)}, environment="production")
     with pytest.raises(GuardError, match="production"):
         guard(*load(farm, plan))
 
 
 def test_reading_a_plan_leaves_the_process_as_it_was(tmp_path: Path) -> None:
-    """Locust, which would patch it, is never imported; the path starts in the plan's folder."""
+    """Reading a plan does not import Locust, which patches the process."""
     (tmp_path / "shop.py").write_text(GOOD)
     plan, farm = write(tmp_path, {})
     script = (

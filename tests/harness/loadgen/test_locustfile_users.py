@@ -1,4 +1,4 @@
-"""Who of a locustfile's users is of which class: as Locust shares them out, and alike in every worker."""
+"""The class of each of a locustfile's users: as Locust distributes them, and the same in every worker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ print(json.dumps([shared_out(classes, users) for users in json.loads(sys.argv[2]
 
 
 def shared(classes: list[tuple[float, int]], *users: int) -> list[list[int]]:
-    """In a process of its own, which Locust may patch."""
+    """Return the classes, computed in another process, which Locust may patch."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps(classes), json.dumps(users)],
         capture_output=True,
@@ -29,7 +29,7 @@ def shared(classes: list[tuple[float, int]], *users: int) -> list[list[int]]:
 
 
 def test_users_are_shared_out_by_weight_and_fixed_count() -> None:
-    """Fixed counts first, however few users there are; the rest by weight, evenly from the first on."""
+    """Fixed counts come first, for any number of users, and the rest is spread evenly by weight."""
     eight, hundred, two, one = shared([(1, 0), (3, 0), (1, 2)], 10, 102, 2, 1)
     assert eight[:2] == [2, 2]
     assert sorted(eight[2:]) == [0, 0, 1, 1, 1, 1, 1, 1]

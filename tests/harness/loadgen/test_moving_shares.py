@@ -1,4 +1,4 @@
-"""Parts of a load that others take over: nobody is there twice, nobody is lost."""
+"""Shares of a load that other workers take over: no user is duplicated or lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class U(User):
 
 
 def test_users_of_a_share_that_grows_are_there_once(tmp_path: Path) -> None:
-    """Sessions of closed and open load, and a locustfile's users, at work or waiting for their turn."""
+    """Users of a grown share exist once: closed, open and locustfile users, working or waiting."""
     (tmp_path / "file.py").write_text(FILE)
     found = run_script(SCRIPT, str(tmp_path / "file.py"))
     assert [share["failures"] for share in found.values()] == [[], [], [], []]
@@ -52,30 +52,30 @@ def test_users_of_a_share_that_grows_are_there_once(tmp_path: Path) -> None:
 
 @dataclass
 class RecordingGenerator:
-    """A ``Channel`` that keeps what a generator was told."""
+    """A ``Channel`` that records the messages to a generator."""
 
     messages: list[Mapping[str, Any]] = field(default_factory=list)
     gone: Callable[[str], None] = print
 
     def listen(self, hear: Callable[[dict[str, Any]], None], gone: Callable[[str], None]) -> None:
-        """Ready at once."""
+        """Report ready at once."""
         self.gone = gone
         hear({"type": "ready"})
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Keep it."""
+        """Record the message."""
         self.messages.append(message)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
     def owned(self) -> list[Mapping[str, Any]]:
-        """What it was to own, and from when on."""
+        """Return the slots that the generator was to own, and since when."""
         return [message["own"]["s"] for message in self.messages if "own" in message]
 
 
 def test_whoever_is_left_takes_over_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three, two are lost, each in a moment of its own: what was due since each was heard is known."""
+    """Two of three workers are lost at different times, and each one's unserved time is known."""
     monkeypatch.setattr(pool_module, "LocalGenerator", lambda _: RecordingGenerator())
     one = Assignment(
         name="g0", worker=0, cores=[], beat_s=0.3, journal="", seed=1, endpoints={},

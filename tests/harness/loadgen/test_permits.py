@@ -1,4 +1,4 @@
-"""What a worker's operator permits, what messages may say: without any process."""
+"""Permissions of a worker's operator and allowed messages, without any process."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ PATHS = [
 
 @pytest.mark.parametrize(("given", "named"), PATHS)
 def test_every_path_must_be_permitted(given: dict[str, Any], named: str) -> None:
-    """It is named with the machine and the option; with its folder it may be used."""
+    """Each unpermitted path is named with machine and option; with its folder it may be used."""
     with pytest.raises(InputError) as refused:
         Permits().check(work(**given), "loader7")
     assert "worker on loader7: " in str(refused.value)
@@ -71,7 +71,7 @@ def test_every_path_must_be_permitted(given: dict[str, Any], named: str) -> None
 
 @pytest.mark.parametrize("use", sorted(registry.SCENARIOS))
 def test_no_scenario_names_a_file_in_silence(use: str) -> None:
-    """Parameters that name files say which; those that are no ``FileParams`` and have a path do, too."""
+    """Parameters that contain paths declare them, whether or not they are ``FileParams``."""
     model = registry.scenario(use).params_model
     texts = str(model.model_json_schema())
     if issubclass(model, FileParams) or any(f"'{word}': {{" in texts for word in ("folder", "path", "csv")):
@@ -79,7 +79,7 @@ def test_no_scenario_names_a_file_in_silence(use: str) -> None:
 
 
 def test_a_link_out_of_a_permitted_folder_is_not_permitted(tmp_path: Path) -> None:
-    """Where a path leads counts, and not how it is written."""
+    """A link out of a permitted folder is not permitted, as its target counts."""
     inside = tmp_path / "inside"
     inside.mkdir()
     (inside / "link").symlink_to("/etc")
@@ -91,7 +91,7 @@ def test_a_link_out_of_a_permitted_folder_is_not_permitted(tmp_path: Path) -> No
 
 
 def test_every_variable_must_be_permitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every endpoint and every key; a value is never shown, and an endpoint of no kind is refused."""
+    """Each variable must be permitted; values are not shown, and unknown endpoints are refused."""
     monkeypatch.setenv("PGPASSWORD", "canary")
     monkeypatch.setenv("HOME_TOKEN", "canary")
     farm = {
@@ -110,13 +110,13 @@ def test_every_variable_must_be_permitted(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_worker_inherits_no_secret() -> None:
-    """Drivers read some variables by themselves."""
+    """A worker's environment has no secrets, as drivers read some variables by themselves."""
     environ = {"PATH": "/bin", "PGPASSWORD": "x", "AWS_SECRET_ACCESS_KEY": "x", "MINE": "x", "LC_ALL": "C"}
     assert child_environment(("MINE",), environ) == {"PATH": "/bin", "MINE": "x", "LC_ALL": "C"}
 
 
 def test_what_the_run_prints_permits_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The token where it was made there, and never one that the operator gave."""
+    """The printed command permits what the run needs, with the token only if it was generated."""
     monkeypatch.setenv("PGPASSWORD", "canary")
     given = work(
         endpoints={"sql": {"url": "postgresql://u:${PGPASSWORD}@db1/d"}}, **script("/srv/load tests/a.py")
@@ -143,13 +143,13 @@ def test_what_the_run_prints_permits_what_it_needs(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_what_a_controller_may_not_send(message: dict[str, Any]) -> None:
-    """The worker sees it before it uses any of it."""
+    """A worker refuses a controller's forbidden message before it uses any part of it."""
     with pytest.raises(BadMessage):
         Receiver.of_controller().taken(Sender().encoded(message))
 
 
 def test_a_message_is_taken_once() -> None:
-    """Its number only grows; a sender that starts anew goes on above."""
+    """A message is accepted once; its number only grows, also after a restart."""
     receiver = Receiver.of_worker()
     data = Sender().encoded({"type": "ready"})
     receiver.taken(data)
@@ -159,20 +159,20 @@ def test_a_message_is_taken_once() -> None:
 
 
 def test_text_of_a_worker_does_not_command_a_terminal() -> None:
-    """Control characters are replaced."""
+    """Control characters in a worker's text are replaced."""
     sent = Sender().encoded({"type": "failed", "kind": "environment", "why": "\x1b]0;x\x07 no\nmore"})
     assert Receiver.of_worker().taken(sent).why == "\ufffd]0;x\ufffd no\nmore"
 
 
 def test_a_refused_message_is_not_quoted() -> None:
-    """What is wrong is said, and not what was there: it may be a secret."""
+    """A refused message is described without its content, which may be a secret."""
     with pytest.raises(BadMessage) as unfit:
         Receiver.of_controller().taken(json.dumps({"number": 1, "message": {"tick": "canary"}}).encode())
     assert "canary" not in str(unfit.value)
 
 
 def test_the_events_of_workers_are_those_that_scenarios_report() -> None:
-    """All of them, so that none is refused; no other, so that none is forged."""
+    """Exactly the events that scenarios report are accepted from workers."""
     sources = [LOCUSTS, *Path(str(pinchpoint_scenarios.__path__[0])).rglob("*.py")]
     assert {name for source in sources for name in _reported(source)} == EVENTS
 

@@ -1,4 +1,4 @@
-"""The pool of generators: shared load, workers that die or freeze, here and elsewhere."""
+"""A pool of generators: shared load, and workers that die or hang, local and remote."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def url() -> Iterator[str]:
 
 
 def test_two_workers_do_what_one_does(url: str, tmp_path: Path) -> None:
-    """Half each, in sum the rate; none fails, none is dropped."""
+    """Two workers each do half of the rate, without failures or drops."""
     with crew(tmp_path, url, OPEN, 2) as both:
         both.start()
         both.check_workers(4)
@@ -43,7 +43,7 @@ def test_two_workers_do_what_one_does(url: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_worker_that_dies_or_freezes_is_replaced(url: str, tmp_path: Path, how: signal.Signals) -> None:
-    """Within 5 s the other does its share; what nobody started meanwhile is counted as dropped."""
+    """Within 5 s the other worker takes over, and the operations missed meanwhile count as dropped."""
     with crew(tmp_path, url, OPEN, 2) as both:
         both.start()
         both.check_workers(2)
@@ -63,7 +63,7 @@ def test_a_worker_that_dies_or_freezes_is_replaced(url: str, tmp_path: Path, how
 
 
 def test_the_last_one_that_dies_fails_the_run(url: str, tmp_path: Path) -> None:
-    """With nobody to take over the evidence is void, and that is said."""
+    """If the last worker dies, the run is invalid, with the reason."""
     with crew(tmp_path, url, OPEN, 1) as alone:
         alone.start()
         alone.check_workers(1)
@@ -75,9 +75,9 @@ def test_the_last_one_that_dies_fails_the_run(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.slow  # nine seconds; the test before has workers that die
+@pytest.mark.slow  # nine seconds; the test before it has workers that die
 def test_the_users_of_a_closed_load_go_on_elsewhere(url: str, tmp_path: Path) -> None:
-    """Six users on two workers are six users on the one that is left."""
+    """Six users on two workers are six users on the remaining one."""
     with crew(tmp_path, url, CLOSED, 2) as both:
         both.start()
         both.check_workers(2.5)
@@ -92,7 +92,7 @@ def test_the_users_of_a_closed_load_go_on_elsewhere(url: str, tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.alone
 def test_workers_of_other_machines_take_part_from_the_begin_alone(url: str, tmp_path: Path) -> None:
-    """Two join before, one of them dies, one comes late: the work is that of one worker all the time."""
+    """Remote workers join only before the load; one dies, one is late, and the load stays the same."""
     port = free_port()
     with crew(tmp_path, url, OPEN, 1, port) as mixed, elsewhere(port) as first:
         with elsewhere(port) as second:
@@ -103,7 +103,7 @@ def test_workers_of_other_machines_take_part_from_the_begin_alone(url: str, tmp_
             assert mixed.check_workers(until=lambda: bool(mixed.events_of("worker_lost"))) < 5
         with elsewhere(port) as late:
             assert late.stdout is not None
-            # Before, it may say that it has joined.
+            # Before the begin it may report that it has joined.
             assert any("waits for the next run" in line for line in iter(late.stdout.readline, ""))
             assert mixed.events_of("worker_late") == [{"machine": socket.gethostname()}]
             mixed.check_workers(2)
@@ -116,13 +116,13 @@ def test_workers_of_other_machines_take_part_from_the_begin_alone(url: str, tmp_
     assert sorted(found["workers"]) == ["g0", "generator2", "generator3"]
     assert min(found["workers"].values()) > RATE / 3
     assert found["ok"] + found["dropped"] == pytest.approx(RATE * lasted_s, abs=1.5 * RATE)
-    assert abs(mixed.events_of("worker_connected")[0]["clock_offset_s"]) < 0.01  # one machine, one clock
+    assert abs(mixed.events_of("worker_connected")[0]["clock_offset_s"]) < 0.01  # one machine, so one clock
 
 
 @pytest.mark.slow
 @pytest.mark.alone
 def test_a_worker_that_is_killed_as_the_load_ends_costs_no_run(url: str, tmp_path: Path) -> None:
-    """It is missed before the others stop: they count what it was to do, and the run is whole."""
+    """A worker killed at the end of the load is detected in time, and the run stays complete."""
     port = free_port()
     with crew(tmp_path, url, OPEN, 1, port) as mixed, elsewhere(port) as far:
         assert mixed.pool.wait_joined(1, lambda: False, 90) == 1
@@ -140,7 +140,7 @@ def test_a_worker_that_is_killed_as_the_load_ends_costs_no_run(url: str, tmp_pat
 
 
 def test_who_is_lost_while_others_are_waited_for_is_forgotten(url: str, tmp_path: Path) -> None:
-    """Of two that joined one dies: one is there, however long it waits, and two when another has come."""
+    """A worker that is lost before the begin is forgotten, and another one replaces it."""
     port = free_port()
     with crew(tmp_path, url, OPEN, 1, port) as some, elsewhere(port) as patient:
         with elsewhere(port):
@@ -153,7 +153,7 @@ def test_who_is_lost_while_others_are_waited_for_is_forgotten(url: str, tmp_path
 
 
 def test_a_worker_of_another_version_is_refused(tmp_path: Path, url: str) -> None:
-    """It ends with a sentence and exit status 5, and the run never hears of it."""
+    """A worker of another version ends with a sentence and exit status 5, unseen by the run."""
     port = free_port()
     script = (
         "import sys; import importlib.metadata as m; real = m.version\n"
@@ -171,7 +171,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path: Path, url: str) -> Non
 
 
 def test_a_port_that_is_taken_is_said(url: str, tmp_path: Path) -> None:
-    """The run cannot listen there: a failure of the environment, with address and port."""
+    """A port in use is an environment error with address and port."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -1,4 +1,4 @@
-"""The recorder: every operation counted once, in the second it ended, timed to three digits."""
+"""The recorder: every operation counted once, in the second it ended, with three digits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows(recorder: Recorder) -> list[dict[str, object]]:
 
 
 def test_service_and_response_are_kept_apart() -> None:
-    """Response counts from the intended start; closed load has none."""
+    """Response time counts from the intended start, and a closed load has none."""
     recorder, now = Recorder(), time.perf_counter_ns()
     recorder.add("orders", "log_append", "ok", now, now + 5 * MS, 100, now - 20 * MS)
     recorder.add("crawl", "document:a", "ok", now, now + 7 * MS, 10, None)
@@ -36,7 +36,7 @@ def test_service_and_response_are_kept_apart() -> None:
 
 
 def test_percentiles_match_the_exact_ones() -> None:
-    """Three significant digits against the sorted raw times."""
+    """Percentiles equal those of the sorted raw times to three digits."""
     draw = random.Random(1)
     recorder, start = Recorder(), time.perf_counter_ns()
     times_ns = [round(draw.lognormvariate(0, 1.5) * MS) for _ in range(20_000)]
@@ -50,7 +50,7 @@ def test_percentiles_match_the_exact_ones() -> None:
 
 
 def test_only_seconds_that_are_over_are_handed_out() -> None:
-    """The running second stays until it has ended."""
+    """The current second is handed out only after it has ended."""
     recorder, now = Recorder(), time.perf_counter_ns()
     second = recorder.utc_ns(now) // 1_000_000_000
     recorder.add("s", "o", "ok", now - MS, now, 0, None)
@@ -59,7 +59,7 @@ def test_only_seconds_that_are_over_are_handed_out() -> None:
 
 
 def test_dropped_operations_have_rows_of_their_own() -> None:
-    """In the second they were meant for, with count 0."""
+    """Dropped operations have rows of count 0 in the second they were due."""
     recorder, now = Recorder(), time.perf_counter_ns()
     recorder.drop("orders", now)
     recorder.drop("orders", now)
@@ -68,7 +68,7 @@ def test_dropped_operations_have_rows_of_their_own() -> None:
 
 
 def test_an_hour_and_a_nanosecond_fit() -> None:
-    """Times outside 1 µs to 1 h are held at the ends, not lost."""
+    """Times outside 1 µs to 1 h are recorded at the ends of the range."""
     recorder, now = Recorder(), time.perf_counter_ns()
     recorder.add("s", "o", "ok", now, now + 1, 0, None)
     recorder.add("s", "o", "ok", now - 7200 * 1000 * MS, now, 0, None)
@@ -77,7 +77,7 @@ def test_an_hour_and_a_nanosecond_fit() -> None:
 
 
 def test_a_users_record_adds_what_the_recorder_adds() -> None:
-    """The short way that sessions are given: the same rows, the intended start set by whoever drives."""
+    """The short interface for sessions gives the same rows, with the intended start set by the engine."""
     recorder, other, now = Recorder(), Recorder(), time.perf_counter_ns()
     user = recorder.user("orders")
     user.add("log_append", "ok", now, now + 5 * MS, 100)

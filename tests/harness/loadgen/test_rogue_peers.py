@@ -1,4 +1,4 @@
-"""Whoever reaches the port: without the token no message gets in; with it, a bad peer ends itself alone."""
+"""Untrusted peers: without the token no message is accepted; with it, a bad peer ends only itself."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def listening(port: int) -> None:
 
 
 def test_without_the_token_no_message_gets_in_and_no_run_is_disturbed(url: str, tmp_path: Path) -> None:
-    """No key, another token's, an endless handshake, noise: a worker with the token joins beside them."""
+    """Wrong keys, endless handshakes and noise disturb no run, and a worker with the token joins."""
     port = free_port()
     with crew(tmp_path, url, OPEN, 1, port) as one:
         listening(port)
@@ -69,7 +69,7 @@ def test_without_the_token_no_message_gets_in_and_no_run_is_disturbed(url: str, 
             slow.settimeout(1)
             with suppress(ConnectionResetError):
                 while slow.recv(4096):
-                    pass  # ZeroMQ's greeting; that it has ended, though nobody closed it here, is the test
+                    pass  # ZeroMQ's greeting; the test is that the other side closes the connection
             slow.close()
     assert one.pool.failures() == []
     assert one.events_of("worker_lost") == one.events_of("worker_dropped") == []
@@ -79,7 +79,7 @@ def test_without_the_token_no_message_gets_in_and_no_run_is_disturbed(url: str, 
 
 
 def second(work: dict[str, Any], **changed: Any) -> dict[str, Any]:
-    """A second that a worker may send, except what is changed in its only row."""
+    """Return a second that a worker may send, with changes in its only row."""
     row = {
         "time_s": int(time.time()), "interval_s": 1.0, "worker": work["name"], "scenario": "burst",
         "operation": "write", "outcome": "ok", "count": 1, "bytes": 0, "service": None, "response": None,
@@ -143,7 +143,7 @@ GARBAGE: dict[str, Callable[[Peer, dict[str, Any]], None]] = {
 
 
 def test_a_worker_that_sends_garbage_is_dropped_by_name_and_the_run_goes_on(url: str, tmp_path: Path) -> None:
-    """All join with the token, take a share and send one bad message: the one left does all the work."""
+    """Workers that send one bad message are dropped by name, and the remaining one does all the work."""
     port = free_port()
     with crew(tmp_path, url, OPEN, 1, port) as one, ExitStack() as peers:
         rogues = [peers.enter_context(peer(zmq.DEALER, TOKEN, port)) for _ in GARBAGE]
@@ -179,7 +179,7 @@ def test_a_worker_that_sends_garbage_is_dropped_by_name_and_the_run_goes_on(url:
 
 
 def test_one_that_goes_bad_before_the_load_begins_ends_itself_alone(url: str, tmp_path: Path) -> None:
-    """It has its share already; the load begins without it, whole."""
+    """A worker that fails before the load begins ends only itself, and the load is complete."""
     port = free_port()
     with crew(tmp_path, url, OPEN, 1, port) as one, peer(zmq.DEALER, TOKEN, port) as rogue:
         rogue.hello()
@@ -202,7 +202,7 @@ def test_one_that_goes_bad_before_the_load_begins_ends_itself_alone(url: str, tm
 def test_a_worker_tells_a_controller_without_the_token_nothing(
     url: str, tmp_path: Path, token: str | None
 ) -> None:
-    """Its operator is told what may be wrong; when a run with the token listens there, it joins."""
+    """A worker sends nothing to a controller without the token, and joins one that has it."""
     port = free_port()
     with elsewhere(port) as worker:
         with peer(zmq.ROUTER, token, port) as rogue:
@@ -242,7 +242,7 @@ def work(url: str, **changed: Any) -> dict[str, Any]:
 def test_a_worker_refuses_what_its_operator_does_not_permit(
     given: dict[str, Any], named: str, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It names the variable or the path and the option, to the controller and here; it connects nowhere."""
+    """A worker refuses unpermitted variables and paths by name with the option, and connects nowhere."""
     monkeypatch.setenv("CANARY_SECRET", "canary-that-must-not-travel")
     port = free_port()
     with socket.socket() as target, peer(zmq.ROUTER, TOKEN, port) as controller, elsewhere(port) as worker:
@@ -264,7 +264,7 @@ def test_a_worker_refuses_what_its_operator_does_not_permit(
 
 
 def answer(controller: Peer, command: dict[str, Any]) -> dict[str, Any]:
-    """What a worker says to its assignment."""
+    """Return a worker's answer to its assignment."""
     parts = controller.hear(90)
     assert parts is not None
     identity = parts[0]
@@ -276,7 +276,7 @@ def answer(controller: Peer, command: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_is_permitted_is_used(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the variable's name and the folder it takes part."""
+    """With the variable's name and the folder permitted, the worker takes part."""
     monkeypatch.setenv("CANARY_HOST", url.partition("@")[2])
     folder = tmp_path / "allowed"
     folder.mkdir()
@@ -294,7 +294,7 @@ def test_what_is_permitted_is_used(url: str, tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("command", [{"quit": True}, {"assignment": {}}])
 def test_a_controller_that_sends_garbage_ends_the_worker_with_a_sentence(command: dict[str, Any]) -> None:
-    """Exit status 5; no traceback."""
+    """A controller that sends a bad message ends the worker with exit status 5 and a sentence."""
     port = free_port()
     with peer(zmq.ROUTER, TOKEN, port) as controller, elsewhere(port) as worker:
         parts = controller.hear(90)

@@ -1,4 +1,4 @@
-"""Shares of a schedule: nothing is done twice or left out, however many workers there are, whoever dies."""
+"""Shares of a schedule: nothing is done twice or left out, with any number of workers and losses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def starts(until_s: float) -> Iterator[float]:
 
 @pytest.mark.parametrize("workers", [2, 3, 4, 7])
 def test_any_number_of_workers_does_what_one_does(workers: int) -> None:
-    """The same arrivals at the same times, each by exactly one of them, and about evenly."""
+    """Any number of workers does each arrival exactly once at its time, in about equal shares."""
     alone = list(ArrivalSchedule(starts(60), 0, EVERYTHING))
     owners = deal_slots(map(str, range(workers)))
     shared = [list(ArrivalSchedule(starts(60), 0, slots)) for slots in owners.values()]
@@ -32,7 +32,7 @@ def test_any_number_of_workers_does_what_one_does(workers: int) -> None:
 @pytest.mark.parametrize("total", [1, 5, 32, 1000])
 @pytest.mark.parametrize("workers", [1, 3, 4])
 def test_every_session_of_a_closed_load_is_opened_once(total: int, workers: int) -> None:
-    """Also after one has died."""
+    """Every session of a closed load is opened once, also after a worker's loss."""
     owners = deal_slots(map(str, range(workers)))
     for after in (owners, reassigned_slots(owners, "0") or owners):
         numbers = [session_numbers({"model": "closed", "users": total}, 0, slots) for slots in after.values()]
@@ -40,7 +40,7 @@ def test_every_session_of_a_closed_load_is_opened_once(total: int, workers: int)
 
 
 def test_an_open_load_has_as_many_sessions_on_any_number_of_workers() -> None:
-    """None is opened twice, and a worker that gains slots opens what they add."""
+    """No session of an open load is opened twice, and a worker with more slots opens more."""
     load = {"model": "open", "rate_per_s": 300}
     [alone] = [session_numbers(load, 0, EVERYTHING)]
     assert len(alone) == 30
@@ -53,7 +53,7 @@ def test_an_open_load_has_as_many_sessions_on_any_number_of_workers() -> None:
 
 
 def test_whoever_loses_a_worker_has_all_slots_again() -> None:
-    """Slots are neither lost nor given twice, and who had them keeps them."""
+    """After a loss the remaining workers have all slots, and keep those they had."""
     owners = deal_slots(["a", "b", "c"])
     after = reassigned_slots(owners, "b")
     assert after["a"] >= owners["a"]
@@ -64,13 +64,13 @@ def test_whoever_loses_a_worker_has_all_slots_again() -> None:
 
 
 def test_what_a_dead_worker_left_is_found() -> None:
-    """It died at 2.0 s, noticed at 5.0: what came between is known as missed, what follows is done."""
+    """A loss at 2.0 s that is noticed at 5.0 s leaves known missed arrivals in between."""
     owners = deal_slots(["a", "b"])
     all_of_it = list(ArrivalSchedule(starts(10), 0, EVERYTHING))
     left = ArrivalSchedule(starts(10), 0, owners["a"])
     walk = iter(left)
     take_slots = list(itertools.takewhile(lambda one: one.at_ns < 5e9, walk))
-    # The walk has gone on to the first own arrival after 5 s; those of others before it are behind it.
+    # The worker's next own arrival is after 5 s, past others' arrivals.
     missed, late = left.take_slots(EVERYTHING, round(5e9), since_ns=round(2e9))
     rest = list(walk)
     of_b = [one for one in all_of_it if one.slot in owners["b"]]
@@ -82,7 +82,7 @@ def test_what_a_dead_worker_left_is_found() -> None:
 
 
 def test_whoever_walks_late_starts_at_what_was_taken_over_and_not_before() -> None:
-    """Two workers are lost before anyone walks: each arrival is its owner's of the time when it was due."""
+    """After two losses, each arrival belongs to its owner at the time it was due."""
     three = deal_slots(["a", "b", "c"])
     two = reassigned_slots(three, "b")
     late = ArrivalSchedule(starts(10), 0, three["a"])

@@ -1,4 +1,4 @@
-"""Sessions whose driver waits inside C code get threads; the loop and what is recorded are as with others."""
+"""Sessions with drivers that block in C code get threads; the loop and the records are as usual."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).with_name("threads_script.py")
 
 
 def test_sessions_that_block_wait_side_by_side() -> None:
-    """Twenty of them in one generator, while its loop turns; each load model has the starts it asks for."""
+    """Twenty blocking sessions run concurrently in one generator, with each load model's starts."""
     found = run_script(SCRIPT)
     long, short, paced, thinking = (found[name] for name in ("long", "short", "open", "thinking"))
     assert long["opened_s"] < 0.4, "one after the other: 0.4 s at least"

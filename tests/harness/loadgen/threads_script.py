@@ -1,4 +1,4 @@
-"""Run by test_threads.py in a process of its own: sessions that wait inside C code, in one generator's loop.
+"""Run by test_threads.py in its own process: sessions that block in C code in one generator.
 
 Prints one JSON object.
 """
@@ -27,7 +27,7 @@ _C = ctypes.CDLL(None)
 
 
 class Session:
-    """Waits in C, which gevent knows nothing of; the clock is taken around it."""
+    """A session that blocks in C, outside of gevent's control; the clock is read around the call."""
 
     def __init__(self, pause_s: float, fails: bool) -> None:
         self._pause_us = round(pause_s * 1e6)
@@ -47,7 +47,7 @@ class Session:
 
 
 class Scenario:
-    """What a ``Blocking`` scenario is to the load engine."""
+    """A ``Blocking`` scenario as the load engine sees it."""
 
     blocks = True
 
@@ -58,13 +58,13 @@ class Scenario:
 
     def session(self, number: int) -> Session:
         del number
-        _C.usleep(20_000)  # a login, in C as well
+        _C.usleep(20_000)  # a login, which blocks in C as well
         self.sessions.append(Session(self._pause_s, self._fails))
         return self.sessions[-1]
 
 
 def drive(load: Mapping[str, Any], pause_s: float, length_s: float) -> dict[str, float]:
-    """What a load of such sessions recorded, and the longest time the loop did not turn."""
+    """Return the records of a load of such sessions, and the longest pause of the loop."""
     lag_s = 0.0
 
     def tick() -> None:
@@ -100,7 +100,7 @@ def drive(load: Mapping[str, Any], pause_s: float, length_s: float) -> dict[str,
 
 
 def failing() -> str:
-    """What comes out of a user whose session raises."""
+    """Return the error of a user whose session raises."""
     scenario = Scenario(0.001, fails=True)
     load = {"model": "closed", "users": 1, "think_s": 0.0}
     share: Any = ScenarioLoad("blocked", scenario, load, 1, 0, frozenset(range(SLOTS)), Recorder())  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def failing() -> str:
 
 
 def main() -> None:
-    """A closed load of long waits, one of short waits, an open load, a session that raises."""
+    """Run a closed load of long waits, one of short waits, an open load, and a failing session."""
     closed = {"model": "closed", "users": 20, "think_s": 0.0}
     found = {
         "long": drive(closed, 0.2, 1.0),

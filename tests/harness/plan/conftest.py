@@ -1,4 +1,4 @@
-"""What several tests of plans need."""
+"""Fixtures for tests of plans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def closed_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder with both files that may not be entered: root takes an ordinary user's place for the test."""
+    """A folder with both files and without access; root switches to an ordinary user for the test."""
     folder = tmp_path / "closed"
     folder.mkdir()
     write(folder)

@@ -1,4 +1,4 @@
-"""Two small files that are right, for tests that change one thing about them."""
+"""Two small valid files, of which tests change one part."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ objectives: [{scenario: orders, p95: 50ms}, {scenario: crawl, errors: 1%}, {scen
 
 
 def write(directory: Path, farm: str | bytes = FARM, plan: str | bytes = PLAN) -> tuple[Path, Path]:
-    """Write both files; returns their paths."""
+    """Write both files, and return their paths."""
     paths = directory / "farm.yaml", directory / "plan.yaml"
     for path, content in zip(paths, (farm, plan), strict=True):
         path.write_bytes(content.encode() if isinstance(content, str) else content)

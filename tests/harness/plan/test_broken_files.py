@@ -1,7 +1,7 @@
-"""What a person is told about broken files, to the letter.
+"""The messages about broken files, word for word.
 
-Every folder below ``broken/`` is a case: a farm.yaml, a plan.yaml or both (the one that is missing is right)
-and ``expected.txt``, the whole message.
+Every folder below ``broken/`` is a case: farm.yaml, plan.yaml or both (a missing file is valid), and the
+whole message in ``expected.txt``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BOMB = "a: &a [1]\n" + "".join(
 
 
 def message(farm: Path, plan: Path) -> str:
-    """What ``load`` says."""
+    """Return the message of ``load``."""
     with pytest.raises(InputError) as raised:
         load(farm, plan)
     return str(raised.value)
@@ -89,7 +89,7 @@ def test_all_that_is_wrong_is_said_at_once(
     ],
 )
 def test_a_file_that_cannot_be_parsed_is_one_sentence(content: bytes, said: str, tmp_path: Path) -> None:
-    """Whatever a file holds, one sentence says what is wrong with it and where."""
+    """A file that cannot be parsed gives one sentence with the error and its place."""
     farm, _ = write(tmp_path, content)
     with pytest.raises(InputError) as raised:
         load_farm(farm)
@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_parsed_is_one_sentence(content: bytes, said: str,
 
 
 def test_a_list_in_place_of_fields_is_one_problem(tmp_path: Path) -> None:
-    """Not also each empty field that follows from it."""
+    """A list in place of a mapping is one problem, not one per missing field."""
     top = "name: f\nenvironment: test\nendpoints: {}\n"
     farm, _ = write(tmp_path, f"{top}tiers:\n  sql:\n    hosts:\n    - sql1:\n")
     with pytest.raises(InputError) as raised:
@@ -108,7 +108,7 @@ def test_a_list_in_place_of_fields_is_one_problem(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_something_else_fills_no_screen(tmp_path: Path) -> None:
-    """Of a great many problems the first are shown, and how many there are more."""
+    """A file with very many problems shows the first ones and the number of the others."""
     farm, _ = write(tmp_path, "".join(f"k{number}: 1\n" for number in range(1000)))
     with pytest.raises(InputError) as raised:
         load_farm(farm)
@@ -117,7 +117,7 @@ def test_a_file_that_is_something_else_fills_no_screen(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """A missing file and a folder, both at once."""
+    """A missing file and a folder are reported together."""
     assert message(tmp_path / "no.yaml", tmp_path) == (
         f"{tmp_path / 'no.yaml'}: there is no such file; check the path; "
         "'pinchpoint init DIR' writes a farm.yaml and a plan.yaml\n"
@@ -126,21 +126,21 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_pipe_that_nothing_is_written_to(tmp_path: Path) -> None:
-    """Refused, where reading it would never end."""
+    """A pipe is refused, because reading it would never end."""
     os.mkfifo(tmp_path / "farm.yaml")
     with pytest.raises(InputError, match=r"farm\.yaml: is no plain file"):
         load_farm(tmp_path / "farm.yaml")
 
 
 def test_a_symbolic_link_to_itself(tmp_path: Path) -> None:
-    """The system's own words, in our sentence."""
+    """A symbolic link to itself gives the system's message in a sentence."""
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(InputError, match=r"loop: cannot be read \(Too many levels of symbolic links\)"):
         load_farm(tmp_path / "loop")
 
 
 def test_a_file_one_has_no_right_to(closed_folder: Path) -> None:
-    """Rights are named as the cause."""
+    """For an unreadable file the missing rights are named."""
     with pytest.raises(InputError, match="no right to read this file"):
         load_farm(closed_folder / "farm.yaml")
 
@@ -156,7 +156,7 @@ def test_a_file_one_has_no_right_to(closed_folder: Path) -> None:
 def test_files_of_the_other_kind_are_one_error(
     farm: str, plan: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not one for each of their fields."""
+    """A swapped farm and plan file give one error, not one per field."""
     write(tmp_path, farm, plan)
     monkeypatch.chdir(tmp_path)
     assert re.search(words, message(Path("farm.yaml"), Path("plan.yaml")))
@@ -167,10 +167,10 @@ def test_files_of_the_other_kind_are_one_error(
     [("p33", ["p3", "p30", "p4"], "p30"), ("sq", ["sql", "web"], "sql"), ("x", ["sql"], None)],
 )
 def test_the_nearest_name_has_the_same_length(name: str, names: list[str], found: str | None) -> None:
-    """A wrong digit is likelier than one too many."""
+    """The nearest name prefers the same length, as a wrong digit is likelier than an extra one."""
     assert nearest_name(name, names) == found
 
 
 def test_of_many_names_ten_are_listed() -> None:
-    """The nearest of them."""
+    """Of many allowed names the ten nearest are listed."""
     assert unknown("disk", "p33", [f"p{number}" for number in range(60)]).allowed.endswith("and 50 more")

@@ -1,4 +1,4 @@
-"""What is judged, declared in plan.yaml before anything runs."""
+"""Judged figures declared in plan.yaml before a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METRICS = ("scenario.orders.throughput_per_s", "disk.sql.log.write_latency_mean_
 
 
 def test_what_is_judged_is_part_of_the_plan(tmp_path: Path) -> None:
-    """Names, what counts as the same, how far runs may differ; JSON gives the same plan back."""
+    """Figures, margin and bound are part of the plan and survive JSON."""
     text = f"{PLAN}compare: {{metrics: [{', '.join(METRICS)}], margin: 10%, bound: 2}}\n"
     _, plan = load(*write(tmp_path, FARM, text))
     assert plan.compare == Compare(metrics=METRICS, margin_ratio=0.1, bound=2)
@@ -24,14 +24,14 @@ def test_what_is_judged_is_part_of_the_plan(tmp_path: Path) -> None:
 
 
 def test_a_plan_need_not_declare_anything(tmp_path: Path) -> None:
-    """Then nothing stands in the manifest either."""
+    """A plan without a declaration has none in the manifest."""
     plan = load_plan(write(tmp_path)[1])
     assert plan.compare is None
     assert "compare" not in plan.to_json()
 
 
 def test_seven_figures_are_too_many(tmp_path: Path) -> None:
-    """Each further question makes an answer by chance more likely."""
+    """More than six figures are refused, because each one makes a chance result likelier."""
     names = [
         f"cpu.{tier}.busy_{kind}_ratio"
         for tier in ("web", "sql", "search", "files")
@@ -43,7 +43,7 @@ def test_seven_figures_are_too_many(tmp_path: Path) -> None:
 
 
 def test_tiers_that_only_the_farm_knows_are_looked_up_there(tmp_path: Path) -> None:
-    """A real farm's tiers and disks, not those an embedded one has."""
+    """Tiers and disks are looked up in the declared farm, not in an embedded one's."""
     good = f"{PLAN}compare: {{metrics: [disk.search.index.iops_mean, cpu.sql.busy_mean_ratio]}}\n"
     load(*write(tmp_path, REAL_FARM, good))
     bad = f"{PLAN}compare: {{metrics: [cpu.web.busy_mean_ratio]}}\n"
@@ -52,7 +52,7 @@ def test_tiers_that_only_the_farm_knows_are_looked_up_there(tmp_path: Path) -> N
 
 
 def test_a_farm_that_names_no_tier_lets_every_name_pass(tmp_path: Path) -> None:
-    """Endpoints alone: what will be seen there nobody knows yet."""
+    """A farm with endpoints only accepts every name, as its tiers are not known yet."""
     farm = "name: f\nenvironment: test\nendpoints: {sql: {url: 'postgresql://a@b/c'}}\n"
     text = f"{PLAN}compare: {{metrics: [cpu.web.busy_mean_ratio]}}\n"
     load(*write(tmp_path, farm, text))
@@ -60,7 +60,7 @@ def test_a_farm_that_names_no_tier_lets_every_name_pass(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("about", FIGURES)
 def test_every_figure_can_be_declared(about: str) -> None:
-    """By its whole name, as a comparison gives it."""
+    """Every figure can be declared by its whole name from a comparison."""
     thing = {"disk": "sql.log", "effort": "orders.sql", "source": "a.b", "cpu": "sql.sql1"}.get(
         about, "orders"
     )
@@ -83,13 +83,13 @@ def test_every_figure_can_be_declared(about: str) -> None:
 def test_a_name_tells_what_it_speaks_of(
     name: str, parts: tuple[str, tuple[str, ...], str], part: tuple[str | None, str | None]
 ) -> None:
-    """About what, whose, which figure; the tier and the disk's role."""
+    """A name gives its area, owner, figure, tier and disk role."""
     assert split(name) == parts
     assert part_of(name) == part
 
 
 def test_broken_farms_have_no_disks() -> None:
-    """Whatever stands in place of a mapping: that is another check's problem."""
+    """A malformed farm has no disks, and another check reports it."""
     assert disks_of({"tiers": 5, "embedded": [1]}) == {}
     assert disks_of({"tiers": {"sql": {"hosts": {"a": None, "b": {"disks": {"log": {}}}}}}}) == {
         "sql": {"log"}

@@ -1,4 +1,4 @@
-"""What ``device:`` may name: what hosts call a disk, and nothing that a shell or a path reads otherwise."""
+"""Names for ``device:`` as hosts use them, and refusal of those that a shell or path would misread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pinchpoint.plan.problems import BadValue
     ],
 )
 def test_names_that_hosts_give(name: str) -> None:
-    """Linux, LVM, multipath, Windows and shares."""
+    """Names of Linux, LVM, multipath, Windows and network shares are accepted."""
     assert FarmDisk(device=name).device == name
 
 
@@ -53,7 +53,7 @@ def test_names_that_hosts_give(name: str) -> None:
     ],
 )
 def test_what_is_no_name(name: str) -> None:
-    """Refused when the farm is read, with what is allowed."""
+    """Other names are refused when the farm is read, with what is allowed."""
     with pytest.raises((ValidationError, BadValue)) as caught:
         FarmDisk(device=name)
     if name:

@@ -1,4 +1,4 @@
-"""The example of arrays can be run as it is."""
+"""The example of disk arrays is runnable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).parents[3] / "infra" / "examples" / "stripes"
 
 @pytest.mark.parametrize("number", [1, 2, 4, 8])
 def test_each_farm_declares_what_its_stripes_allow(number: int) -> None:
-    """Plan and farm are valid, and the limit of the disk is that of one stripe times their number."""
+    """Plan and farms are valid, and each disk's limit is one stripe's times the stripes."""
     farm, plan = load(EXAMPLE / f"farm-{number}.yaml", EXAMPLE / "plan.yaml")
     assert plan.scenarios["burst"].use == "nosql-burst"
     assert farm.embedded is not None

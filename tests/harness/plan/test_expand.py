@@ -1,4 +1,4 @@
-"""Secrets stay in the environment until the process that needs them asks."""
+"""Variables with secrets are expanded only in the process that needs them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ tiers:
 
 
 def test_variables_are_filled_in_late(tmp_path: Path) -> None:
-    """A password of any characters arrives as it is, encoded where a URL needs it."""
+    """Passwords with any characters are expanded late and encoded in URLs."""
     farm = load_farm(write(tmp_path, REAL_FARM)[0])
     endpoints = expand_all(farm, {"SP_USER": "me", "SP_PASSWORD": "a b@c", "PGPASSWORD": "p@ss/w:rd#1%"})
     assert endpoints["sql"] == Endpoint("sql", "postgresql://loader:p%40ss%2Fw%3Ard%231%25@sql1/loadtest")
@@ -50,7 +50,7 @@ def test_variables_are_filled_in_late(tmp_path: Path) -> None:
 def test_every_unset_variable_is_named_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, farm: str, given: dict[str, str], places: dict[str, str]
 ) -> None:
-    """Of endpoints and of collectors; all at once, as for every other error of a file."""
+    """All unset variables of endpoints and collectors are listed with their lines."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as raised:
         expand_all(load_farm(write(tmp_path, farm)[0]), given)
@@ -61,7 +61,7 @@ def test_every_unset_variable_is_named_with_its_line(
 
 
 def test_a_port_may_be_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who listens there is looked for once it is known."""
+    """A port may be a variable, and its listener is looked up after expansion."""
     monkeypatch.setenv("PGPORT", "5433")
     monkeypatch.setenv("SQL1", "sql1.example")
     cluster = "nosql: {hosts: {c1: {collect: [{kind: local}]}}}\n"
@@ -73,7 +73,7 @@ def test_a_port_may_be_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_whole_url_may_be_a_variable() -> None:
-    """It is judged when it is there; what is wrong with it is said without its password."""
+    """A whole URL may be a variable, which is checked after expansion without showing its password."""
     given = {"url": "${SQL_URL}"}
     assert expand("sql", given, {"SQL_URL": "postgresql://u:p@h/d"}).url == "postgresql://u:p@h/d"
     with pytest.raises(InputError) as raised:
@@ -84,7 +84,7 @@ def test_a_whole_url_may_be_a_variable() -> None:
 
 
 def test_a_folder_may_come_from_a_variable() -> None:
-    """Then it has to be an absolute path: nobody knows what a relative one would start from."""
+    """A folder from a variable must be an absolute path."""
     assert expand("files", {"url": "${DOCS}/a"}, {"DOCS": "/srv"}).url == "/srv/a"
     with pytest.raises(InputError, match="an absolute path"):
         expand("files", {"url": "${DOCS}"}, {"DOCS": "docs"})
@@ -113,7 +113,7 @@ LONGEST = f"{LABEL}.{LABEL}.{LABEL}.{'a' * 61}"  # 253 bytes
     ],
 )
 def test_hosts_of_every_kind(endpoint: str, url: str) -> None:
-    """Lists, IPv6 addresses, Unix sockets, names of the whole world, the names that ODBC drivers know."""
+    """Lists, IPv6 addresses, Unix sockets, international names and ODBC hosts are accepted."""
     assert expand(endpoint, {"url": url}, {}).url == url
 
 
@@ -140,7 +140,7 @@ def test_hosts_of_every_kind(endpoint: str, url: str) -> None:
     ],
 )
 def test_a_host_that_can_be_none_is_said(endpoint: str, url: str, words: str) -> None:
-    """Clients meet these with errors that are no failure to connect; here they are bad input."""
+    """An impossible host is bad input, as clients fail on it with other errors than "unreachable"."""
     with pytest.raises(InputError) as raised:
         expand(endpoint, {"url": url}, {})
     assert words in str(raised.value)
@@ -150,7 +150,7 @@ def test_a_host_that_can_be_none_is_said(endpoint: str, url: str, words: str) ->
 def test_a_host_from_a_variable_is_judged_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is right, what the variable holds is not; neither is shown a password that is not encoded."""
+    """A bad host from a variable is reported with its line, without the password."""
     monkeypatch.chdir(tmp_path)
     hosts = 'nosql: {url: "valkey://${CACHE}.internal:${PORT}"}\n  sql: {url: "postgresql://${SQL}"}\n'
     farm = load_farm(write(tmp_path, f"name: f\nenvironment: test\nendpoints:\n  {hosts}")[0])
@@ -174,7 +174,7 @@ def test_a_host_from_a_variable_is_judged_with_its_line(
     ],
 )
 def test_an_odbc_endpoint_is_a_url_or_a_data_source(url: str) -> None:
-    """Its password is filled in where a URL has it; a data source needs no host."""
+    """An ODBC endpoint is a URL with its password filled in, or a data source without a host."""
     assert expand("sql", {"url": url}, {"PW": "a;b@c"}).url == url.replace("${PW}", "a%3Bb%40c")
 
 
@@ -191,7 +191,7 @@ def test_an_odbc_endpoint_is_a_url_or_a_data_source(url: str) -> None:
     ],
 )
 def test_what_has_its_place_in_the_url_is_not_a_keyword(url: str, words: str) -> None:
-    """A password in the query would be shown by what hides passwords in URLs; so it is refused, unshown."""
+    """A password in the URL's query is refused without being shown, because masking misses it."""
     with pytest.raises(InputError) as raised:
         expand("sql", {"url": url}, {})
     assert words in str(raised.value)

@@ -1,6 +1,6 @@
-"""Whatever kind of value stands in a field, a person gets sentences: never a traceback.
+"""A value of any type in any field gives sentences and never a traceback.
 
-Damaged text is a kind of ``make fuzz`` (tests/fuzz).
+Damaged text is tested by ``make fuzz`` (tests/fuzz).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pinchpoint.plan import load
 
 
 def problems(farm: Path, plan: Path) -> tuple[str, ...]:
-    """What ``load`` has to say; nothing where both files are right."""
+    """Return the message of ``load``; "" for valid files."""
     try:
         load(farm, plan)
     except InputError as error:
@@ -42,7 +42,7 @@ KINDS_OF_VALUE: tuple[Any, ...] = (["a"], {"a": ["b"]}, None, -1.5, [{}])
 
 
 def changed(value: Any, instead: Any) -> Iterator[Any]:
-    """The value with each thing in it replaced, one at a time; the whole of it last."""
+    """Yield the value with each part replaced in turn, and at last the whole."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in list(inner):
         for other in changed(each, instead):
@@ -54,7 +54,7 @@ def changed(value: Any, instead: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", ["farm", "plan"])
 def test_no_kind_of_value_raises_anything_else(name: str, tmp_path: Path) -> None:
-    """In the place of every field a list, a mapping, nothing, a number: words for people each time."""
+    """A list, mapping, null or number in place of every field gives a message each time."""
     written = dict(zip(("farm", "plan"), write(tmp_path, *EVERY_FIELD.values()), strict=True))
     assert problems(*written.values()) == ()
     whole = YAML(typ="safe").load(EVERY_FIELD[name])

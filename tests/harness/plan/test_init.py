@@ -1,4 +1,4 @@
-"""``pinchpoint init``: what it writes is right as it is, and so is the part that is commented out."""
+"""``pinchpoint init``: the written files are valid, and so are their commented parts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pinchpoint.plan.urls import variables
 
 
 def run(directory: Path) -> str:
-    """Run the command; its errors come through."""
+    """Run the command, and let its errors through."""
     return CliRunner().invoke(init, [str(directory)], catch_exceptions=False, standalone_mode=False).stdout
 
 
 def test_both_files_load(tmp_path: Path) -> None:
-    """All five tiers, all three scenarios; what was written is printed, one path a line."""
+    """The files have five tiers and three scenarios, and their paths are printed one per line."""
     directory = tmp_path / "new" / "place"
     result = CliRunner().invoke(init, [str(directory)])
     assert result.exit_code == 0
@@ -34,7 +34,7 @@ def test_both_files_load(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", templates.names())
 def test_each_template_loads(name: str, tmp_path: Path) -> None:
-    """With every farm of it, once its variables are set; what is to be filled in is named on stderr."""
+    """Each template loads with its variables set; the values to fill in are named on stderr."""
     done = CliRunner().invoke(init, [str(tmp_path / name), "--template", name])
     assert done.exit_code == 0, done.output
     plan_file, farms = tmp_path / name / "plan.yaml", []
@@ -54,7 +54,7 @@ def test_each_template_loads(name: str, tmp_path: Path) -> None:
 
 
 def test_the_farm_of_sharepoint_has_what_one_consists_of(tmp_path: Path) -> None:
-    """Windows hosts, two SQL Servers with roles of disks and machines, ODBC, the farm's own four crawls."""
+    """The SharePoint farm has Windows hosts, two SQL Servers with disks, ODBC, and its four crawls."""
     for name in ("sharepoint", "azure-dev-prod"):
         CliRunner().invoke(init, [str(tmp_path / name), "--template", name])
     farm, plan = load(tmp_path / "sharepoint" / "farm.yaml", tmp_path / "sharepoint" / "plan.yaml")
@@ -80,7 +80,7 @@ def test_the_farm_of_sharepoint_has_what_one_consists_of(tmp_path: Path) -> None
 
 
 def test_an_unknown_template_lists_those_there_are(tmp_path: Path) -> None:
-    """Exit status 2, with the nearest; nothing is written."""
+    """An unknown template gives exit status 2 and the nearest name, and nothing is written."""
     done = run_cli("init", tmp_path / "x", "--template", "sharpoint")
     assert done.returncode == 2
     assert "nearest: sharepoint" in done.stderr
@@ -88,7 +88,7 @@ def test_an_unknown_template_lists_those_there_are(tmp_path: Path) -> None:
 
 
 def test_the_commented_content_loads_too(tmp_path: Path) -> None:
-    """The embedded farm's own commented part."""
+    """The commented part of the embedded farm loads, too."""
     path = tmp_path / "farm.yaml"
     given = templates.files("embedded")["farm.yaml"]
     lines = [f"  {line[4:]}" if line.startswith("  # ") else line for line in given.splitlines()]
@@ -101,7 +101,7 @@ def test_the_commented_content_loads_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["farm.yaml", "plan.yaml"])
 def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
-    """A file that is there stays as it is, and the other one is not written either."""
+    """An existing file is kept, and the other one is not written either."""
     (tmp_path / name).write_text("mine")
     with pytest.raises(InputError) as raised:
         run(tmp_path)
@@ -113,13 +113,13 @@ def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
 
 
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
-    """One sentence, exit status 2."""
+    """A file in place of the folder gives one sentence and exit status 2."""
     (tmp_path / "x").write_text("")
     with pytest.raises(InputError, match="is in the way"):
         run(tmp_path / "x")
 
 
 def test_a_folder_that_may_not_be_written(closed_folder: Path) -> None:
-    """One sentence, exit status 5."""
+    """A folder without write access gives one sentence and exit status 5."""
     with pytest.raises(FarmUnavailable, match="cannot be written"):
         run(closed_folder / "x")

@@ -1,4 +1,4 @@
-"""Rates that change: as many arrivals as they say, also where they change all the time."""
+"""Changing rates: the number of arrivals is right, also for continuous changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def between(times: list[float], begin: float, end: float) -> int:
 
 @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
 def test_a_ramp_brings_as_many_as_its_rate_says(arrivals: str) -> None:
-    """10/s to 110/s in 100 s: 6,000, of which 1,750 in the first half; 110/s from then on."""
+    """A ramp from 10/s to 110/s in 100 s has 6,000 arrivals, 1,750 of them in the first half."""
     times = until(120, RampRate(10, 110, 100), arrivals)
     sure = 1 if arrivals == "constant" else 4 * 6000**0.5
     assert between(times, 0, 100) == pytest.approx(6000, abs=sure)
@@ -35,14 +35,14 @@ def test_a_ramp_brings_as_many_as_its_rate_says(arrivals: str) -> None:
 
 
 def test_a_ramp_may_fall_to_nothing() -> None:
-    """100/s to 0 in 50 s: 2,500, and none after."""
+    """A ramp from 100/s to 0 in 50 s has 2,500 arrivals and none after."""
     times = list(arrival_times(RampRate(100, 0, 50), "constant", 1))
     assert len(times) == 2500
     assert times[-1] <= 50
 
 
 def test_steps_hold_their_levels() -> None:
-    """Each level for its time, the last one for ever."""
+    """Each level of steps lasts its time, and the last one forever."""
     times = until(35, StepRates((10, 20, 30), 10))
     assert [between(times, begin, begin + 10) for begin in (0, 10, 20)] == pytest.approx(
         [100, 200, 300], abs=1
@@ -57,7 +57,7 @@ def test_a_long_constant_schedule_does_not_drift() -> None:
 
 
 def test_bursts_with_a_base_of_zero_come_in_the_bursts_alone() -> None:
-    """No arrival outside them, however long it is waited."""
+    """With a base of 0 there is no arrival outside of bursts."""
     shape = Bursts(0, 100, every_s=0.7, for_s=0.1)
     times = until(700, shape, "poisson")
     windows = shape.windows(700)
@@ -85,7 +85,7 @@ LOADS: dict[str, tuple[dict[str, Any], bool, int]] = {
 
 @pytest.mark.parametrize("name", LOADS)
 def test_every_model_is_open_or_closed_and_knows_its_highest_level(name: str) -> None:
-    """Users make a closed load, rates an open one; sessions are there for the highest level."""
+    """Users make a closed load and rates an open one; sessions suffice for the highest level."""
     load, closed, highest = LOADS[name]
     assert is_closed(load) is closed
     assert (starts(load, 1) is None) is closed
@@ -95,7 +95,7 @@ def test_every_model_is_open_or_closed_and_knows_its_highest_level(name: str) ->
 
 
 def test_users_of_steps_and_ramps_start_when_their_level_does() -> None:
-    """Four at first, four more every 15 s; of a ramp one after the other, the last at its end."""
+    """Users of steps start with their level, and users of a ramp one after the other."""
     steps = LOADS["steps of users"][0]
     assert [user_start_s(steps, number) for number in (0, 3, 4, 7, 8, 15)] == [0, 0, 15, 15, 30, 45]
     ramp = LOADS["ramp of users"][0]
@@ -103,7 +103,7 @@ def test_users_of_steps_and_ramps_start_when_their_level_does() -> None:
 
 
 def test_a_plan_says_the_same_in_a_file_and_in_json() -> None:
-    """Rates with their unit and numbers of users in a file, base units in what travels."""
+    """A plan has units in its file and base units in JSON."""
     given = {
         "name": "p",
         "scenarios": {
@@ -129,8 +129,8 @@ def test_a_plan_says_the_same_in_a_file_and_in_json() -> None:
 
 
 def test_a_climb_that_is_ended_stays_at_its_level() -> None:
-    """Told in its second level, a climb of five goes on with that one; told nothing, it climbs on."""
-    ended = iter((float("inf"), 15.0))  # asked at the end of the first level, and of the second
+    """A load in steps that is ended in its second level stays there; else it continues."""
+    ended = iter((float("inf"), 15.0))  # asked at the end of the first level and of the second
     held = until(60, StepRates((10, 20, 30, 40, 50), 10, lambda: next(ended)))
     assert [between(held, begin, begin + 10) for begin in range(0, 60, 10)] == [
         pytest.approx(level, abs=1) for level in (100, 200, 200, 200, 200, 200)

@@ -1,4 +1,4 @@
-"""What the two files become: frozen records in base units, which JSON gives back unchanged."""
+"""Both files become immutable records in base units, which JSON restores unchanged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pinchpoint.plan import (
 
 
 def test_a_plan_is_in_base_units(tmp_path: Path) -> None:
-    """Every unit of the file is gone: seconds, per second and ratios are left; defaults are filled in."""
+    """A plan's units become seconds, per second and ratios, and defaults are filled in."""
     _, plan = load(*write(tmp_path, REAL_FARM, WHOLE_PLAN))
     assert plan.scenarios["crawl"].load == Closed(model="closed", users=32, think_s=0.25)
     assert plan.scenarios["orders"].load == Open(model="open", rate_per_s=200.0, arrivals="poisson")
@@ -46,7 +46,7 @@ def test_a_plan_is_in_base_units(tmp_path: Path) -> None:
 
 
 def test_what_a_plan_leaves_out_has_a_default(tmp_path: Path) -> None:
-    """A plan of four lines runs: seed 1, a short warm-up, no cool-down, no objectives."""
+    """A plan of four lines has the defaults: seed 1, short warm-up, no cool-down, no objectives."""
     plan = load_plan(write(tmp_path)[1])
     assert plan.to_json() == {
         "name": "p",
@@ -69,7 +69,7 @@ def test_what_a_plan_leaves_out_has_a_default(tmp_path: Path) -> None:
 
 
 def test_a_farm_knows_its_hosts_disks_and_endpoints(tmp_path: Path) -> None:
-    """Declarations are in base units, variables unexpanded, paths absolute from the file's folder."""
+    """A farm has base units, unexpanded variables, and paths absolute from the file's folder."""
     path, _ = write(tmp_path, REAL_FARM)
     farm = load_farm(path)
     assert farm.identity == path.resolve()
@@ -81,7 +81,7 @@ def test_a_farm_knows_its_hosts_disks_and_endpoints(tmp_path: Path) -> None:
     index = farm.tiers["search"].hosts["app3"].disks["index"]
     assert index.resolved_limits == DeclaredLimits(
         iops=5000, bytes_per_s=200e6
-    )  # the catalogue's, not its burst
+    )  # the catalogue's limit without burst
     assert (sql1.collect[0].kind, sql1.collect[0].options) == ("local", {"process": "postgres"})
     assert farm.endpoints.named()["sql"].given == {"url": "postgresql://loader:${PGPASSWORD}@sql1/loadtest"}
     assert farm.endpoints.named()["files"].given == {"url": str(tmp_path / "documents")}
@@ -89,7 +89,7 @@ def test_a_farm_knows_its_hosts_disks_and_endpoints(tmp_path: Path) -> None:
 
 
 def test_striped_disks_are_declared_by_one_of_them(tmp_path: Path) -> None:
-    """Stripes multiply the caps of their profile; how a disk is attached is kept, also in a manifest."""
+    """Stripes multiply a profile's limits; the attachment is kept, also in a manifest."""
     disks = "{log: {device: md0, profile: azure/s30, stripes: 4, attached: cached}}"
     hosts = f"sql1: {{machine: azure/d12, disks: {disks}}}"
     tiers = f"{{sql: {{hosts: {{{hosts}}}}}}}"
@@ -118,7 +118,7 @@ def test_striped_disks_are_declared_by_one_of_them(tmp_path: Path) -> None:
 def test_a_disk_without_a_place_is_one_of_a_managed_database(
     tmp_path: Path, collect: str, disk: str, fits: bool
 ) -> None:
-    """Its cap is declared and its database counts; whoever can look into the machine says where it is."""
+    """A disk without a device is allowed for a managed database only; a host with a collector needs one."""
     host = f"db1: {{machine: azure/d12, collect: {collect}, disks: {{log: {disk}}}}}"
     tiers = f"{{sql: {{hosts: {{{host}}}}}}}"
     text = f"name: f\nenvironment: test\nendpoints: {{files: {{path: docs}}}}\ntiers: {tiers}\n"
@@ -131,7 +131,7 @@ def test_a_disk_without_a_place_is_one_of_a_managed_database(
 
 
 def test_the_embedded_farm_offers_what_its_tiers_are(tmp_path: Path) -> None:
-    """Endpoints follow from tiers; the corpus is found from the file's folder, not the current one."""
+    """An embedded farm's endpoints follow from its tiers, and its corpus from the file's folder."""
     built = "embedded: {tiers: [sql, files], content: {corpus: ../docs, documents: 9}}"
     text = f"name: f\nenvironment: test\n{built}\n"
     farm = load_farm(write(tmp_path, text)[0])
@@ -144,7 +144,7 @@ def test_the_embedded_farm_offers_what_its_tiers_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [FARM, REAL_FARM])
 def test_a_farm_comes_back_from_its_json(tmp_path: Path, text: str) -> None:
-    """What stands in a manifest is enough to have the same farm again, without its file."""
+    """A farm is restored from a manifest's JSON without its file."""
     path, _ = write(tmp_path, text)
     farm = load_farm(path)
     path.unlink()
@@ -152,14 +152,14 @@ def test_a_farm_comes_back_from_its_json(tmp_path: Path, text: str) -> None:
 
 
 def test_a_plan_comes_back_from_its_json(tmp_path: Path) -> None:
-    """Likewise a plan, with both forms of measure."""
+    """A plan is restored from JSON, with both forms of measure."""
     for text in (WHOLE_PLAN, WHOLE_PLAN.replace("{until: done, at_least: 40s, at_most: 12h}", "10m")):
         plan = load_plan(write(tmp_path, plan=text)[1])
         assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
 def test_records_are_frozen_and_hide_secrets(tmp_path: Path) -> None:
-    """Nobody changes a farm in passing, and printing one shows no password."""
+    """Records are immutable, and their text shows no password."""
     farm = load_farm(write(tmp_path, REAL_FARM)[0])
     with pytest.raises(ValidationError):
         farm.name = "other"  # type: ignore[misc]
@@ -167,13 +167,13 @@ def test_records_are_frozen_and_hide_secrets(tmp_path: Path) -> None:
 
 
 def test_json_is_yaml(tmp_path: Path) -> None:
-    """A JSON file with tabs, escapes and a byte order mark is as good as YAML."""
+    """A JSON file with tabs, escapes and a BOM is accepted like YAML."""
     text = '\ufeff{\n\t"name": "f",\n\t"environment": "te\\u0073t",\n\t"embedded": {"tiers": ["sql"]}\n}\n'
     assert load_farm(write(tmp_path, text)[0]).environment == "test"
 
 
 def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
-    """YAML's own way not to repeat oneself; a field's own value wins over a merged one."""
+    """Anchors and merge keys work, and a field's own value takes precedence."""
     plan = load_plan(
         write(
             tmp_path,
@@ -190,13 +190,13 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
 
 
 def test_an_anchor_may_be_used_again(tmp_path: Path) -> None:
-    """YAML allows it; no warning is printed."""
+    """A reused anchor gives no warning."""
     farm = load_farm(write(tmp_path, FARM + "tiers: {x: {hosts: {a: &a {}, b: &a {}, c: *a}}}\n")[0])
     assert list(farm.tiers["x"].hosts) == ["a", "b", "c"]
 
 
 def test_the_guard_keeps_writing_scenarios_off_production(tmp_path: Path) -> None:
-    """Production and a scenario that writes: nothing is started, the exit status says why."""
+    """Production with a writing scenario starts nothing and gives the guard's exit status."""
     farm, plan = load(*write(tmp_path, FARM.replace("environment: test", "environment: production")))
     with pytest.raises(GuardError, match=r"farm f is production.*orders \(sql-mix\)") as raised:
         guard(farm, plan)
@@ -205,7 +205,7 @@ def test_the_guard_keeps_writing_scenarios_off_production(tmp_path: Path) -> Non
 
 
 def test_the_gravest_status_wins() -> None:
-    """DESIGN.md's order: 130, 4, 3, 5, 1; nothing at all is fine."""
+    """Exit statuses have DESIGN.md's order: 130, 4, 3, 5, 1; none is 0."""
     ordered = [
         ExitStatus.INTERRUPTED,
         ExitStatus.GUARD,
@@ -222,7 +222,7 @@ def test_the_gravest_status_wins() -> None:
 
 
 def test_the_command_line_s_phases_take_the_place_of_the_plan_s(tmp_path: Path) -> None:
-    """A measurement and a warm-up given for one run; what is not given stays as it was."""
+    """Phases on the command line replace the plan's for one run; others stay."""
     _, plan = load(*write(tmp_path, REAL_FARM, WHOLE_PLAN))
     changed = with_phases(plan, "30s", "auto")
     assert changed.phases.measure.to_json() == {"at_most_s": 30.0, "at_least_s": 0.0}
@@ -243,7 +243,7 @@ def test_the_command_line_s_phases_take_the_place_of_the_plan_s(tmp_path: Path) 
     ],
 )
 def test_a_phase_that_is_no_duration_is_refused(measure: str | None, warm_up: str | None, said: str) -> None:
-    """With the option's name, what was found and what is allowed."""
+    """A phase that is no duration is refused with option, value, and what is allowed."""
     plan = Plan.from_json({"name": "p", "scenarios": {"a": {"use": "sql-mix", "load": CLOSED}},
                            "phases": {"measure": {"at_most_s": 1.0}}})  # fmt: skip
     with pytest.raises(InputError) as error:

@@ -1,4 +1,4 @@
-"""No secret reaches a manifest or a message."""
+"""Redaction: no secret reaches a manifest or a message."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from pinchpoint.plan import redacted
     ],
 )
 def test_passwords_in_urls_are_hidden(url: str, shown: str) -> None:
-    """Also where the password breaks the URL, and not if there is none; names of variables stay."""
+    """Passwords in URLs are hidden, also in malformed ones; variable names stay."""
     assert redacted_text(url) == shown
     assert "pw" not in redacted_text(f"error at {url}") or "pw" not in url
 
 
 def test_secret_keys_are_hidden_at_any_depth() -> None:
-    """Keys decide, not places; the original is left as it was."""
+    """Secret keys are hidden at any depth, without changing the original."""
     data = {
         "password": "pw",
         "cookies": "FedAuth=pw",

@@ -1,4 +1,4 @@
-"""The JSON Schema of both files: it takes every example, and refuses what is wrong in a field."""
+"""The JSON Schema of both files accepts every example and refuses errors within a field."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SEEN_BY_AN_EDITOR = (
     "tiers/farm.yaml",
     "wrong-values/farm.yaml",
 )
-"""Broken files with a mistake that a single field shows; rules across fields are `check`'s."""
+"""Broken files with an error in a single field; `check` has the rules across fields."""
 
 
 @cache
@@ -60,7 +60,7 @@ def _refused(path: Path) -> list[str]:
 
 
 def test_every_example_is_taken() -> None:
-    """Every farm and plan of the repository that is meant to be right."""
+    """Every valid farm and plan of the repository is accepted."""
     paths = [
         path
         for folder in ("infra", "tests", "docs")
@@ -72,7 +72,7 @@ def test_every_example_is_taken() -> None:
 
 
 def test_broken_files_are_refused() -> None:
-    """The files that are wrong in as many ways as there are messages, as far as an editor can see."""
+    """Broken files with an error that an editor can see are refused."""
     readable = [name for name in SEEN_BY_AN_EDITOR if read_document(BROKEN / name).readable]
     assert len(readable) > 15
     assert [name for name in readable if not _refused(BROKEN / name)] == []
@@ -98,7 +98,7 @@ def test_broken_files_are_refused() -> None:
     ],
 )
 def test_a_slip_is_refused(tmp_path: Path, kind: str, right: str, wrong: str) -> None:
-    """One wrong word in a file that is right without it."""
+    """One wrong word in a valid file is refused."""
     text = {"farm": FARM, "plan": PLAN}[kind]
     assert right in text
     farm, plan = write(tmp_path, FARM, PLAN)
@@ -109,7 +109,7 @@ def test_a_slip_is_refused(tmp_path: Path, kind: str, right: str, wrong: str) ->
 
 
 def test_init_writes_it_beside_both_files(tmp_path: Path) -> None:
-    """Each file's first line names its schema, which is what `schema` prints; both files agree with it."""
+    """Each written file's first line names its schema, which `schema` prints and the file satisfies."""
     assert run_cli("init", tmp_path / "new").returncode == 0
     for kind in ("farm", "plan"):
         path = tmp_path / "new" / f"{kind}.yaml"
@@ -122,7 +122,7 @@ def test_init_writes_it_beside_both_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", templates.names())
 def test_templates_are_taken(name: str, tmp_path: Path) -> None:
-    """By the schema, each file of each template."""
+    """The schema accepts each file of each template."""
     for file, text in templates.files(name).items():
         path = tmp_path / ("plan.yaml" if file == "plan.yaml" else "farm.yaml")
         path.write_text(text)
@@ -130,7 +130,7 @@ def test_templates_are_taken(name: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_is_a_usage_error() -> None:
-    """Exit status 2, and what is allowed."""
+    """An unknown kind gives exit status 2 and the allowed kinds."""
     done = run_cli("schema", "world")
     assert done.returncode == 2
     assert "'farm', 'plan'" in done.stderr

@@ -1,4 +1,4 @@
-"""``endpoints.search``: where crawled documents go, and what each kind needs."""
+"""``endpoints.search``: the target of crawled documents, and the requirements of each kind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def farm(search: str) -> str:
     ],
 )
 def test_each_kind_with_what_it_needs(search: str, given: dict[str, str], tmp_path: Path) -> None:
-    """A crawl is satisfied by each, and no part that is not there is made up."""
+    """Each kind satisfies a crawl, and no missing part is invented."""
     read, _ = load(*write(tmp_path, farm(search), PLAN))
     assert read.endpoints.named()["search"].given == given
     found = expand("search", given, {"PW": "secret"})
@@ -69,7 +69,7 @@ def test_each_kind_with_what_it_needs(search: str, given: dict[str, str], tmp_pa
     ],
 )
 def test_what_does_not_fit_together_is_said(search: str, said: str, tmp_path: Path) -> None:
-    """What was found, what is allowed."""
+    """A contradiction is reported with the value and what is allowed."""
     with pytest.raises(InputError) as caught:
         load(*write(tmp_path, farm(search), PLAN))
     assert said in " ".join(str(caught.value).split())

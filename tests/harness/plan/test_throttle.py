@@ -1,4 +1,4 @@
-"""How a farm's web tier is told to refuse what comes too fast."""
+"""The rate limit of a farm's web tier."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pinchpoint_infra.faults.throttle import ThrottledEndpoint
     ],
 )
 def test_a_throttle_is_read_and_built(tmp_path: Path, given: str, built: ThrottledEndpoint) -> None:
-    """A rate alone, or all of it; it comes back from its JSON, and is what the farm is built with."""
+    """A throttle with a rate alone or with all fields is read, restored from JSON, and built."""
     text = f"name: f\nenvironment: test\nembedded: {{tiers: [web, sql], throttle: {{web: {given}}}}}\n"
     farm = load_farm(write(tmp_path, text)[0])
     assert spec(farm).throttle == {"web": built}

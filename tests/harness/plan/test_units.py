@@ -1,4 +1,4 @@
-"""Durations, sizes, rates and ratios: what is taken, what is refused, and what the refusal says."""
+"""Durations, sizes, rates and ratios: accepted and refused texts, and the messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from pinchpoint.plan.problems import BadValue
 def test_a_text_with_its_unit_becomes_base_units(
     parse: Callable[[object], float], text: object, value: float
 ) -> None:
-    """Every unit the formats promise, to the exact figure."""
+    """Each documented unit is converted to the exact figure in base units."""
     assert parse(text) == pytest.approx(value, rel=1e-12)
 
 
@@ -79,7 +79,7 @@ def test_a_text_with_its_unit_becomes_base_units(
 def test_what_is_refused_says_what_is_allowed(
     parse: Callable[[object], float], text: object, said: str
 ) -> None:
-    """A number without unit, a wrong unit, a wrong kind, a figure out of range: each with its remedy."""
+    """A missing or wrong unit, type or range is refused with its remedy."""
     with pytest.raises(BadValue) as raised:
         parse(text)
     assert said in str(raised.value)

@@ -1,4 +1,4 @@
-"""``pinchpoint check`` proves each collector of each host, as a user calls it, on real machines."""
+"""``pinchpoint check`` proves each collector of each host on real machines, as a user calls it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def host() -> Iterator[SshdHost]:
 
 
 def farm_of(folder: Path, collect: dict[str, Any], disks: dict[str, Any], environment: str = "test") -> Path:
-    """farm.yaml of one host."""
+    """Return farm.yaml of one host."""
     host = {"collect": [collect], "disks": disks}
     farm = {
         "name": "f",
@@ -43,7 +43,7 @@ def farm_of(folder: Path, collect: dict[str, Any], disks: dict[str, Any], enviro
 
 
 def proofs(farm_file: Path) -> dict[str, ProofCheck]:
-    """What is found of each thing that is looked at."""
+    """Return the result of each proof by name."""
     farm = load_farm(farm_file)
     live = standing_farm(farm)
     assert live is not None
@@ -52,7 +52,7 @@ def proofs(farm_file: Path) -> dict[str, ProofCheck]:
 
 
 def checked(folder: Path, farm: Path, *options: str) -> tuple[int, str]:
-    """Exit status and what was said, with a plan that is quickly understood."""
+    """Return exit status and output for a simple plan."""
     require("fio", "fio")
     plan = {
         "name": "p",
@@ -68,7 +68,7 @@ def checked(folder: Path, farm: Path, *options: str) -> tuple[int, str]:
 
 
 def other_device(disk: str) -> str:
-    """A block device on which no test folder lies."""
+    """Return a block device without any test folder."""
     for path in sorted(Path("/sys/class/block").iterdir()):
         if path.name != disk and not (path / "partition").exists() and disk not in _members(path.name):
             return path.name
@@ -84,7 +84,7 @@ def left(folder: Path) -> list[str]:
 
 
 def test_a_local_host_is_proved(tmp_path: Path, real_disk: Callable[[Path], str]) -> None:
-    """Read twice, plausible, moving, on time; 16 MiB are seen on the disk they went to, and are removed."""
+    """A local host's readings are plausible and timely; a write of 16 MiB is seen on its disk."""
     disk = real_disk(tmp_path)
     data = {"path": str(tmp_path), "write_test": str(tmp_path)}
     status, said = checked(tmp_path, farm_of(tmp_path, {"kind": "local"}, {"data": data}), "--json")
@@ -96,13 +96,13 @@ def test_a_local_host_is_proved(tmp_path: Path, real_disk: Callable[[Path], str]
     for what in ("reached", "read twice", "units", "clock"):
         assert found[what]["outcome"] == "ok", found[what]
     write = found["write data"]
-    assert write["outcome"] in ("ok", "warning"), write  # others may write to other disks meanwhile
+    assert write["outcome"] in ("ok", "warning"), write  # other processes may write to other disks meanwhile
     assert f"seen on {disk}" in write["found"]
     assert left(tmp_path) == []
 
 
 def test_a_host_over_ssh_is_proved(host: SshdHost, tmp_path: Path, real_disk: Callable[[Path], str]) -> None:
-    """Likewise from afar: its clock's offset with its error, and the write by its own tools."""
+    """Over ssh the clock's offset and error are found, and the write uses the host's own tools."""
     disk = real_disk(tmp_path)
     data = {"path": str(tmp_path), "write_test": str(tmp_path)}
     found = proofs(farm_of(tmp_path, {"kind": "ssh", **host.options()}, {"data": data}))
@@ -116,7 +116,7 @@ def test_a_host_over_ssh_is_proved(host: SshdHost, tmp_path: Path, real_disk: Ca
 
 
 def test_a_role_on_the_wrong_disk_fails(tmp_path: Path, real_disk: Callable[[Path], str]) -> None:
-    """The disk that farm.yaml names is not the one that is written to: exit status 5, and which one is."""
+    """A role on the wrong disk fails with exit status 5 and names the disk that was written."""
     disk = real_disk(tmp_path)
     data = {"device": other_device(disk), "write_test": str(tmp_path)}
     disks = {"data": data, "os": {"path": str(tmp_path)}}
@@ -130,7 +130,7 @@ def test_a_role_on_the_wrong_disk_fails(tmp_path: Path, real_disk: Callable[[Pat
 
 
 def test_nothing_is_written_where_nobody_allowed_it(tmp_path: Path) -> None:
-    """Without `write_test:` there is no such proof; in production there is one that says why."""
+    """Without `write_test:` there is no write, and in production the message says why."""
     data = {"path": str(tmp_path)}
     assert "write data" not in proofs(farm_of(tmp_path, {"kind": "local"}, {"data": data}))
     data["write_test"] = str(tmp_path)
@@ -142,7 +142,7 @@ def test_nothing_is_written_where_nobody_allowed_it(tmp_path: Path) -> None:
 def test_a_folder_that_may_not_be_written_was_not_measured(
     host: SshdHost, tmp_path: Path, real_disk: Callable[[Path], str]
 ) -> None:
-    """No folder there: said with the remedy, over ssh and here; the run may go on."""
+    """A missing folder is not measured, with the remedy, locally and over ssh."""
     real_disk(tmp_path)
     missing = str(tmp_path / "missing")
     data = {"path": str(tmp_path), "write_test": missing}
@@ -155,7 +155,7 @@ def test_a_folder_that_may_not_be_written_was_not_measured(
 
 
 def test_a_host_that_is_not_reached_fails(tmp_path: Path) -> None:
-    """Nobody listens: the proof says so."""
+    """An unreachable host fails its proof."""
     collect = {"kind": "ssh", "address": "127.0.0.1", "port": 1, "user": "nobody"}
     found = proofs(farm_of(tmp_path, collect, {}))
     assert list(found) == ["reached"]
@@ -164,7 +164,7 @@ def test_a_host_that_is_not_reached_fails(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_is_off_and_a_counter_that_is_broken(tmp_path: Path) -> None:
-    """Warned with the offset; not measured, with the remedy; failed where the collector is required."""
+    """A clock offset is a warning; a broken counter is not measured, and fails where required."""
     samples = [
         Sample(at, 1.0, "sql1", metric, "", value)
         for at in (1_000_000_000, 2_000_000_000)
@@ -172,7 +172,7 @@ def test_a_clock_that_is_off_and_a_counter_that_is_broken(tmp_path: Path) -> Non
     ]
 
     class Broken:
-        """Says per cent; its clock is behind."""
+        """A collector with percent values and a slow clock."""
 
         def read(self) -> list[Sample]:
             return samples
@@ -196,7 +196,7 @@ def test_a_clock_that_is_off_and_a_counter_that_is_broken(tmp_path: Path) -> Non
 def test_a_folder_of_ours_is_written_to_without_a_word(
     tmp_path: Path, real_disk: Callable[[Path], str]
 ) -> None:
-    """An embedded farm's: whoever made it says so in the watch, and farm.yaml nothing."""
+    """An embedded farm's own folder is written without `write_test:` in farm.yaml."""
     disk = real_disk(tmp_path)
     farm = load_farm(farm_of(tmp_path, {"kind": "local"}, {}))
     watch = Watch("sql1", "sql", {"data": str(tmp_path)}, options={"verify": True})
@@ -210,7 +210,7 @@ def test_a_folder_of_ours_is_written_to_without_a_word(
 def test_a_host_that_records_itself_is_proved(
     host: SshdHost, tmp_path: Path, real_disk: Callable[[Path], str]
 ) -> None:
-    """Kind `agent`: what the recorder there says, and the write over ssh as the recorder sees it."""
+    """A host of kind `agent` is proved by its recorder, which sees a write over ssh."""
     disk = real_disk(tmp_path)
     collect = Path(sys.executable).with_name("pinchpoint-collect")
     (tmp_path / "collect.toml").write_text(f'folder = "{tmp_path}/ring"\ninterval_s = 0.5\n')
@@ -230,7 +230,7 @@ def test_a_host_that_records_itself_is_proved(
 
 @pytest.fixture
 def twins(tmp_path: Path) -> Iterator[dict[int, int]]:
-    """Two servers of one name, each with a port and a folder of its own: process id -> port."""
+    """Start two servers of one name with their own ports and folders; return process id to port."""
     program = tmp_path / "pp_twin"
     program.symlink_to(Path(sys.executable).resolve())
     servers = {}
@@ -256,7 +256,7 @@ def twins(tmp_path: Path) -> Iterator[dict[int, int]]:
 def test_several_servers_of_one_name_are_shown_and_one_can_be_chosen(
     twins: dict[int, int], tmp_path: Path
 ) -> None:
-    """Two clusters on the host: both with port and folder, and a warning; port or command line takes one."""
+    """Two servers of one name give a warning with port and folder; port or command selects one."""
     both = proofs(farm_of(tmp_path, {"kind": "local", "process": "pp_twin"}, {}))["processes"]
     assert both.outcome == "warning"
     assert "2 servers named pp_twin are counted" in both.found
@@ -268,7 +268,7 @@ def test_several_servers_of_one_name_are_shown_and_one_can_be_chosen(
     for chosen in ({"port": port}, {"process": "pp_twin", "command_line": "-d cluster1"}):
         one = proofs(farm_of(tmp_path, {"kind": "local", **chosen}, {}))["processes"]
         assert (one.outcome, one.found) == of_second
-    # The SQL endpoint says which one the load goes to; behind a pooler neither listens there.
+    # The SQL endpoint selects the loaded server; behind a pooler neither listens there.
     for asked, expected in ((port, of_second), (9, (both.outcome, both.found))):
         farm = json.loads(farm_of(tmp_path, {"kind": "local", "process": "pp_twin"}, {}).read_text())
         farm["endpoints"]["sql"] = {"url": f"postgresql://loader@127.0.0.1:{asked}/loadtest"}
@@ -278,7 +278,7 @@ def test_several_servers_of_one_name_are_shown_and_one_can_be_chosen(
 
 
 def test_quiet_prints_problems_and_whether_it_is_ready(tmp_path: Path) -> None:
-    """Nothing of what is well; the last line answers."""
+    """--quiet prints problems only, and the last line says if the farm is ready."""
     disks = {"data": {"path": str(tmp_path / "missing")}}
     status, said = checked(tmp_path, farm_of(tmp_path, {"kind": "local"}, disks), "--quiet")
     *problems, last = said.splitlines()
@@ -300,7 +300,7 @@ def test_quiet_prints_problems_and_whether_it_is_ready(tmp_path: Path) -> None:
 def test_the_confidence_that_a_plan_can_reach(
     load: str, measure: str, said: str | None, tmp_path: Path
 ) -> None:
-    """And how busy the machine is that makes the load."""
+    """``check`` shows the confidence that the plan can reach, and the load machine's CPU use."""
     (tmp_path / "farm.yaml").write_text("name: f\nenvironment: test\nembedded: {tiers: [sql]}\n")
     (tmp_path / "plan.yaml").write_text(
         f"name: p\nscenarios: {{a: {{use: sql-mix, load: {load}}}}}\nphases: {{measure: {measure}}}\n"

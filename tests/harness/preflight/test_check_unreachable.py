@@ -1,4 +1,4 @@
-"""``pinchpoint check`` on a farm none of whose hosts answers."""
+"""``pinchpoint check`` on a farm without any reachable host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support import PINCHPOINT
 
 @pytest.fixture
 def silent() -> Iterator[list[int]]:
-    """Five ports that answer nothing, as behind a firewall: their queue is full, so Linux drops a SYN."""
+    """Return five ports with full queues, for which Linux drops a SYN as a firewall would."""
     with ExitStack() as stack:
         ports = []
         for _ in range(5):
@@ -32,7 +32,7 @@ def silent() -> Iterator[list[int]]:
 
 
 def test_unreachable_hosts_take_the_time_of_one(silent: list[int], tmp_path: Path) -> None:
-    """All are reached side by side; each has its line when it has been given up, and none is left out."""
+    """All hosts are contacted concurrently, and each one has its line."""
     web, sql, nosql, search, host = silent
     collect = [
         {"kind": "ssh", "address": "127.0.0.1", "port": host},
@@ -70,7 +70,7 @@ def test_unreachable_hosts_take_the_time_of_one(silent: list[int], tmp_path: Pat
     assert len(failed) == len(collect) + len(uses), failed
     crawl = next(line for line in failed if "scenario full-crawl" in line)
     assert all(f"127.0.0.1:{port}" in crawl for port in (web, sql, search)), crawl
-    # One after the other they take 36 s; the collector of the database gives up after 3 s, ssh after 5 s.
+    # One after the other would take 36 s: the database gives up after 3 s, ssh after 5 s.
     began = min(came.values())
     assert max(came.values()) - began < 20
     times = sorted(came[line] for line in failed)

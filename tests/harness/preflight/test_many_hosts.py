@@ -1,4 +1,4 @@
-"""`check` on many hosts: dead ones cost their timeout once, and what is found stays in its order."""
+"""`check` on many hosts: unreachable ones cost one timeout in all, and the order is kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIMEOUT_S = 2.0
 
 
 class Machine:
-    """What one address reads: a share and a rate; it takes a moment to end."""
+    """A machine that reads a ratio and a rate, and takes a moment to close."""
 
     def __init__(self, host: str, kind: Kind) -> None:
         self._host, self._kind = host, kind
@@ -42,7 +42,7 @@ class Machine:
 
 
 class Kind:
-    """Connects to the address of its option; one that says nothing within its time is dead."""
+    """A collector kind that connects to an address; without an answer in time the host is unreachable."""
 
     name = "answering"
     options = frozenset({"address"})
@@ -69,7 +69,7 @@ class Kind:
 
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> Kind:
-    """Registered for the test."""
+    """Register the collector kind for the test."""
     monkeypatch.setattr(registry, "_KINDS", dict(registry._KINDS))
     registry.register(made := Kind())
     return made
@@ -77,7 +77,7 @@ def kind(monkeypatch: pytest.MonkeyPatch) -> Kind:
 
 @pytest.fixture
 def living() -> Iterator[tuple[str, int]]:
-    """Greets everybody."""
+    """Return the address of a server that greets."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
 
         def greet() -> None:
@@ -98,7 +98,7 @@ def living() -> Iterator[tuple[str, int]]:
 
 @pytest.fixture
 def dead() -> Iterator[tuple[str, int]]:
-    """Takes connections, and never says a word."""
+    """Return the address of a server that accepts connections and stays silent."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
         yield server.getsockname()
 
@@ -110,7 +110,7 @@ def watch(host: str, address: tuple[str, int], **more: Any) -> tuple[str, Watch]
 def test_three_dead_ones_of_fifty_cost_one_timeout(
     kind: Kind, living: tuple[str, int], dead: tuple[str, int]
 ) -> None:
-    """Told in the order of the farm; all that were opened are closed, not one after the other."""
+    """Three silent hosts of fifty cost one timeout; results are in order, and all are closed at once."""
     watches = [watch(f"h{n}", dead if n in (3, 20, 41) else living) for n in range(50)]
     begun_s = time.monotonic()
     with ExitStack() as stack:
@@ -129,7 +129,7 @@ def _pairs(found: Sequence[Any], watches: Sequence[tuple[str, Watch]]) -> list[t
 
 
 def test_a_driver_s_own_error_is_that_host_s_alone(kind: Kind, living: tuple[str, int]) -> None:
-    """Said with its type; the others are connected all the same."""
+    """A driver's error is reported with its type for that host only."""
     with ExitStack() as stack:
         found = list(connect([watch("a", living), watch("b", living, odd=True), watch("c", living)], stack))
     assert [(check.ok, check.found) for check, _ in found][1] == (False, "RuntimeError: a driver's own error")
@@ -140,7 +140,7 @@ def test_a_driver_s_own_error_is_that_host_s_alone(kind: Kind, living: tuple[str
 def test_who_cannot_tell_its_inventory_is_not_relied_on(
     kind: Kind, living: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked once, while it is connected: a run would have no place to say that it failed."""
+    """The inventory is read once while connected, as a run could not report its failure."""
     monkeypatch.setattr(Machine, "inventory", lambda self: {}[self._host])
     with ExitStack() as stack:
         ((check, connected),) = connect([watch("a", living)], stack)
@@ -150,7 +150,7 @@ def test_who_cannot_tell_its_inventory_is_not_relied_on(
 def test_writes_on_one_machine_are_made_one_after_the_other(
     kind: Kind, living: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two of one machine would see each other's; those of others need not wait for them."""
+    """Write proofs of one machine run one after the other, and those of others concurrently."""
     kind.machine_ids = {"a": "one", "b": "one", "c": "another"}
     now: list[str] = []
     together: list[set[str]] = []

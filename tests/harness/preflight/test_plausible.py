@@ -1,4 +1,4 @@
-"""What is told apart before a run: a machine's figures, and figures no machine can have."""
+"""Plausible readings, and values that no machine can have, are told apart before a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sample(metric: str, value: float | None, instance: str = "", weight: float |
     ],
 )
 def test_what_is_in_another_unit_is_said(metric: str, value: float, said: str) -> None:
-    """Per cent for a share, ms for s, a total for a rate, more memory than there is."""
+    """Values in another unit are reported: percent, ms, totals, too much memory."""
     found = implausible([sample(metric, value)], {"memory_bytes": 8e9})
     assert len(found) == 1
     assert metric in found[0]
@@ -36,7 +36,7 @@ def test_what_is_in_another_unit_is_said(metric: str, value: float, said: str) -
 
 
 def test_two_values_that_contradict_each_other() -> None:
-    """A write of a gigabyte in the mean; an interface faster than itself."""
+    """A mean write of a gigabyte, or an interface faster than its speed, is a contradiction."""
     found = implausible(
         [
             sample("disk.writes_per_s", 20.0, "sda"),
@@ -53,7 +53,7 @@ def test_two_values_that_contradict_each_other() -> None:
 
 
 def test_a_real_reading_is_plausible() -> None:
-    """Full use, no operations, a clock that is behind."""
+    """Full utilisation, no operations and a slow clock are plausible."""
     fine = [
         sample("cpu.busy_ratio", 1.0),
         sample("disk.read_latency_s", None, "sda", 0.0),
@@ -64,7 +64,7 @@ def test_a_real_reading_is_plausible() -> None:
 
 
 def test_null_is_lacking_unless_nothing_happened() -> None:
-    """A latency over no operations is no broken counter; a rate without a value is one."""
+    """A null latency without operations is fine, and a null rate is a missing value."""
     samples = [
         sample("disk.read_latency_s", None, "sda", 0.0),
         sample("disk.reads_per_s", None, "sda"),
@@ -76,7 +76,7 @@ def test_null_is_lacking_unless_nothing_happened() -> None:
 
 
 def test_a_disk_with_a_role_that_is_not_read_is_absent() -> None:
-    """And not what the inventory has told already, nor anything of a server watched from within."""
+    """A disk with a role but without samples is missing, unless the inventory says why."""
     facts = {"roles": {"log": {"device": "sdb"}}, "not_measured": [{"metric": "mem.available_bytes"}]}
     found = absent([sample("cpu.busy_ratio", 0.1), sample("disk.reads_per_s", 1.0, "sda")], facts)
     assert found[0] == "disk.reads_per_s sdb"
@@ -85,7 +85,7 @@ def test_a_disk_with_a_role_that_is_not_read_is_absent() -> None:
 
 
 def test_the_write_is_seen_on_its_disk() -> None:
-    """A disk made of others shows it with them; one that nobody is a part of must not."""
+    """A write is seen on its disk and the disks below it, and on no other one."""
     disks: dict[str, dict[str, Any]] = {
         "dm-0": {"members": ["sda"]},
         "sda": {"members": []},
@@ -106,5 +106,5 @@ def test_the_write_is_seen_on_its_disk() -> None:
 
 
 def test_a_disk_that_says_nothing_was_not_measured() -> None:
-    """Null is no 0: nothing is claimed of it."""
+    """A disk with null values was not measured, so nothing is concluded."""
     assert judge("/d", "sda", MIB, {"sda": None}, {}).outcome == "not measured"

@@ -50,7 +50,7 @@ def probed(*arguments: str | Path) -> tuple[Path, dict[str, Any], str]:
 
 
 def test_a_suite_leaves_figures_a_page_and_nothing_else(disk: Path, tmp_path: Path) -> None:
-    """The database suite: each of its cells has rates, latencies and percentiles that fit each other."""
+    """Each cell of the database suite has consistent rates, latencies and percentiles."""
     require("fio", "fio")
     directory, content, said = probed(
         disk,
@@ -101,7 +101,7 @@ def test_threads_share_what_is_outstanding(disk: Path, tmp_path: Path) -> None:
 
 
 def test_sequential_by_dd(disk: Path, tmp_path: Path) -> None:
-    """dd writes and reads the file; hdparm's row has a figure or the reason for its absence."""
+    """The tool dd writes and reads the file; hdparm's row has a figure or a reason."""
     _, content, _ = probed(disk, "--suite", "sequential", *SMALL, "--out", tmp_path)
     rows = {row["name"]: row["figures"] for row in content["cells"]}
     for name in ("dd write, 1 outstanding", "dd read"):

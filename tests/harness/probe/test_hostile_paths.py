@@ -52,7 +52,7 @@ WATCH = ProbeProgress(lambda: False, lambda _: None, lambda *_: None, lambda _: 
 
 @pytest.fixture
 def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a folder on a real disk as current directory, so that a split path hits neither."""
+    """Return a folder on a real disk, which is the current directory during the test."""
     parent = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
     monkeypatch.chdir(parent)
     try:

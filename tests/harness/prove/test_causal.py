@@ -87,7 +87,7 @@ def test_too_few_windows_have_an_effect_and_no_interval() -> None:
     ],
 )
 def test_what_is_said_of_an_effect(effect: Effect, model: float, result: str, words: str) -> None:
-    """An effect is confirmed from half of the predicted one on, beyond chance."""
+    """The answer follows from the share of the predicted effect that was measured, beyond chance."""
     found, why = answer(effect, PredictedEffect(model, "all of it is used"))
     assert found == result
     assert words in why

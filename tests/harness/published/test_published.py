@@ -136,7 +136,7 @@ def test_a_farm_without_a_figure_is_not_far_from_its_limit(tmp_path: Path) -> No
 
 
 def test_a_third_slow_disk_is_pointed_to_as_well(tmp_path: Path) -> None:
-    """With two slow disks named, a third and slower one still contradicts the conclusion."""
+    """A third slow disk is not excluded by the two candidates; the log disk is as likely as it."""
     data = "{tier: sql, host: sql1, role: data, latency: 25ms}"
     index = "{tier: search, host: app3, role: index, latency: 90ms}"
     concluded = "conclusions: [{farm: prod, of: disk, tier: search, role: index}]\n"

@@ -1,4 +1,4 @@
-"""A unique secret in every credential of every endpoint and collector, and where it must not be found."""
+"""A unique secret in every credential of every endpoint and collector, and places without any."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ LOGINS: Mapping[str, list[dict[str, str]]] = {
     "files": [{"user": "u", "password": ""}],
     "crawler": [{"user": "u", "password": "", "auth": "ntlm"}],
 }
-"""Logins that fit: name of the endpoint -> options; an empty one takes a secret."""
+"""Working logins: endpoint name to options; an empty one gets a secret."""
 PLACES = {
     "sharepoint": "http://127.0.0.1:9/s",
     "web": "http://127.0.0.1:9/w",
@@ -90,13 +90,13 @@ PLACES = {
     "crawler": "winrm://127.0.0.1:9",
 }
 OWN = {"sql": {"hosts": {"h": {"collect": [{"kind": "local"}], "disks": {"data": {"path": "/"}}}}}}
-"""The tiers of a run that comes to its end: a collector that is not reached ends it before."""
+"""The tiers of a run that completes; an unreachable collector would end it earlier."""
 NOT_TEXT = {("crawler", "key")}
-"""A file's path, kept out of what is shown; it is no credential by itself."""
+"""A file path that is hidden although it is no credential."""
 
 
 class Canaries:
-    """Makes secrets, each unlike any other text, and looks for them."""
+    """Creates unique secrets and searches for them."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -107,7 +107,7 @@ class Canaries:
         return secret
 
     def found(self, content: bytes) -> list[str]:
-        """The secrets in a text or a file, in any spelling."""
+        """Return the secrets in a text or file, in any encoding."""
         found = []
         for secret in self.made:
             core = secret.rpartition("é")[2]
@@ -124,7 +124,7 @@ class Canaries:
 
 
 def farms(canaries: Canaries, way: str) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
-    """Farms that have, together, every credential of every endpoint and collector; and their variables."""
+    """Return farms with every credential of every endpoint and collector, and their variables."""
     used: set[tuple[str, str]] = set()
     for number in range(max(map(len, LOGINS.values()))):
         environ: dict[str, str] = {}
@@ -182,7 +182,7 @@ def _needed(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write(folder: Path, farm: Mapping[str, Any], plan: Mapping[str, Any]) -> tuple[Path, Path]:
-    """Both files, as JSON, which YAML reads."""
+    """Write both files as JSON, which YAML readers accept."""
     paths = folder / "plan.yaml", folder / "farm.yaml"
     for path, content in zip(paths, (plan, farm), strict=True):
         path.write_text(json.dumps(content))
@@ -190,7 +190,7 @@ def write(folder: Path, farm: Mapping[str, Any], plan: Mapping[str, Any]) -> tup
 
 
 def every_file(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """What is in a folder, packed files unpacked."""
+    """Return all files of a folder, with packed ones unpacked."""
     for path in sorted(folder.rglob("*")):
         if not path.is_file():
             continue
@@ -205,14 +205,14 @@ def every_file(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def assert_none(canaries: Canaries, texts: Mapping[str, bytes]) -> None:
-    """No text has any secret."""
+    """Check that no text contains a secret."""
     leaks = {where: found for where, content in texts.items() if (found := canaries.found(content))}
     assert not leaks, leaks
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_no_field_of_an_endpoint_is_shown_unless_its_type_says_so(spec: type[EndpointSpec]) -> None:
-    """Enumerated from the models: a field that is added later is hidden as well."""
+    """Every endpoint field in the models is hidden unless its type allows showing it."""
     values: dict[str, Any] = {name: f"{MARK}-{name}" for name in spec.model_fields if name != "url"}
     record = spec.model_construct(url=f"x://u:{MARK}@h/?key={MARK}#{MARK}", **values)
     shown = record.shown()
@@ -225,7 +225,7 @@ def test_no_field_of_an_endpoint_is_shown_unless_its_type_says_so(spec: type[End
 
 @pytest.mark.parametrize("kind", [*collectors.names(), "unknown"])
 def test_no_option_of_a_collector_is_shown_unless_its_kind_says_so(kind: str) -> None:
-    """Enumerated from the registry; an option nobody knows is hidden."""
+    """Every collector option in the registry is hidden unless its kind allows showing it."""
     options = collectors.kind(kind).options if kind in collectors.names() else frozenset({"address"})
     public = collectors.kind(kind).public if kind in collectors.names() else frozenset()
     assert public <= options
@@ -240,7 +240,7 @@ def test_no_option_of_a_collector_is_shown_unless_its_kind_says_so(kind: str) ->
 def test_check_and_a_failing_run_show_no_secret(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing answers: every endpoint and every collector says why, on both streams and as JSON."""
+    """With no server reachable, every message on both streams and in JSON is free of secrets."""
     canaries = Canaries()
     plan = {"name": "p", "scenarios": dict(_scenarios()), "phases": {"measure": "1s"}}
     for farm, environ in farms(canaries, way):
@@ -292,7 +292,7 @@ def site() -> Iterator[str]:
             self.wfile.write(b"x")
 
         def log_message(self, *_: Any) -> None:
-            """Says nothing."""
+            """Do nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -301,7 +301,7 @@ def site() -> Iterator[str]:
 
 
 def _measured(farm: dict[str, Any], environ: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The farm as this machine can measure it, and the variables that it uses then."""
+    """Return the farm that this machine can measure, and its variables."""
     farm = {**farm, "tiers": OWN}
     used = json.dumps(farm)
     return farm, {name: value for name, value in environ.items() if f"${{{name}}}" in used}
@@ -318,7 +318,7 @@ def _plan(folder: Path, site: str) -> dict[str, Any]:
 
 
 def test_a_run_and_its_reports_hold_no_secret(site: str, tmp_path: Path) -> None:
-    """The run directory, every format of the report, the analysis, a comparison, the state folder, /proc."""
+    """Run directory, reports, analysis, comparison, state folder and /proc are free of secrets."""
     canaries = Canaries()
     environ = {"PINCHPOINT_STATE": str(tmp_path / "state")}
     directories: list[Path] = []
@@ -352,13 +352,13 @@ def test_a_run_and_its_reports_hold_no_secret(site: str, tmp_path: Path) -> None
 
 
 def _commands(pid: int) -> dict[str, bytes]:
-    """The command lines of a process and all its children."""
+    """Return the command lines of a process and all its children."""
     whole = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     return {f"/proc/{each.pid}/cmdline": " ".join(each.cmdline()).encode() for each in whole}
 
 
 def test_a_killed_run_leaves_no_secret(site: str, tmp_path: Path) -> None:
-    """The controller is killed: what lies there then, and what analyse makes of it."""
+    """A killed run's files, and the analysis of them, are free of secrets."""
     canaries = Canaries()
     farm, environ = next(farms(canaries, "variable"))
     farm, environ = _measured(farm, environ)
@@ -377,7 +377,7 @@ def test_a_killed_run_leaves_no_secret(site: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_worker_s_traffic_holds_no_secret(way: str, site: str, tmp_path: Path) -> None:
-    """All that goes between a controller and a worker in a run whose users also fail with the secrets."""
+    """The traffic between controller and worker is free of secrets, also for failing users."""
     canaries = Canaries()
     farm, variables = _measured(*next(farms(canaries, way)))
     paths = write(tmp_path, farm, _plan(tmp_path, site))
@@ -428,7 +428,7 @@ MALFORMED = (
 def test_a_refused_url_shows_no_secret(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever is wrong with it, raw or encoded."""
+    """A refused URL shows no secret, raw or encoded."""
     for encoded in (False, True):
         canaries = Canaries()
         secret = canaries.new("url")
@@ -463,7 +463,7 @@ def test_a_refused_url_shows_no_secret(
 
 @pytest.mark.parametrize("name", SPECS)
 def test_a_misplaced_value_is_not_quoted(name: str, tmp_path: Path) -> None:
-    """A secret in a field of any type: the message names the field alone."""
+    """A secret in a field of any type is not quoted; the message names the field."""
     canaries = Canaries()
     spec = SPECS[name]
     for field, info in spec.model_fields.items():
@@ -486,7 +486,7 @@ def test_a_misplaced_value_is_not_quoted(name: str, tmp_path: Path) -> None:
 
 
 def test_messages_of_others_are_cleaned_of_what_was_expanded(capsys: pytest.CaptureFixture[str]) -> None:
-    """An internal error quotes a secret, as it is, encoded and as a Basic header: exit 70 shows none."""
+    """Exit 70 shows no secret that an internal error quotes, raw, encoded or as a Basic header."""
     canaries = Canaries()
     for way in WAYS:
         for farm, environ in farms(canaries, way):

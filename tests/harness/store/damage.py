@@ -1,6 +1,6 @@
-"""Damages files that Pinchpoint keeps, one place at a time, and calls the commands that read them.
+"""Damages stored files, one place at a time, and calls the commands that read them.
 
-``python -m harness.store.damage 2000`` (in tests/) does so by chance for hours, where a test takes seconds.
+``python -m harness.store.damage 2000`` (in tests/) does so at random for hours; a test takes seconds.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ VALUES: dict[str, str] = {
     "running": '"running"',
     "naive": '"2026-01-01T00:00:30"',
 }
-"""What stands in place of a value, as JSON."""
+"""Replacements for a value, as JSON."""
 CELLS: tuple[Any, ...] = (None, float("nan"), float("inf"), -1, 0, 2**62, -(2**62), 1e300, "?", "")
-"""What stands in place of a cell of a table, where its column can hold it."""
+"""Replacements for a table cell, where its column allows them."""
 _MARK = "\x00damaged\x00"
 
 
 def steps_run() -> StoredRun:
-    """A load in steps with objectives, declared limits, a proof, an import and prices."""
+    """Return a load in steps with objectives, declared limits, a proof, an import and prices."""
     build = shared_farm(Build(40, seed=3), {"sql": {"log": "vda"}})
     build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"] |= {
         "limits": {"iops": 240.0},
@@ -175,7 +175,7 @@ def at(second: int) -> str:
 
 
 def kept(folder: Path) -> Path:
-    """One of each that Pinchpoint keeps: runs, a killed run, a set, a comparison, probes, theirs."""
+    """Store one of each kind: runs, a killed run, a set, a comparison, and probes."""
     for name, stored in (("shared", saved_run(20)), ("steps", steps_run())):
         directory = saved(stored, folder / "runs" / name)
         write_json(directory / VERDICT, analyse(stored).to_json())
@@ -205,7 +205,7 @@ def kept(folder: Path) -> Path:
 
 
 def killed(directory: Path) -> Path:
-    """A run whose controller was killed: its journal is all that there is."""
+    """Return a run whose controller was killed, so that only its journal exists."""
     saved(saved_run(5), directory)
     (directory / OPERATIONS).unlink()
     (directory / SAMPLES).unlink()
@@ -225,7 +225,7 @@ def killed(directory: Path) -> Path:
 
 
 def call(*arguments: str | Path) -> tuple[int, str]:
-    """(exit status, all that was said) of one command, in this process."""
+    """Return (exit status, output) of one command in this process."""
     said = io.StringIO()
     given, sys.argv = sys.argv, ["pinchpoint", *map(str, arguments)]
     try:
@@ -236,7 +236,7 @@ def call(*arguments: str | Path) -> tuple[int, str]:
 
 
 def commands(folder: Path, file: Path) -> list[tuple[str | Path, ...]]:
-    """Those that read the file."""
+    """Return the commands that read the file."""
     here = file.parent.parent if file.parent.name == JOURNAL else file.parent
     place = here.relative_to(folder).as_posix()
     out = folder / "out"
@@ -275,7 +275,7 @@ def commands(folder: Path, file: Path) -> list[tuple[str | Path, ...]]:
 
 
 def leaves(content: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Every place in a document: leaves, and what holds them."""
+    """Yield every place in a document: leaves and their containers."""
     if path:
         yield path
     if isinstance(content, dict):
@@ -287,9 +287,9 @@ def leaves(content: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[st
 
 
 def broken(content: Json, chance: random.Random) -> tuple[str, str]:
-    """(the document as text with one place damaged, which and how)."""
+    """Return (document with one damaged place as text, description of the damage)."""
     content = copy.deepcopy(content)
-    # A table of a hundred rows is one place in a hundred, not a hundred.
+    # A table of a hundred rows counts as one place of a hundred.
     kinds: dict[tuple[str, ...], list[tuple[str | int, ...]]] = {}
     for path in leaves(content):
         kinds.setdefault(tuple("#" if isinstance(key, int) else key for key in path), []).append(path)
@@ -335,7 +335,7 @@ def damage(file: Path, chance: random.Random) -> str:
 
 
 def damaged_whole(file: Path, whole: bytes, chance: random.Random) -> str:
-    """The file as a whole."""
+    """Damage the file as a whole."""
     what = chance.choice(
         ["removed", "folder", "empty", "cut", "not UTF-8", "flipped", "[]", "null", "deep", "0x00"]
     )
@@ -361,7 +361,7 @@ def damaged_whole(file: Path, whole: bytes, chance: random.Random) -> str:
 
 
 def damaged_table(file: Path, chance: random.Random) -> str:
-    """A cell, all of a column, or a column's name or type."""
+    """Damage a cell, a column, or a column's name or type."""
     table = pq.read_table(file)
     number = chance.randrange(table.num_columns)
     field = table.schema.field(number)
@@ -400,7 +400,7 @@ def fits(value: Any, kind: pa.DataType) -> bool:
 
 
 def damaged_frame(file: Path, chance: random.Random) -> str:
-    """A frame whose checksum fits and whose content does not."""
+    """Write a frame with a valid checksum and invalid content."""
     frames = list(read_frames(file))
     number = chance.randrange(len(frames))
     frame = copy.deepcopy(frames[number])
@@ -429,7 +429,7 @@ def damaged_frame(file: Path, chance: random.Random) -> str:
 
 
 def files(folder: Path) -> list[Path]:
-    """All that may be damaged."""
+    """Return all files that may be damaged."""
     names = ("*.json", "*.jsonl", "*.parquet", "*.ppj")
     found = sorted(path for name in names for path in folder.rglob(name))
     return [path for path in found if path.relative_to(folder).parts[0] != "set" or path.name == SET]
@@ -438,7 +438,7 @@ def files(folder: Path) -> list[Path]:
 def walk(
     whole: Path, count: int, chance: random.Random, calls: int, of: Sequence[str] = ()
 ) -> Iterator[tuple[Path, str, tuple[str | Path, ...], int, str]]:
-    """Damage after damage: the file, what was done, the command, its exit status, what it said."""
+    """Yield damage after damage: file, damage, command, exit status, output."""
     candidates = [path.relative_to(whole) for path in files(whole)]
     candidates = [path for path in candidates if not of or any(word in str(path) for word in of)]
     for _ in range(count):
@@ -450,15 +450,15 @@ def walk(
             asked = commands(used, used / relative)
             for command in chance.sample(asked, min(len(asked), calls)):
                 shutil.rmtree(used, ignore_errors=True)
-                shutil.copytree(damaged, used)  # a command may mend, or add to, what it reads
+                shutil.copytree(damaged, used)  # a command may repair or extend what it reads
                 yield relative, done, command, *call(*command)
 
 
 def fault(relative: Path, status: int, said: str) -> str | None:
-    """What is wrong with a command's answer to a damaged file; None if nothing is."""
+    """Return the error in a command's answer to a damaged file; None: no error."""
     if status not in {int(known) for known in ExitStatus} - {ExitStatus.INTERNAL} or "Traceback" in said:
         return "internal error"
-    # Its folder will do; of a setting that the run has nothing for the setting is named.
+    # The file's folder is enough; for a setting that the run lacks, the setting is named.
     named = str(Path(*relative.parts[:2])) in said or said.startswith("--set")
     if status == ExitStatus.BAD_INPUT and not named:
         return "names no file"
@@ -466,7 +466,7 @@ def fault(relative: Path, status: int, said: str) -> str | None:
 
 
 def main() -> None:
-    """Damage by chance, and print what ended in an internal error, each place in the code three times."""
+    """Damage at random, and print internal errors, each code place at most three times."""
     count, seed, *of = sys.argv[1:]
     warnings.simplefilter("error")
     os.environ["PINCHPOINT_DEBUG"] = "1"

@@ -1,7 +1,7 @@
-"""Run by test_long_run in a process of its own: writes eight hours of a run, says how much memory it took.
+"""Run by test_long_run in its own process: writes eight hours of a run and prints its memory use.
 
-Arguments: the run directory to make. Prints ``{"before_bytes", "writing_bytes", "merging_bytes"}`` (the most
-resident memory until then), ``journal_bytes`` (the most the journal took), and ``files_bytes`` as JSON.
+Argument: the run directory to create. Prints ``{"before_bytes", "writing_bytes", "merging_bytes"}`` (largest
+resident memory until then), ``journal_bytes`` (largest size of the journal), and ``files_bytes`` as JSON.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ def text_of(seconds: int) -> str:
 
 
 def peak_bytes() -> int:
-    """The most this process had resident: ``ru_maxrss`` begins with the peak of the process that made it."""
+    """Return this process's largest resident memory; ``ru_maxrss`` starts with the parent's peak."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) * 1024
 
 
 def histograms(draw: random.Random) -> list[str]:
     times = [np.array([round(draw.lognormvariate(14.5, 0.6)) for _ in range(60)]) for _ in range(POOL)]
-    # Of thousands of different ones: what repeats would be compressed away.
+    # The histograms are chosen from thousands, as repeated ones would be compressed away.
     return [histogram.encoded(histogram.counted(one)) for one in times]
 
 
 def rows_of(second: int, number: int, scenario: str, pool: list[str]) -> list[list[object]]:
-    """60 that succeed of each operation every second, and one of each that fails every fifth."""
+    """Return rows with 60 successes of each operation per second, and one failure in five seconds."""
     rows: list[list[object]] = []
     for operation in range(OPERATIONS_OF[scenario]):
         service = pool[(second * 7 + operation * 31) % POOL]

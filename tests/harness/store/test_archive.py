@@ -1,4 +1,4 @@
-"""`pack` and `unpack`: what comes out is what went in, or it is refused in a sentence."""
+"""`pack` and `unpack`: the content is restored exactly, or refused with a sentence."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pinchpoint.store import archive
 
 RUN = Path(__file__).parents[2] / "golden_runs" / "real" / "log-cap-240"
 KEPT = Path(__file__).with_name("archives")
-"""An archive of November 2026, signed, which every later version reads."""
+"""A signed archive of November 2026, which every later version must read."""
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run of its own, in a folder with what is no part of it."""
+    """Return a run in a folder with other files beside it."""
     directory = tmp_path / "runs" / "a-run"
     shutil.copytree(RUN, directory)
     (directory / "id_rsa").write_text("a secret")
@@ -36,7 +36,7 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def packed(run: Path) -> Path:
-    """Its archive."""
+    """Return the run's archive."""
     done = run_cli("pack", run)
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.strip())
@@ -55,7 +55,7 @@ def _contents(directory: Path) -> dict[str, bytes]:
 
 
 def test_what_comes_out_is_what_went_in(run: Path, packed: Path, tmp_path: Path) -> None:
-    """Byte for byte; other files of the folder stay behind, and the same run makes the same archive."""
+    """The run is restored byte for byte without other files, and packs to the same archive."""
     assert packed == run.parent / "a-run.pinchpoint.zip"
     done = run_cli("unpack", packed, "--out", tmp_path / "out")
     assert (done.returncode, done.stdout, done.stderr) == (
@@ -70,7 +70,7 @@ def test_what_comes_out_is_what_went_in(run: Path, packed: Path, tmp_path: Path)
 
 
 def test_an_archive_of_2026_is_read_for_ever(tmp_path: Path) -> None:
-    """Its signature, its checksums, and its verdict."""
+    """The archive of 2026 is read with its signature, checksums and verdict."""
     [file] = KEPT.glob("*.zip")
     require("ssh-keygen", "openssh-client")
     done = run_cli("unpack", file, "--out", tmp_path, "--signers", KEPT / "signers")
@@ -80,7 +80,7 @@ def test_an_archive_of_2026_is_read_for_ever(tmp_path: Path) -> None:
 
 
 def test_a_signature_is_checked(run: Path, packed: Path, tmp_path: Path) -> None:
-    """By a key that is known, a key that is not, none, and over another index."""
+    """Signatures are checked: known key, unknown key, none, and another index."""
     mine, other = _key(tmp_path, "mine"), _key(tmp_path, "other")
     signers = tmp_path / "signers"
     signers.write_text(f"mine@x {mine.with_suffix('.pub').read_text()}")
@@ -108,7 +108,7 @@ def test_a_signature_is_checked(run: Path, packed: Path, tmp_path: Path) -> None
 
 
 def _changed(file: Path, target: Path, change: dict[str, Callable[[bytes], bytes]]) -> Path:
-    """A copy of an archive in which some files are others."""
+    """Return a copy of an archive with some files replaced."""
     with zipfile.ZipFile(file) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
         for entry in source.infolist():
             content = source.read(entry)
@@ -117,7 +117,7 @@ def _changed(file: Path, target: Path, change: dict[str, Callable[[bytes], bytes
 
 
 def _hostile(target: Path, files: dict[str, bytes], *, mode: int = stat.S_IFREG, run: str = "a-run") -> Path:
-    """An archive whose index is right about files that are not."""
+    """Return an archive with a matching index and forbidden files."""
     index = {
         "schema": archive.SCHEMA,
         "name": run,
@@ -158,7 +158,7 @@ def _hostile(target: Path, files: dict[str, bytes], *, mode: int = stat.S_IFREG,
     ],
 )  # fmt: skip
 def test_a_hostile_archive_is_refused(hostile: Callable[[Path], object], said: str, tmp_path: Path) -> None:
-    """Exit status 2, one sentence, and nothing is written anywhere."""
+    """A hostile archive gives exit status 2 and one sentence, and nothing is written."""
     file = tmp_path / "hostile.zip"
     hostile(file)
     before = sorted(tmp_path.iterdir())
@@ -171,7 +171,7 @@ def test_a_hostile_archive_is_refused(hostile: Callable[[Path], object], said: s
 
 
 def test_what_the_index_does_not_name_is_refused(packed: Path, tmp_path: Path) -> None:
-    """A file more, a file less, a file twice."""
+    """Extra, missing and repeated files are refused."""
     more, less, twice = (
         Path(shutil.copy(packed, tmp_path / name)) for name in ("more.zip", "less.zip", "twice.zip")
     )
@@ -187,7 +187,7 @@ def test_what_the_index_does_not_name_is_refused(packed: Path, tmp_path: Path) -
 
 
 def test_a_file_that_was_cut_off_or_changed_is_refused(packed: Path, tmp_path: Path) -> None:
-    """At many places: refused with one sentence, or the byte is of no part of the content."""
+    """An archive cut or changed at any place is refused, unless the byte is no content."""
     raw = packed.read_bytes()
     draw = random.Random(1)
     cut = [raw[:length] for length in draw.sample(range(len(raw)), 40)]
@@ -213,7 +213,7 @@ def test_a_file_that_was_cut_off_or_changed_is_refused(packed: Path, tmp_path: P
 
 @pytest.mark.parametrize("part", ["manifest.json", "samples.parquet", "events.jsonl"])
 def test_a_changed_file_is_named(packed: Path, tmp_path: Path, part: str) -> None:
-    """One byte of one file, packed again with a right ZIP checksum."""
+    """A changed file is named, although its ZIP checksum is right."""
     file = _changed(packed, tmp_path / "changed.zip", {part: lambda raw: raw[:-2] + b"#" + raw[-1:]})
     done = run_cli("unpack", file, "--out", tmp_path / "out")
     assert done.returncode == 2
@@ -221,7 +221,7 @@ def test_a_changed_file_is_named(packed: Path, tmp_path: Path, part: str) -> Non
 
 
 def test_what_cannot_be_packed(run: Path, packed: Path, tmp_path: Path) -> None:
-    """No run, an archive that is there, a secret in an edited manifest, a run that is there already."""
+    """No run, an existing archive, a secret in the manifest and an existing run are refused."""
     path = run / "manifest.json"
     manifest = json.loads(path.read_text())
     for arguments, said in (

@@ -1,4 +1,4 @@
-"""Whatever is damaged in what Pinchpoint kept, a command says so in sentences, and never ends with 70."""
+"""Damage in any stored file gives sentences, and never exit status 70."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinchpoint.store.read import open_run
 
 SEED = 20261128
 COUNT = 40
-"""Files, each damaged in one place and read by one command; by hand thousands (``damage.py``)."""
+"""Number of damaged files in the test; ``damage.py`` does thousands."""
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_is_not_damaged_is_read(whole: Path, tmp_path: Path) -> None:
-    """Else damage would change nothing: every document is one that its command reads."""
+    """Each document is read by its command without damage, so that damage has an effect."""
     again = tmp_path / "kept"
     shutil.copytree(whole, again)
     asked = {commands(again, file)[0] for file in files(again)}
@@ -35,7 +35,7 @@ def test_what_is_not_damaged_is_read(whole: Path, tmp_path: Path) -> None:
 
 
 def test_damage_is_bad_input_or_harmless(whole: Path) -> None:
-    """A seeded sample over all files, places and commands: an answer, or status 2 that names the file."""
+    """A seeded sample of damage gives an answer, or exit status 2 with the file's name."""
     faults = [
         f"{relative}: {what}: {command[0]}: {why}: {said}"
         for relative, what, command, status, said in walk(whole, COUNT, random.Random(SEED), 1)
@@ -47,7 +47,7 @@ def test_damage_is_bad_input_or_harmless(whole: Path) -> None:
 @pytest.mark.parametrize("name", ["manifest.json", "events.jsonl", "operations.parquet", "samples.parquet"])
 @pytest.mark.parametrize("what", ["pipe", "device", "large"])
 def test_what_is_no_plain_file_is_not_read(whole: Path, tmp_path: Path, name: str, what: str) -> None:
-    """A link to a device without end, a pipe that nothing is written to, a file that fills the memory."""
+    """A link to an endless device, a pipe, and a huge file are not read."""
     run = next(path.parent for path in sorted(whole.rglob("operations.parquet")))
     shutil.copytree(run, tmp_path / "run")
     file = tmp_path / "run" / name

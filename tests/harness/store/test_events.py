@@ -1,4 +1,4 @@
-"""events.jsonl: every event is there, or counted; the file stays small whatever happens how often."""
+"""events.jsonl: every event is written or counted, and the file stays small."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_gap_a_second_for_eight_hours_is_one_line_a_minute(tmp_path: Path) -> None:
-    """The first ones in full; then one a minute that says how many it stands for: none is lost."""
+    """A gap per second for eight hours is written in full at first, then as one counted line per minute."""
     path, clock = tmp_path / "events.jsonl", Clock()
     log = EventLog(path, clock)
     for second in range(8 * 3600):
@@ -44,7 +44,7 @@ def test_a_gap_a_second_for_eight_hours_is_one_line_a_minute(tmp_path: Path) -> 
 
 
 def test_a_rare_event_among_many_is_written_at_once(tmp_path: Path) -> None:
-    """Names are counted apart; what comes back after a quiet minute is written when it comes."""
+    """A rare event is written at once beside frequent ones, as names are counted separately."""
     path, clock = tmp_path / "events.jsonl", Clock()
     log = EventLog(path, clock)
     for number in range(IN_FULL + 5):
@@ -59,7 +59,7 @@ def test_a_rare_event_among_many_is_written_at_once(tmp_path: Path) -> None:
 
 
 class Filling:
-    """A file on a disk that takes only a part of what is written, as often as is said."""
+    """A file on a disk that accepts only a part of a write, a given number of times."""
 
     def __init__(self, file: Any, times: int) -> None:
         self._file, self._times = file, times
@@ -74,7 +74,7 @@ class Filling:
 
 
 def test_a_line_that_a_full_disk_takes_half_of_spoils_no_other(tmp_path: Path) -> None:
-    """It is an error at once, of room; what was there stays, and with room again events are whole."""
+    """A half-written line is an error about space; earlier lines stay, and later ones are complete."""
     path = tmp_path / "events.jsonl"
     log = EventLog(path)
     log.add({"event": "phase", "phase": "measure"})

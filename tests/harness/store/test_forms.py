@@ -1,4 +1,4 @@
-"""The forms of a manifest and of an event: what is not as Pinchpoint writes it is named by its field."""
+"""The structure of a manifest and of an event: a deviation is named by its field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPEN = {"model": "open", "rate_per_s": 5.0, "arrivals": "poisson"}
 
 
 def reported(content: Any, form: Any = forms.Manifest) -> list[str]:
-    """What is said of a document, except the remedy."""
+    """Return the message about a document without its remedy."""
     try:
         document.parsed(json.dumps(content).encode(), form, "FILE", "copy it anew")
     except InputError as error:
@@ -49,7 +49,7 @@ def reported(content: Any, form: Any = forms.Manifest) -> list[str]:
     ],
 )
 def test_a_scenario_without_its_load_is_a_fault(scenarios: Any, found: str) -> None:
-    """Each reader of a manifest takes what was planned for there: a report would end in a traceback."""
+    """A scenario without its load is an error, since every reader of a manifest needs it."""
     manifest = {**Build().manifest, "plan": {"scenarios": scenarios}}
     if found.startswith("cannot"):
         with pytest.raises(InputError, match=found):
@@ -60,7 +60,7 @@ def test_a_scenario_without_its_load_is_a_fault(scenarios: Any, found: str) -> N
 
 
 def test_an_unknown_load_model_is_told_with_those_that_are_known() -> None:
-    """One line, whatever stands there."""
+    """An unknown load model gives one line with the known ones."""
     for model in ("waves", ["open"], None):
         (line,) = reported({**Build().manifest, "plan": {"scenarios": {"a": {"load": {"model": model}}}}})
         assert line.startswith("plan.scenarios.a.load.model: found "), line
@@ -68,7 +68,7 @@ def test_an_unknown_load_model_is_told_with_those_that_are_known() -> None:
 
 
 def test_every_load_model_and_no_plan_at_all_are_as_written() -> None:
-    """What was imported has no plan; of what was run each load says how much it was."""
+    """Every load model is accepted, and so is an import without a plan."""
     build = Build().closed("a", "sql-mix", 1).open("b", "sql-mix", 5).soak("c", "sql-mix", 5)
     build.ramp("d", "sql-mix", 9, 5).burst("e", 1, 5, 30, 5)
     plans: list[dict[str, Any]] = [build.manifest["plan"], {}, {"scenarios": {}}]
@@ -77,7 +77,7 @@ def test_every_load_model_and_no_plan_at_all_are_as_written() -> None:
 
 
 def test_what_a_load_says_is_what_a_plan_asks_for() -> None:
-    """The store reads manifests without the plan's records: what these need is what is needed here."""
+    """The store requires of a load what the plan's records require."""
     for form in (
         forms.StoredClosed,
         forms.StoredOpen,

@@ -1,4 +1,4 @@
-"""Stored histograms: what the library would have written, and sums that lose nothing."""
+"""Stored histograms: the library's text, and sums without loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def by_the_library(times_ns: list[int]) -> HdrHistogram:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_text_is_the_librarys_own(seed: int) -> None:
-    """Byte for byte, for times over the whole range, both ends and every power of two included."""
+    """The text equals the library's byte for byte over the whole range of times."""
     draw = random.Random(seed)
     times_ns = [0, 1, 499, 500, 1499, 1500, HOUR_NS - 1, HOUR_NS, HOUR_NS + 1, 100 * HOUR_NS]
     times_ns += [max(0, (1 << bits) * 1000 + by) for bits in range(32) for by in (-1000, -500, 0, 1000)]
@@ -35,14 +35,14 @@ def test_the_text_is_the_librarys_own(seed: int) -> None:
 
 
 def test_one_time_is_a_histogram_too() -> None:
-    """The shortest there is."""
+    """A single time is a valid histogram."""
     text = histogram.encoded(histogram.counted(np.array([1])))
     assert text == by_the_library([1]).encode().decode()
     assert histogram.summed([text]).tolist() == [0, 1]
 
 
 def test_merging_is_adding() -> None:
-    """Histograms of different lengths; those that are missing count for nothing."""
+    """Merging adds histograms of different lengths, and missing ones count as empty."""
     draw = random.Random(1)
     parts = [[round(10 ** draw.uniform(3, top)) for _ in range(200)] for top in (5, 9, 7)]
     texts = [histogram.encoded(histogram.counted(np.array(part))) for part in parts]
@@ -55,7 +55,7 @@ def test_merging_is_adding() -> None:
 
 @pytest.mark.parametrize("text", ["HISTgarbage", "SElTVA==", "not base64 at all!"])
 def test_what_is_no_histogram_is_bad_input(text: str) -> None:
-    """A table of another program's: the file and its columns are named, and no traceback is shown."""
+    """A text that is no histogram is bad input with file and column, without a traceback."""
     with pytest.raises(
         InputError, match=r"operations\.parquet: service, response: holds what is no histogram"
     ):

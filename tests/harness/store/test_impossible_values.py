@@ -1,4 +1,4 @@
-"""Stored values that cannot be are read as not measured, from files and journals, and are warned of."""
+"""Impossible stored values are read as not measured, from files and journals, with a warning."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECOND = 10**9
 
 
 def rows(count: int = 20) -> list[Sample]:
-    """Seconds of a host whose figures are sane."""
+    """Return seconds of a host with possible values."""
     return [
         sample
         for second in range(count)
@@ -42,7 +42,7 @@ def rows(count: int = 20) -> list[Sample]:
 
 
 def odd_rows() -> list[Sample]:
-    """The same, some of which cannot be."""
+    """Return seconds of a host with some impossible values."""
     found = rows()
     found[0] = found[0]._replace(value=2000.0)
     found[4] = found[4]._replace(value=39_600.0)
@@ -62,14 +62,14 @@ def table_of(samples: list[Sample]) -> pa.Table:
 
 
 def test_sane_samples_stay_as_they_are() -> None:
-    """The very table, and nothing is counted."""
+    """Possible samples are the same table, and nothing is counted."""
     table, found = table_of(rows()), Tally()
     assert without_impossible_samples(table, found) is table
     assert not found.found
 
 
 def test_samples_that_cannot_be() -> None:
-    """Null, with their weights; a sample that covers thirty years has no place."""
+    """Impossible samples become null with their weights; an interval of thirty years is dropped."""
     found = Tally()
     table = without_impossible_samples(table_of(odd_rows()), found)
     assert table.schema == SAMPLES_SCHEMA
@@ -88,7 +88,7 @@ def in_a_file(folder: Path, samples: list[Sample]) -> Path:
 
 
 def test_every_way_to_read_a_file(tmp_path: Path) -> None:
-    """The verdict's, the reports' whole table and their queries, and how long the run was."""
+    """The verdict, the reports' table and queries, and the run's length all treat values alike."""
     dataset = stored.in_file(in_a_file(tmp_path, odd_rows()))
     unread = stored.UnreadSamples(dataset)
     groups = pa.concat_tables(unread.each(lambda table: table.select(["value"])))
@@ -107,7 +107,7 @@ def test_every_way_to_read_a_file(tmp_path: Path) -> None:
 
 
 def test_impossible_values_alone_measure_nothing(tmp_path: Path) -> None:
-    """A run whose every value is nonsense is not one that measured something, in a file or in memory."""
+    """A run with impossible values only has measured nothing, from a file or from memory."""
     nonsense = [sample._replace(value=1e308) for sample in rows()]
     for samples, measured in ((nonsense, False), ([*nonsense, *rows(1)], True)):
         assert stored.holds_values(stored.in_file(in_a_file(tmp_path, samples))) is measured
@@ -122,7 +122,7 @@ def operation(second: int, **odd: Any) -> list[Any]:
 
 
 def killed_run(folder: Path) -> Path:
-    """A run whose controller was killed, in whose journal stands what cannot be."""
+    """Return a killed run whose journal has impossible values."""
     run = folder / "run"
     manifest = {"started": "2025-11-20T09:00:00.000Z", "phases": [], "plan": {}, "farm": {}}
     writer = RunWriter(run, manifest)
@@ -139,7 +139,7 @@ def killed_run(folder: Path) -> Path:
 
 
 def test_a_journal_that_is_recovered(tmp_path: Path) -> None:
-    """Samples are null, operations of less than none are left out; the manifest warns of both."""
+    """After recovery samples are null and impossible operations dropped, with warnings."""
     run = open_run(killed_run(tmp_path))
     assert stored.table(run.samples)["value"].null_count == 7
     assert run.operations["count"].to_pylist() == [3, 3]
@@ -150,15 +150,15 @@ def test_a_journal_that_is_recovered(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_is_read_while_it_grows(tmp_path: Path) -> None:
-    """And the parts it is turned into."""
+    """A growing journal and its parts are read in the same way."""
     run = killed_run(tmp_path)
     operations, samples = journal_tables(run / JOURNAL)
     assert (samples["value"].null_count, operations.num_rows) == (7, 2)
-    assert not compact_closed(run / JOURNAL).found  # the only segment is not closed
+    assert not compact_closed(run / JOURNAL).found  # the only segment is still open
 
 
 def test_a_whole_number_beyond_what_floats_count(tmp_path: Path) -> None:
-    """A server's "no limit" of 2^63 - 1 bytes ends no run; nor does 2^64 - 1, which no bytes are."""
+    """Integers such as 2^63 - 1 ("no limit") and 2^64 - 1 end no run."""
     writer = RunWriter(tmp_path / "run", {"started": "2025-11-20T09:00:00.000Z"})
     most = [
         Sample(AT, 1.0, "sql1", metric, "", value)
@@ -171,7 +171,7 @@ def test_a_whole_number_beyond_what_floats_count(tmp_path: Path) -> None:
 
 
 def test_halves_of_characters_are_written_whole(tmp_path: Path) -> None:
-    r"""A name that is no text (``\udcff`` of a path) ends neither journal nor manifest, nor its reader."""
+    r"""Lone surrogates in a name (``\udcff`` of a path) end neither journal nor manifest nor reader."""
     writer = RunWriter(tmp_path / "run", {"started": "2025-11-20T09:00:00.000Z", "name": "caf\udce9"})
     writer.samples([rows()[0]._replace(instance="thread:\ud800")])
     writer.event("note", text="caf\udce9")
@@ -183,7 +183,7 @@ def test_halves_of_characters_are_written_whole(tmp_path: Path) -> None:
 
 
 def test_a_verdict_on_what_was_stored(tmp_path: Path) -> None:
-    """A kept run in which a CPU is 200,000 % busy: it is judged as if that second was not measured."""
+    """A stored CPU of 200,000 % is judged as a second that was not measured."""
     text = perfmon([row(cpu=30.0) for _ in range(60)])
     sane, odd = (imported(tmp_path, text, name=name) for name in ("sane.csv", "odd.csv"))
     kept = pq.read_table(odd / "samples.parquet", schema=SAMPLES_SCHEMA).to_pylist()

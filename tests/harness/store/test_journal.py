@@ -1,4 +1,4 @@
-"""The journal: what was written is read back; damage costs what is damaged and nothing before it."""
+"""The journal: written data is read back, and damage costs nothing before its place."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def operation(second: int, count: int = 5) -> list[object]:
 
 
 def test_round_trip_keeps_null_apart_from_zero(tmp_path: Path) -> None:
-    """What was not measured comes back as null, 0 as 0, and the weights with them."""
+    """Null, 0 and weights are read back as they were."""
     with JournalWriter(tmp_path, "controller") as writer:
         writer.write_samples([sample(10, None), sample(10, 0.0, "vdb"), sample(11, 0.25)])
         writer.write_operations([operation(10)], 11 * SECOND)
@@ -57,7 +57,7 @@ def test_round_trip_keeps_null_apart_from_zero(tmp_path: Path) -> None:
 
 
 def test_a_batch_across_the_end_of_a_segment_keeps_its_names(tmp_path: Path) -> None:
-    """One reading may hold samples of both sides of a segment's end, in any order of names."""
+    """A batch across a segment's end keeps its names in any order."""
     with JournalWriter(tmp_path, "controller", segment_s=60) as writer:
         writer.write_samples([sample(0, 1.0, "vda"), sample(0, 2.0, "vdb"), sample(0, 3.0, "vdc")])
         writer.write_samples([sample(59, 4.0, "vdc"), sample(59, 5.0, "vda"), sample(61, 6.0, "vdb")])
@@ -70,7 +70,7 @@ def test_a_batch_across_the_end_of_a_segment_keeps_its_names(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_cut_or_flipped_journal_loses_only_its_end(tmp_path: Path, seed: int) -> None:
-    """Every frame before the damage is read, none after it, whatever byte is hit."""
+    """Every frame before a damaged byte is read, and none after it."""
     with JournalWriter(tmp_path, "controller") as writer:
         for second in range(50):
             writer.write_samples([sample(second, float(second))])
@@ -94,7 +94,7 @@ def test_a_cut_or_flipped_journal_loses_only_its_end(tmp_path: Path, seed: int) 
 
 @pytest.mark.parametrize("tail", [b"\0" * 4096, struct.pack("<II", 1, zlib.crc32(b"\xc1")) + b"\xc1"])
 def test_a_tail_that_is_no_frame_costs_nothing_before_it(tmp_path: Path, tail: bytes) -> None:
-    """Zeros after a power cut (of nothing the checksum is 0, too), and what only a checksum takes for one."""
+    """Zeros after a power cut, and random bytes that pass a checksum, cost no frame before."""
     with JournalWriter(tmp_path, "controller") as writer:
         writer.write_samples([sample(10), sample(11)])
     [segment] = segments(tmp_path)
@@ -122,7 +122,7 @@ def test_closed_segments_become_parts_without_loss_or_double_count(tmp_path: Pat
 
 
 def test_a_run_killed_in_mid_write_is_recovered(tmp_path: Path) -> None:
-    """SIGKILL the writing process: at most its last second is missing, and the run says it is incomplete."""
+    """After SIGKILL of the writer at most the last second is missing, and the run is incomplete."""
     script = """
 import sys, time
 from pathlib import Path
@@ -167,7 +167,7 @@ for number in range(10_000):
 
 
 def test_a_finished_run_holds_one_file_of_each(tmp_path: Path) -> None:
-    """Journals and parts are gone, the tables complete."""
+    """A finished run has complete tables and no journals or parts."""
     run = tmp_path / "run"
     store = RunWriter(run, {"name": "p", "started": "2026-01-01T00:00:00Z", "warnings": []}, segment_s=1)
     for second in range(5):
@@ -180,7 +180,7 @@ def test_a_finished_run_holds_one_file_of_each(tmp_path: Path) -> None:
 
 
 def test_a_finished_run_lies_in_the_order_of_its_series(tmp_path: Path) -> None:
-    """Nothing is lost or changed by it; each series keeps its order; columns are as ever, names are text."""
+    """A finished run's samples are sorted by series, with the same rows and columns."""
     journal, file = tmp_path / "journal", tmp_path / "samples.parquet"
     journal.mkdir()
     names = ["vdb", "", "sda", "\u00e9"]
@@ -218,7 +218,7 @@ def test_a_finished_run_lies_in_the_order_of_its_series(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_run_is_refused_with_a_sentence(tmp_path: Path, content: bytes | None, said: str) -> None:
-    """A damaged or foreign manifest is bad input, never a traceback."""
+    """A damaged or foreign manifest is bad input without a traceback."""
     if content is not None:
         (tmp_path / MANIFEST).write_bytes(content)
     with pytest.raises(InputError, match=said):
@@ -226,7 +226,7 @@ def test_what_is_no_run_is_refused_with_a_sentence(tmp_path: Path, content: byte
 
 
 def test_damaged_tables_are_refused_with_a_sentence(tmp_path: Path) -> None:
-    """A truncated Parquet file names itself."""
+    """A truncated Parquet file is named."""
     run = tmp_path / "run"
     store = RunWriter(run, {"name": "p", "started": "2026-01-01T00:00:00Z", "warnings": []})
     store.samples([sample(1)])
@@ -239,7 +239,7 @@ def test_damaged_tables_are_refused_with_a_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["gone", "another type"])
 def test_operations_of_another_form_are_refused(tmp_path: Path, change: str) -> None:
-    """A column that is missing would be read as null, and no operation be counted."""
+    """Operations with a missing column are refused, since no operation would count."""
     finished_run(tmp_path / "run")
     path = tmp_path / "run" / "operations.parquet"
     table = pq.read_table(path)
@@ -267,7 +267,7 @@ def test_operations_of_another_form_are_refused(tmp_path: Path, change: str) -> 
     ],
 )
 def test_a_manifest_of_another_form_says_where(tmp_path: Path, content: dict[str, Any], said: str) -> None:
-    """Every fault at once, by its field."""
+    """All errors of a manifest are listed by field."""
     finished_run(tmp_path / "run")
     path = tmp_path / "run" / MANIFEST
     whole = json.loads(path.read_text())
@@ -277,7 +277,7 @@ def test_a_manifest_of_another_form_says_where(tmp_path: Path, content: dict[str
 
 
 def test_a_run_without_a_journal_is_not_recovered(tmp_path: Path) -> None:
-    """Only its state says that it is running: what was measured stays as it is."""
+    """A "running" run without a journal is not recovered, and its tables stay."""
     finished_run(tmp_path / "run")
     path = tmp_path / "run" / MANIFEST
     path.write_text(json.dumps({**json.loads(path.read_text()), "state": "running"}))
@@ -287,14 +287,14 @@ def test_a_run_without_a_journal_is_not_recovered(tmp_path: Path) -> None:
 
 
 def finished_run(run: Path) -> None:
-    """A small run whose samples take several pages."""
+    """Return a small run whose samples take several pages."""
     store = RunWriter(run, {"name": "p", "started": "2026-01-01T00:00:00Z", "warnings": []})
     store.samples([sample(second, second / 7) for second in range(5000)])
     store.finish("finished")
 
 
 def test_a_table_that_was_left_behind_is_missed(tmp_path: Path) -> None:
-    """What to do about it is said, not the system's words."""
+    """A missing table gives the remedy, not the system's message."""
     for name in ("samples.parquet", "operations.parquet"):
         run = tmp_path / name / "run"
         finished_run(run)
@@ -305,7 +305,7 @@ def test_a_table_that_was_left_behind_is_missed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
 def test_a_byte_that_changed_is_no_other_figure(tmp_path: Path, share: float) -> None:
-    """Wherever it lies among the values: the file is named, nothing is told from it."""
+    """A changed byte among the values is an error with the file's name."""
     finished_run(tmp_path / "run")
     path = tmp_path / "run" / "samples.parquet"
     content = bytearray(path.read_bytes())
@@ -319,7 +319,7 @@ def test_a_byte_that_changed_is_no_other_figure(tmp_path: Path, share: float) ->
 
 
 def test_a_part_that_the_machine_left_damaged_is_named(tmp_path: Path) -> None:
-    """With the way to what else was measured."""
+    """A damaged part is named, with the way to the other measurements."""
     run = tmp_path / "run"
     store = RunWriter(run, {"name": "p", "started": "2026-01-01T00:00:00Z", "phases": []}, segment_s=1)
     for second in range(4):
@@ -337,7 +337,7 @@ def test_a_part_that_the_machine_left_damaged_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["5", '["gap"]', "half {"])
 def test_an_event_that_is_none_is_named_with_its_line(tmp_path: Path, line: str) -> None:
-    """Whatever else stands there."""
+    """A malformed event is named with its line."""
     finished_run(tmp_path / "run")
     events = tmp_path / "run" / "events.jsonl"
     good = '{"time": "2026-01-01T00:00:00Z", "event": "a"}'
@@ -349,7 +349,7 @@ def test_an_event_that_is_none_is_named_with_its_line(tmp_path: Path, line: str)
 def test_a_journal_that_may_not_be_removed_keeps_nothing_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed in the last step, then put where nobody may write: the run is whole."""
+    """A journal that cannot be removed in a read-only folder does not hide a complete run."""
     run = tmp_path / "run"
     finished_run(run)
     (run / JOURNAL).mkdir()
@@ -361,7 +361,7 @@ def test_a_journal_that_may_not_be_removed_keeps_nothing_back(
 def test_what_is_said_to_be_kept_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, measured: bool
 ) -> None:
-    """A full disk keeps the journal, which is recovered; once all is measured it is no recorder's failure."""
+    """On a full disk the journal is kept and recovered; after measuring, the recorder did not fail."""
     store = _written(tmp_path / "run", measured=measured)
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with monkeypatch.context() as patched:
@@ -395,7 +395,7 @@ except NotEvidenceError as error:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
 def test_too_little_memory_is_no_damage(tmp_path: Path) -> None:
-    """The journal is whole, and read by the next command: nothing says that it is to be moved away."""
+    """A lack of memory is not reported as damage, and the next command reads the journal."""
     done = subprocess.run(
         [sys.executable, "-c", _STARVED, tmp_path / "run"], capture_output=True, text=True, check=True
     )
@@ -405,7 +405,7 @@ def test_too_little_memory_is_no_damage(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_can_be_said_without_a_descriptor(tmp_path: Path) -> None:
-    """With none left, the journal cannot be looked into; that it is there is known."""
+    """Without free descriptors the message still says that the journal exists."""
     store = _written(tmp_path / "run", measured=False)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken: list[int] = []
@@ -427,7 +427,7 @@ def test_what_is_kept_can_be_said_without_a_descriptor(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EIO])
 def test_a_disk_that_failed_keeps_what_had_reached_it(tmp_path: Path, number: int) -> None:
-    """The kernel makes it read-only; what was in memory alone is not promised."""
+    """On a disk that turned read-only the written part is kept, and no more is promised."""
     store = _written(tmp_path / "run", measured=False)
     said = what_is_kept(tmp_path / "run", OSError(number, os.strerror(number)))
     assert said == (
@@ -441,19 +441,19 @@ def test_a_disk_that_failed_keeps_what_had_reached_it(tmp_path: Path, number: in
 
 @pytest.mark.parametrize("measured", [False, True])
 def test_nothing_is_kept_of_a_folder_that_is_gone(tmp_path: Path, *, measured: bool) -> None:
-    """Somebody removed it in mid-run: no word of what is kept, nor of a command that would find nothing."""
+    """For a run folder that was removed no message promises data or a command."""
     store = _written(tmp_path / "run", measured=measured)
     shutil.rmtree(tmp_path / "run")
     with pytest.raises(
         FarmUnavailable if measured else NotEvidenceError, match="Nothing of this run is kept"
     ):
         store.finish("finished")
-    store.discard()  # of a run that measured nothing: there is nothing left to remove
+    store.discard()  # of a run without measurements: nothing is left to remove
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small tmpfs")
 def test_a_run_for_which_there_is_no_room_at_all_leaves_no_folder(tmp_path: Path) -> None:
-    """The disk is full before the first file; a folder of that name that was there stays."""
+    """A disk that is full before the first file leaves no folder; an existing folder stays."""
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=True)
@@ -490,7 +490,7 @@ def _refuse(*_: object, **__: object) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small tmpfs")
 def test_a_full_disk_is_an_error_and_loses_nothing_before_it(tmp_path: Path) -> None:
-    """The writer says so at once; what was written until then is read back."""
+    """A full disk is reported at once, and earlier data is read back."""
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small], check=True)

@@ -1,4 +1,4 @@
-"""What an earlier version wrote stays readable: one of each schema version, kept as it was written then."""
+"""Files of earlier versions stay readable: one of each schema version, as written then."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_read_by_this_version(name: str, tmp_path: Path) -> None:
-    """By the commands a user has for it: a report of what was saved, and a verdict anew."""
+    """Each is read by its user commands: a report of the saved file, and a new verdict."""
     place = tmp_path / name
     if name.endswith(".zip"):
         done = run_cli("unpack", KEPT / name, "--out", tmp_path)
@@ -48,8 +48,8 @@ def test_it_is_read_by_this_version(name: str, tmp_path: Path) -> None:
 
 
 def test_of_each_version_that_is_written_one_is_kept() -> None:
-    """Who raises a version keeps what the one before wrote, and adds what the new one writes."""
+    """Each schema version has a stored example, so a new version needs one, too."""
     for kind, written in WRITTEN.items():
         version = written.rpartition("/")[2]
-        holder = "run" if kind == "verdict" else kind  # a verdict lies in its run's folder
+        holder = "run" if kind == "verdict" else kind  # a verdict is stored in its run's folder
         assert any(name.startswith(f"{holder}-{version}") for name in NAMES), written

@@ -1,4 +1,4 @@
-"""Long runs: ten-second steps that are the sums of their seconds, in bounded memory and space."""
+"""Long runs: ten-second steps are sums of their seconds, in bounded memory and space."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def summed(operations: pa.Table, column: str = "service") -> HdrHistogram:
 
 
 def test_ten_seconds_are_the_sum_of_their_seconds() -> None:
-    """Counts, bytes, drops and histograms add up; steps are aligned to UTC; nothing is mixed up."""
+    """Counts, bytes, drops and histograms add up in steps aligned to UTC."""
     rows = [row(second, second, worker=worker) for worker in ("g1", "g2") for second in range(1003, 1032)]
     rows.append(row(1005, 7, "timeout", response=text(900)))
     rows.append([1006, 1.0, "g1", "orders", "", "dropped", 0, 0, None, None, 4])
@@ -81,7 +81,7 @@ def test_ten_seconds_are_the_sum_of_their_seconds() -> None:
 
 
 def test_what_is_coarse_already_stays() -> None:
-    """Twice is once, a table that is half done is finished, and short runs keep their seconds."""
+    """Merging twice changes nothing, a partly merged table is completed, and short runs keep seconds."""
     rows = table(*(row(second) for second in range(1000, 1040)))
     once = coarse(rows, 10)
     assert coarse(once, 10).equals(once)
@@ -93,7 +93,7 @@ def test_what_is_coarse_already_stays() -> None:
 
 @pytest.mark.parametrize(("minutes", "step"), [(0, 1), (60, 1), (61, 10), (480, 10)])
 def test_the_load_decides_not_the_loading(minutes: int, step: int) -> None:
-    """An hour of load, however long its data took to make."""
+    """The duration of the load decides, not the time to load the data."""
     begun = 1_800_000_000
     now = datetime.fromtimestamp(begun + minutes * 60, UTC).isoformat()
     phases = [{"name": "warm_up", "from": datetime.fromtimestamp(begun, UTC).isoformat(), "to": None}]
@@ -103,7 +103,7 @@ def test_the_load_decides_not_the_loading(minutes: int, step: int) -> None:
 
 
 def test_a_run_that_became_long_is_coarse_from_its_begin(tmp_path: Path) -> None:
-    """Live, killed or finished: whatever was compacted before the hour was over is merged like the rest."""
+    """A run over an hour is merged from its begin, whether live, killed or finished."""
     run = tmp_path / "run"
     begun = int(datetime.now(UTC).timestamp()) - 3700
     phase = {"name": "measure", "from": datetime.fromtimestamp(begun, UTC).isoformat(), "to": None}
@@ -124,7 +124,7 @@ def test_a_run_that_became_long_is_coarse_from_its_begin(tmp_path: Path) -> None
 
 
 def test_the_analysis_counts_ten_seconds_as_ten() -> None:
-    """Rates, active seconds and the measured window are those of the seconds, except the edges."""
+    """Rates, active seconds and the window equal those from seconds, except at the edges."""
     seconds = table(*(row(second, 3) for second in range(1000, 1100)))
     traffic = Traffic(coarse(seconds, 10))
     window = Window.between(1003.2, 1088.9, recorded_s=10.0)
@@ -135,7 +135,7 @@ def test_the_analysis_counts_ten_seconds_as_ten() -> None:
 
 
 def test_a_verdict_on_ten_second_steps_is_that_on_seconds() -> None:
-    """The same bottleneck, throughput and percentiles; and the report counts the same operations."""
+    """The verdict on ten-second steps has the same bottleneck, throughput and percentiles."""
     fine = crawl_bound_by_search(measure_s=900).run()
     long = replace(fine, operations=coarse(fine.operations, 10))
     by_the_second, by_ten = analyse(fine).to_json(), analyse(long).to_json()
@@ -157,7 +157,7 @@ def test_a_verdict_on_ten_second_steps_is_that_on_seconds() -> None:
 
 @pytest.mark.slow
 def test_eight_hours_stay_small(tmp_path: Path) -> None:
-    """3 scenarios of 4 operations with 2 outcomes, 100 series: memory and space are bounded, all is there."""
+    """Eight hours of 3 scenarios and 100 series fit into bounded memory and space."""
     run = tmp_path / "run"
     done = subprocess.run(
         [sys.executable, SCRIPT, run], capture_output=True, text=True, timeout=150, check=False

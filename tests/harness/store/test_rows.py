@@ -1,4 +1,4 @@
-"""Rows of a table that are read back: what no writer of ours makes is refused with its place."""
+"""Rows read back from a table: impossible ones are refused with their place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pinchpoint.store.schema import OPERATIONS_SCHEMA, SAMPLES_SCHEMA
 
 
 def test_a_text_that_is_no_utf_8_is_refused() -> None:
-    """Also in a dictionary: the first command that shows it would fail."""
+    """A text that is not UTF-8 is refused, also in a dictionary, as no command could print it."""
     damaged = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xc1")]
     )
@@ -30,7 +30,7 @@ def test_a_text_that_is_no_utf_8_is_refused() -> None:
 @pytest.mark.parametrize("number", [2**62, 2**63 - 1, -(2**63), 10**13 + 1])
 @pytest.mark.parametrize("column", ["count", "bytes", "time_s", "dropped"])
 def test_a_count_that_cannot_be_is_refused(column: str, number: int) -> None:
-    """Also where no float holds it."""
+    """An impossible count is refused, also beyond the range of floats."""
     found = number if column != "bytes" else number * 100 if number == 10**13 + 1 else number
     damaged = pa.table({"operation": ["x"], column: pa.array([found], pa.int64())})
     with pytest.raises(InputError, match=rf"{column}: found {found} in row 1; allowed: "):
@@ -59,7 +59,7 @@ print(peak() - before, file=sys.stderr)
 
 
 def _bomb(folder: Path, what: str) -> None:
-    """Small files whose rows take gigabytes: they say the same again."""
+    """Return small files whose repeated rows take gigabytes."""
     of = SAMPLES_SCHEMA if what == "samples" else OPERATIONS_SCHEMA
     text = "HISTF" + "A" * 10_000 if what == "histograms" else "HISTF"
     many = 400_000 if what == "histograms" else 2_000_000
@@ -80,7 +80,7 @@ def _bomb(folder: Path, what: str) -> None:
 
 @pytest.mark.parametrize("what", ["histograms", "rows", "samples"])
 def test_a_small_file_does_not_fill_the_memory(what: str, tmp_path: Path) -> None:
-    """Eight gigabytes of one histogram, or forty million rows, in less than one megabyte."""
+    """A file below one megabyte with eight gigabytes of rows is refused within bounded memory."""
     _bomb(tmp_path, what)
     done = subprocess.run(
         [sys.executable, "-c", _READ, what], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -90,7 +90,7 @@ def test_a_small_file_does_not_fill_the_memory(what: str, tmp_path: Path) -> Non
 
 
 def test_rows_that_are_the_same_for_long_are_read(tmp_path: Path) -> None:
-    """An hour of an idle farm shrinks far, and is a run all the same."""
+    """An idle farm's hour with equal rows is read, although it compresses strongly."""
     columns = {
         field.name: pa.repeat(pa.scalar("x" if field.type == pa.string() else 1, field.type), 300_000)
         for field in SAMPLES_SCHEMA

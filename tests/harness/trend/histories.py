@@ -1,4 +1,4 @@
-"""Histories of a plan: runs with verdicts, as they lie in a folder, without a load having been run."""
+"""Histories of a plan: stored runs with verdicts, made without any load."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def nights(*levels: tuple[float, int], spread: float = 0.02, seed: int = 1) -> list[float]:
-    """Run values: (level, how many nights), each with a spread of its own."""
+    """Return run values from (level, number of nights) with a spread each."""
     random = np.random.default_rng(seed)
     return [float(level * random.lognormal(0, spread)) for level, count in levels for _ in range(count)]
 
@@ -34,7 +34,7 @@ def nights(*levels: tuple[float, int], spread: float = 0.02, seed: int = 1) -> l
 def nightly(
     folder: Path, throughputs: Sequence[float], plan: str = "nightly", farm: str = "dev", **manifest: Any
 ) -> Path:
-    """A run a night; p95 falls as throughput rises."""
+    """Store one run per night; p95 falls as throughput rises."""
     for night, per_s in enumerate(throughputs):
         one_run(folder / f"{farm}-{night:02}", night, per_s, plan, farm, **manifest)
     return folder
@@ -50,7 +50,7 @@ def one_run(
     state: str = "finished",
     users: int = 8,
 ) -> Path:
-    """A run of a night; its manifest's path."""
+    """Store a night's run, and return its manifest's path."""
     directory.mkdir(parents=True)
     started = (FIRST + timedelta(days=night)).isoformat().replace("+00:00", "Z")
     load = {"model": "closed", "users": users}

@@ -12,12 +12,12 @@ from support import run_cli
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs that got worse."""
+    """Return a folder of runs that got worse."""
     return nightly(tmp_path_factory.mktemp("runs"), nights((200, 12), (150, 10)))
 
 
 def test_a_nightly_job_fails_where_it_got_worse(folder: Path, tmp_path: Path) -> None:
-    """Exit status 1 only where that is asked for; by the plan's name, or by its file."""
+    """Exit status 1 needs the option; the plan is given by name or by file."""
     done = run_cli("runs", "--trend", "nightly", folder)
     assert done.returncode == 0, done.stderr
     assert "worse" in done.stdout
@@ -33,7 +33,7 @@ def test_a_nightly_job_fails_where_it_got_worse(folder: Path, tmp_path: Path) ->
 
 
 def test_json_is_one_document(folder: Path) -> None:
-    """Schema, lines, changes."""
+    """--json prints one document with schema, lines and changes."""
     content = json.loads(run_cli("runs", "--trend", "nightly", folder, "--json").stdout)
     assert content["schema"] == "pinchpoint.trend/1"
     assert {line["key"]["metric"] for line in content["lines"]} == {"throughput_per_s", "service_p95_s"}
@@ -41,7 +41,7 @@ def test_json_is_one_document(folder: Path) -> None:
 
 
 def test_options_of_a_trend_without_one_are_bad_input(folder: Path) -> None:
-    """Exit status 2 and what is missing; the list of runs stays what it was."""
+    """Trend options without --trend give exit status 2; the list of runs is unchanged."""
     done = run_cli("runs", folder, "--fail-on", "worse")
     assert done.returncode == 2
     assert "--fail-on: only with --trend PLAN" in done.stderr
@@ -49,7 +49,7 @@ def test_options_of_a_trend_without_one_are_bad_input(folder: Path) -> None:
 
 
 def test_three_nights_cannot_fail_and_say_so(tmp_path: Path) -> None:
-    """Exit status 0, and why on stderr: a nightly job must not take that for a pass."""
+    """Three nights give exit status 0 and a message on stderr that they cannot fail."""
     done = run_cli(
         "runs", "--trend", "nightly", nightly(tmp_path, nights((200, 2), (50, 1))), "--fail-on", "worse"
     )

@@ -1,4 +1,4 @@
-"""Many runs of a plan: changes of level with their size and interval, and what is no change."""
+"""Trend over many runs of a plan: level changes with size and interval, and no false ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lines(folder: Path, throughputs: list[float]) -> dict[str, FigureTrend]:
 
 
 def test_a_fall_is_found_where_it_was_with_its_size(tmp_path: Path) -> None:
-    """Fifteen nights at 200/s, ten at 160/s: 80 %, and the p95 rose by as much."""
+    """Fifteen nights at 200/s and ten at 160/s are a change to 80 %, with a higher p95."""
     found = lines(tmp_path, nights((200, 15), (160, 10)))
     [change] = found["throughput_per_s"].changes
     assert (change.at, change.after, change.first) == (15, "dev-14", "dev-15")
@@ -41,7 +41,7 @@ def test_a_fall_is_found_where_it_was_with_its_size(tmp_path: Path) -> None:
 
 
 def test_several_changes_are_told_apart(tmp_path: Path) -> None:
-    """Down, and up again: two changes, and now it is better than before the last one."""
+    """A fall and a rise are two changes, and the last state is better than before."""
     found = lines(tmp_path, nights((200, 12), (150, 12), (220, 12)))["throughput_per_s"]
     assert [change.at for change in found.changes] == [12, 24]
     assert [change.call for change in found.changes] == ["worse", "better"]
@@ -49,14 +49,14 @@ def test_several_changes_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_what_changed_in_the_last_nights_is_put_where_it_was(tmp_path: Path) -> None:
-    """Two nights tell a clear fall, and no night before them is said to have been of it."""
+    """A clear change in the last two nights is dated to these nights."""
     folder = nightly(tmp_path, nights((100, 12), (50, 2)))
     (change,) = find_trend(read_histories(folder, "nightly")).lines[0].changes
     assert (change.after, change.first, change.call) == ("dev-11", "dev-12", "worse")
 
 
 def test_steady_runs_have_no_change() -> None:
-    """Few alarms over a hundred histories of thirty nights that differ by chance alone."""
+    """Of a hundred steady histories of thirty nights few raise an alarm."""
     alarms = 0
     for seed in range(100):
         values = np.array(nights((200, 30), spread=0.05, seed=seed))
@@ -65,14 +65,14 @@ def test_steady_runs_have_no_change() -> None:
 
 
 def test_few_runs_are_no_history(tmp_path: Path) -> None:
-    """Seven runs, however they fell: how many more it takes is said."""
+    """Seven runs are too few, and the number of missing ones is stated."""
     line = lines(tmp_path, nights((200, 4), (100, 3)))["throughput_per_s"]
     assert line.changes == ()
     assert line.why_not == "7 runs, at least 8 are needed"
 
 
 def test_a_small_change_is_found_and_not_called(tmp_path: Path) -> None:
-    """Nine per cent with little spread is called; one whose interval reaches into 5 % is not."""
+    """A change of 9 % with a small spread is called, and one whose interval reaches 5 % is not."""
     clear = lines(tmp_path / "a", nights((200, 15), (182, 15), spread=0.01))["throughput_per_s"]
     assert [change.call for change in clear.changes] == ["worse"]
     unclear = lines(tmp_path / "b", nights((200, 15), (190, 15), spread=0.03))["throughput_per_s"]
@@ -80,7 +80,7 @@ def test_a_small_change_is_found_and_not_called(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_of_the_plan_is_left_out_and_said(tmp_path: Path) -> None:
-    """Invalid and interrupted runs, other plans, other farms; a plan that changed is a warning."""
+    """Invalid, interrupted and other runs are left out and listed; a changed plan is a warning."""
     nightly(tmp_path, nights((200, 10)))
     one_run(tmp_path / "bad", 11, 90, outcome="invalid")
     one_run(tmp_path / "cut", 12, 90, state="interrupted")
@@ -97,7 +97,7 @@ def test_what_is_no_run_of_the_plan_is_left_out_and_said(tmp_path: Path) -> None
 
 
 def test_what_a_plan_declares_to_be_judged_is_no_other_plan(tmp_path: Path) -> None:
-    """A declaration that was added later changes no work, and is no warning."""
+    """A plan with a later declaration of judged figures is still the same plan."""
     nightly(tmp_path, nights((200, 8)))
     path = one_run(tmp_path / "declared", 9, 200)
     manifest = json.loads(path.read_text())
@@ -107,7 +107,7 @@ def test_what_a_plan_declares_to_be_judged_is_no_other_plan(tmp_path: Path) -> N
 
 
 def test_a_plan_that_nobody_ran_is_bad_input(tmp_path: Path) -> None:
-    """Those there are, and the nearest."""
+    """A plan without runs is bad input, with the existing plans and the nearest."""
     nightly(tmp_path, [200.0])
     with pytest.raises(
         InputError, match=r"contains no run of this plan; it contains runs of: nightly; nearest: nightly"
@@ -116,7 +116,7 @@ def test_a_plan_that_nobody_ran_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_a_trend_reads_as_lines_and_as_a_page(tmp_path: Path) -> None:
-    """The course as a sparkline, the change as a sentence; the page needs no network."""
+    """A trend has a sparkline and a sentence; its page needs no network."""
     found = find_trend(read_histories(nightly(tmp_path, nights((200, 15), (160, 10))), "nightly"))
     text = trend_text(found)
     assert "throughput of orders on dev" in text
@@ -129,7 +129,7 @@ def test_a_trend_reads_as_lines_and_as_a_page(tmp_path: Path) -> None:
 
 
 def test_nothing_to_follow_is_no_steady_history(tmp_path: Path) -> None:
-    """Invalid runs alone: no table, no "no change", and every run with why it is not counted."""
+    """Invalid runs only give no table and no "no change", but a reason for each run."""
     for night in range(3):
         one_run(tmp_path / f"n{night}", night, 90, outcome="invalid")
     found = find_trend(read_histories(tmp_path, "nightly"))
@@ -141,7 +141,7 @@ def test_nothing_to_follow_is_no_steady_history(tmp_path: Path) -> None:
 
 
 def test_a_night_in_which_nothing_was_done_is_said(tmp_path: Path) -> None:
-    """0 is no value of a ratio; it is a warning, and not the line's end."""
+    """A night without operations is a warning and does not end the line."""
     nightly(tmp_path, nights((200, 8)))
     path = one_run(tmp_path / "dark", 9, 200).with_name("verdict.json")
     verdict = json.loads(path.read_text())
@@ -153,7 +153,7 @@ def test_a_night_in_which_nothing_was_done_is_said(tmp_path: Path) -> None:
 
 
 def dark(folder: Path, *nights_: int) -> None:
-    """Runs in which everything failed."""
+    """Return runs in which every operation failed."""
     for night in nights_:
         path = one_run(folder / f"dark-{night}", night, 200).with_name("verdict.json")
         verdict = json.loads(path.read_text())
@@ -162,7 +162,7 @@ def dark(folder: Path, *nights_: int) -> None:
 
 
 def test_where_nothing_is_done_any_more_it_is_worse(tmp_path: Path) -> None:
-    """No logarithm and no statistics: the newest nights did nothing, and a nightly job must fail."""
+    """If the newest nights did nothing, the trend is worse, and a nightly job fails."""
     nightly(tmp_path, nights((200, 5)))
     dark(tmp_path, 6, 7)
     found = find_trend(read_histories(tmp_path, "nightly"))
@@ -174,14 +174,14 @@ def test_where_nothing_is_done_any_more_it_is_worse(tmp_path: Path) -> None:
 
 
 def test_a_change_that_is_not_called_takes_none_back(tmp_path: Path) -> None:
-    """A fifth less, then a little less that nobody can tell: still worse than it was."""
+    """A small unclear change after a fall of a fifth does not cancel the fall."""
     line = lines(tmp_path, nights((200, 15), (160, 15), (150, 20), spread=0.015))["throughput_per_s"]
     assert [one.call for one in line.changes] == ["worse", "inconclusive"]
     assert line.worse
 
 
 def test_small_steps_add_up(tmp_path: Path) -> None:
-    """Three falls of six per cent, none of which can be called alone: together they are one that is."""
+    """Three falls of 6 %, unclear alone, are one called change together."""
     values = nights((200, 12), (188, 12), (177, 12), (166, 12), seed=2)
     line = lines(tmp_path, values)["throughput_per_s"]
     assert {one.call for one in line.changes} == {"inconclusive"}
@@ -192,20 +192,20 @@ def test_small_steps_add_up(tmp_path: Path) -> None:
 
 
 def test_two_like_steps_are_two_changes(tmp_path: Path) -> None:
-    """The first cut falls into the middle of the level between them, where nothing changed."""
+    """Two equal steps are two changes, although the first cut falls between them."""
     line = lines(tmp_path, nights((200, 30), (160, 30), (120, 30)))["throughput_per_s"]
     assert [one.at for one in line.changes] == [30, 60]
 
 
 def test_figures_that_never_differ_but_once_changed_for_certain(tmp_path: Path) -> None:
-    """Exactly 200/s in ten nights, exactly 150/s in ten more: no chance at all, and worse."""
+    """Exactly 200/s in ten nights and 150/s in ten more is worse, without variance."""
     [change] = lines(tmp_path, [200.0] * 10 + [150.0] * 10)["throughput_per_s"].changes
     assert change.ci95 == pytest.approx((0.75, 0.75))
     assert change.call == "worse"
 
 
 def test_a_wild_night_neither_makes_a_change_nor_hides_one(tmp_path: Path) -> None:
-    """A tenth of all others in one night, and a fall by a fifth twelve nights later: that is found."""
+    """One night at a tenth neither is a change nor hides a later fall by a fifth."""
     values = nights((200, 18), (160, 8))
     values[6] /= 10
     line = lines(tmp_path / "a", values)["throughput_per_s"]
@@ -223,7 +223,7 @@ def test_a_wild_night_neither_makes_a_change_nor_hides_one(tmp_path: Path) -> No
 
 
 def test_a_damaged_night_is_left_out_and_the_others_are_told(tmp_path: Path) -> None:
-    """A verdict that is no JSON: one line of what is not counted."""
+    """A damaged verdict leaves out its night, and one line says so."""
     nightly(tmp_path, nights((200, 8)))
     one_run(tmp_path / "broken", 9, 200).with_name("verdict.json").write_text("{")
     found = find_trend(read_histories(tmp_path, "nightly"))
@@ -232,7 +232,7 @@ def test_a_damaged_night_is_left_out_and_the_others_are_told(tmp_path: Path) -> 
 
 
 def test_a_sparkline_spans_what_it_shows() -> None:
-    """Lowest and highest at its ends; what never moves is a line; at most forty of the last."""
+    """A sparkline spans lowest to highest, is flat for equal values, and has at most forty nights."""
     assert sparkline([1, 2, 3]) == "▁▅█"
     assert sparkline([5, 5]) == "▄▄"
     assert len(sparkline(list(range(100)))) == 40
