@@ -96,7 +96,7 @@ def test_options_of_another_way_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_farm_whose_name_is_mistyped_is_not_down(tmp_path: Path) -> None:
-    """`farm down` of a missing file says that it did nothing."""
+    """`farm down` of a missing file gives exit status 2 and says that there is no such file."""
     for command in ("down", "status"):
         status, out, err = said("farm", command, tmp_path / "fram.yaml")
         assert (status, out) == (2, b"")

@@ -82,7 +82,7 @@ def test_without_a_token_of_its_own_it_does_not_start(
 
 
 def test_what_may_be_permitted(tmp_path: Path) -> None:
-    """Variables other than the token and existing folders can be permitted."""
+    """A permission for the token's variable or for a missing folder is refused with exit status 2."""
     for given, said in (
         (("--allow-env", TOKEN_VARIABLE), "never"),
         (("--allow-env", "A B"), "'A B'"),

@@ -109,7 +109,7 @@ def test_a_flush_is_found_from_how_long_commits_take(away_s: float) -> None:
 
 
 def test_more_sessions_commit_more_though_the_log_does_no_more() -> None:
-    """Twice the sessions commit twice per flush, and a single session once per flush."""
+    """Twice the sessions give twice the commits per flush; a single session gives one."""
     per_s = [solved(users, 0.01, 0.00005) for users in (1, 8, 16)]
     assert per_s[0] == pytest.approx(100, rel=0.02)
     assert per_s[2] / per_s[1] == pytest.approx(2, rel=0.02)

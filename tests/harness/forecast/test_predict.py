@@ -76,7 +76,7 @@ def _on_machine() -> Build:
 
 
 def test_an_open_load_is_done_or_not() -> None:
-    """500/s are served faster on a faster log, and the reserve is shown as the load to offer."""
+    """500/s are served with shorter times on a faster log, and a higher rate can be set."""
     run = log(commits(Distant(0.004, 0.0002), LENGTH_S, rate_per_s=500), rate_per_s=500).run()
     found = predict(run, ["sql.log.latency=1ms"])
     [one] = found.scenarios

@@ -69,7 +69,7 @@ def test_json_that_would_fill_the_memory(part: str, tmp_path: Path, monkeypatch:
 
 
 def test_a_result_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """XML is refused by its estimated memory use, which is a multiple of its size."""
+    """XML is refused by its size, because reading it takes a multiple of that in memory."""
     monkeypatch.setattr("pinchpoint.imports.source._MOST_RESULT_BYTES", 1000)
     path = tmp_path / "diskspd.xml"
     path.write_text(f"<Results><System>{'<a/>' * 300}</System></Results>")
@@ -302,7 +302,7 @@ def test_letters_that_were_guessed_are_said_and_can_be_named(tmp_path: Path) -> 
 
 
 def test_what_two_files_tell_of_one_time_is_not_counted_twice(tmp_path: Path) -> None:
-    """Overlapping exports count each sample once; other hosts at the same time are kept."""
+    """Exports that overlap for a host are refused; other hosts at the same time are imported."""
     first = open_source(written(tmp_path, day(hours=1), "a.csv"), None)
     again = open_source(written(tmp_path, day(hours=2), "b.csv"), None)
     with pytest.raises(InputError, match=r"b\.csv: has .* which .*a\.csv has too; import one of the two"):

@@ -91,7 +91,7 @@ def test_a_users_record_adds_what_the_recorder_adds() -> None:
 
 
 def test_a_stage_has_no_response_time() -> None:
-    """Only the whole operation was meant to start at a time; its stages follow each other."""
+    """Only the whole operation has an intended start, so its stages have no response time."""
     recorder, now = Recorder(), time.perf_counter_ns()
     user = recorder.user("crawl")
     user.intended_ns = now - 20 * MS
@@ -103,7 +103,7 @@ def test_a_stage_has_no_response_time() -> None:
 
 
 def test_late_ends_keep_their_second() -> None:
-    """What ended in a second that was taken already comes with the next one, as a row of its own second."""
+    """An operation that ended in a second already handed out comes later, as a row of that second."""
     recorder, now = Recorder(), time.perf_counter_ns()
     second = recorder.utc_ns(now) // 1_000_000_000
     begins = recorder.counter_ns(second * 1_000_000_000)
@@ -117,7 +117,7 @@ def test_late_ends_keep_their_second() -> None:
 
 
 def test_what_was_taken_is_not_touched_by_what_comes() -> None:
-    """Rows are made in a thread while the load goes on."""
+    """Rows that were handed out do not change while the load continues."""
     recorder, now = Recorder(), time.perf_counter_ns()
     user = recorder.user("s")
     user.add("o", "ok", now - MS, now)
@@ -128,7 +128,7 @@ def test_what_was_taken_is_not_touched_by_what_comes() -> None:
 
 
 def test_recording_an_operation_is_cheap() -> None:
-    """At most half the CPU of Locust's statistics, its share of histogram, row and progress included."""
+    """Recording takes at most half of the CPU of Locust's statistics, with histogram and row."""
     script = Path(__file__).with_name("recorder_script.py")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=True)
     spent = json.loads(done.stdout)

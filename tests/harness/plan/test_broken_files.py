@@ -44,7 +44,7 @@ def message(farm: Path, plan: Path) -> str:
 def test_all_that_is_wrong_is_said_at_once(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """File, line, field, what was found, what is allowed, the nearest name; no secret among it."""
+    """All errors are listed with file, line, field, value, allowed values and nearest name."""
     folder = Path(__file__).with_name("broken") / case
     given = {path.name: path.read_text() for path in folder.iterdir()}
     write(tmp_path, given.get("farm.yaml", FARM), given.get("plan.yaml", PLAN))

@@ -188,7 +188,7 @@ def test_a_note_that_cannot_be_read_is_named_in_full(tmp_path: Path, monkeypatch
 def test_a_note_that_others_may_have_written_is_not_obeyed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoilt: str
 ) -> None:
-    """A note that another user could have written is ignored, because its command would run."""
+    """A note that another user could have written is refused, and its command does not run."""
     if spoilt == "owner" and os.geteuid() != 0:
         pytest.skip("only root gives files away")
     monkeypatch.setenv("PINCHPOINT_STATE", str(tmp_path / "state"))

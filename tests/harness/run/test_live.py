@@ -122,7 +122,7 @@ def _queries(part: Any) -> Iterator[str]:
 
 
 def test_a_page_that_hangs_delays_nothing() -> None:
-    """A live page that hangs drops states, and the run's end takes less than a second."""
+    """States for a hanging live page are dropped, and the page does not delay the run's end."""
     page = LivePage(0)
     with page:
         os.kill(page._process.pid, signal.SIGSTOP)

@@ -82,7 +82,7 @@ def test_a_terminal_shows_each_disk_once(columns: int) -> None:
 
 
 def test_work_that_is_done_counts_down_the_phase() -> None:
-    """A crawl's remaining work counts down, and a repeated crawl has no share left."""
+    """A corpus that is crawled again shows the time left instead of a share of the work."""
     assert said(ok=5000).startswith("measuring until the work is done, at most: 60 min left")
 
 
