@@ -1,4 +1,4 @@
-"""The Python API: an own package, as `init --scenario` writes it, loads and measures a server."""
+"""The Python API: a user's package, as `init --scenario` writes it, loads and measures a server."""
 
 from __future__ import annotations
 

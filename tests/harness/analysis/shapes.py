@@ -81,7 +81,7 @@ def _quiet(build: Build, device: str, pressure: float = 0.5) -> Build:
 
 
 def _one_cap_for_two(reading: float) -> Callable[[int, int], Build]:
-    """Log and data disk share one undeclared limit of 500 I/Os per second; ``reading``: share of reads."""
+    """Log and data disk share 500 undeclared IOPS; ``reading``: share of commits that follow a read."""
 
     def make(seed: int, measure_s: int) -> Build:
         log, data = read_then_commit(Capped(500), _length(measure_s), 12, seed, reading)
@@ -332,7 +332,7 @@ def _index_on_a_hidden_disk(seed: int, measure_s: int) -> Build:
 
 
 def _idle_connections(seed: int, measure_s: int) -> Build:
-    """All operations are served; a client pool keeps every connection open, and two are refused."""
+    """All operations are served; a pool keeps every connection open, and two clients are refused."""
     build = _quiet(_quiet(_sql(seed, measure_s), "sdb", 0.1), "sdc", 0.1)
     _watched(build, 1.5).metric("sql1", "db.connections_ratio", 0.99, noise=0.002)
     build.open("orders", "sql-mix", 300).operations("orders", "log_append", 300, 0.004)

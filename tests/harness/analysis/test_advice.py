@@ -68,7 +68,7 @@ def test_an_allowance_is_raised() -> None:
 
 
 def two_search_hosts(first: float, second: float) -> Build:
-    """Two hosts of one tier on one machine, each with a limit of 0.15 cores and its own index disk."""
+    """Return two hosts of a tier on one machine, each with 0.15 cores and an index disk of its own."""
     build = Build().host("sql1", "sql", machine="m", cores=(0,)).cpu("sql1", 0.4, 0.1, pressure=0.6)
     for number, used in enumerate((first, second), 1):
         host, device = f"search{number}", f"sd{number}"
@@ -123,7 +123,7 @@ def test_a_gain_assumes_room_where_nobody_can_tell() -> None:
 
 
 def log_far_away(other_s: float | None = None) -> Build:
-    """Commits wait for a log with writes of 35 ms; optionally a faster disk is present."""
+    """Return commits that wait for a log with writes of 35 ms; optionally beside a faster disk."""
     disks = {"log": "loop1"} | ({"data": "loop2"} if other_s else {})
     build = Build().host("sql1", "sql", cores=(0, 1), disks=disks).cpu("sql1", 0.1, cores=(0, 1))
     build.disk("sql1", "loop1", 25, 0.035, 0.1, busy=0.9, pressure=0.8)
@@ -280,7 +280,7 @@ def test_where_nothing_gave_way_there_is_nothing_to_do() -> None:
 
 
 def interface_used_up(cpu: float, sent: float, noise: float) -> Verdict:
-    """A database that sends that many bytes/s over 125 MB/s and uses that share of its cores."""
+    """Return the verdict on a database with that CPU use that sends those bytes/s over 125 MB/s."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", cpu, cpu, cores=(0, 1), noise=noise)
     build.metric("sql1", "net.speed_bytes_per_s", 125 * MB, "eth0", noise=0.0)
     build.metric("sql1", "net.sent_bytes_per_s", sent, "eth0", noise=noise)

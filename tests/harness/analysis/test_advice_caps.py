@@ -14,7 +14,7 @@ from pinchpoint_infra.catalogue import profile
 
 
 def log_on(name: str | None, writes: float, cpu: float = 0.3, stripes: int = 1, **more: Any) -> Build:
-    """Commits at that many writes per second to a log disk of a catalogue type (None: withheld)."""
+    """Return commits at that write rate on a log disk of a catalogue type (None: withheld)."""
     build = Build(seed=2)
     caps = profile(name) if name else None
     limits: dict[str, dict[str, float]] = {}
@@ -50,7 +50,7 @@ def test_a_larger_type_of_the_series_and_stripes_lift_a_cap() -> None:
 
 
 def test_a_type_that_does_not_suffice_limits_again() -> None:
-    """From S30 to S80 (2,000 IOPS) with 5 % CPU, that series ends first and another one goes on."""
+    """An S30 with 5 % CPU: the S series ends at 2,000 IOPS, so the advice names another series."""
     verdict = judged(log_on("azure/s30", 500, cpu=0.06))
     advice = first(verdict)
     assert "azure/s30 (500 IOPS, 60 MB/s)" in advice.what

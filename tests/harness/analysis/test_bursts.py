@@ -168,7 +168,7 @@ def test_why_no_recovery_is_known_is_said() -> None:
 
 
 def test_a_burst_whose_recovery_nobody_could_see_hides_no_other_s() -> None:
-    """The median ignores a burst without time to recover, and is None with one that did not recover."""
+    """A burst without time to recover does not change the median; an unrecovered one makes it None."""
     seen = [{"recovery_s": 2.0, "watched_s": 20}, {"recovery_s": 4.0, "watched_s": 20}]
     assert _median_burst([*seen, {"recovery_s": None, "watched_s": 0}], "recovery_s") == 3.0
     assert _median_burst([*seen, {"recovery_s": None, "watched_s": 9}], "recovery_s") is None

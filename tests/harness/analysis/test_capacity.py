@@ -33,7 +33,7 @@ def with_machine(build: Build, machine: str, **attached: str) -> Build:
 def two_disks(
     total: float, machine: str = "azure/ds12", size: float = LARGE, seed: int = 1, **attached: str
 ) -> Build:
-    """A log and a data disk, each a P30, that share one limit of that many bytes per second."""
+    """Return a log and a data disk, each a P30, that share that limit of bytes per second."""
     caps = {"iops": 5000.0, "bytes_per_s": 200 * MB}
     build = Build(seed=seed)
     build.host(
@@ -207,7 +207,7 @@ def test_what_another_load_uses_is_not_what_comes_next() -> None:
 
 
 def test_what_others_read_is_not_the_load_s_use() -> None:
-    """A backup's reads at the data disk's limit do not reduce the gain of more cores."""
+    """A backup's reads do not count as the load's own use of the data disk, so more cores still help."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}, limits={"data": {"iops": 400.0}})
     build.cpu("sql1", 0.99, 0.97, cores=(0, 1), pressure=0.9)
     build.disk("sql1", "sdc", 0, 0.01, 0.004, reads=400, busy=1.0, pressure=0.9)

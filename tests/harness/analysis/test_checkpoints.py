@@ -12,7 +12,7 @@ LENGTH = 90
 
 
 def run(during_s: float, between_s: float, *, written: int = 20, told: bool = True) -> Verdict:
-    """A run with a checkpoint in the first ``written`` of every 30 s, and the given operation times."""
+    """Return the verdict on a checkpoint in the first ``written`` of every 30 s, with those times."""
     under_way = np.arange(LENGTH) % 30 < written
     build = Build(measure_s=LENGTH, warm_up_s=0).host("sql1", "sql", disks={"log": "sdb", "data": "sdc"})
     build.cpu("sql1", 0.3, 0.3).disk("sql1", "sdb", 200, 0.001).disk("sql1", "sdc", 50, 0.001)

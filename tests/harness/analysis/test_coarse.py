@@ -75,7 +75,7 @@ def test_a_limit_read_seldom_is_still_one(seconds: int) -> None:
 
 @pytest.mark.parametrize(("even", "coarsely"), [(True, False), (False, False), (True, True), (False, True)])
 def test_many_arrivals_at_random_are_no_even_schedule(*, even: bool, coarsely: bool) -> None:
-    """Poisson arrivals are told from an even schedule at 1,200/s in coarse steps and at 8,000/s."""
+    """Poisson arrivals differ from an even schedule at 1,200/s in coarse steps and at 8,000/s."""
     rate = 1200.0 if coarsely else 8000.0
     build = Build(measure_s=300 if coarsely else 60).host("sql1", "sql").cpu("sql1", 0.3)
     came = np.random.default_rng(3).poisson(rate, build.seconds).astype(float)
@@ -87,7 +87,7 @@ def test_many_arrivals_at_random_are_no_even_schedule(*, even: bool, coarsely: b
 
 
 def quota_in_bursts(measure_s: int) -> Build:
-    """Half a core is saturated for 5 s of every 20; 600 of 2,000 operations/s are not started then."""
+    """Return half a core that is saturated for 5 s of every 20; 600 of 2,000/s are not started then."""
     build = Build(measure_s).host("nosql1", "nosql", cores=(0, 1))
     inside = np.arange(build.seconds) % 20 < 5
     build.cpu("nosql1", np.where(inside, 0.27, 0.05), np.where(inside, 0.995, 0.12), (0, 1), noise=0.01)

@@ -17,7 +17,7 @@ TAKEN = {"cc1": 0.5, "train": 0.3, "backup": 0.1, "cron": 0.02}
 def late(
     cpu: float = 0.2, waited: float | None = 0.2, stolen: float = 0.0, taken: dict[str, float] | None = None
 ) -> Build:
-    """A farm with spare CPU, a load worker that sends 40 ms late, and other processes' CPU use."""
+    """Return a farm with spare CPU, a worker that sends 40 ms late, and other processes' CPU use."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.3, 0.3).open("orders", "sql-mix", 200)
     build.operations("orders", "log_append", 200, 0.01).generator(
         cpu=cpu, send_lag_s=0.04, orders=(200.0, 200.0)

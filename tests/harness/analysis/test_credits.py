@@ -16,7 +16,7 @@ USERS = 32
 def reading(
     rate: float, *, entry: str | None = "azure/p10", stripes: int = 1, seed: int = 1, **more: float
 ) -> Build:
-    """Users who read from a data disk declared as one P10 or several."""
+    """Return users who read from a data disk declared as one P10 or several."""
     limits = {name: limit * stripes for name, limit in P10.items()}
     build = Build(60, seed=seed)
     build.host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}, limits={"data": limits} if entry else None)
@@ -40,7 +40,7 @@ def users(build: Build, rate: float) -> Build:
 @pytest.mark.parametrize("stripes", [1, 2])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_disk_at_its_burst_s_limit_is_at_a_limit_and_declared_rightly(stripes: int, seed: int) -> None:
-    """A P10 at 3,500 IOPS is at its burst limit; no wrong declaration is reported, and the end is."""
+    """A P10 at 3,500 IOPS is at its burst limit, and the summary says how long full credits last."""
     rate = 3500.0 * stripes
     verdict = judged(users(reading(rate, stripes=stripes, seed=seed), rate))
     found = verdict.bottleneck
@@ -83,7 +83,7 @@ def test_below_what_it_does_for_good_there_is_nothing_to_say() -> None:
 
 
 def changing(rates: Floats, sizes: Floats) -> Build:
-    """A log with another I/O rate and another I/O size in the second half."""
+    """Return a log with another I/O rate and another I/O size in the second half."""
     build = Build(80, seed=1).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
     build.cpu("sql1", 0.1, 0.1, cores=(0, 1))
     build.disk("sql1", "sdb", rates, 8 / rates, 0.004, busy=1.0, pressure=0.9, size_bytes=sizes)  # type: ignore[arg-type]

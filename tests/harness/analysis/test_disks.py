@@ -1,4 +1,4 @@
-"""Disks simulated I/O by I/O: limits, latencies, devices and credits are told apart.
+"""Disks simulated I/O by I/O: limits, latencies, devices and credits are distinguished.
 
 A disk with a limit is judged with that limit declared, withheld, and wrong by a factor of two.
 """
@@ -31,7 +31,7 @@ def many(*values: float) -> ParameterSet:
 
 
 def log(found: Seconds, users: int = 0, rate_per_s: float = 0.0, seed: int = 1) -> Build:
-    """A SQL tier with that disk as its log and an idle CPU."""
+    """Return a SQL tier with that disk as its log and an idle CPU."""
     build = Build(measure_s=found.length - 10, seed=seed)
     build.host("sql1", "sql", cores=(0, 1), disks={"log": "loop1", "data": "sdc"})
     build.cpu("sql1", 0.2, 0.15, cores=(0, 1)).device("sql1", "loop1", found)
@@ -44,7 +44,7 @@ def log(found: Seconds, users: int = 0, rate_per_s: float = 0.0, seed: int = 1) 
 
 
 def data(found: Seconds, users: int, seed: int = 1) -> Build:
-    """A SQL tier whose users read pages from that disk, beside a good log."""
+    """Return a SQL tier whose users read pages from that disk; its log is good."""
     build = Build(measure_s=found.length - 10, seed=seed)
     build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb", "data": "loop1"})
     build.cpu("sql1", 0.2, 0.15, cores=(0, 1)).device("sql1", "loop1", found)
@@ -186,7 +186,7 @@ def test_good_reads_issued_too_few_at_a_time(latency_s: float, users: int, every
     ("service_s", "users", "spread"), [(0.003, 12, 0.3), (0.006, 12, 0.4), (0.02, 40, 0.4)]
 )
 def test_a_device_that_serves_one_after_the_other(service_s: float, users: int, spread: float) -> None:
-    """A device that serves one I/O at a time is told from a regulator by its uneven rate."""
+    """A device that serves one I/O at a time differs from a regulator by its uneven rate."""
     build = data(reads(Spindle(service_s, spread), length(40), users, every_s=3), users)
     assert set(answers(build, "data")) == {("disk_device", "sql", "data")}
 
@@ -296,7 +296,7 @@ def test_a_disk_that_warms_up_while_a_checkpoint_is_written() -> None:
 
 
 def _queued(done: Floats, reads_ratio: Floats) -> tuple[str | None, ...]:
-    """Return the answer for a data disk with 27 outstanding, by rate and share of reads."""
+    """Return the answer for a data disk with 27 I/Os outstanding, by IOPS and share of reads."""
     build = Build(44, 0).host("sql1", "sql", cores=(0, 1), disks={"log": "sda", "data": "sdb"})
     build.cpu("sql1", 0.2, cores=(0, 1)).disk("sql1", "sda", 5, 0.001)
     for way, share in (("read", reads_ratio), ("write", 1 - reads_ratio)):

@@ -70,6 +70,6 @@ def test_who_reads_nothing_back_has_no_row() -> None:
 
 
 def test_a_bursts_backlog_is_what_was_due_and_not_done() -> None:
-    """50/s too many for ten seconds are a backlog of 500, which the second burst doubles."""
+    """An excess of 50/s for ten seconds is a backlog of 500, which the second burst doubles."""
     rows = judged().scenarios["burst"]["bursts"]
     assert [row["backlog"] for row in rows] == pytest.approx([500, 1000])

@@ -95,7 +95,7 @@ def test_of_two_the_reason_for_the_first_is_told() -> None:
 
 
 def test_nothing_used_up_says_what_is_nearest() -> None:
-    """With a kept schedule the explanation says at how much more load which resource saturates."""
+    """For a served schedule the explanation says which resource saturates first, and at which load."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.45, cores=(0, 1))
     build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.004)
     verdict = judged(build.generator(orders=(100.0, 100.0)))

@@ -188,7 +188,7 @@ def test_published_disk_figures_without_cpu_samples_are_inconclusive() -> None:
     ("steal", "outcome"), [(0.03, "bottleneck"), (0.1, "bottleneck"), (0.3, "inconclusive")]
 )
 def test_where_the_hypervisor_takes_a_fifth_no_disk_is_named(steal: float, outcome: str) -> None:
-    """With 20 % steal a slow disk is not named, as the wait may be for CPU time."""
+    """Above 20 % steal a slow disk is not named, as the wait may be for CPU time."""
     build = Build().host("sql1", "sql", disks={"log": "sdb"}).cpu("sql1", 0.2)
     build.disk("sql1", "sdb", 28, 0.035, busy=0.97, pressure=0.6)
     build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 8 / 0.045, 0.045)

@@ -132,7 +132,7 @@ def test_sessions_that_are_hidden_are_not_idle(hidden: float) -> None:
 
 @pytest.mark.parametrize("instance", ["connections", "tickets for writing"])
 def test_a_candidate_pool_is_called_by_what_it_is_a_pool_of(instance: str) -> None:
-    """A candidate pool is described as connections, threads or tickets, whichever it is."""
+    """A candidate pool is described by its kind: connections, threads or tickets."""
     pool = Bottleneck("pool", "nosql", "mongo1", "pool", instance, None, None, None, ())
     assert inconclusive_words("it is not clear", [pool]).lead == f"Candidates: {instance} of mongo1."
 
@@ -171,7 +171,7 @@ def test_what_nobody_measured_of_a_disk_is_what_is_asked_for(metric: str, what: 
 
 
 def test_no_experiment_is_the_same_run_once_more() -> None:
-    """The experiment is never to repeat the same run, also where single readings are lost."""
+    """The experiment never repeats the same run, also where single readings are lost."""
     build = log_disk({"iops": 500.0})
     random = np.random.default_rng(1)
     build.samples = [row for row in build.samples if row[3][:5] != "disk." or random.random() > 0.3]

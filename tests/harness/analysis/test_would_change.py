@@ -83,7 +83,7 @@ def test_waiting_for_nothing_that_is_seen_is_explained_so() -> None:
 
 
 def with_room(use: float) -> Build:
-    """Build a kept schedule with that CPU use, a disk at 80 % of its limit and a pool at 30 %."""
+    """Build a served schedule with that CPU use, a disk at 80 % of its limit and a pool at 30 %."""
     build = Build().host("sql1", "sql", disks={"data": "sdc"}, limits={"data": {"iops": 500.0}})
     build.cpu("sql1", use, use).disk("sql1", "sdc", 400, 0.001, noise=0.03, busy=0.4)
     build.metric("sql1", "db.connections_ratio", 0.6, noise=0.0)
@@ -126,7 +126,7 @@ def test_one_kind_of_evidence_holds() -> None:
 
 
 def test_who_comes_next_is_told_by_all_levels_as_well() -> None:
-    """The next bottleneck after the winner is explained with all four kinds of evidence."""
+    """The bottleneck without the winner follows from all load levels: here there is none."""
     verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))
     assert "without the CPU of the sql tier (sql1) no resource would be the bottleneck" in changes(verdict)
 

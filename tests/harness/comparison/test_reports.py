@@ -132,7 +132,7 @@ def test_nothing_from_a_farm_acts_as_markdown() -> None:
 
 
 def test_evidence_means_what_it_means_in_the_run_s_own_report() -> None:
-    """Evidence of a run names its scenarios, and its queries cover the judged window only."""
+    """A finding has the wording of the run's own report, and its queries cover the judged window."""
     [slow] = gather(content()).sides[0].findings
     assert slow.meaning == wording.MEANING["disk_latency"]
     assert slow.window is not None
@@ -140,6 +140,6 @@ def test_evidence_means_what_it_means_in_the_run_s_own_report() -> None:
 
 
 def test_of_samples_alone_a_comparison_says_no_more_than_their_report() -> None:
-    """For a recording the comparison names no waiting scenario, and covers the whole recording."""
+    """A finding about a recording has no window, because its figures cover the whole recording."""
     [blamed] = gather(compare(two_sides(scenarios={}), ["disks"]).to_json()).sides[1].findings
     assert blamed.window is None

@@ -173,7 +173,7 @@ def test_four_probes_on_one_page_in_every_format(tmp_path: Path) -> None:
 
 
 def rising(rate: float, _: Cell, trial: int) -> float:
-    """Return values that rise slightly."""
+    """Return a rate that rises slightly from trial to trial."""
     return rate + trial / 10
 
 

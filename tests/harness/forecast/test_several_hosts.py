@@ -15,7 +15,7 @@ from pinchpoint.forecast.other_side import between, predict_beside
 
 
 def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = False) -> DiskPart:
-    """A host's log disk, which operations wait for unless it is idle."""
+    """Return a host's log disk, which operations wait for unless it is idle."""
     waits = {} if idle else {"orders": 1.0}
     return DiskPart(
         key=f"disk:{host}",
@@ -37,7 +37,7 @@ def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = Fa
 
 
 def cores(host: str, count: float, *tiers: str, allowance: bool = False) -> CoresPart:
-    """The tiers' share of a host's CPU."""
+    """Return the CPU of a host for these tiers; ``allowance``: as a quota."""
     key = f"{'allowance' if allowance else 'cpu'}:{host}"
     return CoresPart(
         key, f"the CPU of {host}", tiers or ("search",), host, count, {}, {}, allowance=allowance
@@ -45,7 +45,7 @@ def cores(host: str, count: float, *tiers: str, allowance: bool = False) -> Core
 
 
 def machine(host: str, name: str, cap: str = "uncached") -> Bound:
-    """A machine's limits of one kind."""
+    """Return a machine's disk limits: cached or uncached."""
     return Bound(f"disk:{host}:{cap}", name, name, (host,), ("sql",), {}, caps=Limits(iops=3200.0))
 
 
@@ -172,7 +172,7 @@ def test_what_a_host_does_not_tell_is_not_told_by_another(name: str, unseen: int
 
 
 def test_a_standby_nobody_looked_at_does_not_prevent_a_prediction() -> None:
-    """An unmeasured log of the base's second host leaves the prediction, with a note."""
+    """An unmeasured log of the base's second host does not prevent a prediction; a note names it."""
     build = log(commits(Distant(0.012, 0.0003), LENGTH_S, users=8), 8)
     build.host("sql2", "sql", machine="machine-b", cores=(0, 1), disks={"log": "sdd"})
     build.cpu("sql2", 0.03, 0.02, cores=(0, 1))

@@ -14,7 +14,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def closed_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder with both files and without access; root switches to an ordinary user for the test."""
+    """Yield a folder with both files and without access; root becomes an ordinary user for the test."""
     folder = tmp_path / "closed"
     folder.mkdir()
     write(folder)

@@ -1,4 +1,4 @@
-"""Plausible readings, and values that no machine can have, are told apart before a run."""
+"""Plausible readings are distinguished from impossible values before a run."""
 
 from __future__ import annotations
 

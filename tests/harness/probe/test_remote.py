@@ -53,7 +53,7 @@ class Host:
 
 @contextmanager
 def there(address: Address, looked: remote.RemoteFacts, needed_bytes: int) -> Iterator[remote.RemoteMachine]:
-    """The machine as a command sees it, with its errors."""
+    """Yield the remote machine, with errors reported as a command reports them."""
     with explained(), remote.there(address, looked, needed_bytes) as machine:
         yield machine
 
@@ -144,7 +144,7 @@ def test_what_runs_is_ended_at_once(host: Host) -> None:
 
 
 def test_a_cut_link_leaves_nothing_there(host: Host) -> None:
-    """After both ends of the link are killed during a write, the remote fio ends and the folder goes."""
+    """After both ends of the link are killed mid-write, the remote fio ends and the folder is removed."""
     with there(host.address, host.looked(), SIZE) as machine:
         folder = machine.folder
         failed: list[BaseException] = []
