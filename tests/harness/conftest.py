@@ -11,7 +11,7 @@ from selenium import webdriver
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """Return a headless Chromium."""
+    """Yield a headless Chromium."""
     started = start(tmp_path_factory.mktemp("chromium"))
     yield started
     started.quit()

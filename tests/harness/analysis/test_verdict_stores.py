@@ -9,7 +9,7 @@ from pinchpoint.analysis import Verdict
 
 
 def busy_core(seed: int, at_work: float, log_waits: float) -> Verdict:
-    """Build a store with a busy core, and the shares of time its thread had work and wrote its log."""
+    """Return the verdict on a store with a busy core, and its thread's busy and log-wait shares."""
     build = store(seed, main_thread__busy_ratio=at_work, aof__wait_ratio=log_waits)
     build.operations("burst", "set", 20000, 0.0008).cpu("nosql1", 0.55, 0.5, cores=(0, 1))
     build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", 0.004)

@@ -85,7 +85,7 @@ def answer(verdict: Verdict) -> tuple[str | None, ...]:
 
 
 def answers(build: Build, role: str, **limits: float) -> Iterator[tuple[str | None, ...]]:
-    """Return the answers with limits declared, withheld, doubled and halved."""
+    """Yield the answers with limits declared, withheld, doubled and halved."""
     for factor in FACTORS.values():
         for tier in build.manifest["farm"]["tiers"].values():
             for host in tier["hosts"].values():

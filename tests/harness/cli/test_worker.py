@@ -20,7 +20,7 @@ TOKEN = "a-token-of-the-tests-and-of-nothing-else"
 
 @pytest.fixture
 def nowhere() -> Iterator[str]:
-    """Return a bound address without a listener, so no controller answers there."""
+    """Yield a bound address without a listener, so no controller answers there."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{free.getsockname()[1]}"

@@ -29,7 +29,7 @@ ALIKE = ("reads_per_write", "rows_per_write", "log_bytes_per_write")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Counting]:
-    """Return one server for all tests of this module; the load test's user may read all statistics."""
+    """Yield one server for all tests of this module; the load test's user may read all statistics."""
     with running(Counting) as tier:
         assert isinstance(tier, Counting)
         _ask(tier.admin, "GRANT pg_monitor TO loader")

@@ -114,7 +114,7 @@ def data_side(disk: Disk, pair: Pair, limits: Limits | None, seed: int) -> tuple
 
 
 def held(pair: Pair, side: Callable[..., tuple[Seconds, object]]) -> None:
-    """Return whether both predictions from the base are within 10 % of the other side."""
+    """Check that both predictions from the base are within 10 % of the other side."""
     _, base = side(pair.base(), pair, pair.limits[0], 1)
     there, other = side(pair.other(), pair, pair.limits[1], 2)
     measured = float(there.operations[10:].mean())

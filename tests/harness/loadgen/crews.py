@@ -104,7 +104,7 @@ class WorkerOptions:
 def crew(
     folder: Path, url: str, load: dict[str, Any], workers: int, listen: int | None = None
 ) -> Iterator[WorkerOptions]:
-    """Return a pool that is removed completely at the test's end."""
+    """Yield a pool that is removed completely at the test's end."""
     found = WorkerOptions(folder, url, load, workers, listen)
     try:
         yield found

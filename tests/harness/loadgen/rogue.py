@@ -75,7 +75,7 @@ class Peer:
 
 @contextmanager
 def peer(kind: int, token: str | None, port: int) -> Iterator[Peer]:
-    """Return a worker (DEALER) or controller (ROUTER) with the keys of a token; None: without keys."""
+    """Yield a worker (DEALER) or controller (ROUTER) with the keys of a token; None: without keys."""
     context = zmq.Context()
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, 0)

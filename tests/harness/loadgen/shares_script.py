@@ -102,7 +102,7 @@ def starts(recorder: Recorder) -> int:
 
 
 def closed() -> dict[str, object]:
-    """Check that users taken over start beside the working ones."""
+    """Return the figures of a closed load whose share grows while users are working."""
     share, driver = ours(FOUR)
     gevent.sleep(OPERATION_S / 3)
     share.own_all()
@@ -111,7 +111,7 @@ def closed() -> dict[str, object]:
 
 
 def paced() -> dict[str, object]:
-    """Check that an open load's share gets more sessions, and none twice for a repeated message."""
+    """Return the figures of an open load whose share grows, with the message sent twice."""
     share, driver = ours(OPEN)
     for _ in range(2):
         share.own_all()
@@ -120,7 +120,7 @@ def paced() -> dict[str, object]:
 
 
 def locusts(path: Path, load: Mapping[str, Any], wait_s: float) -> dict[str, object]:
-    """Check a locustfile's users, half of which start later."""
+    """Return the figures of a locustfile's users, half of which start later."""
     share, recorder = of_a_file(path, load)
     gevent.sleep(OPERATION_S / 3)
     share.own_all()
@@ -129,7 +129,7 @@ def locusts(path: Path, load: Mapping[str, Any], wait_s: float) -> dict[str, obj
 
 
 def main() -> None:
-    """Run all checks."""
+    """Run all loads, and print their figures."""
     path = Path(sys.argv[1])
     found = {
         "closed": closed(),

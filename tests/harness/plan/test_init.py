@@ -16,7 +16,7 @@ from pinchpoint.plan.urls import variables
 
 
 def run(directory: Path) -> str:
-    """Run the command, and let its errors through."""
+    """Return the command's output; its errors are raised."""
     return CliRunner().invoke(init, [str(directory)], catch_exceptions=False, standalone_mode=False).stdout
 
 

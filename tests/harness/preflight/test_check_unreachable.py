@@ -16,7 +16,7 @@ from support import PINCHPOINT
 
 @pytest.fixture
 def silent() -> Iterator[list[int]]:
-    """Return five ports with full queues, for which Linux drops a SYN as a firewall would."""
+    """Yield five ports with full queues, for which Linux drops a SYN as a firewall would."""
     with ExitStack() as stack:
         ports = []
         for _ in range(5):

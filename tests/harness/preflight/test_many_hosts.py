@@ -69,7 +69,7 @@ class Kind:
 
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> Kind:
-    """Register the collector kind for the test."""
+    """Return the collector kind, registered for the test."""
     monkeypatch.setattr(registry, "_KINDS", dict(registry._KINDS))
     registry.register(made := Kind())
     return made
@@ -77,7 +77,7 @@ def kind(monkeypatch: pytest.MonkeyPatch) -> Kind:
 
 @pytest.fixture
 def living() -> Iterator[tuple[str, int]]:
-    """Return the address of a server that greets."""
+    """Yield the address of a server that greets."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
 
         def greet() -> None:
@@ -98,7 +98,7 @@ def living() -> Iterator[tuple[str, int]]:
 
 @pytest.fixture
 def dead() -> Iterator[tuple[str, int]]:
-    """Return the address of a server that accepts connections and stays silent."""
+    """Yield the address of a server that accepts connections and stays silent."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
         yield server.getsockname()
 

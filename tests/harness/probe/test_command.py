@@ -28,7 +28,7 @@ SMALL = ("--size", "64MiB", "--repeat", "1")
 
 @pytest.fixture
 def disk() -> Iterator[Path]:
-    """Return a folder on a real disk (not in memory), and check that the probes leave it unchanged."""
+    """Yield a folder on a real disk (not in memory), and check that the probes leave it unchanged."""
     folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
     (folder / "precious").write_text("x")
     try:

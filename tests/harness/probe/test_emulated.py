@@ -49,7 +49,7 @@ class Probed:
 
 @pytest.fixture
 def probed() -> Iterator[Probed]:
-    """Return a prober, and check that its disks are removed afterwards."""
+    """Yield a prober, and check that its disks are removed afterwards."""
     with emulated_disks() as disks:
         yield Probed(disks)
 

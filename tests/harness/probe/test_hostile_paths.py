@@ -52,7 +52,7 @@ WATCH = ProbeProgress(lambda: False, lambda _: None, lambda *_: None, lambda _: 
 
 @pytest.fixture
 def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a folder on a real disk, which is the current directory during the test."""
+    """Yield a folder on a real disk, which is the current directory during the test."""
     parent = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
     monkeypatch.chdir(parent)
     try:
@@ -62,7 +62,7 @@ def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def furnished(parent: Path, name: str) -> Path:
-    """Create the folder of that name, among files with every name a part of it could mean."""
+    """Create and return the folder of that name, among files named like each part of its name."""
     folder = parent / name
     folder.mkdir()
     (folder / "precious").write_bytes(os.urandom(4096))

@@ -60,7 +60,7 @@ def there(address: Address, looked: remote.RemoteFacts, needed_bytes: int) -> It
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
-    """Start a real sshd on loopback."""
+    """Yield a machine behind a real sshd on loopback."""
     require("fio", "fio")
     with untouched_folder() as folder, sshd_host() as sshd:
         yield Host(sshd, folder)

@@ -57,7 +57,7 @@ class MachineShell(Shell):
 
 @contextmanager
 def winrm(machine: Machine, folder: Path) -> Iterator[dict[str, Any]]:
-    """Start the machine behind WinRM, and return its farm.yaml entry."""
+    """Yield the farm.yaml entry of the machine behind WinRM."""
     server = WinRmServer(
         lambda: MachineShell(machine), folder, "Microsoft.PowerShell", tls=True, login="basic"
     )
@@ -70,7 +70,7 @@ def winrm(machine: Machine, folder: Path) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def ssh(folder: Path) -> Iterator[tuple[dict[str, Any], Path]]:
-    """Start the machine behind sshd, and return the log of its requests."""
+    """Yield the farm.yaml entry of the machine behind sshd, and the log of its requests."""
     log, shell = folder / "asked", folder / "shell"
     shell.write_text(
         f'#!/bin/sh\n[ "$SSH_ORIGINAL_COMMAND" = {shlex.quote(POWERSHELL)} ] || exit 127\n'

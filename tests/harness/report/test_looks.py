@@ -75,7 +75,7 @@ def _slides(deck: bytes, folder: Path) -> bytes:
 
 
 def _boxes(deck: bytes) -> Iterator[list[tuple[float, float, float, float]]]:
-    """Return left, top, right and bottom of each slide's shapes in points."""
+    """Yield left, top, right and bottom of each slide's shapes in points."""
     for slide in Presentation(io.BytesIO(deck)).slides:
         yield [
             (one.left.pt, one.top.pt, one.left.pt + one.width.pt, one.top.pt + one.height.pt)

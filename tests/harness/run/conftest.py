@@ -12,14 +12,14 @@ from pinchpoint_infra.embedded.tiers.sql import Sql
 
 @pytest.fixture(scope="module")
 def urls() -> Iterator[tuple[str, str]]:
-    """Return the URLs of a PostgreSQL and a Valkey."""
+    """Yield the URLs of a PostgreSQL and a Valkey."""
     with postgres() as sql, valkey() as nosql:
         yield sql, nosql
 
 
 @pytest.fixture
 def sql() -> Iterator[Sql]:
-    """Return the URL of a PostgreSQL with its roles."""
+    """Yield a PostgreSQL with its roles."""
     with running(Sql) as tier:
         assert isinstance(tier, Sql)
         yield tier

@@ -233,7 +233,7 @@ def _mongodb(_: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any], Look]]:
 
 @contextmanager
 def _crawled(folder: Path, endpoints: dict[str, Any], source: dict[str, Any], of: Look) -> Iterator[Any]:
-    """Return a source's content, and foreign schemas beside the crawl database."""
+    """Yield a source's content, and foreign schemas beside the crawl database."""
     with postgres() as url:
         _postgres_planted(url)
         given = {"sql": {"url": url}, "search": {"kind": "none"}, **endpoints}

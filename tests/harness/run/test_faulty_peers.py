@@ -50,7 +50,7 @@ def _collected(entry: dict[str, Any], port: str = "port") -> Through:
 
 @contextmanager
 def _server(kind: str, folder: Path) -> Iterator[tuple[int, Through, dict[str, Any]]]:
-    """Return (port, farm.yaml, scenario) of a server of that kind."""
+    """Yield (port, farm.yaml, scenario) of a server of that kind."""
     with ExitStack() as stack:
         if kind in SERVERS:
             name, scenario, server = SERVERS[kind]

@@ -36,7 +36,7 @@ REPLICATION = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
 
 @contextmanager
 def slow_disk(place: Path) -> Iterator[tuple[EmulatedDisk, Path]]:
-    """Return an emulated disk and its mount point."""
+    """Yield an emulated disk and its mount point."""
     if os.geteuid() != 0:
         pytest.skip("an emulated disk needs root")
     way = choose(SPEC, support())

@@ -22,7 +22,7 @@ pytestmark = [
 
 
 def run(folder: Path, embedded: dict[str, object], scenarios: dict[str, object], measure: str) -> StoredRun:
-    """Run a plan on a farm that is built for it and removed afterwards."""
+    """Return the run of a plan on a farm that is built for it and removed afterwards."""
     require("fusermount3", "fuse3")
     farm, plan = folder / "farm.yaml", folder / "plan.yaml"
     farm.write_text(json.dumps({"name": "slow", "environment": "test", "embedded": embedded}))

@@ -84,7 +84,7 @@ SERVERS: dict[str, tuple[str, dict[str, Any], Callable[[], Any]]] = {
 def stalling(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[tuple[StallingProxy, list[str | Path]]]:
-    """Return a proxy before a server, and a run's command through it."""
+    """Yield a proxy before a server, and a run's command through it."""
     name, scenario, server = SERVERS[request.param]
     with ExitStack() as stack:
         url = stack.enter_context(server())

@@ -124,7 +124,7 @@ class Canaries:
 
 
 def farms(canaries: Canaries, way: str) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
-    """Return farms with every credential of every endpoint and collector, and their variables."""
+    """Yield farms with every credential of every endpoint and collector, and their variables."""
     used: set[tuple[str, str]] = set()
     for number in range(max(map(len, LOGINS.values()))):
         environ: dict[str, str] = {}
@@ -182,7 +182,7 @@ def _needed(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write(folder: Path, farm: Mapping[str, Any], plan: Mapping[str, Any]) -> tuple[Path, Path]:
-    """Write both files as JSON, which YAML readers accept."""
+    """Write both files as JSON, which YAML readers accept; return their paths."""
     paths = folder / "plan.yaml", folder / "farm.yaml"
     for path, content in zip(paths, (plan, farm), strict=True):
         path.write_text(json.dumps(content))
@@ -190,7 +190,7 @@ def write(folder: Path, farm: Mapping[str, Any], plan: Mapping[str, Any]) -> tup
 
 
 def every_file(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Return all files of a folder, with packed ones unpacked."""
+    """Yield all files of a folder, with packed ones unpacked."""
     for path in sorted(folder.rglob("*")):
         if not path.is_file():
             continue

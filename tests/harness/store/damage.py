@@ -175,7 +175,7 @@ def at(second: int) -> str:
 
 
 def kept(folder: Path) -> Path:
-    """Store one of each kind: runs, a killed run, a set, a comparison, and probes."""
+    """Store runs, a killed run, a set, a comparison and probes; return their folder."""
     for name, stored in (("shared", saved_run(20)), ("steps", steps_run())):
         directory = saved(stored, folder / "runs" / name)
         write_json(directory / VERDICT, analyse(stored).to_json())
@@ -314,7 +314,7 @@ def broken(content: Json, chance: random.Random) -> tuple[str, str]:
 
 
 def damage(file: Path, chance: random.Random) -> str:
-    """Damage one file in one place."""
+    """Damage one file in one place; return what was damaged."""
     whole = file.read_bytes()
     how = chance.random()
     if how < 0.15:
@@ -335,7 +335,7 @@ def damage(file: Path, chance: random.Random) -> str:
 
 
 def damaged_whole(file: Path, whole: bytes, chance: random.Random) -> str:
-    """Damage the file as a whole."""
+    """Damage the file as a whole; return how."""
     what = chance.choice(
         ["removed", "folder", "empty", "cut", "not UTF-8", "flipped", "[]", "null", "deep", "0x00"]
     )
@@ -361,7 +361,7 @@ def damaged_whole(file: Path, whole: bytes, chance: random.Random) -> str:
 
 
 def damaged_table(file: Path, chance: random.Random) -> str:
-    """Damage a cell, a column, or a column's name or type."""
+    """Damage a cell, a column, or a column's name or type; return what was damaged."""
     table = pq.read_table(file)
     number = chance.randrange(table.num_columns)
     field = table.schema.field(number)
@@ -400,7 +400,7 @@ def fits(value: Any, kind: pa.DataType) -> bool:
 
 
 def damaged_frame(file: Path, chance: random.Random) -> str:
-    """Write a frame with a valid checksum and invalid content."""
+    """Write a frame with a valid checksum and invalid content; return how it was changed."""
     frames = list(read_frames(file))
     number = chance.randrange(len(frames))
     frame = copy.deepcopy(frames[number])

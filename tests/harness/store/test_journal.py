@@ -287,7 +287,7 @@ def test_a_run_without_a_journal_is_not_recovered(tmp_path: Path) -> None:
 
 
 def finished_run(run: Path) -> None:
-    """Return a small run whose samples take several pages."""
+    """Write a small run whose samples take several pages."""
     store = RunWriter(run, {"name": "p", "started": "2026-01-01T00:00:00Z", "warnings": []})
     store.samples([sample(second, second / 7) for second in range(5000)])
     store.finish("finished")

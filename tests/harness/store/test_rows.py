@@ -59,7 +59,7 @@ print(peak() - before, file=sys.stderr)
 
 
 def _bomb(folder: Path, what: str) -> None:
-    """Return small files whose repeated rows take gigabytes."""
+    """Write small files whose repeated rows take gigabytes."""
     of = SAMPLES_SCHEMA if what == "samples" else OPERATIONS_SCHEMA
     text = "HISTF" + "A" * 10_000 if what == "histograms" else "HISTF"
     many = 400_000 if what == "histograms" else 2_000_000

@@ -34,7 +34,7 @@ def nights(*levels: tuple[float, int], spread: float = 0.02, seed: int = 1) -> l
 def nightly(
     folder: Path, throughputs: Sequence[float], plan: str = "nightly", farm: str = "dev", **manifest: Any
 ) -> Path:
-    """Store one run per night; p95 falls as throughput rises."""
+    """Store one run per night, whose p95 falls as throughput rises; return the folder."""
     for night, per_s in enumerate(throughputs):
         one_run(folder / f"{farm}-{night:02}", night, per_s, plan, farm, **manifest)
     return folder

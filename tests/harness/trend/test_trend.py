@@ -153,7 +153,7 @@ def test_a_night_in_which_nothing_was_done_is_said(tmp_path: Path) -> None:
 
 
 def dark(folder: Path, *nights_: int) -> None:
-    """Return runs in which every operation failed."""
+    """Write runs in which every operation failed."""
     for night in nights_:
         path = one_run(folder / f"dark-{night}", night, 200).with_name("verdict.json")
         verdict = json.loads(path.read_text())
