@@ -1,6 +1,7 @@
-"""``make audit DATABASE=DIR``: known vulnerabilities of the versions in uv.lock, without the network.
+"""Report known vulnerabilities of the versions in uv.lock, without the network: ``make audit DATABASE=DIR``.
 
-DIR is a clone of https://github.com/pypa/advisory-database, bare or not; nothing newer than it is known.
+DIR is a clone of https://github.com/pypa/advisory-database, bare or with files. The result is as recent as
+the clone.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ LOCK = Path(__file__).parents[1] / "uv.lock"
 ACCEPTED = {
     "PYSEC-2017-83": "Scrapy is a peer of `make bench` alone, which does not use its files pipeline",
 }
-"""Advisory -> why it does not concern us."""
+"""Accepted advisories: the advisory's id -> the reason why the project is not affected."""
 
 
 def locked(text: str) -> dict[str, list[Version]]:
-    """Name -> versions, of what a lock file takes from an index."""
+    """Return the versions per package name that a lock file takes from a package index."""
     found: dict[str, list[Version]] = {}
     for package in tomllib.loads(text)["package"]:
         if "registry" in package["source"]:
@@ -39,11 +40,11 @@ def _ordered(text: str) -> Version | None:
     try:
         return Version(text)
     except InvalidVersion:
-        return None  # of times before there were rules; none such is locked
+        return None  # versions older than PEP 440; uv.lock contains no such version
 
 
 def _within(version: Version, events: list[Mapping[str, str]]) -> bool:
-    """Whether a version is between an event that introduced a fault and one that ended it."""
+    """Return True if the version is in an affected range: after an "introduced", before a "fixed" event."""
     inside = False
     for event in events:
         [(what, text)] = event.items()
@@ -58,7 +59,7 @@ def _within(version: Version, events: list[Mapping[str, str]]) -> bool:
 
 
 def affects(advisory: Mapping[str, Any], name: str, version: Version) -> bool:
-    """Whether an advisory in OSV's format is about this version of a package of PyPI."""
+    """Return True if an advisory in OSV's format affects this version of a package on PyPI."""
     if advisory.get("withdrawn"):
         return False
     for affected in advisory.get("affected", ()):
@@ -73,7 +74,7 @@ def affects(advisory: Mapping[str, Any], name: str, version: Version) -> bool:
 
 
 def advisories(database: Path, names: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(package, advisory) of those packages."""
+    """Yield (package name, advisory) for each advisory about one of the named packages."""
     archive = subprocess.run(
         ["git", "-C", database, "archive", "HEAD", "vulns"], check=True, capture_output=True
     ).stdout
@@ -88,7 +89,7 @@ def advisories(database: Path, names: Mapping[str, object]) -> Iterator[tuple[st
 
 
 def main() -> int:
-    """The command: 1 where a locked version is vulnerable."""
+    """Run the command; return 1 if a locked version has a known vulnerability, else 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("database", type=Path)
     database = parser.parse_args().database

@@ -1,4 +1,4 @@
-"""Emulated disks for tests of several folders: built on a real disk, and gone afterwards."""
+"""Emulated disks for the tests: built on a real disk and removed after the test."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pinchpoint_infra.disks.way import DiskStack, choose
 
 
 class EmulatedDisks:
-    """Builds disks, and takes them away.
+    """Builds emulated disks and removes them.
 
     Args:
-        place: a folder on a real disk.
+        place: path of a folder on a real disk.
 
     Attributes:
-        farm_id: what their loop devices are marked with: no two tests have the same.
+        farm_id: mark of the loop devices, different for each test.
     """
 
     def __init__(self, place: Path) -> None:
@@ -32,7 +32,7 @@ class EmulatedDisks:
         self._disks: list[EmulatedDisk] = []
 
     def build(self, spec: DiskSpec, name: str | None = None, way: DiskStack | None = None) -> EmulatedDisk:
-        """A disk that is mounted, its limits not yet in force (``apply``)."""
+        """Build and mount a disk; its limits are inactive until ``apply``."""
         named = name or f"sql.disk{len(self._disks)}"
         chosen = way or choose(spec, support())
         assert isinstance(chosen, DiskStack), chosen
@@ -43,11 +43,11 @@ class EmulatedDisks:
         return disk
 
     def mount(self, disk: EmulatedDisk) -> Path:
-        """Where it is mounted."""
+        """Return the path where the disk is mounted."""
         return Path(disk.describe()["mount"])
 
     def close(self) -> None:
-        """Take them away; what is left behind is an error."""
+        """Remove the disks; raise an error if anything is left."""
         remove_all(self.farm_id, self.place)
         for disk in self._disks:
             disk.close()
@@ -58,10 +58,10 @@ class EmulatedDisks:
 
 @contextmanager
 def emulated_disks() -> Iterator[EmulatedDisks]:
-    """Disks that are gone afterwards, which is part of every test; needs root."""
+    """Yield a builder of emulated disks and remove them at the end. Needs root."""
     require("fio", "fio")
     require("fusermount3", "fuse3")
-    place = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))  # a real disk, not memory
+    place = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))  # on a real disk, not in memory
     place.chmod(0o755)
     disks = EmulatedDisks(place)
     try:

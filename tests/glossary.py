@@ -1,4 +1,4 @@
-"""Finds words that the glossary forbids in strings, docstrings and documentation; ``make lint`` runs it."""
+"""Find words that the glossary forbids in strings, docstrings and documentation; ``make lint`` runs it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("scenarios", "collectors", "infra", "harness")
 NOT_PROSE = ("docs/experiments/", "CHANGELOG.md")
-"""Notes and history stay as they were written."""
+"""Reports of experiments and the changelog keep their original words."""
 
 GLOSSARY = {
     r"giv(?:e|es|ing) way|gave way": "is the bottleneck; the next bottleneck",
@@ -27,7 +27,7 @@ GLOSSARY = {
     r"alike": "the same",
     r"sets? the pace": "limits throughput",
 }
-"""Do not write -> write."""
+"""Pattern of a forbidden word -> what to write instead."""
 
 _FORBIDDEN = re.compile("|".join(rf"\b({words})\b" for words in GLOSSARY), re.IGNORECASE)
 _CODE = re.compile(r"`[^`]+`")
@@ -35,7 +35,7 @@ _ADVICE = list(GLOSSARY.values())
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """(line, text) of every string with a space in it of a Python file; of another file every line."""
+    """Yield (line, text) of each string with a space in a Python file, or of each line of another file."""
     source = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         yield from enumerate(source.splitlines(), 1)
@@ -46,7 +46,7 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def found_in(path: Path) -> list[str]:
-    """``FILE:LINE: word: write instead`` of each forbidden word of a file."""
+    """Return ``FILE:LINE: word: write instead`` for each forbidden word of a file."""
     place = path.relative_to(ROOT)
     return [
         f"{place}:{number}: {match[0]!r}: write {_ADVICE[(match.lastindex or 1) - 1]}"
@@ -56,7 +56,7 @@ def found_in(path: Path) -> list[str]:
 
 
 def files() -> Iterator[Path]:
-    """All files with texts that a person reads."""
+    """Yield all files with texts for readers."""
     for folder in CODE:
         yield from (ROOT / folder).rglob("*.py")
     for path in ROOT.rglob("*.md"):
@@ -69,7 +69,7 @@ def files() -> Iterator[Path]:
 
 
 def main() -> int:
-    """Print each forbidden word; the exit status is 0 if there is none."""
+    """Print each forbidden word; return 1 if there is one, else 0."""
     found = [line for path in files() for line in found_in(path)]
     print(*found, sep="\n" if found else "", end="\n" if found else "")
     return int(bool(found))

@@ -1,4 +1,4 @@
-"""An HTTP server of a test's own: its handler is the test's, its start, its TLS and its end are here."""
+"""A test HTTP server: the test supplies the handler, this module starts it, adds TLS and stops it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def http_served(
     port: int = 0,
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[int]:
-    """An HTTP server with that handler until the end of the block; its port."""
+    """Run an HTTP server with the handler until the end of the block; yield its port."""
     with ThreadingHTTPServer((host, port), handler) as server:
         server.daemon_threads = True
         if tls is not None:

@@ -1,7 +1,7 @@
-"""Servers from Maven Central's jars: a real Cassandra 5, and a peer that speaks MongoDB's wire protocol.
+"""Servers from Maven Central's jars: a real Cassandra 5, OpenSearch 2, and a MongoDB-compatible server.
 
-Nothing of them is committed: Maven resolves them by their coordinates into its own cache (some 60 MB, once).
-Both want Debian's ``maven`` and ``openjdk-17-jdk-headless``.
+The jars are not in the repository: Maven downloads them by their coordinates into its own cache (about 60 MB,
+once). The servers need Debian's ``maven`` and ``openjdk-17-jdk-headless``.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from pinchpoint_infra.ports import free_port
 _KEPT = Path(__file__).parents[1] / "build"
 CASSANDRA = "org.apache.cassandra:cassandra-all:5.0.2"
 MONGO = "de.bwaldvogel:mongo-java-server:1.47.0", "de.bwaldvogel:mongo-java-server-h2-backend:1.47.0"
-"""No MongoDB server is to be had as a package: this one answers its drivers, from memory or a file of H2."""
+"""MongoDB itself is not available as a package. This server speaks the wire protocol of MongoDB's drivers and
+stores its data in memory or in an H2 file."""
 
 OPENSEARCH = (
     "org.opensearch:opensearch:2.11.1",
     "org.opensearch.plugin:transport-netty4-client:2.11.1",
     "org.apache.logging.log4j:log4j-core:2.21.0",
 )
-"""The server's core and its HTTP module; analyzers, ingest processors and security are plugins, not there."""
+"""The server's core and its HTTP module; analyzers, ingest processors and security are separate plugins."""
 
 _RESOLVER = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
 _OPENED = (
@@ -55,7 +56,7 @@ _EXPORTED = (
     *("java.management.rmi/com.sun.jmx.remote.internal.rmi", "jdk.attach/sun.tools.attach"),
     *("java.rmi/sun.rmi." + name for name in ("registry", "server", "transport.tcp")),
 )
-"""What Cassandra 5 reaches into on Java 17, as its own ``jvm17-server.options`` opens it."""
+"""JDK-internal packages that Cassandra 5 needs on Java 17, as in its own ``jvm17-server.options``."""
 
 _PEER = """
 import de.bwaldvogel.mongo.MongoBackend;
@@ -111,7 +112,7 @@ public class Single {
 
 
 def _java() -> str:
-    """Java 17, which Cassandra 5 wants: Debian's, else the first of the PATH where it is one."""
+    """Return the path of Java 17, which Cassandra 5 needs: Debian's, else the first in PATH."""
     for path in sorted(Path("/usr/lib/jvm").glob("java-17-*/bin/java")):
         return str(path)
     program = require("java", "openjdk-17-jdk-headless")
@@ -125,9 +126,9 @@ def _java() -> str:
 
 @functools.cache
 def _classpath(*coordinates: str) -> str:
-    """The jars of some coordinates with all they depend on, as Java's ``-cp`` takes them.
+    """Return the jars of the coordinates and of their dependencies, as a value for Java's ``-cp``.
 
-    What Maven found is kept for the next session, for as long as the jars are there.
+    The result is cached in a file for later sessions, and is valid while the jars exist.
     """
     kept = _KEPT / f"classpath-{zlib.crc32(' '.join(coordinates).encode()):08x}"
     found = kept.read_text() if kept.exists() else ""
@@ -172,11 +173,11 @@ def _listens(port: int) -> bool:
 
 @contextmanager
 def cassandra(settings: Mapping[str, object] | None = None) -> Iterator[ServerProcess]:
-    """A Cassandra 5 of one node whose commit log is flushed before a write is acknowledged.
+    """Run a Cassandra 5 with one node that flushes its commit log before it acknowledges a write.
 
     Args:
-        settings: lines of its cassandra.yaml that differ: ``{"commitlog_sync": "periodic", ...}``; None drops
-            a line. ``commitlog_directory`` and ``data_file_directories`` may lie elsewhere.
+        settings: lines that replace those of cassandra.yaml: ``{"commitlog_sync": "periodic", ...}``; None
+            removes a line. ``commitlog_directory`` and ``data_file_directories`` may be elsewhere.
     """
     classpath = _classpath(CASSANDRA)
     jamm = next(path for path in classpath.split(":") if "/jamm-" in path)
@@ -238,7 +239,7 @@ def _write_cassandra_yaml(directory: Path, port: int, settings: Mapping[str, obj
         ],
     }
     given = {name: value for name, value in (lines | dict(settings)).items() if value is not None}
-    (directory / "cassandra.yaml").write_text(json.dumps(given))  # JSON is YAML
+    (directory / "cassandra.yaml").write_text(json.dumps(given))  # JSON is valid YAML
 
 
 _LOGBACK = """<configuration><statusListener class="ch.qos.logback.core.status.NopStatusListener"/>
@@ -249,11 +250,11 @@ _LOGBACK = """<configuration><statusListener class="ch.qos.logback.core.status.N
 
 @contextmanager
 def mongo(*, on_disk: bool = False) -> Iterator[ServerProcess]:
-    """A server that speaks MongoDB's wire protocol, with the database ``loadtest``.
+    """Run a server that speaks MongoDB's wire protocol, with the database ``loadtest``.
 
     Args:
-        on_disk: it keeps its documents in a file, and finds them again when it is started again; else in
-            memory, and a kill loses them all.
+        on_disk: True: the server keeps its documents in a file across restarts. False: it keeps them in
+            memory, and a kill loses all.
     """
     classpath = _classpath(*MONGO)
     with server_directory() as directory:
@@ -270,7 +271,7 @@ def mongo(*, on_disk: bool = False) -> Iterator[ServerProcess]:
 
 @contextmanager
 def opensearch() -> Iterator[ServerProcess]:
-    """An OpenSearch 2 of one node, without its plugins."""
+    """Run an OpenSearch 2 with one node and without plugins."""
     classpath = _classpath(*OPENSEARCH)
     with server_directory() as directory:
         port = free_port()

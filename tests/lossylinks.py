@@ -1,7 +1,7 @@
-"""Links between network namespaces that delay and lose packets, in user space: not every kernel has netem.
+"""Network links with delay and packet loss between namespaces, in user space: some kernels lack netem.
 
 A link is a pair of TUN devices and a process of this module that carries packets from one to the other. A
-namespace is that of a process: it, its devices and its links end with that process.
+namespace belongs to a process; the namespace, its devices and its links end with the process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _enter(namespace: int) -> None:
 
 @contextmanager
 def own_network() -> Iterator[int]:
-    """A network namespace for this thread and for what it starts meanwhile; yields its process id (root)."""
+    """Run the block's thread in a network namespace of its own; yield this process's id. Needs root."""
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
         _checked(_libc.unshare(_NEW_NET))
@@ -51,7 +51,7 @@ def own_network() -> Iterator[int]:
 
 @contextmanager
 def other_network() -> Iterator[int]:
-    """A namespace that no process but a sleeping one is in: that one's process id (root)."""
+    """Create a network namespace with only a sleeping process in it; yield that process's id. Needs root."""
     inside = "ip link set lo up && echo ready && exec sleep infinity"
     with subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", inside], stdout=subprocess.PIPE
@@ -65,10 +65,10 @@ def other_network() -> Iterator[int]:
 
 
 class Link:
-    """A link that is up.
+    """A link between two network namespaces.
 
     Attributes:
-        carried, lost: packets both ways; known once it has ended.
+        carried, lost: number of packets in both directions; set when the link has ended.
     """
 
     def __init__(self) -> None:
@@ -79,16 +79,16 @@ class Link:
 def lossy_link(
     near: str, near_address: str, far_pid: int, far: str, far_address: str, *, delay_s: float, loss: float
 ) -> Iterator[Link]:
-    """Connect this thread's namespace and another process's.
+    """Connect this thread's namespace with the namespace of another process.
 
     Args:
-        near: the name of the device here.
-        near_address: its address.
-        far_pid: a process of the other namespace.
-        far: the name of the device there.
-        far_address: its address.
-        delay_s: how long each packet takes, each way.
-        loss: the share of the packets that vanish.
+        near: name of the device in this namespace.
+        near_address: address of the near device.
+        far_pid: id of a process in the other namespace.
+        far: name of the device in the other namespace.
+        far_address: address of the far device.
+        delay_s: one-way delay of each packet, in seconds.
+        loss: ratio of packets that are lost, 0 to 1.
     """
     link = Link()
     own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
@@ -128,11 +128,11 @@ def _device(namespace: int, name: str) -> int:
 
 
 def main() -> None:
-    """Entry: carry packets until SIGTERM, then say how many were carried, and how many lost."""
+    """Carry packets until SIGTERM, then print the numbers of carried and lost packets."""
     own, near, there, far, delay, loss = sys.argv[1:]
     devices = _device(int(own), near), _device(int(there), far)
     other = {devices[0]: devices[1], devices[1]: devices[0]}
-    chance = random.Random(near)  # the same packets at every run
+    chance = random.Random(near)  # a fixed seed: each run loses the same packets
     due: list[tuple[float, int, int, bytes]] = []
     carried = lost = 0
     over = False
@@ -157,7 +157,7 @@ def main() -> None:
             try:
                 os.write(device, packet)
             except OSError:
-                lost += 1  # the device is down: the link is cut
+                lost += 1  # the device is down: the test has cut the link
     print(json.dumps([carried, lost]), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""A MariaDB of the system's own package, started in a folder of the test's."""
+"""Run the system package's MariaDB in a folder of the test."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class MariaDb:
-    """A running server.
+    """A running MariaDB.
 
     Attributes:
-        process: it; it can be killed and started again.
-        port: its TCP port; its user ``loader`` may do as it likes in databases named ``pinchpoint_...``.
+        process: the server's process, which a test can kill and start again.
+        port: TCP port; the user ``loader`` has all rights in databases named ``pinchpoint_...``.
     """
 
     process: ServerProcess
@@ -47,17 +47,17 @@ class MariaDb:
 
     @property
     def url(self) -> str:
-        """As farm.yaml names it."""
+        """The database's URL as in farm.yaml."""
         return f"mysql+odbc://loader:{quote(PASSWORD, safe='')}@127.0.0.1:{self.port}/loadtest"
 
     def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows a statement gives, as the server's administrator."""
+        """Run a statement as the server's administrator and return its rows."""
         with closing(self.connect()) as connection, connection.cursor() as cursor:
             cursor.execute(statement, values)
             return list(cursor.fetchall())
 
     def connect(self) -> pymysql.connections.Connection[pymysql.cursors.Cursor]:
-        """A connection of the administrator's."""
+        """Open a connection as the server's administrator."""
         return pymysql.connect(
             unix_socket=str(self.process.directory / "sock"), user="root", autocommit=True, connect_timeout=2
         )
@@ -65,10 +65,10 @@ class MariaDb:
 
 @contextmanager
 def mariadb(*settings: str) -> Iterator[MariaDb]:
-    """A server with the user ``loader`` and the database ``loadtest``.
+    """Run a server with the user ``loader`` and the database ``loadtest``.
 
     Args:
-        settings: further options of its command line.
+        settings: further command-line options of the server.
     """
     install, program = require("mariadb-install-db", _PACKAGE), require("mariadbd", _PACKAGE)
     with server_directory() as directory:
@@ -121,6 +121,6 @@ def _answers(directory: Path) -> bool:
         client.settimeout(2)
         try:
             client.connect(str(directory / "sock"))
-            return bool(client.recv(1))  # the server's greeting
+            return bool(client.recv(1))  # the server sends a greeting
         except OSError:
             return False

@@ -1,4 +1,4 @@
-"""A database in which somebody has put a trap in front of every name of PostgreSQL's own."""
+"""A PostgreSQL database with a trap object in front of each name that PostgreSQL defines itself."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pinchpoint_infra.embedded.tiers.sql import Sql
 
 
 class Counting(Sql):
-    """The embedded farm's server, of whose statistics of statements the superuser is asked."""
+    """The embedded farm's SQL server, with access to its statement statistics for the superuser."""
 
     @property
     def admin(self) -> str:
-        """The load test's database, as the superuser."""
+        """The superuser's URL of the load test's database."""
         return self._url("admin", self._admin, "loadtest")
 
 
@@ -61,10 +61,10 @@ END $do$
 
 @contextmanager
 def planted() -> Iterator[str]:
-    """A superuser's URL of a database whose path begins with ``public``, where each trap raises an error.
+    """Yield a superuser's URL of a database whose search path begins with ``public``, full of traps.
 
-    Functions, operators, tables and views: all that PostgreSQL has of its own and that can be made again. The
-    extension pg_stat_statements lies in the schema ``statistics``.
+    ``public`` has a copy of each function, operator, table and view of PostgreSQL that can be created again;
+    each copy raises an error. The extension pg_stat_statements is in the schema ``statistics``.
     """
     with running(Counting) as tier:
         assert isinstance(tier, Counting)

@@ -1,4 +1,4 @@
-"""A PostgreSQL older than 18, of the system's own package: made, started and removed for a test."""
+"""Run a system package's PostgreSQL older than 18: created, started and removed for a test."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from pinchpoint_infra.ports import free_port
 
 
 class Server:
-    """A PostgreSQL: its roles' URLs and its leading process."""
+    """A running PostgreSQL: the URLs of its roles and its main process."""
 
     def __init__(self, admin: str, loader: str, monitor: str, pid: int) -> None:
         self.admin, self.loader, self.monitor, self.pid = admin, loader, monitor, pid
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
-        """As the superuser."""
+        """Run a statement as the superuser and return its rows."""
         with psycopg.connect(self.admin, autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
     def session(self) -> psycopg.Connection[Any]:
-        """One of the load's."""
+        """Open a session of the load test's user."""
         return psycopg.connect(self.loader, autocommit=True)
 
 
 @contextmanager
 def older_postgres(*more: str) -> Iterator[Server]:
-    """The newest below 18 that is installed, in a folder the user ``nobody`` can reach.
+    """Run the newest installed PostgreSQL below 18, in a folder that the user ``nobody`` can reach.
 
     Args:
-        more: further settings, such as ``shared_preload_libraries=pg_stat_statements``.
+        more: further server settings, such as ``shared_preload_libraries=pg_stat_statements``.
     """
     with tempfile.TemporaryDirectory(prefix="server-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
@@ -85,7 +85,7 @@ def _started(folder: Path, more: Sequence[str]) -> Iterator[Server]:
 
 
 def _newest_initdb() -> Path:
-    """Of the installed versions the newest below 18."""
+    """Return initdb of the newest installed PostgreSQL below 18."""
     there = sorted(Path("/usr/lib/postgresql").glob("1[3-7]/bin/initdb"))
     return there[-1] if there else Path(require("initdb of PostgreSQL 13 to 17", "postgresql"))
 

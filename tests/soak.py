@@ -1,8 +1,8 @@
-"""``make soak``: one hour of constant load with every collector that works here; nothing may grow or drift.
+"""``make soak``: load a farm for an hour with every local collector; no memory may grow, no clock may drift.
 
-Real PostgreSQL and Valkey on this machine, watched by the collectors local, postgres, valkey, ssh and agent.
-A run of one minute comes first: the long one's report may not take much longer. What is judged is printed,
-and written to ``build/soak.json``.
+A real PostgreSQL and Valkey run on this machine and are watched by the collectors local, postgres, valkey,
+ssh and agent. A run of one minute comes first, because the long run's report may not take much longer than
+the short run's. The results are printed and written to ``build/soak.json``.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ RATE = 50
 """Operations per second of each scenario."""
 MOST_GROWTH, MOST_DRIFT, MOST_REPORT = 0.05, 0.005, 1.5
 _SETTLES = 0.2
-"""The first part of a run, in which caches fill: growth is counted from there on."""
+"""First part of a run, as a ratio, in which caches fill: growth is measured after this part."""
 _EVERY_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure that is judged: the value, its bound, and whether it is kept."""
+    """One result: its value, its bound, and True if the value is within the bound."""
 
     name: str
     value: float | None
@@ -51,7 +51,7 @@ class Row:
 
 @dataclass(slots=True)
 class Watched:
-    """A run of the command: its directory, exit status, and the memory of its processes over time."""
+    """A run of the command: its directory, exit status, and memory of its processes over time."""
 
     status: int = -1
     directory: Path = Path()
@@ -60,7 +60,7 @@ class Watched:
 
 @contextmanager
 def agent(host: SshdHost, folder: Path) -> Iterator[dict[str, Any]]:
-    """An agent that records this machine; the ``collect`` entry that reads it."""
+    """Run an agent that records this machine; yield the ``collect`` entry that reads the agent's files."""
     config = folder / "agent.toml"
     config.write_text(f'folder = "{folder / "ring"}"\n')
     program = PINCHPOINT.with_name("pinchpoint-collect")
@@ -80,7 +80,7 @@ def agent(host: SshdHost, folder: Path) -> Iterator[dict[str, Any]]:
 def files(
     folder: Path, sql: str, nosql: str, host: SshdHost, own: dict[str, Any], measure_s: int
 ) -> list[str]:
-    """The arguments of the run; farm.yaml and plan.yaml are written."""
+    """Write farm.yaml and plan.yaml and return the arguments of the run."""
     disks = {"data": {"path": "/"}}
     farm = {
         "name": "soak",
@@ -111,7 +111,7 @@ def files(
 
 
 def watched(arguments: list[str]) -> Watched:
-    """Run it, and read the memory of its processes as long as the measuring goes on."""
+    """Run the command, and read the memory of its processes during the measure phase."""
     found = Watched()
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen([PINCHPOINT, *arguments], stdout=subprocess.PIPE, stderr=said, text=True)
@@ -131,7 +131,7 @@ def _read(said: IO[str]) -> str:
 
 
 def _note_memory(pid: int, memory: dict[str, list[int]]) -> None:
-    """The resident memory of the controller and of all that it has started."""
+    """Add the resident memory of the controller and of each process that it has started."""
     try:
         children = psutil.Process(pid).children(recursive=True)
     except psutil.Error:
@@ -146,7 +146,7 @@ def _note_memory(pid: int, memory: dict[str, list[int]]) -> None:
 
 
 def growth(readings: list[int]) -> float | None:
-    """How much more the last fifth has than the second one, as a ratio; None of what came and went."""
+    """Return the growth from the second to the last fifth, as a ratio; None if there are too few readings."""
     fifth = int(len(readings) * _SETTLES)
     if fifth < 3:
         return None
@@ -154,7 +154,7 @@ def growth(readings: list[int]) -> float | None:
 
 
 def report_s(directory: Path, out: Path) -> float:
-    """CPU seconds of ``pinchpoint report``."""
+    """Return the CPU seconds of ``pinchpoint report``."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([PINCHPOINT, "report", directory, "--out", out], check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -162,7 +162,7 @@ def report_s(directory: Path, out: Path) -> float:
 
 
 def judged(short: Watched, long: Watched, folder: Path) -> Iterator[Row]:
-    """What must hold of the long run."""
+    """Yield the results of the long run, each with its bound."""
     yield Row("exit status", long.status, 0, long.status in (0, 3))
     for name, readings in long.memory.items():
         grown = growth(readings)
@@ -200,7 +200,7 @@ def _seconds(text: str) -> float:
 
 
 def main() -> int:
-    """The command."""
+    """Run the soak test."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     asked = parser.parse_args()

@@ -1,7 +1,7 @@
-"""Real sshd hosts on this machine: in network namespaces of their own with links that can be cut, or without.
+"""Real sshd hosts on this machine, in network namespaces whose links can be cut, or without a namespace.
 
-A namespace has no name: it lives and dies with its sshd, and its end of the link with it. All hosts share
-this machine's processes and disks; what is another machine's there is the network.
+A namespace has no name: it ends with its sshd, and with it its end of the link. All hosts share this
+machine's processes and disks; only their network is separate.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _OWN_RUN = (
     "awk '$2 ~ /pinchpoint/ {print $2}' /proc/self/mounts | sort -r | xargs -r umount -l; "
     "mount -t tmpfs none /run && mkdir -p /run/sshd"
 )
-"""A folder that sshd wants as root, in a mount namespace of its own: nothing of it is left. It has no
-copies of emulated disks' mounts: a farm that is stopped meanwhile could not free its devices."""
+"""Commands that give sshd, as root, a new /run in a mount namespace of its own. The namespace has no copies
+of emulated disks' mounts, because a copy would keep a stopped farm from freeing its devices."""
 _numbers = random.SystemRandom()
 
 
 @dataclass
 class SshdHost:
-    """One host that sshd answers on.
+    """One host with an sshd.
 
     Attributes:
-        address: its IP address.
-        port: where sshd listens.
-        user: whom to log in as.
-        folder: its keys and files; nothing of it is left.
-        client_config: an ssh configuration that knows its key and ours.
-        pid: of its sshd.
+        address: IP address of the host.
+        port: TCP port of sshd.
+        user: user name for the login.
+        folder: path of the host's keys and files, removed at the end.
+        client_config: path of an ssh configuration with the host's key and the client's key.
+        pid: process id of sshd.
     """
 
     address: str
@@ -58,24 +58,24 @@ class SshdHost:
     _link: str | None = field(default=None)
 
     def options(self, **more: Any) -> dict[str, Any]:
-        """The keys of a ``collect`` entry that lead there."""
+        """Return the keys of a ``collect`` entry for this host."""
         where = {"address": self.address, "port": self.port, "user": self.user}
         return {**where, "config": str(self.client_config), **more}
 
     def cut(self) -> None:
-        """Cut the link: packets vanish on both ways, and nobody is told."""
+        """Cut the link: packets in both directions are lost without an error."""
         self._inside("ip", "link", "set", "eth0", "down")
 
     def mend(self) -> None:
-        """Put the link back."""
+        """Restore the link."""
         self._inside("ip", "link", "set", "eth0", "up")
 
     def sessions(self) -> list[psutil.Process]:
-        """What runs there beyond sshd itself: its sessions, and all that they have started."""
+        """Return the processes of the host's ssh sessions, with all their children."""
         return psutil.Process(self.pid).children(recursive=True)
 
     def ours(self) -> list[psutil.Process]:
-        """What runs there for us: processes with the host's mark, wherever they hang now; sshd's own not."""
+        """Return the processes with the host's mark, whatever their parent; without sshd's own."""
         found = []
         for process in psutil.process_iter():
             try:
@@ -83,7 +83,7 @@ class SshdHost:
                 if marked and process.name() not in ("sshd", "sshd-session") and process.pid != self.pid:
                     found.append(process)
             except psutil.Error:
-                continue  # gone meanwhile, or another user's
+                continue  # the process has ended, or belongs to another user
         return found
 
     def _inside(self, *command: str) -> None:
@@ -95,10 +95,10 @@ class SshdHost:
 
 @contextmanager
 def sshd_host(shell: str | None = None) -> Iterator[SshdHost]:
-    """An sshd on 127.0.0.1, without a namespace: also for an ordinary user, who then logs in as himself.
+    """Run an sshd on 127.0.0.1 without a namespace; an ordinary user logs in as that user.
 
     Args:
-        shell: what every login gets in place of its shell (sshd's ForceCommand).
+        shell: command that replaces the login shell (sshd's ForceCommand).
     """
     with _folder() as folder:
         port = free_port()
@@ -113,7 +113,7 @@ def sshd_host(shell: str | None = None) -> Iterator[SshdHost]:
 
 
 def _skip_unless_let_in(host: SshdHost) -> None:
-    """Many accounts of services may not log in, and only root could change that."""
+    """Skip the test if the account may not log in, as many service accounts may not."""
     if os.geteuid() == 0:
         return
     command = [
@@ -132,7 +132,8 @@ def _skip_unless_let_in(host: SshdHost) -> None:
 
 
 Cable = Callable[[str, str, int, str], AbstractContextManager[object]]
-"""Connects this namespace with a process's: (device here, address here, process, address of its eth0)."""
+"""Connects this namespace with a process's namespace: (device here, address here, process id, address of the
+far eth0)."""
 
 
 @contextmanager
@@ -150,7 +151,7 @@ def _veth(link: str, ours: str, pid: int, theirs: str) -> Iterator[None]:
 
 @contextmanager
 def sshd_hosts(count: int, cable: Cable = _veth) -> Iterator[list[SshdHost]]:
-    """So many hosts, each in a network namespace of its own; needs root."""
+    """Run ``count`` hosts, each in a network namespace of its own. Needs root."""
     if os.geteuid() != 0:
         pytest.skip("needs root: network namespaces")
     for program, package in (("ip", "iproute2"), ("nsenter", "util-linux"), ("unshare", "util-linux")):
@@ -167,7 +168,7 @@ def _namespaced(cable: Cable) -> Iterator[SshdHost]:
     link = f"ppt{number:x}"
     with _folder() as folder:
         sshd = _prepared(folder, "0.0.0.0", 22, None)
-        # Its own /sys shows its own interfaces.
+        # Mount a new /sys, which shows the namespace's own interfaces.
         inside = f'{_OWN_RUN} && mount -t sysfs none /sys && ip link set lo up && exec "$@"'
         command = ["unshare", "--net", "--mount", "sh", "-c", inside, "sh", *sshd]
         with _running(command, folder) as process:
@@ -190,7 +191,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _prepared(folder: Path, address: str, port: int, shell: str | None) -> list[str]:
-    """Keys and configuration of both ends; the command that starts sshd."""
+    """Write keys and configuration of client and server; return the command that starts sshd."""
     sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if sshd is None:
         missing("sshd is missing (Debian: openssh-server)")
@@ -226,7 +227,7 @@ def _prepared(folder: Path, address: str, port: int, shell: str | None) -> list[
 
 @contextmanager
 def _running(command: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    # It ends with us, also when we are killed.
+    # sshd ends with this process, also if this process is killed.
     command = [require("setpriv", "util-linux"), "--pdeathsig", "KILL", *command]
     with (folder / "sshd.log").open("wb") as log:
         process = subprocess.Popen(
@@ -235,13 +236,13 @@ def _running(command: list[str], folder: Path) -> Iterator[subprocess.Popen[byte
     try:
         yield process
     finally:
-        # Its sessions are not in its process group: they are sessions of their own.
+        # The ssh sessions are not in sshd's process group, because each starts a session of its own.
         left = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
         for one in left:
             try:
                 one.send_signal(signal.SIGKILL)
             except psutil.NoSuchProcess:
-                continue  # it ended by itself
+                continue  # the process has already ended
         process.kill()
         process.wait()
 

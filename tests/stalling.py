@@ -1,4 +1,4 @@
-"""A TCP proxy that can stop forwarding, read slowly or not at all, answer garbage, half-close, or reset."""
+"""A TCP proxy that can stall, read slowly or not at all, send garbage, half-close, or reset."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _RESETS = struct.pack("ii", 1, 0)
 
 
 class StallingProxy:
-    """Forwards connections to a server of this machine, until one of the faults is set.
+    """Forwards connections to a local server until a test sets one of the faults.
 
     Args:
-        port: the server's port on the loopback.
-        after: answers of each connection that are forwarded before a fault shows.
+        port: the server's TCP port on the loopback.
+        after: number of answers per connection that are forwarded before a fault takes effect.
 
     Attributes:
-        stalled: nothing is forwarded; once it is cleared, what came meanwhile is.
-        garbled: answers are random bytes.
-        half_closed: the server's side is closed in place of an answer; the client's is still read.
-        reset: the connection is reset in the middle of an answer.
-        slow: what the client sends is read 64 KiB at a time, with 5 ms in between.
-        unread: what the client sends is not read.
-        seen: what went through, in pieces, both ways.
+        stalled: while set, the proxy forwards nothing; afterwards it forwards what has arrived.
+        garbled: while set, answers are random bytes.
+        half_closed: while set, the proxy closes its sending side in place of an answer and still reads.
+        reset: while set, the proxy resets the connection in the middle of an answer.
+        slow: while set, the proxy reads the client's data 64 KiB at a time, with pauses of 5 ms.
+        unread: while set, the proxy does not read the client's data.
+        seen: forwarded data of both directions, in pieces.
     """
 
     def __init__(self, port: int, after: int = 0) -> None:
@@ -92,9 +92,9 @@ class StallingProxy:
         return one.recv(65536)
 
     def _answered(self, client: socket.socket, content: bytes) -> bool:
-        """Whether the connection is still of use after an answer, which a fault may keep from the client."""
+        """Handle an answer, which a fault may alter; return True if the connection is still usable."""
         if self.half_closed.is_set():
-            with suppress(OSError):  # a second time
+            with suppress(OSError):  # the socket is already shut down
                 client.shutdown(socket.SHUT_WR)
         if self.reset.is_set():
             client.sendall(content[: len(content) // 2])
@@ -113,7 +113,7 @@ class StallingProxy:
 
 @contextmanager
 def stalling_proxy(port: int, after: int = 0) -> Iterator[StallingProxy]:
-    """One that is closed at the end."""
+    """Yield a proxy and close it at the end."""
     proxy = StallingProxy(port, after)
     try:
         yield proxy

@@ -1,4 +1,4 @@
-"""What tests of several folders share: the command line as a user calls it, and what must be installed."""
+"""Helpers that tests of several folders share: the command line as a user calls it, and required programs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PINCHPOINT = Path(sys.executable).with_name("pinchpoint")
 
 
 def disk_folder() -> str:
-    """How the names of this session's folders on a real disk begin: its leak check knows them by that."""
+    """Return the name prefix of this session's folders on a real disk, which the leak check looks for."""
     return f"pinchpoint-{os.environ.get('PINCHPOINT_TEST_SESSION', '')[:8]}-"
 
 
 @contextmanager
 def untouched_folder() -> Iterator[Path]:
-    """A folder on a real disk, which probes leave as they found it."""
+    """Yield a folder on a real disk; fail if its content has changed at the end."""
     folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
     try:
         yield folder
@@ -44,14 +44,14 @@ def untouched_folder() -> Iterator[Path]:
 
 
 def missing(sentence: str) -> NoReturn:
-    """A test's server or program is not there: skipped with the sentence, and failed in CI."""
+    """Skip the test because a server or program is missing; in CI, fail it."""
     if os.environ.get("CI"):
         pytest.fail(sentence)
     pytest.skip(sentence)
 
 
 def require(program: str, package: str) -> str:
-    """The path of a program a test needs; skipped with the package's name, and failed in CI, without it."""
+    """Return the path of a required program; if it is missing, skip the test, or fail it in CI."""
     path = shutil.which(program)
     if path is None:
         missing(f"{program} is missing (Debian: {package})")
@@ -61,7 +61,8 @@ def require(program: str, package: str) -> str:
 _IN_THIS_PROCESS = frozenset(
     {"analyse", "compare", "import", "init", "pack", "report", "runs", "schema", "unpack", "what-if"}
 )
-"""Commands that read files and write them: to start a process for each takes seconds."""
+"""Commands that only read and write files; they run in this process, because each new process takes
+seconds."""
 
 
 def run_cli(
@@ -70,9 +71,9 @@ def run_cli(
     env: dict[str, str] | None = None,
     starts_nothing: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``pinchpoint`` as a user would; no exit status is an error here.
+    """Run ``pinchpoint`` as a user would; a nonzero exit status raises nothing.
 
-    A command that ``starts_nothing``, because it is refused or only asks, needs no process of its own.
+    Set ``starts_nothing`` for a command that is refused or only reads: it runs in this process.
     """
     if starts_nothing or arguments[0] in _IN_THIS_PROCESS:
         return _in_this_process([str(each) for each in arguments], env or {})
@@ -87,7 +88,7 @@ def run_cli(
 
 
 def _in_this_process(arguments: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """One command, by the entry of the ``pinchpoint`` program."""
+    """Run one command through the entry point of the ``pinchpoint`` program."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with (
         patch.object(sys, "argv", ["pinchpoint", *arguments]),
@@ -101,7 +102,7 @@ def _in_this_process(arguments: list[str], env: dict[str, str]) -> subprocess.Co
 
 
 def run_script(script: Path, *arguments: str, timeout_s: float = 60) -> dict[str, Any]:
-    """What a script of the tests prints as JSON, run in a process that is its own (gevent patches it)."""
+    """Run a test script in a process of its own, which gevent patches, and return the JSON it prints."""
     done = subprocess.run(
         [sys.executable, script, *arguments],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
@@ -146,7 +147,7 @@ def end_started() -> None:
 
 
 def wait_for_line(process: subprocess.Popen[str], words: str, timeout_s: float = 60) -> str:
-    """Read stderr until a line holds ``words``; all that was read."""
+    """Read stderr until a line contains ``words``; return all that was read."""
     assert process.stderr is not None
     read = ""
     deadline = time.monotonic() + timeout_s
@@ -165,7 +166,7 @@ def until(
     within_s: float = 60,
     process: subprocess.Popen[Any] | None = None,
 ) -> T:
-    """Wait until something holds, and return what it was; ``process`` must live meanwhile."""
+    """Wait until the function returns a true value, and return it; ``process`` must not end meanwhile."""
     deadline = time.monotonic() + within_s
     while not (found := holds()):
         late = time.monotonic() >= deadline
@@ -180,7 +181,7 @@ def until(
 def end(
     process: subprocess.Popen[str], *signals: signal.Signals, timeout_s: float = 60
 ) -> tuple[int, str, str]:
-    """Send signals, wait: (exit status, stdout, stderr)."""
+    """Send the signals and wait; return (exit status, stdout, stderr)."""
     for number in signals:
         process.send_signal(number)
         time.sleep(0.2)
@@ -190,9 +191,9 @@ def end(
 
 @contextmanager
 def frozen(*pids: int) -> Iterator[None]:
-    """Processes that stand still, all threads of each, until the block ends.
+    """Stop the processes, with all their threads, until the end of the block.
 
-    A signal is sent at once and obeyed later: a thread stops where it next meets it.
+    A signal takes effect late: a thread stops only at its next return to user space, so the function waits.
     """
     _signal(pids, signal.SIGSTOP)
     try:
@@ -207,14 +208,14 @@ def frozen(*pids: int) -> Iterator[None]:
 
 def _signal(pids: Sequence[int], number: signal.Signals) -> None:
     for pid in pids:
-        with suppress(ProcessLookupError):  # it has ended meanwhile
+        with suppress(ProcessLookupError):  # the process has ended
             os.kill(pid, number)
 
 
 def _threads_at_work(pid: int) -> bool:
-    """Whether any thread can go on: its state, behind its name in brackets, is neither stopped nor ended.
+    """Return True if a thread can run: its state, after the name in brackets, is neither stopped nor ended.
 
-    What has ended stays a zombie as long as its parent stands still.
+    An ended process stays a zombie while its parent is stopped.
     """
     found = []
     with suppress(OSError):
@@ -223,10 +224,10 @@ def _threads_at_work(pid: int) -> bool:
 
 
 def held(cap: float, within: float, measured: Callable[[], float]) -> None:
-    """A cap holds: the median of one to five measurements lies within the ratio of it.
+    """Assert that a limit holds: the median of one to five measurements is within ``within`` of it.
 
-    One of two seconds can be far off on any disk: the kernel's throttle lets through in slices of 100 ms, of
-    which one may fall in or out, and a machine that stands still for a second has let through half.
+    A single measurement of two seconds can be far off on any disk: the kernel throttles in slices of 100 ms,
+    of which one may be in or out, and a machine that stalls for a second lets through only half.
     """
     found = [measured()]
     while len(found) < 5 and abs(statistics.median(found) / cap - 1) > within:

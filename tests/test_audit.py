@@ -1,4 +1,4 @@
-"""``make audit`` and ``make sbom``: which advisories meet a version; what the list of dependencies has."""
+"""Tests of ``make audit`` (advisories that affect a version) and ``make sbom`` (the list of dependencies)."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def advisory(*events: dict[str, str], **more: Any) -> dict[str, Any]:
     ],
 )
 def test_which_versions_an_advisory_meets(given: dict[str, Any], version: str, affected: bool) -> None:
-    """As OSV's format says it, by PEP 440's order."""
+    """An advisory affects the versions that OSV's format defines, in the order of PEP 440."""
     assert affects(given, "some-thing", Version(version)) is affected
     assert not affects(given, "another", Version(version))
 
 
 def test_a_clone_is_read(tmp_path: Path) -> None:
-    """Only what is about a locked package, by its normalised name."""
+    """Only advisories about a locked package are read; package names are normalised."""
     folder = tmp_path / "vulns" / "Some.Thing"
     folder.mkdir(parents=True)
     (folder / "PYSEC-2024-1.yaml").write_text("id: PYSEC-2024-1\naffected: []\n")
@@ -55,7 +55,7 @@ def test_a_clone_is_read(tmp_path: Path) -> None:
 
 
 def test_the_list_of_dependencies_has_what_the_wheels_need() -> None:
-    """``make sbom``: CycloneDX, each with the version in uv.lock, and where it is from."""
+    """``make sbom`` writes CycloneDX with each dependency's version from uv.lock and its source."""
     subprocess.run(["make", "-C", ROOT, "sbom"], check=True, capture_output=True)
     found = json.loads((ROOT / "dist" / "pinchpoint.cdx.json").read_text())
     assert (found["bomFormat"], found["specVersion"]) == ("CycloneDX", "1.5")

@@ -1,7 +1,8 @@
 """Every command that README.md and the guides in docs/ show works as it is written there.
 
-Commands stand in blocks marked ``sh``. A page's commands run in order, in a folder that holds what they name.
-Of those that need a farm the options are parsed; those of the first hour load one in a slow test.
+Commands are in blocks marked ``sh``. A page's commands run in order, in a folder with the files that they
+name. For commands that need a farm only the options are parsed; those of the first hour load a farm in a slow
+test.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ NAMED = {
     "diskspd.xml": KEPT / "results" / "diskspd.xml",
     "sql1-monday.csv": KEPT / "imports" / "perfmon.csv",
 }
-"""What the pages name -> a recording that stands for it."""
+"""File that the pages name -> the recording used in its place."""
 
 ON_A_FARM = frozenset({"demo", "run", "check", "probe", "farm", "worker"})
-"""Commands that need servers or a disk: here their options and arguments are parsed."""
+"""Commands that need servers or a disk; only their options and arguments are parsed."""
 ON_SERVERS = frozenset({"--sql", "--discover"})
-"""Options with which any command does."""
+"""Options with which any command needs servers."""
 
 
 def _commands(page: Path) -> list[list[str]]:
@@ -51,7 +52,7 @@ def _commands(page: Path) -> list[list[str]]:
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with everything that the pages name."""
+    """Create a folder with every file that the pages name."""
     for name, kept in NAMED.items():
         place = tmp_path / name
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +62,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _parse(words: list[str]) -> None:
-    """As click does before a command begins; raises what it would say."""
+    """Parse a command's arguments as click does before the command begins; raise click's error."""
     command = cli.command(words[0])
     arguments = words[1:]
     if subcommands := getattr(command, "commands", None):
@@ -71,7 +72,7 @@ def _parse(words: list[str]) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if _commands(page)], ids=lambda page: page.stem)
 def test_commands_of_a_page_run(page: Path, workplace: Path) -> None:
-    """What a page shows works as it is written there."""
+    """The commands of a page work as written."""
     for words in _commands(page):
         program, *arguments = words
         if program == "make":
@@ -93,12 +94,12 @@ READERS = [
     *sorted(path for folder in CODE for path in (ROOT / folder).rglob("README.md")),
 ]
 EXAMPLES = frozenset({"csvfile.py"})
-"""A file that a page has its reader write."""
+"""Files that a page asks its reader to write."""
 
 
 @pytest.mark.parametrize("page", READERS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_each_file_of_the_code_that_a_page_names_is_there(page: Path) -> None:
-    """A module that was moved or renamed is so on every page."""
+    """Each source file that a page names exists."""
     ours = {
         f"/{path.relative_to(ROOT).as_posix()}" for folder in CODE for path in (ROOT / folder).rglob("*.py")
     }
@@ -127,7 +128,7 @@ def test_the_first_hour(workplace: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.alone
 def test_a_probe_of_the_guide(workplace: Path) -> None:
-    """The probe of a folder measures it, here in less time than the suite's own."""
+    """The guide's probe of a folder works, with a shorter time than the suite's own."""
     [words, *_] = [
         words[1:] for words in _commands(ROOT / "docs" / "storage-probes.md") if "/srv/data" in words
     ]

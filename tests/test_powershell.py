@@ -17,7 +17,7 @@ SCRIPTS = [
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_of_the_product(path: Path) -> None:
-    """No alias, no forgotten variable or parameter, nothing newer than Windows PowerShell 5.1."""
+    """A script of the product has no alias, no unused variable, and nothing newer than PowerShell 5.1."""
     assert findings(path.read_text("utf-8")) == []
 
 
@@ -44,12 +44,12 @@ def test_there_are_scripts() -> None:
     ],
 )
 def test_a_rule(text: str, words: str) -> None:
-    """Each finds what it is for."""
+    """Each rule reports its violation."""
     assert any(words in one for one in findings(text)), findings(text)
 
 
 def test_what_is_right_is_left_alone() -> None:
-    """Members, casts, strings with variables, splatting, the script's own variables."""
+    """Correct code has no finding: members, casts, strings with variables, splatting, script variables."""
     text = """param([string] $Name)
 $Prefix = 'x'
 $global:State = @{ A = 1 }

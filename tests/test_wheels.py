@@ -1,4 +1,4 @@
-"""The built wheels install in an empty environment and work there, on each Python that is supported."""
+"""The built wheels install in an empty environment and work there, on each supported Python."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAYS = ("uv pip", "pip", "uv tool")
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheels of all four distributions."""
+    """Build the wheels of all four distributions and return their folder."""
     folder = tmp_path_factory.mktemp("wheels")
     subprocess.run(
         [UV, "build", "--quiet", "--all-packages", "--wheel", "--out-dir", folder], cwd=ROOT, check=True
@@ -44,7 +44,7 @@ def _pythons(version: str) -> Iterator[str]:
 
 
 def _installed(way: str, python: str, wheels: Path, folder: Path) -> tuple[Path, dict[str, str]]:
-    """The command, installed in that way, and the environment of a new user."""
+    """Install the command in this way; return its path and the environment of a new user."""
     environ = {"HOME": str(folder), "PATH": os.environ["PATH"], "UV_CACHE_DIR": _uv_cache()}
     environ |= {
         name: value for name, value in os.environ.items() if "PROXY" in name.upper() or "CERT" in name
@@ -101,7 +101,7 @@ def _works(command: Path, environ: dict[str, str], folder: Path, *, all_of_it: b
 
 
 def test_the_wheels_install_and_work(wheels: Path, tmp_path: Path) -> None:
-    """On this Python, by uv, which has the libraries already."""
+    """The wheels install with uv and work on this Python."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     _works(*_installed("uv pip", next(_pythons(python)), wheels, tmp_path), tmp_path, all_of_it=False)
 
@@ -111,7 +111,7 @@ def test_the_wheels_install_and_work(wheels: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_python_and_each_way(version: str, way: str, wheels: Path, tmp_path: Path) -> None:
-    """Those that are installed here."""
+    """The wheels install in each way and work on each Python that is installed here."""
     python = next(_pythons(version), None)
     if python is None:
         missing(f"Python {version} is not installed here")
@@ -130,7 +130,7 @@ def test_each_python_and_each_way(version: str, way: str, wheels: Path, tmp_path
     ],
 )
 def test_an_extra_brings_its_libraries(extra: str, module: str, wheels: Path, tmp_path: Path) -> None:
-    """Each extra that docs/install.md names."""
+    """Each extra that docs/install.md names installs its libraries."""
     assert f"`pinchpoint[{extra}]`" in (ROOT / "docs" / "install.md").read_text()
     subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, tmp_path / "v"], check=True)
     python = tmp_path / "v" / "bin" / "python"
@@ -142,7 +142,7 @@ def test_an_extra_brings_its_libraries(extra: str, module: str, wheels: Path, tm
 
 
 def test_every_extra_is_documented(wheels: Path) -> None:
-    """Of the command's own distribution."""
+    """Every extra of the command's distribution is documented."""
     [wheel] = wheels.glob("pinchpoint-[0-9]*.whl")
     with zipfile.ZipFile(wheel) as packed:
         [metadata] = [packed.read(name).decode() for name in packed.namelist() if name.endswith("/METADATA")]

@@ -1,8 +1,8 @@
-"""A stand-in Windows machine behind WinRM: WS-Management over HTTP(S), PowerShell's remoting by psrpcore.
+"""A simulated Windows machine with WinRM: WS-Management over HTTP(S), PowerShell remoting by psrpcore.
 
-It speaks as much of both as runspaces with pipelines need: Create, Receive, Command, Signal, Delete. The
-server's half of the remoting protocol is a library's, of which the client knows nothing. What runs in a
-runspace is for who uses it to say (``Shell.run``).
+It supports what runspaces with pipelines need: Create, Receive, Command, Signal, Delete. The server side of
+the remoting protocol is a library that the client does not use. A subclass defines what runs in a runspace
+(``Shell.run``).
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _RESOURCE = "http://schemas.microsoft.com/powershell/"
 _BOUNDARY = "Encrypted Boundary"
 _NTLM_ONLY = spnego.NegotiateOptions.use_ntlm
 _NO_RESOURCE = 2150858778
-_NO_SHELL = 2150858843  # ERROR_WSMAN_INVALID_SELECTORS: the shell is not there (any more)
+_NO_SHELL = 2150858843  # ERROR_WSMAN_INVALID_SELECTORS: the shell does not exist or has ended
 _TIMED_OUT = 2150858793
 
 
 class Shell(ABC):
-    """One runspace pool: what runs in it, and what it has put out and nobody has fetched.
+    """One runspace pool: its running pipelines, and its output that the client has not fetched.
 
     Attributes:
-        pool: the server's half of the protocol.
-        changed: guards all of it.
-        ended: whether the shell is gone.
-        running: the pipelines that go on by themselves.
+        pool: the server side of the remoting protocol.
+        changed: condition that guards all other attributes.
+        ended: True if the shell has ended.
+        running: ids of the pipelines that are still running.
     """
 
     def __init__(self) -> None:
@@ -62,10 +62,10 @@ class Shell(ABC):
 
     @abstractmethod
     def run(self, pipeline: Any) -> None:
-        """Do what a pipeline says; it is completed here, or goes on in ``running``."""
+        """Run a pipeline's commands; complete it here or leave it in ``running``."""
 
     def receive(self, data: bytes, pipeline: uuid.UUID | None = None) -> None:
-        """Take the client's messages, and do what they say."""
+        """Process the client's messages."""
         with self.changed:
             if pipeline:
                 ServerPipeline(self.pool, pipeline)
@@ -77,13 +77,13 @@ class Shell(ABC):
             self.drain()
 
     def fetch(self, pipeline: uuid.UUID | None, within_s: float) -> bytes | None:
-        """What was put out; None if nothing was in time."""
+        """Return the pipeline's output; None if there is none within the time."""
         with self.changed:
             self.changed.wait_for(lambda: self._out.get(pipeline) or self.ended, within_s)
             return self._out.pop(pipeline, None)
 
     def stop(self, pipeline: uuid.UUID) -> None:
-        """End what runs in it."""
+        """Stop the pipeline."""
         with self.changed:
             self.running.discard(pipeline)
             found = self.pool.pipeline_table.get(pipeline)
@@ -92,21 +92,21 @@ class Shell(ABC):
             self.changed.notify_all()
 
     def end(self) -> None:
-        """End everything."""
+        """End the shell with all its pipelines."""
         with self.changed:
             self.ended = True
             self.running.clear()
             self.changed.notify_all()
 
     def drain(self) -> None:
-        """What was written can be fetched; call it with ``changed`` held."""
+        """Make the written data available to the client; the caller must hold ``changed``."""
         while (payload := self.pool.data_to_send()) is not None:
             self._out[payload.pipeline_id] += payload.data
         self.changed.notify_all()
 
 
 class Door:
-    """How one connection is logged in to, and what travels over it is sealed."""
+    """The authentication of one connection, and the encryption of its messages."""
 
     def __init__(self, login: str, handed_over: list[str]) -> None:
         self._login = login
@@ -115,7 +115,7 @@ class Door:
         self._seal: WinRMEncryption | None = None
 
     def challenge(self, given: str) -> str | None:
-        """What is asked back; None if the client is who it says."""
+        """Return the challenge for the client; None if the client is authenticated."""
         if self._login == "basic":
             pair = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
             return None if given == f"Basic {pair}" else 'Basic realm="WSMAN"'
@@ -142,35 +142,36 @@ class Door:
         return None
 
     def opened(self, body: bytes) -> bytes:
-        """What a sealed body holds."""
+        """Return the content of an encrypted body."""
         assert self._seal is not None
         return self._seal.unwrap_message(body, _BOUNDARY)
 
     def sealed(self, body: bytes) -> tuple[str, bytes]:
-        """(content type, body), sealed."""
+        """Encrypt a body; return (content type, encrypted body)."""
         assert self._seal is not None
         kind, sealed = self._seal.wrap_message(body)
         return f'{kind};protocol="{self._seal.protocol}";boundary="{_BOUNDARY}"', sealed
 
 
 class WinRmServer:
-    """The server.
+    """A simulated WinRM server.
 
     Args:
-        open_shell: what a session that is opened there is.
-        folder: for the certificate.
-        configuration: the session configuration it has.
-        tls: HTTPS, not HTTP.
-        login: ``basic``, ``ntlm`` or ``credssp``; the latter two by a file that ``NTLM_USER_FILE`` names.
+        open_shell: function that creates the shell of a new session.
+        folder: path for the certificate.
+        configuration: name of the server's session configuration.
+        tls: True: HTTPS; False: HTTP.
+        login: ``basic``, ``ntlm`` or ``credssp``; the last two read the accounts from the file
+            ``NTLM_USER_FILE``.
 
     Attributes:
-        ca: the certificate.
-        port: where it listens.
-        handed_over: the passwords that CredSSP handed over, with which the server could go on.
-        shells: sessions by name.
-        actions: what it was asked for.
-        idle: the idle times that sessions were opened with.
-        cut: while set, requests are dropped with their connection.
+        ca: path of the certificate.
+        port: TCP port of the server.
+        handed_over: passwords that clients delegated by CredSSP.
+        shells: open shells by name.
+        actions: actions of the requests so far.
+        idle: idle timeouts that clients requested for their sessions.
+        cut: while set, the server drops requests and their connections.
     """
 
     def __init__(
@@ -202,23 +203,23 @@ class WinRmServer:
         self._thread.start()
 
     def end(self) -> None:
-        """Nothing is left of it."""
+        """Stop the server and close all connections."""
         self.forget()
         self._server.shutdown()
         for connection in self._connections:
-            with contextlib.suppress(OSError):  # closed by the client before
+            with contextlib.suppress(OSError):  # the client has already closed the connection
                 connection.shutdown(socket.SHUT_RDWR)
         self._server.server_close()
         self._thread.join(10)
 
     def forget(self) -> None:
-        """Every shell is gone, as after a restart of the service."""
+        """End every shell, as a restart of the service does."""
         for shell in self.shells.values():
             shell.end()
         self.shells.clear()
 
     def answer(self, body: bytes) -> tuple[int, bytes]:
-        """(HTTP status, body) for a request."""
+        """Return (HTTP status, body) for a request."""
         if self.cut.is_set():
             raise ConnectionResetError
         request = ET.fromstring(body)  # noqa: S314 - our own client has written it
@@ -267,7 +268,7 @@ class WinRmServer:
             wbufsize = -1
 
             def log_message(self, *_: Any) -> None:
-                """Say nothing."""
+                """Discard the log message."""
 
             def setup(self) -> None:
                 self.door = Door(login, server.handed_over)
@@ -293,10 +294,10 @@ class WinRmServer:
                 self.wfile.write(answer)
 
         class Server(ThreadingHTTPServer):
-            daemon_threads = False  # the end waits for them, so that no connection is left open
+            daemon_threads = False  # the server's end waits for its threads, so that no connection stays open
 
             def handle_error(self, request: Any, client_address: Any) -> None:
-                """What ``cut`` raises is wanted; anything else is a fault of the stand-in."""
+                """Ignore errors that ``cut`` causes; report any other as an error of the simulated server."""
                 if not server.cut.is_set():
                     super().handle_error(request, client_address)
 
@@ -359,7 +360,7 @@ def text_of(element: ET.Element, path: str) -> str:
 
 
 def certificate(path: Path, key_path: Path) -> Path:
-    """A certificate of 127.0.0.1 that vouches for itself."""
+    """Write a self-signed certificate of 127.0.0.1 and return its path."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.datetime.now(datetime.UTC)

@@ -1,7 +1,7 @@
-"""What a probe predicts of an application's throughput beside what is measured, on emulated disks.
+"""Compare the throughput that a disk probe predicts with the measured throughput, on emulated disks.
 
-One farm is measured per load; each of the others is probed, its throughput predicted from the first one's
-mix, and then measured.
+Each load is measured once on a base farm. Each other farm's disks are probed, its throughput is predicted
+from the measured operation mix, and then the farm is measured.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from support import run_cli
 
 NEAR = 0.15
 GOAL = 8
-"""Of ten pairs so many within 15 %."""
+"""Required number of predictions within 15 %, of ten."""
 _LIMIT_S = 240.0
 _WARM_UP, _MEASURE = "12s", "14s"
-"""A cold cache is filled first: what an operation reads then is no more what it read of an empty one."""
+"""The warm-up fills the cache first: reads on a cold cache have other costs than the reads that are
+measured."""
 _PROBE = ("--suite", "database", "--repeat", "1", "--time-per-cell", "2s", "--size", "32MiB", "--json")
 
 LOADS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -41,10 +42,10 @@ LOADS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
     "log-heavy": ("sql.log", {"load": {"model": "closed", "users": 6}, "params": {"preset": "log-heavy"}}),
 }
-"""Load -> the disk it presses, and what its scenario says in the plan."""
+"""Load -> the disk that limits the load, and the scenario's entry in the plan."""
 
 MEASURED: Mapping[str, Mapping[str, Any]] = {"sql.log": {"latency": "2ms"}, "sql.data": {"latency": "2ms"}}
-"""The disks on which each load's mix is measured."""
+"""The disks on which each load's operation mix is measured."""
 
 OTHERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "slower": {"sql.log": {"latency": "5ms"}, "sql.data": {"latency": "6ms"}},
@@ -59,26 +60,26 @@ OTHERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "sql.data": {"profile": "azure/s30", "latency": "4ms"},
     },
 }
-"""The disks that are probed, and then measured with the same loads."""
+"""The disks that are probed first and then measured with the same loads."""
 
 PRESET_ON = ("slower", "capped")
-"""The preset is measured on these alone: ten pairs are the commits' and the reads'."""
+"""Disks on which the preset is measured: ten pairs come from commits and reads alone."""
 
 PROBED: Mapping[str, tuple[str, ...]] = {"log-heavy": ("sql.log", "sql.data")}
-"""Loads that wait for more disks than the one they press: all are exchanged, so all are probed."""
+"""Loads that wait for more than one disk: each of these disks is replaced, so each is probed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One prediction and what was measured then.
+    """One predicted throughput and the measured throughput.
 
     Attributes:
-        name: load and disk.
-        predicted_per_s: from the probe.
-        low_per_s: of its range.
-        high_per_s: likewise.
-        measured_per_s: on that disk.
-        base_per_s: on the disk where the mix was measured.
+        name: the load's name and the disk's name.
+        predicted_per_s: predicted operations per second.
+        low_per_s: lower end of the predicted range, operations per second.
+        high_per_s: upper end of the predicted range, operations per second.
+        measured_per_s: operations per second measured on the new disk.
+        base_per_s: operations per second on the disk where the operation mix was measured.
     """
 
     name: str
@@ -90,12 +91,12 @@ class Pair:
 
     @property
     def near(self) -> bool:
-        """Within 15 %."""
+        """True if the prediction is within 15 % of the measured throughput."""
         return abs(self.predicted_per_s / self.measured_per_s - 1) <= NEAR
 
 
 def rows() -> Iterator[Row]:
-    """A row per pair, and how many are near; without root the disks cannot be made, and it says so."""
+    """Yield a row per pair, then the number of close predictions; without root, one row with the reason."""
     name = f"predictions within {NEAR:.0%} of what was measured then"
     if os.geteuid() != 0:
         yield Row(name, None, "", goal=GOAL, at_most=False, met=False, note="needs root: emulated disks")
@@ -117,7 +118,7 @@ def rows() -> Iterator[Row]:
 
 
 def row(pair: Pair) -> Row:
-    """A pair beside its measurement."""
+    """Return the benchmark row of one pair."""
     inside = pair.low_per_s <= pair.measured_per_s <= pair.high_per_s
     note = (
         f"range {pair.low_per_s:.4g} to {pair.high_per_s:.4g}, {'holds' if inside else 'missed'}; "
@@ -137,7 +138,7 @@ def row(pair: Pair) -> Row:
 def pairs(
     loads: Mapping[str, Any] = LOADS, others: Mapping[str, Mapping[str, Mapping[str, Any]]] = OTHERS
 ) -> Iterator[Pair]:
-    """Every load on every disk; each farm is started once. Raises BenchError."""
+    """Measure each load on each disk and yield the pairs; start each farm once. Raises BenchError."""
     place = Path(tempfile.mkdtemp(prefix="bench-bridge-", dir="/var/tmp"))
     try:
         with _farm(place, "measured", MEASURED) as farm:
@@ -190,7 +191,10 @@ def _farm(place: Path, name: str, disks: Mapping[str, Mapping[str, Any]]) -> Ite
 
 
 def _down(farm: Path) -> None:
-    """Stop it; who has a copy of this machine's mounts for a while keeps its disks busy so long."""
+    """Stop the farm, with retries.
+
+    Another process's copy of the mounts can keep the disks busy for a while.
+    """
     for wait_s in (2.0, 5.0, 15.0, 30.0, 0.0):
         done = run_cli("farm", "down", farm, timeout_s=_LIMIT_S)
         if done.returncode == 0 or not wait_s:
@@ -224,6 +228,7 @@ def _throughput(run: Path) -> float:
 
 
 def _done(done: subprocess.CompletedProcess[str]) -> str:
-    if done.returncode not in (0, 1, 3):  # objectives, or a generator that was late: what was measured counts
+    # 1: objectives missed, 3: a late load generator; the measured throughput is valid in both cases
+    if done.returncode not in (0, 1, 3):
         raise BenchError(f"{' '.join(map(str, done.args[1:3]))}: {done.stderr[-500:]}")
     return done.stdout

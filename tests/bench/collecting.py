@@ -1,4 +1,4 @@
-"""What watching costs: this machine beside sadc and node_exporter, and fifty hosts over ssh."""
+"""CPU cost of collecting: this machine compared with sadc and node_exporter, and fifty hosts over ssh."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _SSH_S = 20.0
 
 
 def rows() -> Iterator[Row]:
-    """One reading of this machine beside two peers', then many hosts at once."""
+    """Yield the rows of one reading of this machine next to two peers, then the row of fifty hosts."""
     yield from _local()
     yield _ssh()
 
 
 def _local() -> Iterator[Row]:
-    """All three in turn, five times: the medians."""
+    """Measure Pinchpoint, sadc and node_exporter in turn, five times; yield rows with the medians."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name, ExitStack() as stack:
         folder = Path(name)
         ours = _ours(folder)
@@ -61,7 +61,7 @@ def _local() -> Iterator[Row]:
 
 
 def _ours(folder: Path) -> Callable[[], float]:
-    """CPU of a reading of the whole machine, and of writing it to the journal."""
+    """Return a function that measures the CPU time of a reading and its journal write, in microseconds."""
     collector = LocalKind().connect([Watch("host1", "sql")])
     collector.read()
     numbers = iter(range(1000))
@@ -72,7 +72,7 @@ def _ours(folder: Path) -> Callable[[], float]:
             for _ in range(_READINGS):
                 time.sleep(
                     _PACE_S
-                )  # as in a run: what was read before is no longer in the processor's caches
+                )  # wait as in a run: the data of the last reading has left the processor's caches
                 before = time.thread_time()
                 journal.write_samples(collector.read())
                 used_s += time.thread_time() - before
@@ -82,13 +82,17 @@ def _ours(folder: Path) -> Callable[[], float]:
 
 
 def _sadc(folder: Path) -> Callable[[], float]:
-    """CPU of sadc per record: of four more records, as its start costs something too."""
+    """Return a function that measures sadc's CPU time per record, in microseconds.
+
+    The difference between a run of six and a run of two records excludes the start-up.
+    """
     sadc = shutil.which("sadc", path="/usr/lib/sysstat:/usr/lib64/sa:/usr/lib/sa")
     if sadc is None:
         raise BenchError("sadc is missing (Debian: sysstat)")
 
     def used_s(records: int) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)  # to the microsecond, other than os.times()
+        # getrusage has microsecond resolution; os.times() does not
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sadc, "-S", "DISK,SNMP", "1", str(records), str(folder / "records")], check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         (folder / "records").unlink()
@@ -101,7 +105,7 @@ def _sadc(folder: Path) -> Callable[[], float]:
 
 
 class _node_exporter:  # noqa: N801 - used as a function with `with`
-    """A node_exporter that is asked as Prometheus asks it; its CPU per answer."""
+    """Start node_exporter; return a function that measures its CPU time per request, in microseconds."""
 
     def __init__(self) -> None:
         program = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
@@ -148,7 +152,7 @@ def _answers(url: str) -> bool:
 
 
 def _ssh() -> Row:
-    """CPU of the controller's own process and of its ssh processes; the hosts' side is not in it."""
+    """Measure the CPU share of the controller and its ssh processes for fifty hosts."""
     journalled: list[int] = []
     guard = threading.Lock()
     with sshd_host() as host, ExitStack() as stack, tempfile.TemporaryDirectory(prefix="bench-") as name:
@@ -180,7 +184,7 @@ def _ssh() -> Row:
 
 
 def _used_s(sshd: int) -> float:
-    """CPU seconds of this process and of the ssh processes it has started."""
+    """Return the CPU seconds of this process and of the ssh processes that this process started."""
     used = time.process_time()
     for child in psutil.Process().children():
         if child.pid != sshd and child.name() == "ssh":

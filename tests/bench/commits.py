@@ -1,4 +1,4 @@
-"""Commits per second on a free disk, and the client's CPU for each: ``log_append`` against pgbench."""
+"""Compare commits per second on a fast disk, and client CPU per commit: ``log_append`` and pgbench."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RATE_GOALS = {"on": 0.95, "off": 0.95}
 
 
 def rows(target: Target) -> Iterator[Row]:
-    """The rows with ``synchronous_commit`` on, then off."""
+    """Yield the rows with ``synchronous_commit`` on, then off."""
     for synchronous, goal in _RATE_GOALS.items():
         found = measured(replace(target, synchronous=synchronous))
         if synchronous == "on":
@@ -29,12 +29,12 @@ def rows(target: Target) -> Iterator[Row]:
 
 
 def measured(target: Target, seconds: int = _SECONDS) -> Pairs[Load]:
-    """Eight connections, one operation after the other."""
+    """Measure eight connections, each with one operation at a time."""
     return interleaved(lambda: target.ours(closed(CLIENTS), seconds), lambda: target.peer(seconds))
 
 
 def rate(found: Pairs[Load], name: str, goal: float) -> Row:
-    """The row for commits per second."""
+    """Return the row of commits per second."""
     ours, its, ratio = found.medians(lambda load: load.per_s)
     return Row(name, ours, "1/s", PEER, its, ratio, goal, at_most=False, met=ratio >= goal)
 

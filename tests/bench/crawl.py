@@ -1,4 +1,4 @@
-"""A crawl's client: its fetch loop beside wrk, the whole of a web crawl beside Scrapy, on one nginx."""
+"""Compare the crawl's HTTP client with wrk, and a whole web crawl with Scrapy, on one nginx."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ERRORS = re.compile(r"(Socket errors|Non-2xx).*")
 
 
 def rows() -> Iterator[Row]:
-    """The rows of the fetch loop, then those of the crawl."""
+    """Yield the rows of the HTTP client, then those of the crawl."""
     for program, package in ((_PEER, "wrk"), ("nginx", "nginx-light"), ("openssl", "openssl")):
         if shutil.which(program) is None:
             raise BenchError(f"needs {program} (Debian: {package})")
@@ -62,12 +62,12 @@ def rows() -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What nginx serves: ``/SIZE.bin`` of each size, and a web of pages.
+    """A site served by nginx: one file ``/SIZE.bin`` per size, and linked pages.
 
     Attributes:
-        url: without TLS.
-        tls_url: with it.
-        certificate: whom to trust for that.
+        url: the site's URL without TLS.
+        tls_url: the site's URL with TLS.
+        certificate: path of the certificate to trust.
     """
 
     url: str
@@ -77,7 +77,7 @@ class Site:
 
 @contextmanager
 def site(pages: int = PAGES) -> Iterator[Site]:
-    """The site, on the server's cores; it closes no connection for its age."""
+    """Serve the site on the server's cores, without a limit on the age of connections."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir="/var/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -97,7 +97,10 @@ def site(pages: int = PAGES) -> Iterator[Site]:
 
 
 def page(number: int, pages: int) -> bytes:
-    """A page of 1 KiB: half of its links lead to pages that every page names, half on into the site."""
+    """Return a page of 1 KiB.
+
+    Half of its links are on every page, the other half lead deeper into the site.
+    """
     near = [2 * number + 1, 2 * number + 2, number + 1, number + 2, number + 3]
     links = [*range(LINKS - len(near)), *(each % pages for each in near)]
     body = "".join(f'<a href="/{_name(each) if each else ""}">page {each}</a>\n' for each in links)
@@ -107,7 +110,7 @@ def page(number: int, pages: int) -> bytes:
 
 @contextmanager
 def on(chosen: Sequence[int]) -> Iterator[None]:
-    """Programs that are started meanwhile run on these cores."""
+    """Run programs that start inside the block on these cores."""
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, chosen)
     try:
@@ -117,7 +120,7 @@ def on(chosen: Sequence[int]) -> Iterator[None]:
 
 
 def fetched(url: str, size: int, seconds: float, certificate: Path | None = None) -> Load:
-    """Ours: the crawl's client in a process of its own."""
+    """Measure Pinchpoint's HTTP client in a process of its own."""
     command = [sys.executable, str(_OURS), url, f"/{size}.bin", str(CONNECTIONS), str(seconds)]
     trusted = {"SSL_CERT_FILE": str(certificate)} if certificate else {}
     said, _ = measured_run(command, trusted)
@@ -125,7 +128,7 @@ def fetched(url: str, size: int, seconds: float, certificate: Path | None = None
 
 
 def wrk(url: str, size: int, seconds: int) -> Load:
-    """The peer's."""
+    """Measure wrk with the same document and connections."""
     said, cpu_s = measured_run(
         [_PEER, "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", f"{url}/{size}.bin"], within_s=seconds + LIMIT_S
     )
@@ -136,7 +139,7 @@ def wrk(url: str, size: int, seconds: int) -> Load:
 
 
 def crawled(served: Site, seconds: int) -> Load:
-    """Ours: the real generator process crawls the site into a crawl database, and nowhere else."""
+    """Measure Pinchpoint's crawl: a real generator process crawls into a crawl database, without an index."""
     with on(cores()[0]), postgres() as url:
         endpoints = {
             "sql": Endpoint("sql", url),
@@ -161,7 +164,7 @@ def crawled(served: Site, seconds: int) -> Load:
 
 
 def scrapy(served: Site, pages: int) -> Load:
-    """The peer's: a spider that follows all links."""
+    """Measure Scrapy: a spider that follows all links."""
     command = [sys.executable, "-c", SPIDER, served.url, str(pages), str(USERS)]
     said, _ = measured_run(command)
     return figures(*json.loads(said.splitlines()[-1]))

@@ -1,10 +1,10 @@
-"""Ours: the crawl's HTTP client under gevent, asking for one document again and again, in its own process.
+"""Fetch one document repeatedly with the crawl's HTTP client under gevent, in a process of its own.
 
-Arguments: the site's URL, the path, how many connections, seconds. Prints a JSON list: documents per second,
-CPU time per document in microseconds.
+Arguments: the site's URL, the path, the number of connections, seconds. Prints a JSON list: documents per
+second, CPU time per document in microseconds.
 """
 
-# ruff: noqa: E402 - the patches come before all other imports, as in a load generator
+# ruff: noqa: E402 - gevent must patch the process before all other imports, as in a load generator
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ import gevent
 from pinchpoint_scenarios.full_crawl.http import Http
 
 _WARM_UP = 20
-"""Requests of each connection before any counts: on a busy machine a handshake outlasts any fixed time."""
+"""Requests per connection before the measurement: on a busy machine a handshake can outlast a fixed warm-up
+time."""
 _TIMEOUT_S = 10.0
 
 
 def main() -> None:
-    """Ask until the time is over; what is measured begins when all connections are warm."""
+    """Send requests until the time is over; the measurement starts when all connections are warm."""
     url, path, connections, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
     done = [0] * connections
     over = False

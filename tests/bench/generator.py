@@ -1,4 +1,4 @@
-"""Ours: the generator process of a run, told over its pipes what the controller would tell it."""
+"""Run the real load generator process and send it the controller's messages over its pipes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pinchpoint_scenarios.contract import Endpoint
 SCENARIO = "bench"
 REAL = "pinchpoint.loadgen.local"
 _WARM_UP_S = 0.6
-_RUN_OUT_S = 0.3  # what was due in the last second may start late: stopped at once, it would be dropped
+_RUN_OUT_S = 0.3  # operations due in the last second may start late; an immediate stop would drop them
 _READY_S, _STOPPED_S = 30.0, 20.0
 
 
@@ -42,20 +42,20 @@ def generate(
     endpoints: Sequence[Endpoint] = (),
     module: str = REAL,
 ) -> Load:
-    """Drive one scenario by one generator per core in ``cores``, which share the load.
+    """Drive one scenario with one generator per entry of ``cores``; the generators share the load.
 
     Args:
-        load: the load model as it travels.
-        seconds: whole seconds that are measured, after a warm-up.
-        cores: each generator's.
-        use: the scenario.
-        params: its parameters.
-        endpoint: what it talks to.
-        endpoints: likewise, where that is more than one.
-        module: the program of the generator.
+        load: the load model in the JSON form that the controller sends.
+        seconds: measured time in whole seconds, after a warm-up.
+        cores: the core of each generator.
+        use: the scenario's registered name.
+        params: the scenario's parameters.
+        endpoint: the server that the scenario loads.
+        endpoints: the servers, for a scenario that loads several.
+        module: the module that the generator process runs.
 
     Raises:
-        BenchError: an operation failed, or a generator did.
+        BenchError: an operation or a generator process failed.
     """
     scenario = {"use": use, "params": dict(params or {}), "load": dict(load), "repeat_s": None}
     there = [*endpoints, *([endpoint] if endpoint else [])]
@@ -99,7 +99,7 @@ def _running(module: str, assignment: Assignment) -> Iterator[subprocess.Popen[s
 
 
 def _window(processes: Sequence[subprocess.Popen[str]], seconds: int) -> tuple[int, float]:
-    """Begin, measure, stop: (the first UTC second measured, CPU seconds of all processes meanwhile)."""
+    """Start, measure and stop; return (first measured UTC second, CPU seconds of all processes)."""
     for process in processes:
         _wait_for(process, "ready", _READY_S)
     begin_ns = time.time_ns() + 100_000_000
@@ -132,7 +132,7 @@ def _tell(process: subprocess.Popen[str], message: Mapping[str, Any]) -> None:
 def _wait_for(process: subprocess.Popen[str], kind: str, within_s: float) -> None:
     assert process.stdout is not None
     until = time.monotonic() + within_s
-    for line in process.stdout:  # it says something every second
+    for line in process.stdout:  # the generator sends a message each second
         message = json.loads(line)
         if message["type"] == kind:
             return
@@ -161,10 +161,10 @@ def _load(table: pa.Table, first_s: int, seconds: int, cpu_s: float) -> Load:
 
 
 def closed(users: int) -> dict[str, Any]:
-    """So many users without think time, as it travels."""
+    """Return the JSON form of a closed load: this number of users without think time."""
     return {"model": "closed", "users": users, "think_s": 0.0}
 
 
 def open_load(rate_per_s: float) -> dict[str, Any]:
-    """Poisson arrivals, as they travel."""
+    """Return the JSON form of an open load with Poisson arrivals."""
     return {"model": "open", "rate_per_s": rate_per_s, "arrivals": "poisson"}

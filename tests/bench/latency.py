@@ -1,4 +1,4 @@
-"""Service times at half of the server's capacity, beside those of pgbench's log of every transaction."""
+"""Compare service times at half of the server's capacity with those in pgbench's transaction log."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pinchpoint.loadgen.slots import SLOTS
 
 _SECONDS = 4
 _RATIO, _US = 0.02, 50.0
-"""The middle of the distribution: this much more or less."""
+"""Allowed difference of the median and the 95th percentile: relative, and in microseconds."""
 _MIDDLE = (50.0, 95.0)
 _TAIL = (99.0, 99.9)
 
 
 def rows(target: Target) -> Iterator[Row]:
-    """Four percentiles, at the same Poisson rate, over the same number of connections."""
+    """Yield four percentiles at the same Poisson rate over the same number of connections."""
     rate_per_s = target.peer(_SECONDS).per_s / 2
     load = open_load(rate_per_s)
     clients = max(CLIENTS, len(session_numbers(load, 0, frozenset(range(SLOTS)))))
@@ -36,7 +36,7 @@ def rows(target: Target) -> Iterator[Row]:
 
 
 def middle(found: Pairs[Load], percent: float) -> Row:
-    """A percentile that is to be the peer's, except what the clocks' places differ by."""
+    """Compare a percentile with the peer's; the allowance covers the different places of the two clocks."""
     ours, its, ratio = found.medians(lambda load: load.percentile_us(percent))
     allowed_us = its * _RATIO + _US
     met = abs(ours - its) <= allowed_us
@@ -44,7 +44,7 @@ def middle(found: Pairs[Load], percent: float) -> Row:
 
 
 def tail(found: Pairs[Load], percent: float) -> Row:
-    """A percentile that is to lie within what pgbench differs from itself, run by run."""
+    """Compare a percentile with the range of the peer's own runs."""
     ours, its, ratio = found.medians(lambda load: load.percentile_us(percent))
     runs = [load.percentile_us(percent) for load in found.peer]
     met = min(runs) <= ours <= max(runs)

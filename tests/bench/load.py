@@ -1,4 +1,4 @@
-"""What one measurement of a load found, whoever made the load."""
+"""Measure one load, made by Pinchpoint or by a peer, and hold its result."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import numpy.typing as npt
 
 _PUNCTUAL_NICE = -10
 LIMIT_S = 120.0
-"""How long a program of a peer may take."""
+"""Time limit of a peer program, in seconds."""
 
 
 class BenchError(Exception):
-    """A measurement that is none: the sentence says why."""
+    """A measurement failed; the message states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A load over some seconds.
+    """The measured result of one load.
 
     Attributes:
         per_s: operations that succeeded, per second.
         cpu_us: CPU time of the process that made the load, per operation, in microseconds.
-        times_us: service times, ascending: each operation's, or what each counter of a histogram stands for.
-        counts: how many operations each of them is.
+        times_us: service times in microseconds, ascending: one per operation or one per histogram bucket.
+        counts: number of operations per entry of ``times_us``.
     """
 
     per_s: float
@@ -36,17 +36,17 @@ class Load:
     counts: npt.NDArray[np.int64]
 
     def percentile_us(self, percent: float) -> float:
-        """The smallest time that so many percent of the operations did not exceed."""
+        """Return the smallest time that at least this percentage of the operations did not exceed."""
         reached = np.cumsum(self.counts)
         return float(self.times_us[np.searchsorted(reached, reached[-1] * percent / 100)])
 
 
 def take_place(pid: int, *, punctual: bool) -> None:
-    """Give the peer the place a generator takes (``loadgen.local``): its core, and who goes first there.
+    """Give a peer process the core and the priority of a load generator (``loadgen.local``).
 
     Args:
-        pid: the process.
-        punctual: whether it has a schedule to keep.
+        pid: the peer's process id.
+        punctual: True if the peer has a schedule to keep, as an open load does.
     """
     os.sched_setaffinity(pid, cores()[1])
     if not punctual:
@@ -56,7 +56,7 @@ def take_place(pid: int, *, punctual: bool) -> None:
 
 
 def cores() -> tuple[list[int], list[int]]:
-    """(the server's cores, the one of whoever makes the load): apart where there are two, as in a run."""
+    """Return (the server's cores, the load generator's core); the two are separate if there are two cores."""
     have = sorted(os.sched_getaffinity(0))
     return (have[:-1], have[-1:]) if len(have) > 1 else (have, have)
 
@@ -64,10 +64,10 @@ def cores() -> tuple[list[int], list[int]]:
 def measured_run(
     command: Sequence[str], environment: Mapping[str, str] | None = None, within_s: float = LIMIT_S
 ) -> tuple[str, float]:
-    """(what a program printed, the CPU seconds it took), in the place of a generator.
+    """Run a program on a load generator's core; return (its output, its CPU seconds).
 
     Raises:
-        BenchError: it failed, or did not end in time.
+        BenchError: the program failed or did not end in time.
     """
     with subprocess.Popen(
         command,
@@ -90,11 +90,11 @@ def measured_run(
 
 
 def _children_s() -> float:
-    """CPU seconds of all children that have been waited for."""
+    """Return the CPU seconds of all child processes that have ended and been waited for."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 def figures(per_s: float, cpu_us: float) -> Load:
-    """A load of which no service times are known."""
+    """Return a load without service times."""
     return Load(per_s, cpu_us, np.empty(0), np.empty(0, dtype=np.int64))

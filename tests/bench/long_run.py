@@ -1,9 +1,9 @@
-"""A run directory of hours whose truth is known: 20 hosts, 200 series each at one sample a second.
+"""Write a run directory of hours with a known bottleneck: 20 hosts, 200 series each, one sample a second.
 
-The log disk of sql1 is at its declared cap of 500 I/Os per second, and commits wait for it; nothing else is
-used up. Names, stamps and precision are those of real runs: each reading has a stamp and an interval of its
-own, CPU shares are whole hundredths, rates are counts over the interval. Written as parts of a minute, of
-which the store's own merge makes a finished run.
+The log disk of sql1 is at its declared limit of 500 I/Os per second, and commits wait for that disk; no other
+resource is saturated. Names, timestamps and precision are those of real runs: each reading has its own
+timestamp and interval, CPU shares are whole hundredths, rates are counts over the interval. The samples are
+written in parts of one minute, which the store's own merge turns into a finished run.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ ROLES = {
     "web": {},
 }
 WORKERS = ("generator1", "generator2")
-_PHI = 0.8  # neighbouring seconds of real counters resemble each other
-_SIGMA = 0.3  # of latencies, lognormal
+_PHI = 0.8  # successive seconds of real counters are correlated
+_SIGMA = 0.3  # standard deviation of the logarithm of latencies
 
 
 @dataclass(slots=True)
 class Columns:
-    """All series of the farm, one entry each, in the order in which a second's readings write them.
+    """All series of the farm, one entry each, in the order in which one second's readings write them.
 
     Attributes:
-        reading: which reading of which host: what shares a stamp.
-        level: the mean, in the metric's unit; ``noise`` its relative standard deviation.
-        grain: values are multiples of it (0: any).
-        weight: operations behind the mean (nan: the value is no mean).
+        reading: number of the reading that contains the series; all series of a reading share a timestamp.
+        level: the mean, in the metric's unit; ``noise`` is its relative standard deviation.
+        grain: values are multiples of this number (0: any value).
+        weight: number of operations behind the mean (nan: the value is not a mean).
     """
 
     host: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Columns:
         noise: float = 0.1,
         weight: float = float("nan"),
     ) -> None:
-        """One series of the reading that is going on."""
+        """Add one series to the current reading."""
         grain = 0.01 if metric.startswith("cpu.") and metric.endswith("_ratio") else 0.0
         if metric.endswith("_per_s") and not metric.startswith("db.sessions"):
             grain = 1.0
@@ -80,18 +80,18 @@ class Columns:
             getattr(self, name).append(value)
 
     def next_reading(self) -> None:
-        """What follows has another stamp."""
+        """Start the next reading, which has its own timestamp."""
         self.readings += 1
 
 
 def write_run(directory: Path, measured_s: int, seed: int = 1) -> int:
-    """Write a finished run of that many seconds; how many samples it holds.
+    """Write a finished run of ``measured_s`` seconds and return its number of samples.
 
     Args:
-        directory: made here, must not exist.
+        directory: path of the run directory, which must not exist.
         measured_s: seconds of the measure phase, over an hour so that operations are kept in steps of ten
             seconds.
-        seed: of the noise.
+        seed: seed of the random noise.
     """
     random = np.random.default_rng(seed)
     columns = Columns()
@@ -115,7 +115,7 @@ def write_run(directory: Path, measured_s: int, seed: int = 1) -> int:
 
 
 def _host(columns: Columns, tier: str, host: str) -> None:
-    """Two hundred series of one host."""
+    """Add the two hundred series of one host."""
     add = columns.add
     for core in [*map(str, range(CORES)), ""]:
         add(host, "cpu.busy_ratio", 0.35, core, 0.2)
@@ -151,7 +151,10 @@ def _host(columns: Columns, tier: str, host: str) -> None:
 
 
 def _disk(columns: Columns, host: str, device: str) -> None:
-    """Ten series of one device; the one that is at its cap holds its rate and not what is outstanding."""
+    """Add the ten series of one disk.
+
+    On the disk at its limit the rate is constant and the queue length varies.
+    """
     held = host == "sql1" and device == "sdb"
     writes, reads, write_s = (IOPS, 0.0, 0.016) if held else (40.0, 10.0, 0.002)
     add = columns.add
@@ -171,7 +174,7 @@ _WAITS = ("IO:WalSync", "LWLock:WALWrite", "IO:DataFileRead", "Client:ClientRead
 
 
 def _database(columns: Columns, host: str) -> None:
-    """Forty-eight series as a database tells them; on sql1 sessions wait for its log."""
+    """Add the 48 series of one database; on sql1 sessions wait for the log disk."""
     add, held = columns.add, host == "sql1"
     levels = (24.0, 4.0, 0.5, 0.5, 0.1) if held else (0.2, 0.1, 0.2, 0.5, 0.0)
     add(host, "db.sessions_active", 30.0 if held else 2.0, noise=0.05)
@@ -207,13 +210,13 @@ def _generator(columns: Columns, worker: str) -> None:
 
 
 def _samples(columns: Columns, measured_s: int, random: np.random.Generator) -> Iterator[pa.Table]:
-    """One table a minute, a second after the other, readings in their order."""
+    """Yield one table a minute: the seconds in order, and within each second the readings in order."""
     count = len(columns.host)
     level, noise, grain, weight = (
         np.array(getattr(columns, name)) for name in ("level", "noise", "grain", "weight")
     )
     reading = np.array(columns.reading)
-    # Readings of a host come some milliseconds after each other, of several hosts at once.
+    # Readings of one host are some milliseconds apart; readings of several hosts happen at the same time.
     offset_ns = 1_000_000 * (reading - reading[0]) % 100_000_000
     ratio = np.array([name.endswith(("_ratio", ".ok")) for name in columns.metric])
     names = [_repeated(getattr(columns, name)) for name in ("host", "metric", "instance")]
@@ -246,24 +249,27 @@ def _samples(columns: Columns, measured_s: int, random: np.random.Generator) -> 
 
 
 def _repeated(names: list[str]) -> pa.Array:
-    """Each second has the same series."""
+    """Return a column that repeats the names for each second of a part."""
     return pa.array(names, pa.string()).take(pa.array(np.tile(np.arange(len(names)), PART_S)))
 
 
 def _grained(values: Floats, grain: Floats, interval: Floats) -> Floats:
-    """Counters count whole things: a rate is their number over the interval, a CPU share whole ticks."""
+    """Round values as counters do.
+
+    A rate is a whole count over the interval, a CPU share a multiple of its grain.
+    """
     whole = np.rint(values / np.where(grain > 0, grain, 1.0)) * grain
     return np.where(grain > 0, np.where(grain == 1.0, whole / interval, whole), values)
 
 
 OPERATIONS: Mapping[str, Mapping[str, tuple[float, float]]] = {
-    "orders": {  # per second and worker, seconds; 16 users each
+    "orders": {  # (operations per second and worker, mean seconds); 16 users per worker
         "log_append": (250.0, 0.050),
         "point_read": (100.0, 0.010),
         "data_update": (40.0, 0.052),
         "range_scan": (20.0, 0.020),
     },
-    "crawl": {  # 4 users each
+    "crawl": {  # 4 users per worker
         "document:site": (20.0, 0.2),
         "document:site/fetch": (20.0, 0.1),
         "document:site/crawl_db": (20.0, 0.06),

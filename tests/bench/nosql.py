@@ -1,4 +1,4 @@
-"""Durable writes to NoSQL stores: client CPU beside redis-benchmark and a bare loop of the driver."""
+"""Compare client CPU of durable writes to NoSQL stores with redis-benchmark and with a bare driver loop."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ with Cluster(["127.0.0.1"], port=port, protocol_version=4) as cluster:
         session.execute(insert, (item, item, value))
     print(json.dumps([inserts / (time.perf_counter() - begun), (time.process_time() - cpu) / inserts]))
 """
-"""The shortest program by the driver that inserts durably: one prepared statement, one after the other."""
+"""The shortest driver program that inserts durably: one prepared statement, one operation at a time."""
 
 
 def rows() -> Iterator[Row]:
-    """The row of each store."""
+    """Yield one row per store."""
     yield _sets()
     yield _sets(_MANY)
     yield _inserts()
@@ -87,7 +87,7 @@ def _inserts() -> Row:
 
 
 def written(endpoint: Endpoint, connections: int = CONNECTIONS) -> Load:
-    """Ours: the real generator process writes records of 100 bytes."""
+    """Measure Pinchpoint: a real generator process writes records of 100 bytes."""
     load, core = closed(connections), cores()[1]
     return generate(load, seconds=_SECONDS, cores=core, use="nosql-burst", params=_RECORD, endpoint=endpoint)
 

@@ -1,8 +1,8 @@
-"""The generator process with one scenario more: ``null``, whose operations do nothing."""
+"""Run the generator process with one more scenario: ``null``, whose operations do nothing."""
 
 from __future__ import annotations
 
-from pinchpoint.loadgen import local  # first of all: it patches the process
+from pinchpoint.loadgen import local  # import first: this module patches the process
 
 # isort: split
 import time
@@ -14,7 +14,7 @@ from pinchpoint_scenarios.contract import OK, Intent, Params, Record, ScenarioCo
 
 
 class NullSession:
-    """Operations that take no time: what is left is the generator's own."""
+    """A session whose operations take no time, so that only the generator's own cost is measured."""
 
     def perform(self, record: Record) -> bool:
         start_ns = time.perf_counter_ns()
@@ -26,7 +26,7 @@ class NullSession:
 
 
 class Null:
-    """A driver of no server."""
+    """A scenario without a server."""
 
     use: ClassVar[str] = "null"
     needs: ClassVar[frozenset[str]] = frozenset()

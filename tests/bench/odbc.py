@@ -1,6 +1,6 @@
-"""ODBC: commits through the load engine's threads beside a bare loop of the driver in as many threads.
+"""Compare ODBC commits of the load engine's threads with a bare driver loop in as many threads.
 
-Both run ``log_append``'s own statement by one connection per thread, on the same server, in turn; both are
+Both run the statement of ``log_append`` with one connection per thread, on the same server, in turn. Each is
 one process on the machine's last core.
 """
 
@@ -70,7 +70,8 @@ for thread in threads:
     thread.join()
 print(json.dumps([sum(counts) / seconds, (time.process_time() - cpu) / sum(counts)]))
 """
-"""The shortest program by the driver that commits rows and times them: one prepared statement a thread."""
+"""The shortest driver program that commits rows and measures their times: one prepared statement per
+thread."""
 
 _ENTER = {"postgresql": f"SET search_path = pinchpoint_{SCENARIO}", "mysql": f"USE pinchpoint_{SCENARIO}"}
 _INSERT = "INSERT INTO log (session, sequence, payload) VALUES (?, ?, ?)"
@@ -79,7 +80,7 @@ _STATEMENT = {"postgresql": _CAST_INSERT, "mysql": _INSERT}
 
 
 def rows() -> Iterator[Row]:
-    """A row for each server."""
+    """Yield one row per server."""
     with _postgresql() as endpoint:
         yield from _compared(endpoint, "postgresql", "PostgreSQL")
     with _mariadb() as endpoint:
@@ -105,7 +106,7 @@ def _postgresql() -> Iterator[Endpoint]:
 @contextmanager
 def _mariadb() -> Iterator[Endpoint]:
     with mariadb() as server:
-        # Threads that are there by now, and those they will start, have the server's cores.
+        # Move the existing threads to the server's cores; new threads inherit the cores.
         for thread in psutil.Process(server.process.pid).threads():
             os.sched_setaffinity(thread.id, cores()[0])
         endpoint = Endpoint("sql", server.url)

@@ -1,4 +1,4 @@
-"""Pairs of measurements, ours and the peer's in turn on the same server, and what they come to."""
+"""Measure Pinchpoint and a peer in turn on the same server, and compute medians over the pairs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Measured = TypeVar("Measured")
 
 @dataclass(frozen=True, slots=True)
 class Pairs(Generic[Measured]):
-    """What was measured, in the order of the pairs."""
+    """Measurements of Pinchpoint and of the peer, in the order of the pairs."""
 
     ours: list[Measured]
     peer: list[Measured]
 
     def medians(self, figure: Callable[[Measured], float]) -> tuple[float, float, float]:
-        """(ours, the peer's, the ratio): medians of a figure; the ratio's is that of the pairs' ratios."""
+        """Return medians of a figure: (Pinchpoint's, the peer's, the median of the ratios of the pairs)."""
         mine, its = [figure(each) for each in self.ours], [figure(each) for each in self.peer]
         return median(mine), median(its), median(one / other for one, other in zip(mine, its, strict=True))
 
@@ -28,7 +28,7 @@ class Pairs(Generic[Measured]):
 def interleaved(
     ours: Callable[[], Measured], peer: Callable[[], Measured], pairs: int = PAIRS
 ) -> Pairs[Measured]:
-    """Measure in turn; every other pair begins with the peer, so that no drift favours either."""
+    """Measure in turn. Every other pair begins with the peer, so that a drift favours neither."""
     found: Pairs[Measured] = Pairs([], [])
     for number in range(pairs):
         first = (ours, found.ours), (peer, found.peer)

@@ -1,7 +1,7 @@
-"""What a user would pick in place of Pinchpoint, beside it on the same servers: client CPU per operation.
+"""Compare client CPU per operation with the load generators that a user could choose instead of Pinchpoint.
 
-The C tools of a server's own package have their rows elsewhere (``commits``, ``crawl``, ``nosql``). A peer
-that is not installed is a row that is not measured, with where it comes from.
+The C tools of a server's own package are in ``commits``, ``crawl`` and ``nosql``. A peer that is not
+installed gets a row without a value and with a note that names its source.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ end
 
 
 def rows() -> Iterator[Row]:
-    """A row for each peer."""
+    """Yield one row per peer."""
     with site(pages=1) as served:
         document = "client CPU per document of 1 KiB"
 
@@ -113,7 +113,11 @@ def rows() -> Iterator[Row]:
 
 
 def _beside(name: str, peer: str, source: str, ours: Callable[[], Load], its: Callable[[], Load]) -> Row:
-    """Ours and the peer's in turns. ``source``: where its program, of its name, comes from; "": of ours."""
+    """Measure Pinchpoint and the peer in turn and return the row.
+
+    ``source`` names the package of the peer's program; "" means that the peer is a program of this
+    repository.
+    """
     name = f"{name}, beside {peer}"
     if source and shutil.which(peer) is None:
         return Row(name, None, "us", peer, goal=_GOAL, met=False, note=f"needs {peer} ({source})")

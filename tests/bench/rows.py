@@ -1,4 +1,4 @@
-"""A row of the benchmark: printed as it is known, kept as JSON."""
+"""Hold one row of the benchmark; print it when it is known and write it as JSON."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _WIDTHS = (52, 10, 5, 10, 10, 7, 8, 4)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure beside the peer's.
+    """One figure, with the peer's figure if there is one.
 
     Attributes:
-        name: what was measured.
-        value: ours, in ``unit``; None: not measured.
+        name: name of the measured quantity.
+        value: Pinchpoint's figure, in ``unit``; None: not measured.
         unit: s, us, 1/s or x.
-        peer: what it is compared with; None: nothing.
-        peer_value: the peer's, in ``unit``.
-        ratio: ours to the peer's, the median of the pairs where there are pairs.
-        goal: the bound on the ratio, or on the value where there is no peer; None: there is none.
-        at_most: whether the goal is an upper bound.
-        met: whether the goal was reached; true if there is none.
-        note: why it was not measured, or what else must be known.
+        peer: name of the program compared with; None: no comparison.
+        peer_value: the peer's figure, in ``unit``.
+        ratio: Pinchpoint's figure divided by the peer's; with pairs, the median of their ratios.
+        goal: bound on the ratio, or on the value if there is no peer; None: no bound.
+        at_most: True if the goal is an upper bound.
+        met: True if the goal was reached or there is no goal.
+        note: reason why the figure was not measured, or a remark on it.
     """
 
     name: str
@@ -41,19 +41,19 @@ class Row:
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As in bench.json (DESIGN.md section 2); ``note`` only where there is one."""
+        """Return the row in the format of bench.json (DESIGN.md section 2); an empty ``note`` is left out."""
         names = ("name", "value", "unit", "peer", "peer_value", "ratio", "goal", "met")
         found = {name: getattr(self, name) for name in names}
         return found | {"note": self.note} if self.note else found
 
 
 def heading() -> str:
-    """The table's first lines."""
+    """Return the table's header lines."""
     return _line(_HEADINGS) + "\n" + _line(["-" * width for width in _WIDTHS])
 
 
 def line(row: Row) -> str:
-    """A row of the table, and its note below."""
+    """Return one line of the table, followed by the note if there is one."""
     goal = "" if row.goal is None else f"{'<=' if row.at_most else '>='} {row.goal:.2f}"
     cells = (
         row.name,

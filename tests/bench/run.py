@@ -1,11 +1,10 @@
-"""``make bench``: what the load engine costs and how fast it is, beside C tools on the same server.
+"""``make bench``: measure the cost and the speed of the load engine, compared with C tools on one server.
 
-Ours and the peer take turns in one run; a figure is the median of five pairs. Both run on the machine's last
-core, the server on the others. A goal that is missed is printed as it is. With ``SUITE=verdict`` it is the
-analysis that is timed, with ``SUITE=nosql`` the writes to NoSQL stores alone, with ``SUITE=odbc`` commits by
-ODBC, with ``SUITE=bridge`` what a probe predicts of an application is held against what is measured then,
-with ``SUITE=collectors`` it is what watching costs, with ``SUITE=peers`` other load generators are
-beside ours.
+Pinchpoint and the peer take turns in one run; a figure is the median of five pairs. Both run on the machine's
+last core, the server runs on the others. A missed goal is printed with its figure. ``SUITE=verdict`` measures
+the analysis, ``SUITE=nosql`` the writes to NoSQL stores, ``SUITE=odbc`` the commits over ODBC,
+``SUITE=bridge`` compares predictions from disk probes with measured throughput, ``SUITE=collectors`` measures
+the collectors, ``SUITE=peers`` compares other load generators.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ RESULT = Path(__file__).parents[2] / "build" / "bench.json"
 
 
 def engine() -> Iterator[Row]:
-    """The load engine's rows, in the order in which they are known; of the verdict's the smallest run."""
+    """Yield the load engine's rows, each as soon as it is known, and the smallest verdict's rows."""
     yield recording.row()
     yield from _or_why_not("verdict", verdict.rows(["tenth"]))
     yield from _or_why_not("two workers", scaling.rows())
@@ -50,38 +49,38 @@ def engine() -> Iterator[Row]:
 
 
 def crawl_client() -> Iterator[Row]:
-    """The rows of a crawl alone."""
+    """Yield the rows of a crawl."""
     yield from _or_why_not("a crawl's client", crawl.rows())
     yield from _or_why_not("load generator's share of a crawl's CPU", share.rows())
 
 
 def whole_verdict() -> Iterator[Row]:
-    """The verdict on eight hours of twenty hosts, and on a tenth and a third of them."""
+    """Yield the rows of the verdict on eight hours of twenty hosts, and on a tenth and a third of them."""
     yield from _or_why_not("verdict", verdict.rows())
 
 
 def stores() -> Iterator[Row]:
-    """The rows of NoSQL stores alone."""
+    """Yield the rows of the NoSQL stores."""
     yield from _or_why_not("durable writes to NoSQL stores", nosql.rows())
 
 
 def predictions() -> Iterator[Row]:
-    """What probes predict, beside what is measured then."""
+    """Yield the rows that compare predictions from probes with measurements."""
     yield from _or_why_not("predictions from probes", bridge.rows())
 
 
 def collectors() -> Iterator[Row]:
-    """The rows of watching alone."""
+    """Yield the rows of the collectors."""
     yield from _or_why_not("watching", collecting.rows())
 
 
 def other_tools() -> Iterator[Row]:
-    """The tools that a user would pick in place of Pinchpoint."""
+    """Yield the rows of the load generators that a user could choose instead of Pinchpoint."""
     yield from _or_why_not("other tools", peers.rows())
 
 
 def by_odbc() -> Iterator[Row]:
-    """The rows of ODBC alone."""
+    """Yield the rows of commits over ODBC."""
     yield from _or_why_not("commits by ODBC", odbc.rows())
 
 
@@ -95,11 +94,11 @@ SUITES = {
     "peers": other_tools,
     "verdict": whole_verdict,
 }
-"""By the name that ``make bench SUITE=NAME`` takes."""
+"""Name that ``make bench SUITE=NAME`` takes -> function that yields the suite's rows."""
 
 
 def _or_why_not(group: str, found: Iterator[Row]) -> Iterator[Row]:
-    """The rows of a group; where a measurement fails, what is missing is one row that says why."""
+    """Yield the rows of a group; if a measurement fails, one row with the reason replaces the rest."""
     try:
         yield from found
     except BenchError as error:
@@ -107,7 +106,7 @@ def _or_why_not(group: str, found: Iterator[Row]) -> Iterator[Row]:
 
 
 def main() -> int:
-    """Entry of ``make bench``; the exit status is 0 if all was measured, whatever goals were met."""
+    """Run ``make bench``; return 0 if all was measured, whatever goals were met."""
     name = sys.argv[1] if len(sys.argv) > 1 else "engine"
     if name not in SUITES:
         print(f"bench: SUITE: found {name!r}; allowed: {', '.join(SUITES)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Two generators, each on a core of its own, against one, on a driver that does nothing."""
+"""Compare two generators, each on a core of its own, with one generator; the scenario does nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _USERS = 8
 
 
 def rows() -> Iterator[Row]:
-    """The one row; on a single core it cannot be measured, and it says so."""
+    """Yield the one row; on a single core it has no value and a note with the reason."""
     cores = sorted(os.sched_getaffinity(0))[-2:]
     if len(cores) < 2:
         yield Row(_NAME, None, "1/s", goal=_GOAL, at_most=False, met=False, note="needs two cores")

@@ -1,4 +1,4 @@
-"""The server of the benchmark, with sql-mix' table: on a free disk, or its log on an emulated one."""
+"""Start the benchmark's server with the table of sql-mix, on a fast disk or with an emulated log disk."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _LOG_ONLY = {"operations": {"log_append": 1}}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server with the table, and how its commits wait for the disk.
+    """A server with the table, and its setting for durable commits.
 
     Attributes:
-        endpoint: the database.
-        synchronous: ``on`` or ``off``: the server's ``synchronous_commit`` for both peers.
+        endpoint: the database as the scenarios address it.
+        synchronous: the server's ``synchronous_commit`` for Pinchpoint and the peer: ``on`` or ``off``.
     """
 
     endpoint: Endpoint
@@ -41,34 +41,34 @@ class Target:
 
     @property
     def url(self) -> str:
-        """For both: the schema is found, commits are synchronous or not."""
+        """The database's URL for Pinchpoint and the peer, with the session settings."""
         return f"{self.endpoint.url}?options={quote(self.options)}"
 
     @property
     def options(self) -> str:
-        """The server's settings for a session of either."""
+        """The server settings of each session."""
         return f"-csynchronous_commit={self.synchronous} -csearch_path=pinchpoint_{SCENARIO}"
 
     def ours(self, load: dict[str, object], seconds: int) -> Load:
-        """The real generator process, recording included."""
+        """Measure Pinchpoint: the real generator process, with recording."""
         endpoint = Endpoint("sql", self.url)
         return generate(load, seconds=seconds, cores=cores()[1], params=_LOG_ONLY, endpoint=endpoint)
 
     def peer(self, seconds: int, rate_per_s: float | None = None, clients: int = CLIENTS) -> Load:
-        """The peer's, in the same place."""
+        """Measure the peer on the load generator's core."""
         return pgbench(self.url, clients=clients, seconds=seconds, rate_per_s=rate_per_s)
 
 
 @contextmanager
 def free_disk() -> Iterator[Target]:
-    """A server whose disk is whatever lies under /var/tmp, which no program here slows down."""
+    """Start a server on the disk of /var/tmp, without an emulated limit."""
     with _folder() as place, _served(place, frozenset()) as target:
         yield target
 
 
 @contextmanager
 def slow_log(spec: DiskSpec) -> Iterator[Target]:
-    """A server whose log lies on an emulated disk, its limits in force. Needs root."""
+    """Start a server whose log is on an emulated disk with its limits active. Needs root."""
     way = choose(spec, support())
     if not isinstance(way, DiskStack):
         raise OSError(f"the disk cannot be emulated here: {way}")
@@ -89,7 +89,7 @@ def slow_log(spec: DiskSpec) -> Iterator[Target]:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    place = Path(tempfile.mkdtemp(prefix="bench-", dir="/var/tmp"))  # a disk; /tmp may be memory
+    place = Path(tempfile.mkdtemp(prefix="bench-", dir="/var/tmp"))  # on a disk; /tmp may be in memory
     place.chmod(0o755)
     try:
         yield place
@@ -111,7 +111,7 @@ def _served(directory: Path, emulated: frozenset[str]) -> Iterator[Target]:
 
 
 def _started(directory: Path, emulated: frozenset[str]) -> Server:
-    """The server's processes inherit the cores of whoever starts them."""
+    """Start the server; its processes inherit the cores of the thread that starts it."""
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores()[0])
     try:

@@ -1,4 +1,4 @@
-"""Whose CPU a crawl takes: the load generator's part of all that farm and generator use together."""
+"""Measure the load generator's share of the CPU that the farm and the generator use during a crawl."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _USED = """
 
 
 def rows() -> Iterator[Row]:
-    """The one row: the crawl of the demo, alone, on its farm."""
+    """Yield the one row: the demo's crawl alone on its farm."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir="/var/tmp") as name:
         folder = Path(name)
         for file, content in (("farm.yaml", _FARM), ("plan.yaml", _PLAN)):
@@ -55,7 +55,7 @@ def rows() -> Iterator[Row]:
 
 
 def used_s(run: StoredRun) -> tuple[float, dict[str, float]]:
-    """CPU seconds of the load generators, and of each tier's processes, while there were generators."""
+    """Return the CPU seconds of the load generators and of each tier, for the time when generators ran."""
     connection = duckdb.connect()
     show(run.samples, connection)
 

@@ -28,6 +28,6 @@ process.start()
 took, cpu = time.perf_counter() - Site.begun, time.process_time() - Site.cpu
 print(json.dumps([Site.pages / took, cpu / Site.pages * 1e6]))
 """
-"""A program. Arguments: the site's URL, how many pages, requests at a time; from the first page on it prints
-pages per second and CPU time per page in microseconds, as a JSON list. Each page is yielded as an item, as a
-crawl would have it stored."""
+"""The spider's program. Arguments: the site's URL, the number of pages, the number of concurrent requests. It
+measures from the first page on and prints a JSON list: pages per second, CPU time per page in microseconds.
+Each page is yielded as an item, as a crawl that stores pages would do."""

@@ -1,4 +1,4 @@
-"""Commits per second where the disk is the limit: a log disk of 500 I/Os per second."""
+"""Compare commits per second when the disk is the limit: a log disk of 500 I/Os per second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GOAL = 0.98
 
 
 def rows() -> Iterator[Row]:
-    """The one row; without root the disk cannot be made, and it says so."""
+    """Yield the one row; without root it has no value and a note with the reason."""
     if os.geteuid() != 0:
         yield Row(
             _NAME, None, "1/s", goal=_GOAL, at_most=False, met=False, note="needs root: an emulated disk"

@@ -1,4 +1,4 @@
-"""The benchmark's own parts: what is measured is what is said, on a real server where one is needed."""
+"""The benchmark's parts measure and report correctly, on a real server where they need one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def load(per_s: float, *times_us: float) -> Load:
 
 
 def test_pairs_take_turns_at_going_first() -> None:
-    """Whatever drifts favours neither; what was measured stays with its pair."""
+    """Every other pair starts with the peer, and each measurement stays in its pair."""
     order: list[str] = []
 
     def one(name: str) -> str:
@@ -38,13 +38,13 @@ def test_pairs_take_turns_at_going_first() -> None:
 
 
 def test_the_ratio_is_the_median_of_the_pairs() -> None:
-    """A server that slows down in mid-run changes both, not their ratio."""
+    """A slowdown of the server in mid-run changes both figures but not their ratio."""
     found = Pairs([load(100), load(50), load(10)], [load(200), load(100), load(20)])
     assert found.medians(lambda each: each.per_s) == (50, 100, 0.5)
 
 
 def test_percentiles_of_values_and_of_counters_agree() -> None:
-    """A percentile is a time that so many of the operations did not exceed."""
+    """Percentiles of single service times and of histogram buckets are the same."""
     values = load(1, *range(1, 1001))
     counted = Load(1, 1, np.array([250.0, 500.0, 990.0, 1000.0]), np.array([250, 250, 490, 10]))
     for percent, expected in ((50, 500), (99, 990), (99.9, 999)):
@@ -53,14 +53,14 @@ def test_percentiles_of_values_and_of_counters_agree() -> None:
 
 
 def test_the_peer_runs_the_operations_own_statement() -> None:
-    """The script changes with the operation; every parameter has become a variable."""
+    """The pgbench script contains the operation's own statement, with each parameter as a variable."""
     script = log_append()
     assert script.endswith("VALUES (:client_id::int4, :sequence::int4, :payload::bytea);\n")
     assert "$" not in script
 
 
 def test_rows_have_the_contracts_keys(tmp_path: Path) -> None:
-    """bench.json holds exactly the agreed keys, and a note where a row has one; what is null is not 0."""
+    """A row in bench.json has the agreed keys, a note only if there is one, and null for a missing value."""
     rows = [
         Row("a", 1.5, "us", "pgbench", 1.0, 1.5, 1.2, met=False),
         Row("b", None, "1/s", met=False, note="why"),
@@ -76,7 +76,7 @@ def test_rows_have_the_contracts_keys(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_measured_here_is_not_met(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without root no disk is emulated, on one core no two workers have one each: both rows say so."""
+    """Without root (no emulated disk) or with one core, a row has no value and states the reason."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     for row, words in ((next(storage.rows()), "needs root"), (next(scaling.rows()), "needs two cores")):
@@ -87,7 +87,7 @@ def test_what_cannot_be_measured_here_is_not_met(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_middle_and_the_tail_are_judged_by_their_own_rules() -> None:
-    """The middle within 2 % and 50 us either way; the tail within the peer's own runs."""
+    """The median must be within 2 % and 50 us of the peer's, the tail in the range of the peer's runs."""
     peer = [load(1, 1000), load(1, 1000), load(1, 1200)]
     for ours, middle, tail in (
         (1069, True, True),
@@ -101,7 +101,7 @@ def test_the_middle_and_the_tail_are_judged_by_their_own_rules() -> None:
 
 
 def test_time_that_falls_as_samples_grow_is_no_figure() -> None:
-    """Whatever else the machine did then, it is not called linear."""
+    """The scaling is reported as not measured if a longer run took less time than a shorter one."""
     assert verdict._linear(1e-7, 1.2e-7).met
     assert not verdict._linear(1e-7, 1.4e-7).met
     for early, late in ((1e-7, -1e-8), (-1e-7, 1e-8), (0.0, 1e-8)):
@@ -114,7 +114,7 @@ def test_time_that_falls_as_samples_grow_is_no_figure() -> None:
 @pytest.mark.farm
 @pytest.mark.alone
 def test_both_do_the_same_work_and_count_it(tmp_path: Path) -> None:
-    """A second of each: every row they counted is there, times and CPU are those of operations."""
+    """In a second each, Pinchpoint and pgbench write the rows that they count, with plausible times."""
     with free_disk() as target:
         count = "SELECT count(*) FROM pinchpoint_bench.log"
         ours = target.ours(closed(4), 1)

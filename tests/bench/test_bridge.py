@@ -1,4 +1,4 @@
-"""What is said of predictions beside measurements: near, in its range, counted."""
+"""Rows of predictions state the distance, the range and the count correctly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_row_has_both_figures_and_says_whether_the_range_holds() -> None:
 
 
 def test_there_are_ten_pairs_and_a_preset() -> None:
-    """Commits and reads on five pairs of disks, a preset on two of them."""
+    """The loads and disks give ten pairs of commits and reads, and the preset has two disks."""
     assert len(OTHERS) * 2 >= 10
     assert set(PRESET_ON) <= set(OTHERS)
     assert {disk for disk, _ in LOADS.values()} == {"sql.log", "sql.data"}

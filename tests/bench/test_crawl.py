@@ -1,4 +1,4 @@
-"""The crawl's benchmark: the site is what is said, and both sides do the same work."""
+"""The crawl benchmark serves the described site, and Pinchpoint and its peers do the same work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINK = re.compile(rb'href="/([^"]*)"')
 
 
 def test_every_page_is_a_kilobyte_with_ten_links_and_all_are_found() -> None:
-    """From the start on, each page leads to the next ones: what is crawled is the whole site."""
+    """Each page has 1 KiB and ten links, and a crawl from the start page reaches every page."""
     pages = {number: crawl.page(number, 500) for number in range(500)}
     assert {len(page) for page in pages.values()} == {1024}
     links = {
@@ -30,7 +30,7 @@ def test_every_page_is_a_kilobyte_with_ten_links_and_all_are_found() -> None:
 
 
 def test_without_its_tools_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sentence names the program and its package."""
+    """Without wrk, the error names the program and its package."""
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(BenchError, match=r"needs wrk \(Debian: wrk\)"):
         next(crawl.rows())
@@ -38,7 +38,10 @@ def test_without_its_tools_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.slow
 def test_both_sides_fetch_and_the_crawl_crawls() -> None:
-    """A second of each on a small site; slow: three servers one after the other, ten seconds or more."""
+    """Pinchpoint and its peers fetch and crawl a small site for a second each.
+
+    Slow: three servers, over ten seconds.
+    """
     for program in ("wrk", "nginx", "openssl"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is missing")

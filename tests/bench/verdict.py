@@ -1,9 +1,9 @@
-"""How long a verdict on eight hours of twenty hosts takes, and how much memory: ``make bench SUITE=verdict``.
+"""Measure time and memory of a verdict on eight hours of twenty hosts: ``make bench SUITE=verdict``.
 
-A run of 115 million samples, and of a tenth and a third of them, is written to a temporary folder (1.2 GB at
-most, removed afterwards) and judged by the command, in a process of its own: imports, reading, verdict.json.
-The peer is DuckDB's mean and 95th percentile of each series, on the same file right after it. Both have two
-cores. A verdict that does not name the disk that is at its cap is no figure.
+A run of 115 million samples, and runs of a tenth and a third of it, are written to a temporary folder (1.2 GB
+at most, removed afterwards). The command analyses each run in a process of its own, imports and verdict.json
+included. The peer is DuckDB's mean and 95th percentile of each series, on the same file directly afterwards.
+Both have two cores. A verdict that does not name the disk at its limit is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ WHOLE_S = 8 * 3600
 PARTS = {"tenth": WHOLE_S // 10, "third": WHOLE_S // 3, "whole": WHOLE_S}
 GOAL_S, GOAL_GB, GOAL_LINEAR = 8.0, 1.2, 1.3
 _REPORT_S, _REPORT_MB = 10.0, 3.0
-"""Of the whole; linear: a further sample takes at most so many times as long from a third on as up to it."""
+"""Goals of the whole run. The linear goal bounds the time per further sample above a third of the run,
+divided by the time per further sample below a third."""
 _MINUTE_S, _TRIES = 60, 3
 _START_GOALS_S = (0.3, 1.5, 2.0)
 _COMMAND = Path(sys.executable).with_name("pinchpoint")
@@ -48,7 +49,7 @@ connection.execute(
 
 
 class LeasedItem(NamedTuple):
-    """What a process took: seconds from start to end, seconds of CPU, and bytes of memory at most."""
+    """Resources that a process used: elapsed seconds, CPU seconds, and peak memory in bytes."""
 
     wall_s: float
     cpu_s: float
@@ -56,7 +57,7 @@ class LeasedItem(NamedTuple):
 
 
 def rows(parts: Sequence[str] = tuple(PARTS)) -> Iterator[Row]:
-    """The rows of each part, the smallest first; at the end whether time grows as the samples do.
+    """Yield the rows of each part, the smallest first, then the row of the time per further sample.
 
     Raises:
         BenchError: a process failed, or the verdict is wrong.
@@ -80,7 +81,7 @@ def rows(parts: Sequence[str] = tuple(PARTS)) -> Iterator[Row]:
 
 
 def _start() -> Iterator[Row]:
-    """What a user waits for most often: the help, the verdict of a minute, and its page."""
+    """Yield the rows of frequent commands: the help, the verdict of a minute, its report."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         run = Path(folder) / "run"
         long_run.write_run(run, _MINUTE_S)
@@ -95,7 +96,7 @@ def _start() -> Iterator[Row]:
 
 
 def _linear(early: float, late: float) -> Row:
-    """How many times as long a further sample takes at the end as at first."""
+    """Return the row of the time per further sample at the end, divided by the time at the beginning."""
     name = "verdict, time per further sample, last to first"
     if min(early, late) <= 0:
         why = "a longer run took less time than a shorter one: something else was going on here"
@@ -104,7 +105,7 @@ def _linear(early: float, late: float) -> Row:
 
 
 def _per_sample(taken: Mapping[str, tuple[int, LeasedItem]], less: str, more: str) -> float:
-    """Seconds for each sample that one part has more than the other: without what every verdict takes."""
+    """Return seconds per further sample of the larger part, which excludes each verdict's fixed cost."""
     (few, quick), (many, slow) = taken[less], taken[more]
     return (slow.wall_s - quick.wall_s) / (many - few)
 
@@ -122,7 +123,7 @@ def _rows_of(name: str, ours: LeasedItem, peer: LeasedItem, *, whole: bool) -> I
 
 
 def _report_rows(name: str, taken: LeasedItem, folder: Path, *, whole: bool) -> Iterator[Row]:
-    """Its page: how long that takes, and how large it is."""
+    """Yield the rows of the report: its time and its size."""
     size = (folder / "report.html").stat().st_size / 1e6
     note = f"{taken.memory_bytes / 1e9:.2f} GB"
     for unit, value, goal in (("s", taken.wall_s, _REPORT_S), ("MB", size, _REPORT_MB)):
@@ -133,7 +134,7 @@ def _report_rows(name: str, taken: LeasedItem, folder: Path, *, whole: bool) -> 
 
 
 def _taken(command: Sequence[str | Path]) -> LeasedItem:
-    """Run a command on two cores; its output is thrown away. Raises BenchError."""
+    """Run a command on two cores, discard its output, and return what it used. Raises BenchError."""
     cores = sorted(os.sched_getaffinity(0))[:_CORES]
     with tempfile.TemporaryFile() as errors:
         begun = time.monotonic()
