@@ -1,4 +1,4 @@
-"""``make soak``: load a farm for an hour with every local collector; no memory may grow, no clock may drift.
+"""``make soak``: load a farm for an hour with every local collector; memory and rates must stay the same.
 
 A real PostgreSQL and Valkey run on this machine and are watched by the collectors local, postgres, valkey,
 ssh and agent. A run of one minute comes first, because the long run's report may not take much longer than

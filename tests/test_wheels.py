@@ -80,7 +80,7 @@ def _uv_cache() -> str:
 
 
 def _works(command: Path, environ: dict[str, str], folder: Path, *, all_of_it: bool = True) -> None:
-    """Help, a written farm, a verdict; then a report, a package, and the extra that a farm needs."""
+    """Assert that the help, a new farm file and a verdict work; with ``all_of_it``, more commands."""
     run = shutil.copytree(RUN, folder / "run")
     first: list[tuple[list[str | Path], int, str]] = [
         (["--help"], 0, "analyse"),

@@ -1,4 +1,4 @@
-"""One cell of ``make faults``: real servers here, the parts of a run, and what may happen to it."""
+"""Prepare one cell of ``make faults``: real servers, the files of a run, and handles for its processes."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from pinchpoint_infra.content.filling import ingest
 from pinchpoint_infra.ports import free_port
 
 MARK = "PINCHPOINT_FAULTS"
-"""An environment variable, by which all processes of a cell are found."""
+"""Environment variable that marks all processes of a cell."""
 TOKEN = "a-token-of-the-faults-and-of-nothing-else"
-DISK_MB = {"tmpfs": 210, "ext4": 260}  # ext4 takes some for itself
+DISK_MB = {"tmpfs": 210, "ext4": 260}  # ext4 uses part of the space itself
 
 
 @dataclass(slots=True)
 class Cell:
-    """A run that is going on, and what may happen to it.
+    """A run against real servers, and handles for the faults.
 
     Attributes:
-        out: where run directories go, on a disk of its own that is small.
-        sql, nosql: the servers' own URLs; the run reaches SQL through the proxy.
-        process: the controller.
-        killed: whether the controller was: it cleans nothing up, and the next run takes over.
-        gone: whether a server, or the way to it, is gone for good.
-        listen: where the controller listens for a remote worker, where there is to be one.
+        out: path of the run directories, on a small disk of its own. sql, nosql: the servers' own URLs; the
+            run reaches SQL through the proxy.
+        process: the controller's process.
+        killed: True if the controller was killed; it then cleans up nothing, and the next run takes over.
+        gone: True if a server, or the connection to it, is lost for good.
+        listen: TCP port on which the controller listens for a remote worker; None without a worker.
         link: the proxy between a remote worker and the controller.
-        worker: the remote worker.
-        host: the host that is watched by ssh.
+        worker: the remote worker's process.
+        host: the host that is watched over ssh.
         agent: the process that records this machine.
-        crawled: by tier (web, search, files), the URL of the server that a crawl needs.
+        crawled: URL of the server that a crawl needs, by tier (web, search, files).
     """
 
     out: Path
@@ -72,17 +72,17 @@ class Cell:
 
     @property
     def controller(self) -> psutil.Process:
-        """Its process."""
+        """The controller's process."""
         assert self.process is not None
         return psutil.Process(self.process.pid)
 
     def generators(self) -> list[psutil.Process]:
-        """The load generators of this machine."""
+        """The load generators on this machine."""
         children = self.controller.children(recursive=True)
         return [one for one in children if "loadgen" in " ".join(one.cmdline())]
 
     def readers(self) -> list[psutil.Process]:
-        """The ssh clients by which the controller reads hosts."""
+        """The ssh clients with which the controller reads hosts."""
         return [one for one in self.controller.children(recursive=True) if one.name() == "ssh"]
 
     def remote(self) -> list[psutil.Process]:
@@ -92,7 +92,7 @@ class Cell:
         return [*worker.children(recursive=True), worker]
 
     def started(self, said: Path, *more: str) -> subprocess.Popen[str]:
-        """A run of the plan, and a remote worker for it where it waits for one."""
+        """Start a run of the plan, and a remote worker if the run waits for one; return the run's process."""
         environment = os.environ | {MARK: self.mark, TOKEN_VARIABLE: TOKEN, "PYTHONFAULTHANDLER": "1"}
         if self.listen is not None:
             self.link = StallingProxy(self.listen)
@@ -115,14 +115,14 @@ class Cell:
             )
 
     def end(self) -> None:
-        """End the remote workers and the proxies before them."""
+        """End the remote workers and their proxies."""
         while self._ends:
             self._ends.pop()()
 
 
 @contextmanager
 def _small_disk(folder: Path, kind: str) -> Iterator[Path]:
-    """A folder on a small disk of its own (as root); elsewhere a plain one."""
+    """Yield a folder on a small disk of its own; without root, an ordinary folder."""
     out = folder / "runs"
     out.mkdir()
     if os.geteuid():
@@ -143,13 +143,16 @@ def _small_disk(folder: Path, kind: str) -> Iterator[Path]:
 
 
 def mount_ext4(out: Path) -> None:
-    """Mount the disk of ``_small_disk`` where it belongs."""
+    """Mount the disk of ``_small_disk`` at its folder."""
     subprocess.run(["mount", "-o", "loop,errors=remount-ro", out.with_name("disk"), out], check=True)
 
 
 @contextmanager
 def prepared(*parts: str) -> Iterator[Cell]:
-    """Servers, a proxy, the files of a run; parts: ``worker``, ``ssh``, ``agent``, ``crawl``, ``ext4``."""
+    """Yield a cell with servers, a proxy and the run's files.
+
+    ``parts`` adds ``worker``, ``ssh``, ``agent``, ``crawl`` or ``ext4``.
+    """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pinchpoint-faults-")))
         out = stack.enter_context(_small_disk(folder, "ext4" if "ext4" in parts else "tmpfs"))
@@ -184,13 +187,14 @@ def prepared(*parts: str) -> Iterator[Cell]:
                 }
             )
         )
-        # A worker is missed after four seconds of silence, a collector is in the warnings after three.
+        # A worker is reported as lost after four seconds of silence, a collector after three; the plan must
+        # be longer.
         write_plan(cell, 16 if {"worker", "ssh", "agent"} & set(parts) else 8)
         yield cell
 
 
 def _crawled(stack: ExitStack, cell: Cell, folder: Path) -> dict[str, Any]:
-    """Start the servers of a crawl, the one of files as root; their endpoints."""
+    """Start the servers of a crawl and return their endpoints; the file server needs root."""
     docs, user, password = folder / "docs", getpass.getuser(), "a word of the faults"
     for place in (docs, folder / "web", folder / "search", folder / "share"):
         place.mkdir()
@@ -220,7 +224,7 @@ def _crawled(stack: ExitStack, cell: Cell, folder: Path) -> dict[str, Any]:
 
 
 def write_plan(cell: Cell, measure_s: int) -> None:
-    """Two scenarios, or three with a crawl, for so long."""
+    """Write a plan of two scenarios, three with a crawl, that measures for this many seconds."""
     load = {"model": "open", "rate": "40/s"}
     operations = {"operations": {"log_append": 3, "point_read": 1}, "scale": 5}
     scenarios: dict[str, Any] = {

@@ -1,9 +1,9 @@
-"""``make faults``: what goes wrong in a run, in each of its phases, and what Pinchpoint makes of it.
+"""``make faults``: cause one fault in each phase of a run, and check how Pinchpoint handles it.
 
-A cell of the table is a run against real servers on this machine to which one thing happens in one phase.
-Right means: it ends in time, with an exit status and words that fit the fault; of what was measured before
-the fault at most a second is missing; no process, file, schema or key is left unless the output says so; and
-the next run works and leaves nothing. The table is written to ``build/faults.json``.
+A cell of the table is a run against real servers on this machine with one fault in one phase. The run is
+right under four conditions. It ends in time, with an exit status and a message that fit the fault. At most
+one second of the measurements before the fault is missing. No process, file, schema or key is left that the
+output does not name. The next run works and leaves nothing. The table is written to ``build/faults.json``.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ PHASES = {
     "write": "removing the data",
     "report": "analysing",
 }
-"""Phase -> the words of standard error with which it begins."""
+"""Phase -> the words on standard error with which the phase begins."""
 ENDS_WITHIN_S = 150.0
 WAITED_FOR_S = 120.0
-"""How much longer it may take where a remote worker is waited for."""
+"""Additional time limit, in seconds, for a run that waits for a remote worker."""
 _STANDS_S = 5.0
 _INTO_MEASURE_S = 4.0
 OF_RUN = {
@@ -59,18 +59,20 @@ OF_RUN = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that may happen.
+    """One fault.
 
     Attributes:
-        apply: makes it happen.
-        phases: in which it is tried.
+        apply: function that causes the fault.
+        phases: phases in which the fault is tried.
         statuses: exit statuses that fit.
-        late: those that fit in the report phase, in which the farm is no longer used; empty: the same.
-        words: what must be said, in the output or among the run's warnings; "": nothing need be.
-        even_fine: it must be said with exit status 0, too, where it happens before the load ends; not after.
-        never: what must not be said.
-        parts: further parts of such a run, as of ``prepared``.
-        mend: what makes the next run possible.
+        late: exit statuses that fit in the report phase, when the farm is no longer used; empty: same as
+            ``statuses``.
+        words: pattern that the output or the run's warnings must contain; "": no requirement.
+        even_fine: True if a run with exit status 0 must contain ``words`` too, for a fault before the end of
+            the load.
+        never: pattern that the output must not contain.
+        parts: further parts of the run, as in ``prepared``.
+        mend: function that makes the next run possible.
     """
 
     apply: Callable[[Cell], None]
@@ -86,7 +88,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Row:
-    """A cell of the table, as build/faults.json has it."""
+    """One row of build/faults.json."""
 
     fault: str
     phase: str
@@ -101,7 +103,7 @@ class Row:
 
 
 def _generators(cell: Cell) -> list[psutil.Process]:
-    """The load generators; they start once the data is made, and are waited for until then."""
+    """Return the load generators; wait for them, because they start only after the data is made."""
     deadline = time.monotonic() + ENDS_WITHIN_S
     while not (found := cell.generators()) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -179,16 +181,16 @@ def _remove(cell: Cell) -> None:
 
 
 def _abort_disk(cell: Cell) -> None:
-    """What the kernel does to a file system whose disk fails: it can be read, and no longer written.
+    """Make the file system read-only, as the kernel does when the disk fails.
 
-    What was in memory alone is lost with it: the kernel writes some of it half a minute later.
+    Data in memory is lost as well: the kernel would write part of it half a minute later.
     """
     subprocess.run(["mount", "-o", "remount,abort", cell.out], check=True)
 
 
 def _repair_disk(cell: Cell) -> None:
     subprocess.run(["umount", cell.out], check=True)
-    # 1: errors were corrected.
+    # fsck status 1: errors were corrected.
     assert subprocess.run(["fsck.ext4", "-p", cell.out.with_name("disk")], check=False).returncode < 2
     mount_ext4(cell.out)
 
@@ -217,7 +219,7 @@ def _lives(process: psutil.Process) -> bool:
 
 
 def _watched(cell: Cell) -> list[psutil.Process]:
-    """What runs on the host that is watched, beyond sshd itself."""
+    """Return the processes on the watched host, without sshd itself."""
     assert cell.host is not None
     return [*cell.host.sessions(), *cell.host.ours()]
 
@@ -226,7 +228,7 @@ def _kill_host(cell: Cell) -> None:
     assert cell.host is not None
     cell.gone = True
     sshd = psutil.Process(cell.host.pid)
-    sshd.suspend()  # it takes no new connection meanwhile
+    sshd.suspend()  # a suspended sshd accepts no new connection
     deadline = time.monotonic() + _STANDS_S
     while (left := [one for one in _watched(cell) if _lives(one)]) and time.monotonic() < deadline:
         _kill(*left)
@@ -253,23 +255,24 @@ def _break_link(cell: Cell, how: str) -> None:
 
 
 NOT_KEPT = ("directory removed", "disk read-only")
-"""Faults that take what was measured with them."""
+"""Faults that destroy the measurements."""
 GOES_ON = frozenset({0, 1, 3})
 FAILS = frozenset({3, 5})
 LOADED = ("warm-up", "measure")
 GENERATING = ("prepare", *LOADED)
-"""In which there are load generators: they start at the end of prepare, and end with the measurement."""
+"""Phases with load generators: they start at the end of prepare and end with the measurement."""
 NEEDED = frozenset({1, 3, 5})
-"""Of a server that has to be there until the data is removed from it."""
+"""Exit statuses for the loss of a server that is needed until its data is removed."""
 CRAWLED = ("web", "search", "files")
-"""Tiers of a crawl's servers; files is one of Samba, which needs root."""
+"""Tiers of a crawl's servers; files is a Samba server, which needs root."""
 REMOTE = Fault(
     lambda _: None, (*PHASES,), GOES_ON | {5}, "generator2|worker", even_fine=True, parts=("worker",)
 )
 FAULTS: dict[str, Fault] = {
     "controller SIGKILL": Fault(_kill_controller, tuple(PHASES), frozenset({-9})),
     "controller SIGSTOP 5 s": Fault(
-        # Its own wait for an answer may be over when it goes on: what it then says fits.
+        # The controller's own time limit for an answer may pass while it is suspended; that message fits as
+        # well.
         lambda cell: _stand(cell.controller),
         tuple(PHASES),
         GOES_ON | {5},
@@ -303,7 +306,7 @@ FAULTS: dict[str, Fault] = {
     },
     **{
         f"{tier} server SIGSTOP 5 s": Fault(
-            # ``check`` waits for an answer for 5 s, too: what it then says fits.
+            # ``check`` also waits 5 s for an answer; its message fits as well.
             partial(_stand_tier, tier=tier),
             tuple(PHASES),
             GOES_ON | {5},
@@ -367,7 +370,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def _wait_for(words: str, said: Path, process: subprocess.Popen[str]) -> bool:
-    """Whether the words came before the run ended."""
+    """Return True if the words appeared before the run ended."""
     deadline = time.monotonic() + ENDS_WITHIN_S
     while words not in said.read_text():
         if process.poll() is not None or time.monotonic() > deadline:
@@ -377,7 +380,7 @@ def _wait_for(words: str, said: Path, process: subprocess.Popen[str]) -> bool:
 
 
 def tried(name: str, phase: str) -> Row:
-    """One cell: the run, what happened to it, and whether what it made of that is right."""
+    """Run one cell: start the run, cause the fault, and judge the result."""
     fault = FAULTS[name]
     with prepared(*fault.parts) as cell:
         said = cell.farm.with_name("said.txt")
@@ -396,7 +399,7 @@ def tried(name: str, phase: str) -> Row:
             out, _ = process.communicate(timeout=within_s)
         except subprocess.TimeoutExpired:
             words = said.read_text()
-            process.send_signal(signal.SIGABRT)  # it says where it is
+            process.send_signal(signal.SIGABRT)  # the process prints its stack
             with suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=5)
             with suppress(ProcessLookupError):
@@ -406,7 +409,7 @@ def tried(name: str, phase: str) -> Row:
             return Row(name, phase, _last(words), None, [], False, why)
         fault.mend(cell)
         if phase in ("start", "prepare"):
-            cell.end()  # a worker that has not joined waits for its controller for as long as it takes
+            cell.end()  # a worker that has not joined waits for its controller without limit
         words = out + said.read_text()
         wrong = late if reached else [f"the phase was never reached: {_last(words)}"]
         wrong += _wrong_words(fault, phase, process.returncode, words, cell)
@@ -458,7 +461,7 @@ def _warnings(cell: Cell) -> str:
 
 
 def _lost(cell: Cell, at_s: float) -> float | None:
-    """Whole seconds before the fault, from the first of the load on, of which no operation is recorded."""
+    """Return the number of seconds from the start of the load to the fault that have no operation."""
     [run] = _runs(cell)
     seconds = {row["time_s"] for row in open_run(run).operations.to_pylist()}
     if not seconds:
@@ -467,7 +470,7 @@ def _lost(cell: Cell, at_s: float) -> float | None:
 
 
 def _orphans(cell: Cell, *, reported: bool) -> list[str]:
-    """What is left: processes; files beside the run's own; unless it was said, schemas and keys."""
+    """Return leftovers: processes, foreign files, and schemas and keys that the output did not name."""
     deadline = time.monotonic() + 8
     while (left := _processes(cell.mark)) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -494,7 +497,7 @@ def _processes(mark: str) -> list[str]:
 
 
 def _next_run(cell: Cell) -> Iterator[str]:
-    """What is wrong with another run on the same farm."""
+    """Yield the errors of another run on the same farm."""
     write_plan(cell, 2)
     said = cell.farm.with_name("again.txt")
     process = cell.started(said, *(["--take-over"] if cell.killed else []))
@@ -507,20 +510,20 @@ def _next_run(cell: Cell) -> Iterator[str]:
     cell.killed = False
     for run in _runs(cell):
         if not (run / "verdict.json").exists():
-            shutil.rmtree(run)  # the one before it, of a controller that was killed
+            shutil.rmtree(run)  # the previous run, whose controller was killed
     if process.returncode not in (0, 1, 3):
         yield f"the next run: exit status {process.returncode}: {_last(said.read_text())}"
 
 
 def _keep(table: Path, row: Row) -> None:
-    """Put a row into the table, in place of an earlier one of this cell."""
+    """Write a row to the table; it replaces an earlier row of the same cell."""
     kept = json.loads(table.read_text()) if table.exists() else []
     rows = [each for each in kept if (each["fault"], each["phase"]) != (row.fault, row.phase)]
     table.write_text(json.dumps([*rows, asdict(row)], indent=1) + "\n")
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", default="", help="only those whose names this pattern finds")
     parser.add_argument("--phases", default="", help="only these, with spaces between them")

@@ -1,4 +1,4 @@
-"""A few cells of ``make faults``, so that each change is held against them."""
+"""Some cells of ``make faults`` pass; each change is tested with them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ pytestmark = pytest.mark.timeout(400)
     ],
 )
 def test_what_goes_wrong_is_put_right(fault: str, phase: str) -> None:
-    """A whole run each, and another one after it."""
+    """The run with the fault ends correctly, and so does the next run."""
     row = tried(fault, phase)
     assert row.right, row

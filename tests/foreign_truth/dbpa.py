@@ -1,8 +1,8 @@
-"""The public recordings of github.com/hjhhsy120/DBPA_dataset as labelled recordings: MySQL, 5 s apart.
+"""Convert the public recordings of github.com/hjhhsy120/DBPA_dataset (MySQL, every 5 s) to labelled ones.
 
-``python -m foreign_truth.dbpa CHECKOUT UNPACKED FOLDER``, where UNPACKED is what an archive
-(``mysql_32_128.7z``) contains. The labels are causes (an index is missing), and of most of
-them the data show no resource.
+``python -m foreign_truth.dbpa CHECKOUT UNPACKED FOLDER``, where UNPACKED is the content of an archive
+(``mysql_32_128.7z``). The labels are causes, such as a missing index; for most of them the data do not show a
+limiting resource.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from foreign_truth.written import write_labels, write_rows
 
 ANSWERS = {"normal": "healthy", "lock_waits": "lock"}
-"""All others: something limited, and no resource of it is known for sure."""
+"""Answers of some labels; each other label means a limit whose resource is not known for sure."""
 _COLUMNS = {
     "total cpu usage/idl": {"metric": "cpu.busy_ratio", "scale": -0.01, "offset": 1.0},
     "total cpu usage/wai": {"metric": "cpu.wait_ratio", "scale": 0.01},
@@ -39,7 +39,7 @@ _COLUMNS = {
 
 
 class _Plain(pickle.Unpickler):
-    """Of lists, numbers, words and times only: a pickle could do anything else."""
+    """An unpickler for lists, numbers, text and times only, because a pickle could run any code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("datetime", "datetime"):
@@ -48,7 +48,7 @@ class _Plain(pickle.Unpickler):
 
 
 def main(checkout: Path, unpacked: Path, folder: Path) -> None:
-    """Write the folder."""
+    """Write the folder of labelled recordings."""
     names = _names(checkout / "metrics_mysql.csv")
     labels = []
     for path in sorted(unpacked.glob("*_data.pickle")):
@@ -80,7 +80,7 @@ def main(checkout: Path, unpacked: Path, folder: Path) -> None:
 
 
 def _names(path: Path) -> list[str]:
-    """GROUP/COLUMN of each; a group is named at its first column only."""
+    """Return GROUP/COLUMN of each column; the file names a group only at its first column."""
     with path.open(newline="", encoding="utf-8") as file:
         groups, names, *_ = csv.reader(file)
     found, group = [], ""

@@ -1,18 +1,18 @@
-"""What a folder of labelled recordings contains: ``labels.csv``, a row per recording.
+"""Read ``labels.csv`` of a folder of labelled recordings, with one row per recording.
 
 | column | content |
 | --- | --- |
-| `case` | its name, unique in the folder |
+| `case` | name of the case, unique in the folder |
 | `set` | the set that it is counted in |
 | `file` | the recording, relative to the folder; several are separated by spaces |
 | `kind` | the kind of file, as `pinchpoint import --kind` has it; empty: its first lines decide |
 | `map` | the mapping of a CSV, relative to the folder; empty: none |
-| `disks` | what disks are for, as `--disk` has it, separated by spaces; empty: not said |
-| `answer` | what limited: a resource of ``ANSWERS``, or `healthy` |
-| `host` | where; empty: any host is right |
-| `from`, `to` | when (ISO 8601, UTC); empty: throughout |
+| `disks` | the purposes of disks as `--disk` has them, separated by spaces; empty: not known |
+| `answer` | the limiting resource of ``ANSWERS``, or `healthy` |
+| `host` | the limiting host; empty: any host is right |
+| `from`, `to` | time of the limit (ISO 8601, UTC); empty: the whole recording |
 
-Columns `kind`, `map`, `disks`, `host`, `from` and `to` may be left out.
+Columns `kind`, `map`, `disks`, `host`, `from` and `to` are optional.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ ANSWERS = {
     HEALTHY: (),
     WORSE: (),
 }
-"""Answer -> the resources of a verdict that are right. ``worse``: something went wrong, and its resource
-is not labelled; an all-clear is wrong."""
+"""Answer -> the resources of a verdict that are right. ``worse`` labels a fault without a known resource: an
+all-clear is wrong."""
 NEEDED = ("case", "set", "file", "answer")
 LAYOUT = "tests/foreign_truth/README.md has the layout"
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A row of ``labels.csv``; see the module."""
+    """One row of ``labels.csv``; the module's docstring explains the columns."""
 
     case: str
     set: str
@@ -63,7 +63,7 @@ class Label:
 
 
 def read_labels(folder: Path) -> list[Label]:
-    """The rows of a folder. Raises InputError with file, line and field."""
+    """Return the rows of a folder's labels. Raises InputError with file, line and field."""
     path = folder / LABELS
     try:
         with path.open(newline="", encoding="utf-8") as file:

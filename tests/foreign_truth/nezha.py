@@ -1,8 +1,8 @@
-"""The public recordings of github.com/IntelligentDDS/Nezha as labelled recordings: pods, a row a minute.
+"""Convert the public recordings of github.com/IntelligentDDS/Nezha (pods, one row a minute).
 
-``python -m foreign_truth.nezha CHECKOUT FOLDER``. A case is two minutes before a fault to seven after it, all
-pods in one file. Faults of the CPU have a resource; of the others (a delay in the network, an exception,
-a wrong result) the data show none.
+``python -m foreign_truth.nezha CHECKOUT FOLDER``. A case lasts from two minutes before a fault to seven
+minutes after it, with all pods in one file. CPU faults have a resource. For the other faults (network delay,
+exception, wrong result) the data show none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COLUMNS = {
 
 
 def main(checkout: Path, folder: Path) -> None:
-    """Write the folder."""
+    """Write the folder of labelled recordings."""
     labels = []
     for day in sorted((checkout / "rca_data").iterdir()):
         pods = [_rows(path) for path in sorted(day.glob("metric/*_metric.csv"))]
@@ -49,7 +49,7 @@ def main(checkout: Path, folder: Path) -> None:
             ]
             inside.sort(key=lambda row: int(row["TimeStamp"]))
             if not inside:
-                continue  # nothing was recorded then
+                continue  # the data set has no recording of this time
             write_rows(folder / f"{case}.csv", inside)
             labels.append(_label(case, fault, begin_s))
     mapping = {

@@ -1,11 +1,12 @@
-"""Records real servers of packages, healthy and with a fault, as ``foreign_truth/own`` has them; needs root.
+"""Record real servers, healthy and with a fault, for ``foreign_truth/own``; needs root.
 
-``python -m foreign_truth.record FOLDER [SETUP ...]``. A setup is a server in a container of its own (a
-control group with a quota of CPU, a disk of its own): PostgreSQL, MariaDB, Redis or nginx, under pgbench,
-sysbench, redis-benchmark, wrk, or a client that asks at a fixed rate. A fault is a load beyond what the quota
-or the disk can do, another program in the container (stress-ng, fio), a lock that somebody holds, or a call
-that leaves the container and takes long. The recorder reads what a container's exporter would: CPU by its
-quota, memory by its limit, the device's counters, the interface's bytes, the server's count of finished work.
+``python -m foreign_truth.record FOLDER [SETUP ...]``. A setup is a server in a container of its own: a
+control group with a CPU quota and a disk of its own. The servers are PostgreSQL, MariaDB, Redis and nginx;
+the load comes from pgbench, sysbench, redis-benchmark, wrk or a client with a fixed rate. A fault is a load
+above the limit of the quota or the disk, another program in the container (stress-ng, fio), a lock that a
+session holds, or a slow call to a service outside the container. The recorder reads what a container's
+exporter would: CPU relative to its quota, memory relative to its limit, the disk's counters, the network
+interface's bytes, and the server's count of finished operations.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ from pinchpoint_infra.disks import DiskSpec
 from pinchpoint_infra.ports import free_port
 
 QUOTA = 0.2
-"""Cores that a container may use."""
+"""CPU quota of a container, in cores."""
 MEMORY_BYTES = 1 << 30
 WARM_UP_S, WHOLE_S, WINDOW_S = 5.0, 90, (45, 105, 150)
-"""A fault throughout is recorded for so long; one of a minute begins and ends so long after the recording."""
+"""Warm-up; length of a recording with a fault throughout; begin and end of a fault in the middle, and length
+of its recording. All in seconds."""
 SATURATED = 0.5
-"""So much of the time the kernel held a container back whose CPU limited; where the machine is busy, or the
-client slow, it does not come to that."""
+"""Minimum ratio of scheduler periods with throttling for a label "CPU". On a busy machine or with a slow
+client a container does not reach it."""
 GROUPS = Path("/sys/fs/cgroup")
 COLUMNS = {
     "cpu": {"metric": "cpu.busy_ratio"},
@@ -67,7 +69,7 @@ NET_BYTES_PER_S = 125e6
 
 
 class Container:
-    """A control group of its own, and the disk that its server's data lie on."""
+    """A control group, with the disk of its server's data."""
 
     def __init__(self, name: str, folder: Path, device: str) -> None:
         self.name, self.folder, self.device = name, folder, device
@@ -80,7 +82,7 @@ class Container:
         self._started: list[subprocess.Popen[bytes]] = []
 
     def start(self, command: Sequence[str], user: str | None = None) -> subprocess.Popen[bytes]:
-        """A program inside of it."""
+        """Start a program in the container and return its process."""
         enter = "".join(f"echo $$ >{group}/cgroup.procs; " for group in self._groups)
         become = f"setpriv --reuid {user} --clear-groups " if user else ""
         process = subprocess.Popen(
@@ -95,7 +97,7 @@ class Container:
         return process
 
     def counters(self) -> dict[str, float]:
-        """What its exporter counts."""
+        """Return the counters that a container's exporter would report."""
         stat = dict(line.split() for line in (self._groups[2] / "memory.stat").read_text().splitlines())
         memory = int((self._groups[2] / "memory.usage_in_bytes").read_text())
         disks = Path("/proc/diskstats").read_text().splitlines()
@@ -118,12 +120,12 @@ class Container:
         }
 
     def throttled(self) -> tuple[int, int]:
-        """Periods in which its quota was used up, and all periods."""
+        """Return (number of scheduler periods with an exhausted quota, number of all periods)."""
         stat = dict(line.split() for line in (self._groups[0] / "cpu.stat").read_text().splitlines())
         return int(stat["nr_throttled"]), int(stat["nr_periods"])
 
     def close(self) -> None:
-        """End what runs inside, and remove the group."""
+        """End the container's programs and remove the control group."""
         for process in self._started:
             with suppress(ProcessLookupError):
                 process.terminate()
@@ -146,12 +148,13 @@ class Server:
     """A server in its container.
 
     Attributes:
-        finished: asks it how much it has finished, who is at work, and who waits for a lock.
-        light: a load that leaves room: a call that runs until the event is set.
-        heavy: one that uses up the quota (of reads).
-        writing: one that writes as much as the disk lets it.
-        locked: holds a lock that all writers need; None: it has none.
-        outside: makes the calls of ``light`` wait for something outside for a while; None: it cannot.
+        finished: function that asks the server for (finished operations, active sessions, sessions that wait
+            for a lock).
+        light: load below the limits: a function that runs until the event is set.
+        heavy: load of reads that saturates the CPU quota.
+        writing: load of writes that saturates the disk.
+        locked: load that holds a lock that all writers need; None: the server has no such lock.
+        outside: function that makes the calls of ``light`` wait for an external service; None: not possible.
     """
 
     container: Container
@@ -164,7 +167,7 @@ class Server:
 
 
 def row(before: dict[str, float], after: dict[str, float], active: float, blocked: float) -> dict[str, Any]:
-    """What an exporter says of the time between two readings."""
+    """Return the row that an exporter would report for the time between two readings."""
     took = after["at"] - before["at"]
     grown = {name: after[name] - before[name] for name in after}
     waited = grown["read_s"] + grown["write_s"]
@@ -188,7 +191,7 @@ def row(before: dict[str, float], after: dict[str, float], active: float, blocke
 
 
 def recorded(server: Server, seconds: float) -> list[dict[str, Any]]:
-    """A reading a second."""
+    """Return one row a second for this many seconds."""
     rows: list[dict[str, Any]] = []
     begin = time.time()
     before: dict[str, float] | None = None
@@ -204,7 +207,7 @@ def recorded(server: Server, seconds: float) -> list[dict[str, Any]]:
 
 @contextmanager
 def going_on(*loads: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Loads in the background."""
+    """Run the loads in the background until the end of the block."""
     end = threading.Event()
     threads = [threading.Thread(target=load, args=(end,), daemon=True) for load in loads]
     for thread in threads:
@@ -218,7 +221,7 @@ def going_on(*loads: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def program(command: Sequence[str]) -> Callable[[threading.Event], None]:
-    """A load that is a program outside of the container, started again where it ends."""
+    """Return a load that runs a program outside the container and restarts the program when it ends."""
 
     def run(end: threading.Event) -> None:
         while not end.is_set():
@@ -234,7 +237,7 @@ def program(command: Sequence[str]) -> Callable[[threading.Event], None]:
 
 
 def often(ask: Callable[[], object], per_s: float) -> Callable[[threading.Event], None]:
-    """A load that asks at a fixed rate."""
+    """Return a load that calls ``ask`` at a fixed rate."""
 
     def run(end: threading.Event) -> None:
         while not end.wait(1 / per_s):
@@ -245,7 +248,7 @@ def often(ask: Callable[[], object], per_s: float) -> Callable[[threading.Event]
 
 
 def inside(container: Container, command: Sequence[str]) -> Callable[[threading.Event], None]:
-    """Another program in the container, until the event is set."""
+    """Return a load that runs another program in the container until the event is set."""
 
     def run(end: threading.Event) -> None:
         process = container.start(command)
@@ -259,7 +262,7 @@ def inside(container: Container, command: Sequence[str]) -> Callable[[threading.
 def after(
     load: Callable[[threading.Event], None], from_s: float, to_s: float
 ) -> Callable[[threading.Event], None]:
-    """A load for a part of the time only."""
+    """Return a load that runs only from ``from_s`` to ``to_s``."""
 
     def run(end: threading.Event) -> None:
         if end.wait(from_s):
@@ -271,7 +274,7 @@ def after(
 
 
 def bursts(load: Callable[[threading.Event], None]) -> Callable[[threading.Event], None]:
-    """Six seconds of it in every thirty: no limit for thirty seconds."""
+    """Return a load that runs for six of every thirty seconds, which is no limit over thirty seconds."""
 
     def run(end: threading.Event) -> None:
         while not end.wait(24):
@@ -282,7 +285,7 @@ def bursts(load: Callable[[threading.Event], None]) -> Callable[[threading.Event
 
 
 def answers(ask: Callable[[], object], within_s: float = 90.0) -> None:
-    """Wait until a server serves."""
+    """Wait until a server answers."""
     deadline = time.monotonic() + within_s
     while True:
         try:
@@ -297,7 +300,7 @@ def answers(ask: Callable[[], object], within_s: float = 90.0) -> None:
 
 @contextmanager
 def postgresql(container: Container) -> Iterator[Server]:
-    """PostgreSQL under pgbench."""
+    """Yield PostgreSQL under pgbench."""
     binaries = max(Path("/usr/lib/postgresql").glob("*/bin"))
     data, port = container.folder / "pg", free_port()
     data.mkdir()
@@ -361,7 +364,7 @@ def postgresql(container: Container) -> Iterator[Server]:
 
 @contextmanager
 def mariadb(container: Container) -> Iterator[Server]:
-    """MariaDB under sysbench."""
+    """Yield MariaDB under sysbench."""
     data, port = container.folder / "maria", free_port()
     data.mkdir()
     shutil.chown(data, "mysql")
@@ -418,7 +421,7 @@ def mariadb(container: Container) -> Iterator[Server]:
 
 @contextmanager
 def redis(container: Container) -> Iterator[Server]:
-    """Redis, which flushes every write, under redis-benchmark."""
+    """Yield Redis, which flushes every write, under redis-benchmark."""
     port = free_port()
     container.start(
         ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(container.folder),
@@ -445,7 +448,7 @@ def redis(container: Container) -> Iterator[Server]:
 
 @contextmanager
 def nginx(container: Container) -> Iterator[Server]:
-    """Nginx under wrk; what it writes is its log of requests."""
+    """Yield nginx under wrk; nginx writes only its access log."""
     port, folder = free_port(), container.folder
     (folder / "page").write_bytes(b"x" * 20_000)
     (folder / "nginx.conf").write_text(
@@ -491,11 +494,11 @@ SETUPS: dict[str, tuple[Callable[[Container], Any], str]] = {
 }
 
 Case = tuple[str, str, tuple[Callable[[threading.Event], None], ...], bool]
-"""What it is called, the answer, the loads, and whether the fault lasts for the window only."""
+"""(name, answer, loads, True if the fault lasts only for the window)."""
 
 
 def cases(server: Server, disk: str) -> Iterator[Case]:
-    """What is recorded of a setup; a fault in the window begins and ends within the recording."""
+    """Yield the cases of a setup; a fault in the window begins and ends within the recording."""
     from_s, to_s, _ = WINDOW_S
     light, heavy, writing = server.light, server.heavy, server.writing
 
@@ -531,7 +534,7 @@ def cases(server: Server, disk: str) -> Iterator[Case]:
 
 
 def record(setup: str, disks: EmulatedDisks, folder: Path) -> list[dict[str, str]]:
-    """All cases of a setup; their rows of ``labels.csv``."""
+    """Record all cases of a setup and return their rows of ``labels.csv``."""
     make, kind = SETUPS[setup]
     disk = disks.build(replace(DISKS[kind]), f"own.{setup.replace('-', '')}")
     disk.apply(on=True, group=None)
@@ -580,7 +583,7 @@ def record(setup: str, disks: EmulatedDisks, folder: Path) -> list[dict[str, str
 
 
 def main(folder: Path, setups: Sequence[str]) -> None:
-    """Record, three setups at a time."""
+    """Record all setups, three at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     mapping = {
         "time": {"column": "time", "format": "unix"},

@@ -1,8 +1,7 @@
-"""``make foreign-truth FOLDER=...``: judge labelled recordings, and count right, wrong and declined.
+"""``make foreign-truth FOLDER=...``: judge labelled recordings; count right, wrong and declined verdicts.
 
-Each recording is imported as `pinchpoint import` does it, and judged as it is, as means over 5, 10, 15 and 60
-seconds where it is finer than that, with a tenth of its readings lost, and with one kind of figure left out
-at a time.
+Each recording is imported as `pinchpoint import` does. It is judged unchanged, as means over 5, 10, 15 and 60
+seconds if it is finer, with a tenth of its readings lost, and without one kind of metric at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ KINDS = ("cpu.", "mem.", "disk.", "net.", "db.", "pressure.")
 
 
 def judged(label: Label, *, variants: bool) -> list[Judged]:
-    """A recording in all its variants; a file that cannot be read is ``failed``, with the message."""
+    """Judge a recording in all its variants; an unreadable file is ``failed``, with the message."""
     with tempfile.TemporaryDirectory(prefix="pinchpoint-foreign-") as folder:
         try:
             run = _imported(label, Path(folder))
@@ -49,7 +48,7 @@ def judged(label: Label, *, variants: bool) -> list[Judged]:
 
 
 def variants_of(label: Label, folder: Path) -> Iterator[tuple[str, StoredRun]]:
-    """(what was done to it, the recording); it is imported into the folder."""
+    """Import the recording into the folder and return pairs of (variant, recording)."""
     folder.mkdir(parents=True)
     return _variants(_imported(label, folder), all_of_them=True)
 
@@ -82,7 +81,7 @@ def _variants(run: StoredRun, *, all_of_them: bool) -> Iterator[tuple[str, Store
 
 
 def report(found: Sequence[Judged]) -> str:
-    """A row per set, answer and variant."""
+    """Return a table with a row per set, answer and variant."""
     counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for one in found:
         row = counts[one.label.set, one.label.answer, one.variant]
@@ -104,7 +103,7 @@ def report(found: Sequence[Judged]) -> str:
 
 
 def disagreeing(found: Iterable[Judged]) -> str:
-    """How many of the means say something else than the recording as it is."""
+    """Return how many verdicts on means differ from the verdict on the unchanged recording."""
     as_is = {one.label.case: one for one in found if one.variant == AS_IS}
     means = [one for one in found if one.variant.endswith(" s")]
     other = [one for one in means if one.said != as_is[one.label.case].said]
@@ -125,7 +124,7 @@ def _one(label: Label, variants: bool) -> list[Judged]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0; 1 where an answer is wrong or a file could not be read; 2 for a folder that is none."""
+    """Run the command; return 1 for a wrong answer or an unreadable file, 2 for a bad folder, else 0."""
     parser = argparse.ArgumentParser(prog="make foreign-truth", description=__doc__)
     parser.add_argument("folder", type=Path, nargs="+")
     parser.add_argument("--set", default="", help="only sets whose name begins with this")

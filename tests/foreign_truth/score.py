@@ -1,9 +1,9 @@
-"""What a verdict is worth, held against a label: right, wrong or declined, each by itself.
+"""Compare a verdict with a label: right, wrong or declined.
 
 | answer | right | wrong | declined |
 | --- | --- | --- | --- |
-| a resource | `bottleneck` that names it, there and then | another one named; `not_reached` | all else |
-| `worse` | | `not_reached` | all else; what is named is counted apart, to be looked at |
+| a resource | `bottleneck` with this resource, host and time | another resource; `not_reached` | all else |
+| `worse` | | `not_reached` | all else; named resources are counted separately, for a person to check |
 | `healthy` | `not_reached` | `bottleneck` | all else |
 """
 
@@ -22,13 +22,13 @@ Score = Literal["right", "wrong", "declined", "named", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One verdict on one recording.
+    """The score of one verdict on one recording.
 
     Attributes:
-        label: the recording.
-        variant: what was done to it.
-        score: what the verdict is worth.
-        candidate: declined, with the right candidate.
+        label: the recording's label.
+        variant: name of the variant of the recording.
+        score: ``right``, ``wrong``, ``declined``, ``named`` or ``failed``.
+        candidate: True if the verdict declined but had the right candidate.
         said: the verdict in a few words.
     """
 
@@ -39,7 +39,7 @@ class Judged:
     said: str
 
     def to_json(self) -> dict[str, Any]:
-        """For ``build/foreign-truth.json``."""
+        """Return the entry of ``build/foreign-truth.json``."""
         return {
             "case": self.label.case,
             "set": self.label.set,
@@ -52,9 +52,9 @@ class Judged:
 
 
 def score(label: Label, variant: str, verdict: Verdict) -> Judged:
-    """Hold a verdict against its label."""
+    """Compare a verdict with its label and return the score."""
     named = [one for one in (verdict.bottleneck,) if one]
-    # Where several took turns each of them is named.
+    # If several resources alternate, the verdict names each of them.
     named += [one for one in (verdict.runner_up,) if one and named]
     candidate = any(is_right(label, one, timed=False) for one in verdict.candidates)
     found: Score = "declined"
@@ -67,7 +67,7 @@ def score(label: Label, variant: str, verdict: Verdict) -> Judged:
 
 
 def is_right(label: Label, one: Bottleneck, *, timed: bool = True) -> bool:
-    """Whether it is the labelled resource, of the labelled host, at a time that overlaps the labelled one."""
+    """Return True if the bottleneck has the label's resource and host, at an overlapping time."""
     if one.resource not in ANSWERS[label.answer] or (label.host and one.host != label.host):
         return False
     if not timed or label.from_s is None or label.to_s is None:
@@ -77,7 +77,7 @@ def is_right(label: Label, one: Bottleneck, *, timed: bool = True) -> bool:
 
 
 def said(verdict: Verdict) -> str:
-    """The verdict in a few words."""
+    """Return the verdict in a few words."""
     ones = [one for one in (verdict.bottleneck,) if one] or list(verdict.candidates)
     names = ", ".join(f"{one.kind} of {one.host} {one.instance}".strip() for one in ones)
     return f"{verdict.outcome}: {names}" if names else verdict.outcome

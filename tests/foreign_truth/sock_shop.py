@@ -1,8 +1,8 @@
-"""The public recordings of github.com/azamikram/rcd as labelled recordings: 13 containers, 1 s apart.
+"""Convert the public recordings of github.com/azamikram/rcd (Sock Shop: 13 containers, every 1 s).
 
-``python -m foreign_truth.sock_shop CHECKOUT FOLDER``. Each fault fills the CPU of one container, also
-those that are named after memory: what takes the memory works. The recordings without a fault are left out:
-in 27 of 50 the database of the carts uses all of its one core, which nobody labelled.
+``python -m foreign_truth.sock_shop CHECKOUT FOLDER``. Each fault saturates the CPU of one container; so do
+the faults named after memory, because the program that fills the memory uses the CPU. The recordings without
+a fault are left out: in 27 of 50 the database of the carts saturates its only core, without a label.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PARTS = {
 
 
 def main(checkout: Path, folder: Path) -> None:
-    """Write the folder."""
+    """Write the folder of labelled recordings."""
     rows = []
     for path in sorted((checkout / "sock-shop-data").glob("*/*/anomalous.csv")):
         fault, number = path.parts[-3:-1]

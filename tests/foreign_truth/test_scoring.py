@@ -1,4 +1,4 @@
-"""``make foreign-truth`` counts right, wrong and declined, and says what is wrong with its folder."""
+"""``make foreign-truth`` counts right, wrong and declined verdicts and reports errors of its folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BEGIN_S = 1_700_000_000
 
 
 def _folder(path: Path, *rows: dict[str, str], busy: float) -> Path:
-    """A recording of 240 s in which the CPU is this busy for two minutes."""
+    """Write a recording of 240 s in which the CPU is ``busy`` percent busy for two minutes."""
     quiet = {"free": 0.6, "net": 0.1, "await": 0.001, "busy": 0.1, "w": 50, "done": 80}
     readings = [{"t": _BEGIN_S + at, "cpu": busy if 100 <= at < 220 else 20.0, **quiet} for at in range(240)]
     write_rows(path / "one.csv", readings)
@@ -44,12 +44,12 @@ def _row(case: str, answer: str, **more: str) -> dict[str, str]:
 
 
 def _scores(folder: Path) -> dict[str, str]:
-    """Case -> what the verdict on it is worth, as it is."""
+    """Return the score of each case's unchanged recording."""
     return {label.case: judged(label, variants=False)[0].score for label in read_labels(folder)}
 
 
 def test_a_saturated_cpu_is_right_where_it_is_labelled_there_and_then(tmp_path: Path) -> None:
-    """Another host, another time, another resource, or none at all: wrong."""
+    """A verdict on the CPU is right only for a label with the same host, time and resource."""
     during = {"from": "2023-11-14T22:15:00", "to": "2023-11-14T22:17:00"}
     before = {"from": "2023-11-14T22:13:20", "to": "2023-11-14T22:14:20"}
     folder = _folder(
@@ -70,13 +70,13 @@ def test_a_saturated_cpu_is_right_where_it_is_labelled_there_and_then(tmp_path: 
 
 
 def test_an_all_clear_is_right_of_the_healthy_alone(tmp_path: Path) -> None:
-    """All four kinds of resource were measured and had room, and work was finished as usual."""
+    """An all-clear is right for a healthy recording and wrong for a label with a resource or ``worse``."""
     folder = _folder(tmp_path, _row("fine", "healthy"), _row("hog", "cpu"), _row("bad", "worse"), busy=30.0)
     assert _scores(folder) == {"fine": "right", "hog": "wrong", "bad": "wrong"}
 
 
 def test_variants_are_means_and_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Means give the same answer; without the CPU nobody is named; a wrong answer fails the command."""
+    """Means give the same answer, a recording without the CPU names none, wrong answers fail the command."""
     folder = _folder(tmp_path, _row("hog", "cpu"), busy=98.0)
     found = {one.variant: one.score for one in judged(read_labels(folder)[0], variants=True)}
     assert {found[name] for name in ("as is", "5 s", "15 s", "60 s", "10% lost")} == {"right"}
@@ -98,7 +98,7 @@ def test_variants_are_means_and_what_is_left_out(tmp_path: Path, capsys: pytest.
     ],
 )
 def test_a_folder_with_a_mistake_is_refused(tmp_path: Path, row: dict[str, str], said: str) -> None:
-    """File, line, field, what was found, what is allowed; exit 2."""
+    """A mistake in the folder gives exit status 2 and names file, line, field, value and allowed values."""
     folder = _folder(tmp_path, row, busy=30.0)
     with pytest.raises(InputError) as refused:
         read_labels(folder)
@@ -111,9 +111,9 @@ OWN = Path(__file__).parent / "own"
 
 @pytest.mark.parametrize("label", read_labels(OWN), ids=lambda label: label.case)
 def test_no_verdict_on_our_own_recordings_is_wrong(label: Label) -> None:
-    """63 recordings of real servers; where a disk is not named it is suspected.
+    """No verdict on the 63 recordings of real servers is wrong; a disk fault is at least a candidate.
 
-    Of those with a fault for a part of the time, means and recordings with losses say the same.
+    For a temporary fault, means and recordings with losses give the same answer.
     """
     variants = label.from_s is not None
     found = [one for one in judged(label, variants=variants) if not one.variant.startswith("without")]

@@ -1,4 +1,4 @@
-"""How a converter writes its folder."""
+"""Write the files of a folder of labelled recordings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: recorded inputs, damaged as transport, editors and attackers damage them."""
+"""Hypothesis strategies that damage recorded inputs as transport, editors and attackers do."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ PIECES = (
         b"'; --",
     ),
 )
-"""What is put in: marks of YAML, JSON, CSV and XML, odd numbers, letters that break a terminal or a codec."""
+"""Inserted bytes: syntax of YAML, JSON, CSV and XML, unusual numbers, characters that break a terminal or a
+codec."""
 
 _DEEP = 100_000
 _LARGE_BYTES = 4 * 2**20
@@ -103,7 +104,7 @@ def _put_in(draw: DrawFn, content: bytes) -> bytes:
 
 
 def _lines(draw: DrawFn, content: bytes) -> bytes:
-    """Lines that are left out, doubled, moved, indented, or come very often."""
+    """Remove, double, move, indent or multiply lines."""
     lines = content.splitlines(keepends=True) or [b""]
     at = draw(st.integers(0, len(lines) - 1))
     line = lines[at]
@@ -121,7 +122,7 @@ def _lines(draw: DrawFn, content: bytes) -> bytes:
 
 
 def _word(draw: DrawFn, content: bytes) -> bytes:
-    """A number or a word replaced."""
+    """Replace a number or a word."""
     words = list(_WORD.finditer(content[:200_000]))
     if not words:
         return content
@@ -130,7 +131,7 @@ def _word(draw: DrawFn, content: bytes) -> bytes:
 
 
 def _encoded(draw: DrawFn, content: bytes) -> bytes:
-    """As another system's editor saves it."""
+    """Encode the text as an editor on another system does."""
     text = content.decode("utf-8", "replace")
     mark, encoding = draw(
         st.sampled_from(
@@ -151,7 +152,7 @@ def _encoded(draw: DrawFn, content: bytes) -> bytes:
 
 
 def _packed(draw: DrawFn, content: bytes) -> bytes:
-    """Packed, or in the place of it a bomb."""
+    """Compress the content, or replace it with a decompression bomb."""
     bomb = draw(st.booleans())
     plain = bytes(_BOMB_BYTES) if bomb else content
     if draw(st.booleans()):
@@ -178,7 +179,7 @@ _SELDOM = (_encoded, _packed, _deep)
 
 @st.composite
 def damaged(draw: DrawFn, samples: Sequence[bytes]) -> bytes:
-    """One of the samples with up to four changes; seldom no more than noise."""
+    """Return a sample with up to four changes; rarely only noise."""
     if draw(st.integers(0, 40)) == 0:
         return draw(st.binary(max_size=300))
     content = draw(st.sampled_from(samples))
@@ -237,13 +238,13 @@ _ODD_VALUES: tuple[Any, ...] = (
 
 @st.composite
 def changed_value(draw: DrawFn, value: Any) -> Any:
-    """A JSON value with one to three places in it changed, left out, doubled or renamed."""
+    """Return a JSON value in which one to three entries are changed, removed, doubled or renamed."""
     value = json.loads(json.dumps(value))
     holder = {"": value}
     for _ in range(draw(st.integers(1, 3))):
         inside: Any = holder
         key: Any = ""
-        # As a walk, so that what lies near the root is met as often as the many leaves.
+        # A random walk from the root changes entries near the root as often as the many leaves.
         while isinstance(inside[key], dict | list) and inside[key] and draw(st.integers(0, 5)):
             inside = inside[key]
             key = draw(st.sampled_from(sorted(inside) if isinstance(inside, dict) else range(len(inside))))
@@ -266,13 +267,13 @@ def changed_value(draw: DrawFn, value: Any) -> Any:
 
 @st.composite
 def damaged_json(draw: DrawFn, samples: Sequence[bytes]) -> bytes:
-    """A JSON document, or lines of them, changed in its values, or as text."""
+    """Return a JSON document, or JSON lines, with changed values or with damage to the text."""
     if draw(st.integers(0, 3)) == 0:
         return draw(damaged(samples))
     text = draw(st.sampled_from(samples))
     try:
         return json.dumps(draw(changed_value(json.loads(text)))).encode()
-    except ValueError:  # several documents, one a line
+    except ValueError:  # several documents, one per line
         lines = text.splitlines()
         at = draw(st.integers(0, len(lines) - 1))
         lines[at] = json.dumps(draw(changed_value(json.loads(lines[at])))).encode()
@@ -281,6 +282,6 @@ def damaged_json(draw: DrawFn, samples: Sequence[bytes]) -> bytes:
 
 @st.composite
 def split(draw: DrawFn, content: bytes) -> list[bytes]:
-    """Bytes as they may arrive, in one to six pieces."""
+    """Split bytes into one to six pieces, as a network may deliver them."""
     places = sorted(draw(st.lists(st.integers(0, len(content)), max_size=5)))
     return [content[a:b] for a, b in zip([0, *places], [*places, len(content)], strict=True)]

@@ -1,7 +1,7 @@
-"""The kinds of input that are fuzzed: for each a strategy, and what is done with an input of it.
+"""The kinds of fuzzed input: for each, a strategy and the function that processes the input.
 
-What is done returns whether the input was accepted, and raises nothing but what the callers of a parser
-expect. A command's exit status is 0 to 5, and it prints no traceback.
+The function returns True if the input was accepted, and raises only errors that a parser's callers expect. A
+command's exit status is 0 to 5, and the command prints no traceback.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ Perform = Callable[[Any], bool]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of input.
+    """One kind of fuzzed input.
 
     Attributes:
-        name: its own.
-        inputs: draws one.
-        perform: does with it what the product does; whether it was accepted.
-        weight: how many are drawn where another kind has one.
+        name: name of the kind.
+        inputs: strategy that draws an input.
+        perform: function that processes the input as the product does; returns True if it was accepted.
+        weight: number of inputs per round, relative to a kind with weight 1.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Kind:
 
 
 def command(*arguments: str | Path) -> bool:
-    """One call of the command line; whether its input was accepted."""
+    """Run one command; return True if it accepted its input."""
     done = run_cli(*arguments, env={"PINCHPOINT_DEBUG": "1"})
     assert done.returncode in (0, 1, 2, 3, 5), done.stderr[-6000:]
     assert "Traceback" not in done.stderr + done.stdout, done.stderr[-6000:]
@@ -99,7 +99,7 @@ def command(*arguments: str | Path) -> bool:
 
 @contextmanager
 def workplace() -> Iterator[None]:
-    """A folder for the inputs of this process, while they are made and read."""
+    """Provide a folder for the inputs of this process."""
     with tempfile.TemporaryDirectory(prefix="pinchpoint-fuzz-") as folder:
         _PLACE.append(Path(folder))
         yield
@@ -116,7 +116,7 @@ def _place() -> Path:
 
 
 def _refused(*said: str, begin: str | None = None) -> bool:
-    """An error has words; where they have a ``begin``, each is one printable line. False, for the caller."""
+    """Assert that an error has text; with ``begin``, each text is one printable line. Returns False."""
     assert said, "an error without a problem"
     for one in said:
         assert one.strip(), "refused without a word"
@@ -224,7 +224,7 @@ def _imported(given: tuple[bytes, list[str]]) -> bool:
 
 
 def _blg() -> list[bytes]:
-    """Binary logs as Windows writes them: each reading whole, and in parts."""
+    """Return binary logs as Windows writes them: each reading whole, and each in parts."""
     whole = [event(DATA, body, 15 * second) for second, body in enumerate(BLG_READINGS)]
     parts = [
         piece for second, body in enumerate(BLG_READINGS) for piece in parted(DATA, body, 15 * second, 2)
@@ -239,7 +239,7 @@ def _imported_blg(content: bytes) -> bool:
 
 
 def _imported_result(content: bytes) -> bool:
-    """What a storage tool printed becomes a probe."""
+    """Import the output of a storage tool as a probe."""
     folder = _empty()
     (folder / "result.txt").write_bytes(content)
     return command("import", folder / "result.txt", "--disk", "sql1:D:=sql.data", "--out", folder / "out")
@@ -287,7 +287,7 @@ _SCRIPTS = (
 
 
 def _script(content: bytes) -> bool:
-    """Read, then its expressions computed, as a session does."""
+    """Read a script and evaluate its expressions, as a session does."""
     folder = _empty()
     file = folder / "own.sql"
     file.write_bytes(content)
@@ -313,7 +313,7 @@ _RUNS = ("thread-sql-scan", "lock-one-row", "nosql-floor-30ms", "healthy-crawl-t
 
 @cache
 def _whole(name: str) -> Path:
-    """A kept run with its verdict, its report's data and an archive beside it."""
+    """Write a kept run with its verdict and report data, and its archive next to it; return the run."""
     run = _place() / "whole" / name
     shutil.copytree(KEPT / "real" / name, run)
     assert command("analyse", run)
@@ -350,7 +350,7 @@ def _nulls(draw: DrawFn, found: pa.Table, at: int) -> pa.Table:
 
 
 def _rows(draw: DrawFn, found: pa.Table, at: int) -> pa.Table:
-    """A few rows, in any order and more than once; none; or all of them twice."""
+    """Return a few rows in any order and repeated, no rows, or all rows twice."""
     if not found.num_rows or draw(st.booleans()):
         return pa.concat_tables([found, found]) if draw(st.booleans()) else found.slice(0, 0)
     return found.take(pa.array(draw(st.lists(st.integers(0, found.num_rows - 1), max_size=30)), pa.int64()))
@@ -371,7 +371,7 @@ def _odd_cells(draw: DrawFn, found: pa.Table, at: int) -> pa.Table:
 
 @st.composite
 def _table(draw: DrawFn, path: Path) -> bytes:
-    """A Parquet file whose columns are others, or hold odd values."""
+    """Return a Parquet file with changed columns or unusual values."""
     found = pq.read_table(path)
     changes = (_odd_cells, _odd_cells, _odd_cells, _without, _texts, _nulls, _rows)
     for _ in range(draw(st.integers(1, 2))):
@@ -429,7 +429,7 @@ def _read_run(given: tuple[str, str, bytes | None, tuple[str, ...]]) -> bool:
 
 @st.composite
 def _damaged_archive(draw: DrawFn) -> bytes:
-    """An archive of a run: its bytes damaged, or a member of it."""
+    """Return an archive of a run with damage to its bytes or to one member."""
     file = _whole(_RUNS[0]).parent / f"{_RUNS[0]}.pinchpoint.zip"
     [file] = [path for path in file.parent.iterdir() if path.is_file() and path.name.startswith(_RUNS[0])]
     if draw(st.booleans()):
@@ -512,7 +512,7 @@ def _probes() -> list[bytes]:
 
 @cache
 def _journal() -> bytes:
-    """A segment as a generator and a collector write it."""
+    """Return a journal segment as a generator and a collector write it."""
     folder = _place() / "journal"
     folder.mkdir()
     rows = pq.read_table(KEPT / "real" / _RUNS[0] / "operations.parquet").slice(0, 60).to_pylist()
@@ -526,14 +526,14 @@ def _journal() -> bytes:
 
 @st.composite
 def _damaged_journal(draw: DrawFn) -> bytes:
-    """Its bytes damaged; or a frame of it, with the checksum that fits."""
+    """Return a journal with damaged bytes, or with a changed frame and its correct checksum."""
     if draw(st.booleans()):
         return draw(damaged([_journal()]))
     file = _place() / "frames"
     file.write_bytes(_journal())
     frames = list(journal.read_frames(file))
     at = draw(st.integers(0, len(frames) - 1))
-    with suppress(OverflowError):  # a number that no frame can hold
+    with suppress(OverflowError):  # a number that is too large for a frame
         packed = [msgpack.packb(frame) for frame in frames]
         packed[at] = msgpack.packb(draw(changed_value(frames[at])))
         framed = (journal._HEADER.pack(len(one), zlib.crc32(one)) + one for one in packed)
@@ -617,14 +617,14 @@ _FRAMES = (
 
 
 class _Said:
-    """A channel whose server has said this, in these pieces, and no more."""
+    """A channel whose server sends these pieces and then nothing."""
 
     def __init__(self, pieces: Sequence[bytes], driver: CqlDriver) -> None:
         self._pieces = [*filter(None, pieces), b""]
         self._driver = driver
 
     def send(self, message: bytes) -> None:
-        """Whatever is requested."""
+        """Accept any request."""
 
     def __call__(self) -> Any:
         while (found := self._driver.receive(self._pieces.pop(0))) is MORE:
@@ -717,7 +717,7 @@ _PROMETHEUS = (
 def _prometheus(content: bytes) -> bool:
     try:
         answer = json.loads(content)
-    except (ValueError, RecursionError):  # as requests reports it
+    except (ValueError, RecursionError):  # the error that requests reports
         return False
     try:
         query.partial(answer)
@@ -750,7 +750,7 @@ _LISTS = (
 
 
 def _web(content: bytes) -> bool:
-    """One body as each reader of the crawl takes it."""
+    """Parse one body with each reader of the crawl."""
     said = web._said(web._utf8(content[: 2 * 2**20], "text/html; charset=cp1252"))
     start = Page("http://h/p/")
     start.links(said.hrefs)
@@ -811,7 +811,7 @@ _PROBE_PLACE = ProbePlace(Path("/disk/pinchpoint-probe"), 2**26, "/dev/sdb", 8 *
 
 
 def _tool(content: bytes) -> bool:
-    """What a probe's tool prints, as each of them reads it."""
+    """Parse the output of a probe's tool with each tool's parser."""
     text = content.decode("utf-8", "replace")
     accepted = False
     for suite in ("sequential", "bonnie", "crystaldiskmark"):
@@ -854,7 +854,10 @@ def _collected(draw: DrawFn) -> tuple[str, dict[str, Any]]:
 
 
 def _collector(given: tuple[str, dict[str, Any]]) -> bool:
-    """The sampler takes whatever a collector raises as "not measured": time and memory are bounded."""
+    """Give an input to a collector.
+
+    Any exception counts as "not measured"; only time and memory are checked.
+    """
     door, arguments = given
     try:
         DOORS[door](**arguments)
@@ -868,7 +871,7 @@ _EXPECTED = (PinchpointError, ScenarioError, CollectorError)
 
 @cache
 def kinds() -> tuple[Kind, ...]:
-    """All of them."""
+    """Return all kinds."""
     readers = st.sampled_from(("report", "runs"))
     imports = [
         path.name.split(".", 1)[1].removesuffix(".jsonl")

@@ -1,9 +1,8 @@
-"""``make fuzz``: damaged inputs of every kind, until a time or a number of them is reached.
+"""``make fuzz``: process damaged inputs of every kind, up to a time or a number of inputs.
 
-Each input ends as accepted or refused with a sentence. A fault is anything else: another exception, more than
-``MOST_CPU_S`` of processor time, or more than ``MOST_BYTES`` of memory beyond what the process had before.
-The input of each fault is written to ``build/fuzz/``, the table to
-``build/fuzz.json``.
+Each input must be accepted or refused with a message. Any other exception, more than ``MOST_CPU_S`` of CPU
+time, or more than ``MOST_BYTES`` of additional memory is an error. The input of each error is written to
+``build/fuzz/``, the table to ``build/fuzz.json``.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ MOST_CPU_S = 20.0
 MOST_BYTES = 10**9
 _HANGS_S = 600.0
 _ROUND = 25
-"""Inputs of a kind with weight 1 in each round."""
+"""Number of inputs per round of a kind with weight 1."""
 BUILD = Path(__file__).parents[2] / "build"
 
 
 class Hang(BaseException):
-    """An input took too long; no handler of the product's may take it for an error of its own."""
+    """An input took too long; a BaseException, so that no handler of the product catches it."""
 
 
 class TooMuchMemoryError(AssertionError):
@@ -46,7 +45,7 @@ class TooMuchMemoryError(AssertionError):
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the inputs of one kind."""
+    """Counts of the inputs of one kind."""
 
     kind: str
     inputs: int = 0
@@ -66,12 +65,12 @@ def _peak() -> int:
 
 @contextmanager
 def bounded(tally: Tally) -> Iterator[None]:
-    """One input: its processor time and its memory are bounded."""
+    """Limit the CPU time and the memory of one input."""
 
     def over(*_: object) -> None:
         raise Hang(f"more than {MOST_CPU_S:g} s of processor time")
 
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak memory
     before, begun = _rss(), time.process_time()
     signal.signal(signal.SIGPROF, over)
     signal.setitimer(signal.ITIMER_PROF, MOST_CPU_S)
@@ -89,7 +88,7 @@ def bounded(tally: Tally) -> Iterator[None]:
 
 
 def fuzz(kind: Kind, number: int, inputs: int, tally: Tally) -> None:
-    """So many inputs of a kind; the first that is a fault is kept, with where it happened."""
+    """Process ``inputs`` inputs of a kind; the first error is stored with its traceback."""
     last: list[Any] = []
 
     @seed(number)
@@ -99,7 +98,7 @@ def fuzz(kind: Kind, number: int, inputs: int, tally: Tally) -> None:
         database=None,
         print_blob=False,
         report_multiple_bugs=False,
-        phases=(Phase.generate,),  # to shrink what takes a second takes an hour
+        phases=(Phase.generate,),  # shrinking takes an hour when one input takes a second
         suppress_health_check=list(HealthCheck),
     )
     @given(kind.inputs)
@@ -134,7 +133,7 @@ def _keep(kind: Kind, content: Any, error: BaseException, tally: Tally) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, help="end after so long, in place of a number of inputs")
     parser.add_argument("--inputs", type=int, default=10_000)
@@ -143,7 +142,8 @@ def main() -> int:
     parser.add_argument("--replay", type=Path, help="a .pickle of build/fuzz: that input alone")
     asked = parser.parse_args()
     soft = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    resource.setrlimit(resource.RLIMIT_DATA, (6 * MOST_BYTES, soft))  # before the machine suffers
+    # an allocation fails before the machine runs out of memory
+    resource.setrlimit(resource.RLIMIT_DATA, (6 * MOST_BYTES, soft))
     with workplace():
         return _fuzzed(asked)
 

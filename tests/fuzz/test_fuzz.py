@@ -1,4 +1,4 @@
-"""A short part of ``make fuzz`` with a fixed seed: each damaged input is accepted, or refused in words."""
+"""A short part of ``make fuzz`` with a fixed seed: each damaged input is accepted or properly refused."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pinchpoint.plan import load
 from pinchpoint.store.document import dotted
 
 QUICK = ("plan", "script", "wire", "web", "tool", "collector", "capture")
-"""Kinds whose inputs cost no command."""
+"""Kinds whose inputs need no command."""
 IMPORTS = ("import.perfmon", "import.blg", "import.result")
-"""Of the imports these: the tests of each format damage its files as well."""
+"""The imports that are fuzzed here; the tests of each format damage its files as well."""
 CHOSEN = [kind for kind in kinds() if not kind.name.startswith("import.") or kind.name in IMPORTS]
 
 
@@ -28,7 +28,7 @@ def place() -> Iterator[None]:
 
 @pytest.mark.parametrize("kind", CHOSEN, ids=lambda kind: kind.name)
 def test_no_damage_raises_anything_else(kind: Kind) -> None:
-    """No traceback, no hang, at most 1 GB; an input that was found otherwise is in build/fuzz/."""
+    """A damaged input causes no traceback, no hang, and at most 1 GB of memory."""
     tally = Tally(kind.name)
     fuzz(kind, 1, 20 if kind.name.startswith(QUICK) else 2, tally)
     assert tally.faults == []
@@ -36,7 +36,7 @@ def test_no_damage_raises_anything_else(kind: Kind) -> None:
 
 
 def test_a_tier_that_is_a_mapping_is_refused(tmp_path: Path) -> None:
-    """``[? , sql]`` is a list whose first entry is a mapping."""
+    """A tier that is a mapping, as in ``[? , sql]``, is refused."""
     (tmp_path / "farm.yaml").write_text("name: f\nenvironment: test\nembedded:\n  tiers: [? , sql]\n")
     (tmp_path / "plan.yaml").write_text("name: p\nscenarios: {}\n")
     with pytest.raises(InputError, match=r"farm\.yaml:4"):
@@ -44,5 +44,5 @@ def test_a_tier_that_is_a_mapping_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_field_name_in_a_message_cannot_steer_a_terminal() -> None:
-    """A run of another's may have any bytes as the name of a field."""
+    """A field name in another user's run may have any bytes; the message escapes them."""
     assert dotted(("hosts", "\x1b[2J", 0)) == "hosts.\\x1b[2J[0]"

@@ -20,7 +20,7 @@ Answers = dict[str, dict[str, str]]
 
 
 def answers_of(wanted: Mapping[str, Sequence[str]]) -> Answers:
-    """The answers of these names of groups, computed anew."""
+    """Compute the answers of these names of each group."""
     done = subprocess.run(
         [sys.executable, "-m", "golden.ask"],
         input=json.dumps(wanted).encode(),

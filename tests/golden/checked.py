@@ -1,4 +1,4 @@
-"""How a test compares golden answers: byte for byte, and a difference that can be read."""
+"""Compare golden answers byte for byte and report a readable difference."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from golden.groups import GROUPS
 
 ANSWERS, LINES = 5, 60
-"""So many differences are shown, so many lines of each."""
+"""Maximum number of differences shown, and of lines per difference."""
 
 
 def difference(before: str, now: str) -> str:
-    """Unified diff of two texts, its first lines."""
+    """Return the first lines of the unified diff of two texts."""
     lines = list(
         difflib.unified_diff(before.splitlines(), now.splitlines(), "recorded", "now", n=2, lineterm="")
     )
@@ -21,7 +21,7 @@ def difference(before: str, now: str) -> str:
 
 
 def check(group: str, now: Mapping[str, str]) -> None:
-    """Fail with the differences of the answers that are not as recorded."""
+    """Fail with the differences between the answers and the recorded ones."""
     before = GROUPS[group].recorded()
     unlike = [name for name in now if before.get(name) != now[name]]
     shown = [

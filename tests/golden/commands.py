@@ -1,8 +1,8 @@
-"""What ``pinchpoint`` answers to a command line: exit status, both outputs, and the files it leaves.
+"""Run a ``pinchpoint`` command line; return its exit status, both outputs, and the files it writes as text.
 
-The only door is the command itself, by its entry point: nothing here names a module of the product. The last
-digits of a mean depend on the instructions of the processor, so that the process which computes answers is
-held to those that every x86-64 processor has (``PINNED``, see ``ask.py``).
+This module uses only the command's entry point and imports no other module of the product. The last digits of
+a mean depend on the processor's instructions, so the process that computes answers uses only those of every
+x86-64 processor (``PINNED``, see ``ask.py``).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ PINNED = {
     "LC_ALL": "C.UTF-8",
     "COLUMNS": "100",
 }
-"""Environment of the process that computes answers."""
+"""Environment variables of the process that computes answers."""
 
 KEPT = ("verdict.json", "comparison.json")
-"""Files whose content is part of an answer."""
+"""Names of files whose content is part of an answer."""
 
 
 @contextlib.contextmanager
 def workplace(*runs: Path) -> Iterator[Path]:
-    """A temporary folder with copies of the runs, as the current directory: no answer holds another path."""
+    """Make copies of the runs in a temporary current directory, so that no answer contains a local path."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory(prefix="pinchpoint-golden-") as work:
         for run in runs:
@@ -47,7 +47,7 @@ def workplace(*runs: Path) -> Iterator[Path]:
 
 
 def answer(*arguments: str) -> str:
-    """The command line, its exit status, what it prints and what it complains of, as one text."""
+    """Return the command line, its exit status, standard output and standard error as one text."""
     out, err = io.StringIO(), io.StringIO()
     status: object = 0
     saved = sys.argv, sys.stdout, sys.stderr
@@ -71,12 +71,12 @@ def _part(head: str, stream: io.StringIO) -> Iterator[str]:
 
 
 def files(places: Sequence[Path], names: Sequence[str] = KEPT) -> str:
-    """The content of the files that are part of an answer."""
+    """Return the content of the files that are part of an answer."""
     found = [path for place in places for path in sorted(place.rglob("*")) if path.name in names]
     return "".join(f"--- {normal(str(path))}\n{normal(path.read_text('utf-8').rstrip())}\n" for path in found)
 
 
 def normal(text: str) -> str:
-    """The one place where an answer is made independent of time and version."""
+    """Replace times and versions in an answer; no other function does."""
     text = re.sub(r'("pinchpoint[a-z-]*": )"\d+\.\d+\.\d+[^"]*"', r'\1"VERSION"', text)
     return re.sub(r"(comparison-(?:[a-z0-9-]+-)?)\d{8}T\d{6}Z", r"\1STAMP", text)

@@ -1,7 +1,7 @@
-"""The only file of these tests that names modules of the product: a function for what no command answers.
+"""Golden answers of functions that no command reaches; the only golden test that imports product modules.
 
-``DOORS`` has one for each file of ``golden_runs/inputs/``: from what a collector or an importer was given, as
-JSON, to what it makes of it. Records become lists, so that an answer has no name of a field.
+``DOORS`` has one function for each file of ``golden_runs/inputs/``: it takes the input of a collector or an
+importer, as JSON, and returns the result. Records become lists, so that an answer contains no field names.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _DOCUMENTS_S = 1_767_225_600
 
 
 def judged_probe(directory: Path) -> str:
-    """The verdict on a recorded probe, reached anew: as text and as in probe.json."""
+    """Compute the verdict on a recorded probe again, as text and as in probe.json."""
     probe = load(directory)
     verdict = judge(probe)
     return f"{probe_text(probe, verdict)}\n{json.dumps(verdict.to_json(), indent=1)}\n"
@@ -93,7 +93,7 @@ def judged_probe(directory: Path) -> str:
 
 @contextmanager
 def web_site(folder: Path) -> Iterator[urllib3.HTTPConnectionPool]:
-    """The web tier of an embedded farm, as a process on a database with documents of a fixed age."""
+    """Run the web tier of an embedded farm as a process, on a database with documents of a fixed age."""
     for path, content in FILES.items():
         put(folder / "corpus", path, content)
     for file in sorted((folder / "corpus").rglob("*"), reverse=True):
@@ -120,8 +120,8 @@ class Logging:
     """A PostgreSQL that logs each statement.
 
     Attributes:
-        endpoint: as the load test's user.
-        log: its log; each entry begins with ``|``.
+        endpoint: the database as the load test's user reaches it.
+        log: path of the server's log; each entry begins with ``|``.
     """
 
     endpoint: Endpoint
@@ -130,7 +130,7 @@ class Logging:
 
 @contextmanager
 def logging_postgres(folder: Path) -> Iterator[Logging]:
-    """A server of its own, with two tables of a user's in a database that a load test may change."""
+    """Run a new server with two user tables in a database that a load test may change."""
     folder.chmod(0o755)
     server = made_in(folder)
     try:
@@ -149,7 +149,7 @@ def logging_postgres(folder: Path) -> Iterator[Logging]:
 
 @contextmanager
 def logging_valkey() -> Iterator[tuple[Endpoint, list[str]]]:
-    """A server of its own, and the commands it got, complete when the block has ended."""
+    """Run a new server; yield its endpoint and the list of its commands, complete at the end of the block."""
     commands: list[str] = []
     with valkey_server() as url, Valkey.from_url(url) as client, client.monitor() as monitor:
         yield Endpoint("nosql", url), commands
@@ -161,18 +161,18 @@ def logging_valkey() -> Iterator[tuple[Endpoint, list[str]]]:
 
 
 CONNECTIONS = {"fast": FastConnection, "psycopg": ReferenceConnection}
-"""How sql-mix reaches PostgreSQL, and what it is held against."""
+"""The driver of sql-mix for PostgreSQL, and the reference that it is compared with."""
 
 
 def sql_mix(endpoint: Endpoint, driver: str, operation: str) -> None:
-    """One session with one operation, from its preparation to its end."""
+    """Run one session with one operation, from its preparation to its end."""
     params = {"operations": {operation: 1}, "scale": 0.1, "loaders": 1}
     with patch.object(native, "FastConnection", CONNECTIONS[driver]):
         _performed(made("sql-mix", {"sql": endpoint}, params))
 
 
 def sql_script(server: Logging, folder: Path, script: str) -> None:
-    """One session with a script of a user's own."""
+    """Run one session with a user's script."""
     (folder / "own.sql").write_text(script, encoding="utf-8")
     (folder / "words.csv").write_text("word\nred\nblue\n", encoding="utf-8")
     values = {"account": {"column": "account.id"}, "word": {"csv": str(folder / "words.csv")}}
@@ -181,7 +181,7 @@ def sql_script(server: Logging, folder: Path, script: str) -> None:
 
 
 def nosql_burst(endpoint: Endpoint, fields: int) -> None:
-    """One session that writes records, from its preparation to its end."""
+    """Run one session that writes records, from its preparation to its end."""
     params = {"fields": fields, "field_bytes": 20, "keys": 30}
     _performed(made("nosql-burst", {"nosql": endpoint}, params))
 
@@ -199,7 +199,7 @@ def _performed(driver: Scenario) -> None:
 
 
 def answered(door: str, line: str) -> str:
-    """What a door answers to one recorded input, as JSON; an error as its words; ``case`` says what it is."""
+    """Return a door's result for one recorded input, as JSON, or the error's text; ``case`` is a comment."""
     given = json.loads(line, object_hook=_object)
     given.pop("case", None)
     try:
@@ -220,7 +220,7 @@ def _object(found: dict[str, Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON: records as lists of their fields, mappings with texts as keys, sets in order."""
+    """Convert to JSON: records become lists of fields, mappings get text keys, sets are sorted."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):
@@ -237,7 +237,7 @@ def _plain(value: Any) -> Any:
 
 
 def _sessions(read: Callable[..., session_sampler.SessionSample]) -> Callable[..., Any]:
-    """Sessions at one moment -> the values of an interval that has no other."""
+    """Return a function from the sessions of one moment to the metrics of an interval."""
 
     def found(**given: Any) -> Any:
         seen = read(**given)
@@ -257,7 +257,7 @@ def _imported(
     every_s: float | None,
     mapping: dict[str, Any] | None = None,
 ) -> Any:
-    """A file -> its samples, the facts of its hosts, and what was noted."""
+    """Import a file; return its samples, the facts of its hosts, and its notes."""
     columns = mapping and {name: MappedColumn(**column) for name, column in mapping["columns"].items()}
     settings = Settings(
         zone=ZoneInfo(zone) if zone else None,
@@ -272,7 +272,7 @@ def _imported(
 
 @contextmanager
 def _written(files: Mapping[str, str]) -> Iterator[None]:
-    """Files in a folder of their own, as the current directory; what is no UTF-8 in them as it was."""
+    """Write files to a temporary current directory; bytes that are not UTF-8 stay as recorded."""
     with workplace():
         for name, text in files.items():
             Path(name).write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -280,7 +280,7 @@ def _written(files: Mapping[str, str]) -> Iterator[None]:
 
 
 def _captured(files: Mapping[str, str], paths: Sequence[str]) -> Any:
-    """A capture -> its statements, and what its sessions do, so many at once."""
+    """Read a capture; return its statements, its sessions' actions and their concurrency."""
     with _written(files):
         entries = list(read_capture([Path(path) for path in paths]))
     sessions = sessions_of(entries)
@@ -288,7 +288,7 @@ def _captured(files: Mapping[str, str], paths: Sequence[str]) -> Any:
 
 
 def _fitted(files: Mapping[str, str], sources: Sequence[str], zone: str | None, **asked: Any) -> Any:
-    """Exports of a production server -> the text of the plan, which is one, and what was told meanwhile."""
+    """Fit a plan to exports of a production server; return the plan's text and the messages."""
     told: list[str] = []
     with _written(files):
         plan = fit(sources, 1, told.append, ZoneInfo(zone) if zone else None, **asked)
@@ -298,13 +298,13 @@ def _fitted(files: Mapping[str, str], sources: Sequence[str], zone: str | None, 
 
 
 def _exported(exporter: str, host: str, series: Sequence[Any], usual_s: float | None) -> Any:
-    """Series of an exporter -> samples."""
+    """Convert an exporter's series to samples."""
     [known] = [one for one in EXPORTERS if one.name == exporter]
     return means.samples(known, host, [(labels, dict(points)) for labels, points in series], usual_s)
 
 
 def _windows(hosts: Sequence[str], every_s: float, calls: Sequence[Any]) -> Any:
-    """Lines of a Windows machine's script, as they came -> samples, gaps, and what the machine is."""
+    """Convert lines of the Windows script to samples, gaps and facts of the machine."""
     reader = ScriptReader(hosts, wanted(), every_s)
     said = [
         reader.samples([(link, Arrived(received_ns, line)) for link, received_ns, line in lines])
@@ -320,7 +320,7 @@ def _linux(
     page_bytes: int,
     readings: Sequence[Any],
 ) -> Any:
-    """Files of /proc, read again and again -> the values of each reading."""
+    """Convert successive contents of /proc files to the metrics of each reading."""
     sources = {each.path: each for each in machine_sources(cores, devices, (), speeds, page_bytes)}
     return [
         [sources[path].take(text, time_ns, now_ns) for path, text, time_ns, now_ns in reading]
@@ -329,7 +329,7 @@ def _linux(
 
 
 def _host(text: str) -> Any:
-    """The first words of a host at the other end of ssh -> its inventory."""
+    """Convert a host's first answer over ssh to its inventory."""
     said = hello.parse(text)
     watch = Watch("sql1", "sql", {"data": "/var/lib/postgresql", "log": "/wal"})
     return [LinuxHost(said, [watch], HostClock()).facts(watch), said.missing]

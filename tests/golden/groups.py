@@ -1,4 +1,4 @@
-"""The groups of golden answers: what is asked of which recorded runs, and where the answers lie."""
+"""The groups of golden answers: the commands, the recorded runs, and the files of the answers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Group:
     """Answers that are recorded and checked together.
 
     Attributes:
-        name: of the group; of its folder or file below ``expected/``.
-        names: of its answers.
-        ask: computes the answer of a name, in the pinned process.
-        every: continuous integration checks the first and each so many further ones; 0: none.
-        packed: kept in one compressed file, where they are many megabytes of text.
+        name: name of the group and of its folder or file below ``expected/``.
+        names: function that returns the names of the answers.
+        ask: function that computes the answer of a name, in the pinned process.
+        every: continuous integration checks the first answer and every N-th after it; 0: none.
+        packed: True if the answers are in one compressed file, because they are many megabytes of text.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Group:
     packed: bool = False
 
     def quick(self) -> Sequence[str]:
-        """The names that continuous integration checks."""
+        """Return the names that continuous integration checks."""
         return self.names()[:: self.every] if self.every else []
 
     @property
@@ -46,11 +46,11 @@ class Group:
         return EXPECTED / f"{self.name}.json.gz"
 
     def is_recorded(self) -> bool:
-        """Whether there are any answers to compare with."""
+        """Return True if recorded answers exist."""
         return self._file.exists() if self.packed else (EXPECTED / self.name).exists()
 
     def recorded(self) -> dict[str, str]:
-        """The answers as they were recorded."""
+        """Return the recorded answers."""
         if self.packed:
             found: dict[str, str] = json.loads(gzip.decompress(self._file.read_bytes()))
             return found
@@ -58,7 +58,7 @@ class Group:
         return {path.stem: path.read_text(encoding="utf-8") for path in sorted(place.glob("*.txt"))}
 
     def record(self, answers: Mapping[str, str]) -> None:
-        """Write the answers; those that are no longer given go."""
+        """Write the answers and remove those that no longer exist."""
         if self.packed:
             EXPECTED.mkdir(exist_ok=True)
             text = json.dumps(answers, indent=0, sort_keys=True)
@@ -74,12 +74,12 @@ class Group:
 
 
 def _below(folder: str) -> Callable[[], list[str]]:
-    """The names of what lies in a folder of ``golden_runs/``."""
+    """Return a function that lists the names in a folder of ``golden_runs/``."""
     return lambda: sorted(path.name for path in (RUNS / folder).iterdir())
 
 
 def _verdict(folder: str) -> Callable[[str], str]:
-    """``analyse --explain`` and verdict.json of a run."""
+    """Return a function from a run's name to the output of ``analyse --explain`` and verdict.json."""
 
     def ask(name: str) -> str:
         with workplace(RUNS / folder / name):
@@ -102,18 +102,18 @@ COMPARED: dict[str, tuple[str, ...]] = {
     "crawls": ("index-cap-10", "--with", "files-device"),
     "steps": ("log-cap-310", "--with", "log-cap-240"),
 }
-"""Name -> command line of a comparison of runs of real farms."""
+"""Name -> arguments of a comparison of runs of real farms."""
 
 
 def _compared(name: str) -> str:
-    """A comparison and its comparison.json."""
+    """Return the output of a comparison and its comparison.json."""
     given = COMPARED[name]
     with workplace(*{RUNS / "real" / word for word in given if (RUNS / "real" / word).is_dir()}):
         return answer("compare", *given, "--out", "out") + files([Path("out")])
 
 
 def _settings(manifest: dict[str, Any]) -> list[str]:
-    """What may be asked of a run: more load, more cores, a faster disk."""
+    """Return what-if settings of a run: more load, more cores, a faster disk."""
     found = []
     for name, scenario in manifest["plan"]["scenarios"].items():
         load = scenario["load"]
@@ -128,7 +128,7 @@ def _settings(manifest: dict[str, Any]) -> list[str]:
 
 
 def _predicted(name: str) -> str:
-    """``what-if`` of a run as it is, and with each thing that may be set."""
+    """Return the output of ``what-if`` for a run, without settings and with each setting."""
     manifest = json.loads((RUNS / "real" / name / "manifest.json").read_text(encoding="utf-8"))
     with workplace(RUNS / "real" / name):
         said = [answer("what-if", name, "--json")]
@@ -137,27 +137,27 @@ def _predicted(name: str) -> str:
 
 
 def _reported(name: str) -> str:
-    """The Markdown and JSON reports of a run."""
+    """Return a run's Markdown and JSON reports."""
     with workplace(RUNS / "real" / name):
         said = answer("report", name, "--format", "md,json")
         return said + files([Path(name)], ("report.md", "report.json"))
 
 
 def _trend(name: str) -> str:
-    """``runs --trend`` of a history, as text and as JSON."""
+    """Return the output of ``runs --trend`` on a history, as text and as JSON."""
     with workplace(RUNS / "trends" / name):
         said = answer("runs", name, "--trend", "nightly", "--fail-on", "worse")
         return said + answer("runs", name, "--trend", "nightly", "--json")
 
 
 def _listed(name: str) -> str:
-    """The list of the runs of real farms, and the history of one plan among them."""
+    """Return the list of the runs of real farms, and the history of one plan."""
     with workplace(RUNS / name):
         return answer("runs", name) + answer("runs", name, "--trend", "healthy-mix")
 
 
 def _probe(name: str) -> str:
-    """The verdict on a probe, its report, and the next probe beside it."""
+    """Return the verdict on a probe, its report, and its comparison with the next probe."""
     names = _below("probes")()
     other = names[(names.index(name) + 1) % len(names)]
     with workplace(RUNS / "probes" / name, RUNS / "probes" / other):
@@ -167,14 +167,14 @@ def _probe(name: str) -> str:
 
 
 def _predicted_by_probe(name: str) -> str:
-    """What the application of two runs does on a disk that was probed."""
+    """Return the predicted throughput of two runs' applications on a probed disk."""
     runs = ("log-cap-240", "cpu-sql-30")
     with workplace(RUNS / "probes" / name, *(RUNS / "real" / run for run in runs)):
         return "\n".join(answer("what-if", run, "--set", f"sql.log={name}") for run in runs)
 
 
 def _imported(name: str) -> str:
-    """``import`` of another tool's file, the verdict on it, and every sample it became."""
+    """Return the output of ``import`` of another tool's file, the verdict on it, and all its samples."""
     [source] = (RUNS / "imports").glob(f"{name}.*")
     with workplace():
         shutil.copyfile(source, source.name)
@@ -185,14 +185,14 @@ def _imported(name: str) -> str:
 
 
 def _published(name: str) -> str:
-    """The figures of a published report, judged."""
+    """Return the verdict on the figures of a published report."""
     with workplace():
         shutil.copyfile(EXAMPLES / f"{name}.yaml", f"{name}.yaml")
         return answer("analyse", f"{name}.yaml") + answer("analyse", f"{name}.yaml", "--json")
 
 
 def _read(door: str) -> str:
-    """What a collector or an importer makes of each of its recorded inputs, a line each."""
+    """Return the result of a collector or an importer for each of its recorded inputs, one line each."""
     lines = (RUNS / "inputs" / f"{door}.jsonl").read_text(encoding="utf-8").splitlines()
     return "".join(f"{doors.answered(door, line)}\n" for line in lines)
 

@@ -1,6 +1,6 @@
-"""``python -m golden.keep RUN...``, from ``tests/``: keep runs of real farms under ``golden_runs/real/``.
+"""``python -m golden.keep RUN...``, from ``tests/``: copy runs of real farms to ``golden_runs/real/``.
 
-What says on which machine and in which folder a run was made is replaced; what no command reads is left out.
+Names of the machine and of folders are replaced; files that no command reads are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OF_THE_MACHINE: dict[str, Callable[[str], str]] = {
     "mount_options": lambda _: "rw,relatime",
     "identity": lambda path: f"/farms/{Path(path).parent.name}.yaml",
 }
-"""Key in a manifest -> what its value becomes."""
+"""Key in a manifest -> function that returns its replacement value."""
 OURS = (
     "postgres",
     "python",
@@ -39,12 +39,12 @@ OURS = (
     "mypy",
     "ruff",
 )
-"""Programs whose names say nothing of the machine."""
+"""Programs whose names do not identify the machine."""
 FARM = re.compile(r"/pinchpoint/farms/[0-9a-f]+")
 
 
 def keep(run: Path, folder: Path) -> Path:
-    """Copy a run without traces of its machine; where it lies."""
+    """Copy a run without names of its machine; return the copy's path."""
     place = folder / run.name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -61,7 +61,7 @@ def keep(run: Path, folder: Path) -> Path:
 
 
 def _copy_samples(source: Path, target: Path) -> None:
-    """Copy samples; programs that are none of ours get numbers instead of names."""
+    """Copy samples; other processes on the host get numbers instead of names."""
     table = pq.read_table(source)
     names = sorted({name for name in table["instance"].to_pylist() if name.startswith("process:")})
     others = [name for name in names if name.removeprefix("process:") not in OURS]

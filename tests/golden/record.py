@@ -1,4 +1,4 @@
-"""``python -m golden.record [GROUP...]``, from ``tests/``: record the golden answers anew."""
+"""``python -m golden.record [GROUP...]``, from ``tests/``: record the golden answers again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from golden.groups import GROUPS
 
 
 def main(names: Sequence[str]) -> None:
-    """Record the groups, all without any name; say how many answers changed."""
+    """Record the named groups, or all groups; print how many answers changed."""
     for name in names or GROUPS:
         group = GROUPS[name]
         answers = answers_of({name: group.names()})[name]

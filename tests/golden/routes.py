@@ -1,4 +1,4 @@
-"""What the web tier of an embedded farm answers to recorded requests: status, headers, and its bytes."""
+"""Answers of an embedded farm's web tier to recorded requests: status, headers, and body."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from golden.doors import web_site
 REQUESTS = Path(__file__).parents[1] / "golden_runs" / "requests.jsonl"
 HEADERS = ("content-type", "etag", "last-modified", "location", "retry-after", "www-authenticate")
 SHOWN = 200
-"""Bytes of an answer that are kept beside its digest, so that a difference can be read."""
+"""Number of bytes of a body kept next to its digest, so that a person can read a difference."""
 PORT = re.compile(rb"127\.0\.0\.1:\d+")
-"""Differs from one start of the tier to the next."""
+"""The port differs at each start of the tier."""
 
 
 def answers() -> str:
-    """All requests, each with its answer."""
+    """Send all requests and return them with their answers."""
     rows = [json.loads(line) for line in REQUESTS.read_text(encoding="utf-8").splitlines()]
     with tempfile.TemporaryDirectory(prefix="pinchpoint-golden-") as folder, web_site(Path(folder)) as http:
         return "\n".join(_answer(http, **row) for row in rows)

@@ -1,4 +1,4 @@
-"""The statements that scenarios send, as the server logs them: each kind once, in the order of its first."""
+"""The statements that scenarios send, from the server's log: each kind once, in order of first use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPERATIONS = (
 DRIVERS = ("fast", "psycopg")
 LOGGED = re.compile(r"LOG:  (?:statement|execute [^:]*|parse [^:]*): (.*)", re.DOTALL)
 BEGINS = re.compile(r"^\|", re.MULTILINE)
-"""Each entry of the log begins so: what follows it may have many lines."""
+"""Begin of a log entry, which may have several lines."""
 LITERALS = (
     (re.compile(r"'(?:[^']|'')*'"), "'TEXT'"),
     (re.compile(r"(?<![\w$\"])-?\d+(?:\.\d+)?\b"), "NUMBER"),
@@ -39,7 +39,7 @@ WRITTEN = (
 
 
 def kinds(statements: Iterable[str]) -> list[str]:
-    """Statements without their literals, each once, in the order of their first."""
+    """Return statements without their literals, each once, in order of first use."""
     found: dict[str, None] = {}
     for statement in statements:
         text = statement.strip()
@@ -50,7 +50,7 @@ def kinds(statements: Iterable[str]) -> list[str]:
 
 
 def of_postgres() -> str:
-    """What sql-mix with each operation and driver, and sql-script, send to PostgreSQL."""
+    """Return the statements that sql-mix (each operation and driver) and sql-script send to PostgreSQL."""
     parts = []
     with (
         tempfile.TemporaryDirectory(prefix="pinchpoint-golden-", ignore_cleanup_errors=True) as folder,
@@ -68,7 +68,7 @@ def of_postgres() -> str:
 
 
 def of_valkey() -> str:
-    """What nosql-burst sends to Valkey, with records of one field and of three."""
+    """Return the commands that nosql-burst sends to Valkey, with records of one field and of three."""
     parts = []
     for fields in (1, 3):
         with logging_valkey() as (endpoint, commands):
@@ -78,12 +78,12 @@ def of_valkey() -> str:
 
 
 def _sent(commands: Iterable[str]) -> Iterator[str]:
-    """Without those that are sent by the clock: how many of them come, and where, differs."""
+    """Drop commands sent by a timer, because their number and position vary."""
     return (command for command in commands if not command.startswith("PEXPIRE "))
 
 
 def _command(command: str) -> str:
-    """A command and its keys, without what is written."""
+    """Return a command with its keys, without the written values."""
     for written, instead in WRITTEN:
         command = written.sub(instead, command)
     return command

@@ -1,10 +1,10 @@
 """``python -m ground_truth.ablate FOLDER``: switch off each rule of the analysis in turn.
 
-A rule is a condition (an ``if``, a term of an ``and`` or ``or``, a filter), a value that is yielded, or a
-whole function, whose answer becomes empty. The modules are loaded with every rule numbered. A rule is judged
-on those of the kept runs (``kept.py``) and labelled recordings (``foreign_truth``) on which it made a
-difference to its own value, and no longer than until three got worse. ``FOLDER/ablations-1.jsonl`` gets a
-line per rule, the longest first. All rules take hours; ``--shard 1/2`` takes every second one.
+A rule is a condition (an ``if``, a term of an ``and`` or ``or``, a filter), a yielded value, or a whole
+function, whose result becomes empty. The modules are loaded with every rule numbered. Each rule is judged on
+kept runs (``kept.py``) and labelled recordings (``foreign_truth``) on which the rule changed its own value,
+until three answers are worse. ``FOLDER/ablations-1.jsonl`` gets a line per rule, the longest rule first. All
+rules take hours; ``--shard 1/2`` takes every second one.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from typing import Any
 PACKAGE = "pinchpoint.analysis"
 OWN = Path(__file__).parents[1] / "foreign_truth" / "own"
 ENOUGH = 3
-"""Worse answers after which a rule is known to be needed."""
+"""Number of worse answers that shows that a rule is needed."""
 FOREIGN = "foreign"
 MOST = {"real": 16, FOREIGN: 16, "synthetic": 6}
-"""Runs that a rule is judged on at most, spread over all it fired on."""
+"""Maximum number of runs per set on which a rule is judged, spread evenly over the runs on which it fired."""
 FOREIGN_WORTH = {"right": 1, "declined": 0, "named": -1, "wrong": -2, "failed": -4}
 AS_IS = ("declared", "as is")
 RESAMPLES = 5
-"""In place of two hundred: two verdicts by the same resamples are compared."""
+"""Number of resamples, instead of two hundred: both verdicts use the same resamples."""
 EMPTY = {"str": "", "list": [], "dict": {}, "Mapping": {}, "bool": False, "frozenset": (), "set": ()}
 
 
 @dataclass(slots=True)
 class Rule:
-    """One that can be switched off: where it stands, and the runs on which it fired."""
+    """One rule that can be switched off: its place, and the runs on which it fired."""
 
     place: str
     what: str
@@ -48,7 +48,7 @@ class Rule:
 
 
 class Switches:
-    """Which rule is off, and which run is being judged."""
+    """The number of the rule that is off, and of the run that is judged."""
 
     def __init__(self) -> None:
         self.rules: list[Rule] = []
@@ -56,7 +56,7 @@ class Switches:
         self.run = -1
 
     def value(self, number: int, value: Any, off: bool) -> Any:
-        """A condition's value, or the one that switches it off."""
+        """Return a condition's value, or the value that switches the rule off."""
         if self.run < 0:
             return off if number == self.off else value
         if bool(value) != off:
@@ -64,7 +64,7 @@ class Switches:
         return value
 
     def is_off(self, number: int) -> bool:
-        """Whether a function answers nothing."""
+        """Return True if the rule of this number is switched off."""
         if self.run >= 0:
             self.rules[number].fired.add(self.run)
         return number == self.off
@@ -91,7 +91,7 @@ class Numbered(ast.NodeTransformer):
         call = ast.Call(ast.Name("__switch__", ast.Load()), [number, inner, ast.Constant(off)], [])
         return ast.copy_location(call, value)
 
-    # The names are those that ast.NodeVisitor calls.
+    # ast.NodeVisitor calls these names.
     def visit_If(self, node: ast.If) -> Any:
         node.test = self._switched(node.test, off=False, what="if", of=node)
         node.body = [self.visit(each) for each in node.body]
@@ -132,7 +132,7 @@ class Numbered(ast.NodeTransformer):
 
 
 def _nothing(node: ast.FunctionDef) -> Iterator[tuple[ast.expr | None, str]]:
-    """What a function may answer in place of its answer: (expression, in words)."""
+    """Yield the empty results that can replace a function's result: (expression, text)."""
     if node.returns is None or any("overload" in ast.unparse(each) for each in node.decorator_list):
         return
     told = ast.unparse(node.returns)
@@ -153,7 +153,7 @@ def _nothing(node: ast.FunctionDef) -> Iterator[tuple[ast.expr | None, str]]:
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """Nodes without those of functions inside."""
+    """Yield the nodes of a tree without those of nested functions."""
     yield node
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.FunctionDef | ast.Lambda):
@@ -185,7 +185,7 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a run was judged to be: its worth, what a reader acts on, and all of it."""
+    """The judgement of a run: its score, what the verdict names, and the whole verdict."""
 
     worth: int
     named: str
@@ -193,7 +193,7 @@ class Answered:
 
 
 class Judge:
-    """Judges kept runs, again and again."""
+    """Judges kept runs repeatedly."""
 
     def __init__(self, folders: Sequence[Path], imported: Path, every: int) -> None:
         from foreign_truth import run as foreign  # noqa: PLC0415 -- likewise
@@ -229,7 +229,7 @@ class Judge:
         return [(self._kept.AS_IS, replace(run, samples=self._table(run.samples)))]
 
     def answer(self, number: int) -> Answered:
-        """The verdict on one of them."""
+        """Analyse one run and return the judgement."""
         set_, name, variant, expected, run = self.cases[number]
         try:
             verdict = self._analyse(run)
@@ -246,12 +246,12 @@ class Judge:
         return Answered(worth, f"{one.said} ({one.confidence})", whole)
 
     def title(self, number: int) -> str:
-        """Set, run and variant."""
+        """Return the set, run and variant of a case."""
         return "/".join(self.cases[number][:3])
 
 
 def spread(numbers: Sequence[int], most: int) -> list[int]:
-    """At most so many of them, evenly."""
+    """Return at most ``most`` of the numbers, evenly spread."""
     return (
         [numbers[round(at * len(numbers) / most)] for at in range(most)]
         if len(numbers) > most
@@ -260,7 +260,7 @@ def spread(numbers: Sequence[int], most: int) -> list[int]:
 
 
 def main() -> int:
-    """Load, judge all once with every rule on, then each rule."""
+    """Load the modules, judge all runs with every rule on, then without each rule."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--without", nargs="*", default=[], help="modules that are left alone")

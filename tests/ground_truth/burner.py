@@ -1,4 +1,4 @@
-"""Programs that use up cores: a noise for a third of what is measured, or neighbours for the whole run."""
+"""Programs that use CPU: for a third of the measure phase, or on all cores during the whole run."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ os.sched_setaffinity(0, {int(sys.argv[1])})
 while os.getppid() == int(sys.argv[2]):
     pass
 """
-"""Uses up one core; ends with the process that started it, however that ends."""
+"""Saturates one core; ends when its parent process ends for any reason."""
 PART = 3
-"""It burns during the second of so many parts of the measure phase."""
+"""Number of parts of the measure phase; the programs run during the second."""
 _LOOK_S = 0.25
 
 
 @contextmanager
 def burning(out: Path, cores: Sequence[int], measure_s: float) -> Iterator[None]:
-    """Meanwhile, once the run below ``out`` measures, its cores are used up for a third of that.
+    """Start the block; when the run below ``out`` measures, saturate its cores for a third of the phase.
 
     Args:
-        out: where the run's directory will be, alone.
-        cores: those of the farm.
-        measure_s: how long it measures.
+        out: path of the folder with the run's directory and no other run.
+        cores: numbers of the farm's cores.
+        measure_s: length of the measure phase in seconds.
     """
     over = threading.Event()
     thread = threading.Thread(target=_burn, args=(out, cores, measure_s, over))
@@ -45,7 +45,7 @@ def burning(out: Path, cores: Sequence[int], measure_s: float) -> Iterator[None]
 
 @contextmanager
 def crowded(neighbours: int) -> Iterator[None]:
-    """Meanwhile so many programs use up every core of this machine."""
+    """During the block, run this many programs on every core of this machine."""
     burners = [_burner(core) for core in sorted(os.sched_getaffinity(0)) for _ in range(neighbours)]
     try:
         yield
@@ -80,7 +80,7 @@ def _burn(out: Path, cores: Sequence[int], measure_s: float, over: threading.Eve
 
 
 def measuring_since(out: Path) -> datetime | None:
-    """When the run below that folder began to measure; None while it does not."""
+    """Return the start of the measure phase of the run below that folder; None before its start."""
     for manifest in out.glob("*/manifest.json"):
         phases = json.loads(manifest.read_text(encoding="utf-8")).get("phases") or ()
         for phase in phases:

@@ -1,4 +1,4 @@
-"""The labelled cases: what is run, what the true answer is, and which of them a command means."""
+"""Read the labelled cases with their expected answers, and select those that a command names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pinchpoint.plan import Farm, Plan, load
 
 CASES = Path(__file__).with_name("cases")
 LISTS = Path(__file__).parent
-"""Where lists of names lie: ``@ci`` means those of ``ci.txt``."""
+"""Folder of the lists of names: ``@ci`` means the names in ``ci.txt``."""
 
 Need = Literal["root", "disks", "cpus", "memory", "network", "share", "cores"]
 
@@ -31,17 +31,17 @@ KNOB_NEEDS: Mapping[str, Need] = {
     "networks": "network",
     "share_cores": "cores",
 }
-"""What a key of ``embedded:`` needs of the machine; all but ``cores`` need root as well."""
+"""Key of ``embedded:`` -> what the machine must offer for it; all but ``cores`` need root as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One of several causes that take turns.
+    """One of several alternating causes.
 
     Attributes:
-        resource: as the verdict's candidates have it: ``cpu``, ``disk``, ``lock``.
-        tier, role: of it.
-        share: of the time in which it is at its limit.
+        resource: ``cpu``, ``disk`` or ``lock``, as in the verdict's candidates. tier, role: tier and role of
+            the resource.
+        share: ratio of the time in which the resource is at its limit.
     """
 
     resource: str
@@ -52,12 +52,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a verdict names; the rest of it may differ and be right all the same.
+    """The parts of a verdict that must be right; the rest may differ.
 
     Attributes:
-        outcome: of the verdict.
-        kind, tier, role: of its bottleneck; None if it names none.
-        turns: where it names none, the causes that take turns.
+        outcome: the verdict's outcome. kind, tier, role: those of its bottleneck; None if there is no
+            bottleneck.
+        turns: the alternating causes of a verdict without a bottleneck.
     """
 
     outcome: Outcome
@@ -68,13 +68,13 @@ class Answer:
 
     @property
     def resource(self) -> tuple[str | None, ...]:
-        """What it names, without how a disk limits."""
+        """The answer without the kind of disk limit."""
         kind = "disk" if self.kind and self.kind.startswith("disk") else self.kind
         return (self.outcome, kind, self.tier, self.role)
 
     @property
     def label(self) -> str:
-        """Its row or column in the confusion table."""
+        """The answer's row or column in the confusion table."""
         return self.kind or self.outcome
 
     def __str__(self) -> str:
@@ -98,15 +98,15 @@ class ExpectedTurn(BaseModel):
 
 
 class Expected(BaseModel):
-    """One expected.yaml.
+    """The content of one expected.yaml.
 
     Attributes:
-        outcome, kind, tier, role: the one right answer.
-        turns: of an inconclusive run, the causes that alternate, with their shares of the time.
-        why: why it is the true one: how the farm and the load were made.
+        outcome, kind, tier, role: the only right answer.
+        turns: alternating causes of an inconclusive run, each with its share of the time.
+        why: reason why the answer is true: how the farm and the load were made.
         needs: what the machine must offer.
-        neighbours: how many other programs use up every core of the machine during the run.
-        unsolved: why the verdict does not find it yet. Such a case runs and is a miss all the same.
+        neighbours: number of other programs on every core of the machine during the run.
+        unsolved: reason why the verdict is still wrong. The case runs and counts as a miss.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -146,9 +146,8 @@ class Case:
     """One labelled case.
 
     Attributes:
-        name: its folder's.
-        folder: where its three files lie.
-        farm, plan: as Pinchpoint reads them.
+        name: name of the case's folder.
+        folder: path of its three files. farm, plan: the parsed farm.yaml and plan.yaml.
         expected: the label.
     """
 
@@ -160,13 +159,13 @@ class Case:
 
     @property
     def farm_key(self) -> str:
-        """Equal for cases whose ``embedded:`` sections are equal: they share one standing farm."""
-        assert self.farm.embedded is not None  # read_case has seen to it
+        """A key that is equal for cases with equal ``embedded:`` sections, which share one farm."""
+        assert self.farm.embedded is not None  # read_case has checked it
         return json.dumps(self.farm.embedded.to_json(), sort_keys=True)
 
     @property
     def limit_declared(self) -> bool:
-        """Whether the limit it is to be found at is one that farm.yaml declares."""
+        """True if farm.yaml declares the limit of the expected bottleneck."""
         expected = self.expected
         tier = self.farm.tiers.get(expected.tier or "")
         if expected.kind != "disk_cap" or tier is None:
@@ -176,7 +175,7 @@ class Case:
 
     @property
     def load_s(self) -> float:
-        """How long its plan loads the farm at most."""
+        """The maximum time of the plan's load, in seconds."""
         phases = self.plan.phases
         return phases.warm_up.at_most_s + phases.measure.at_most_s + phases.cool_down_s
 
@@ -198,10 +197,10 @@ def read_case(folder: Path) -> Case:
 
 
 def select(patterns: Sequence[str], cases: Path = CASES, lists: Path = LISTS) -> list[Case]:
-    """The cases that names, globs and ``@lists`` mean, all of them without any; in order of their names.
+    """Return the cases that names, globs and ``@lists`` select, sorted by name; all without a pattern.
 
     Raises:
-        InputError: a pattern means no case, or a case cannot be read.
+        InputError: a pattern selects no case, or a case cannot be read.
     """
     names = sorted(folder.name for folder in cases.iterdir() if folder.is_dir())
     wanted = list(_resolved(patterns, lists))
@@ -237,18 +236,18 @@ def _nearest(pattern: str, names: Sequence[str]) -> str:
 
 FARM_START_S = 8.0
 RUN_OVERHEAD_S = 8.0
-"""Data made, reports written; both figures only balance the shards."""
+"""Time to make data and write reports; both figures only balance the shards."""
 
 
 def farms(cases: Sequence[Case], shard: int = 1, shards: int = 1) -> list[list[Case]]:
-    """The cases of one shard, grouped by the farm they share, the farms in order of their first case.
+    """Return the cases of one shard, grouped by farm, the farms in the order of their first case.
 
-    Whole farms go to a shard, the longest first, each to the shard that has least to do so far.
+    Each farm goes to one shard: the longest farm first, to the shard with the least work so far.
 
     Args:
-        cases: all of them, of which the shards take their parts.
-        shard: from 1 to ``shards``.
-        shards: how many there are.
+        cases: the cases of all shards.
+        shard: number of the shard, from 1 to ``shards``.
+        shards: number of shards.
     """
     groups: dict[str, list[Case]] = {}
     for case in cases:
@@ -268,7 +267,7 @@ def farms(cases: Sequence[Case], shard: int = 1, shards: int = 1) -> list[list[C
 
 
 def needs_of(embedded: Mapping[str, Any]) -> set[str]:
-    """What the knobs of an ``embedded:`` section need of the machine."""
+    """Return what the keys of an ``embedded:`` section need of the machine."""
     used: set[str] = {need for knob, need in KNOB_NEEDS.items() if embedded.get(knob)}
     if "files" in (embedded.get("delays") or {}):
         used.add("share")

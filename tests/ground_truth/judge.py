@@ -1,4 +1,4 @@
-"""From a run directory to what was found in each variant and under each noise, and whether that is right."""
+"""Analyse a run in each variant and under each noise, and compare the answers with the label."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from pinchpoint.store.samples import table
 
 DECLARED = next(iter(VARIANTS))
 SHARE_WITHIN = 0.2
-"""How far the share of the time of a cause that takes turns may be from its label."""
+"""Maximum difference between the share of an alternating cause and its label."""
 TOLD = "emulated_disk"
-"""Events of this name tell a person what an emulated disk went through; the analysis may not know."""
+"""Name of events that describe emulated disks to a person; the analysis must not use them."""
 
 
 class NotBlind(Exception):  # noqa: N818 -- a fact about the analysis
-    """The verdict changed when what tells how the farm was built was taken away."""
+    """The verdict changed when the description of the embedded farm was removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One analysis: what it names and how sure it is; None if it names nothing."""
+    """One analysis: its answer and its confidence; None if it names no bottleneck."""
 
     answer: Answer
     confidence: str | None
@@ -40,11 +40,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one run's analyses found.
+    """The answers of one run's analyses.
 
     Attributes:
-        variants: with limits as declared, withheld and wrong, by name; ``declared`` first.
-        noises: as declared, with samples missing, by name.
+        variants: answers by variant: limits as declared, withheld and wrong; ``declared`` is first.
+        noises: answers by noise, with limits as declared and samples missing.
     """
 
     variants: Mapping[str, Found]
@@ -55,18 +55,18 @@ def judge(directory: Path) -> Judged:
     """Analyse a run once per variant and noise.
 
     Raises:
-        InputError: the folder holds no run that can be read.
-        NotBlind: the analysis knows what it must not.
+        InputError: the folder has no readable run.
+        NotBlind: the verdict depends on the description of the embedded farm.
     """
     stored = open_run(directory)
-    run = replace(stored, samples=table(stored.samples))  # noises change it
+    run = replace(stored, samples=table(stored.samples))  # noises change the samples
     judged = replace(run, events=[event for event in run.events if event.get("event") != TOLD])
     noisy = noises(replace(judged, manifest=blind(run.manifest)))
     return Judged(_variants(run, judged), {name: _found(*analyse_case(one)) for name, one in noisy})
 
 
 def _found(verdict: Verdict, case: Case | None) -> Found:
-    """What a verdict names; where it names none, the causes that take turns."""
+    """Return what a verdict names; without a bottleneck, its alternating causes."""
     found = found_in(verdict)
     named_none = verdict.outcome == "inconclusive" and case is not None and case.climb is None
     turns = [
@@ -85,7 +85,7 @@ def _variants(run: StoredRun, judged: StoredRun) -> dict[str, Found]:
     for name, change in VARIANTS.items():
         manifest = change(run.manifest)
         same = next((one for seen, one in known if seen == manifest), None)
-        if same is None:  # where nothing is declared there is nothing to vary
+        if same is None:  # nothing is declared, so nothing varies
             varied = replace(judged, manifest=manifest)
             verdict, case = analyse_case(varied)
             if not known:
@@ -97,13 +97,13 @@ def _variants(run: StoredRun, judged: StoredRun) -> dict[str, Found]:
 
 
 def _see_that_it_is_blind(run: StoredRun, blind: Verdict) -> None:
-    """``blind``: of the same run without what tells how the farm was built."""
+    """Raise NotBlind if the verdict without the farm's description, ``blind``, differs from the run's."""
     if analyse(run).to_json() != blind.to_json():
         raise NotBlind("the verdict is another one without `embedded:` and the events of emulated disks")
 
 
 def found_in(verdict: Verdict) -> Found:
-    """What a verdict names."""
+    """Return what a verdict names."""
     suspect = verdict.bottleneck
     if suspect is None:
         return Found(Answer(verdict.outcome), None)
@@ -112,10 +112,10 @@ def found_in(verdict: Verdict) -> Found:
 
 
 def is_right(expected: Answer, answer: Answer, *, noisy: bool, declared: bool = True) -> bool:
-    """Whether it is what is expected.
+    """Return True if the answer is right.
 
-    Under noise "inconclusive" is no wrong answer either, nor is the disk itself without how it limits; where
-    its limits are withheld or declared wrong the latter is right as well.
+    Under noise, "inconclusive" is right as well, and so is the disk without the kind of its limit. The latter
+    is also right if limits are withheld or declared wrong.
     """
     which = answer.kind == "disk" and answer.resource == expected.resource
     unsure = answer.outcome == "inconclusive" or which
@@ -124,7 +124,7 @@ def is_right(expected: Answer, answer: Answer, *, noisy: bool, declared: bool = 
 
 
 def _same_turns(expected: Answer, answer: Answer) -> bool:
-    """Whether the same causes take turns, with about the same shares; true where none are expected."""
+    """Return True if the same causes alternate with about the same shares, or if none are expected."""
     found = {(one.resource, one.tier, one.role): one.share for one in answer.turns}
     wanted = {(one.resource, one.tier, one.role): one.share for one in expected.turns}
     return not wanted or (
@@ -134,12 +134,12 @@ def _same_turns(expected: Answer, answer: Answer) -> bool:
 
 
 def wrong(expected: Answer, judged: Judged, *, noisy: bool = False) -> dict[str, Found]:
-    """The variants and noises with a wrong answer, by name.
+    """Return the variants and noises with a wrong answer, by name.
 
     Args:
-        expected: the label.
-        judged: what was found.
-        noisy: the run itself was made under a noise.
+        expected: the label's answer.
+        judged: the answers of the analyses.
+        noisy: True if the run itself was made under a noise.
     """
     return {
         name: one
@@ -150,6 +150,6 @@ def wrong(expected: Answer, judged: Judged, *, noisy: bool = False) -> dict[str,
 
 
 def what_counts(expected: Answer, judged: Judged, *, noisy: bool = False) -> Found:
-    """What a case is judged by: the first wrong answer where there is one, else that with all declared."""
+    """Return the answer that counts for a case: the first wrong one, else that with declared limits."""
     bad = wrong(expected, judged, noisy=noisy)
     return next(iter((bad or judged.variants).values()))

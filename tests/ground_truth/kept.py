@@ -1,10 +1,9 @@
 """``make kept-truth``: judge the runs kept in ``golden_runs/``, each in many variants, in a minute.
 
-A run of a real farm has the answer of the case it was made of. It is judged as it is, with its limits
-withheld and wrong by two, as means over 5, 15 and 60 s, and without a host, a collector or a kind of
-figure. A simulated run has the answer in ``simulated.csv`` and is judged as it is. Unlike
-``make ground-truth`` this asks for the resource first: another one, or an all-clear where something
-limits, is wrong.
+A run of a real farm has the answer of its case. It is judged unchanged, with its limits withheld and wrong by
+a factor of two, as means over 5, 15 and 60 s, and without a host, a collector or a kind of metric. A
+simulated run has its answer in ``simulated.csv`` and is judged unchanged. Unlike ``make ground-truth``, the
+resource decides: another resource, or an all-clear for a limited run, is wrong.
 """
 
 from __future__ import annotations
@@ -49,14 +48,14 @@ Score = Literal["right", "declined", "wrong"]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One verdict on a kept run.
+    """The score of one verdict on a kept run.
 
     Attributes:
         set: ``real`` or ``synthetic``.
-        score: what it is worth.
-        kind: whether the kind of limit is right too.
-        candidate: declined, with the right candidate.
-        confidence: of what is named.
+        score: ``right``, ``wrong`` or ``declined``.
+        kind: True if the kind of limit is right as well.
+        candidate: True if the verdict declined but had the right candidate.
+        confidence: confidence of the bottleneck.
         said: the verdict in a few words.
     """
 
@@ -72,7 +71,7 @@ class Judged:
 
 
 def truths(set_: str) -> dict[str, Answer]:
-    """Name of a run -> its answer."""
+    """Return the answer of each run of a set, by the run's name."""
     if set_ == SYNTHETIC:
         with SIMULATED.open(encoding="utf-8", newline="") as file:
             rows = {
@@ -86,7 +85,7 @@ def truths(set_: str) -> dict[str, Answer]:
 
 
 def variants(run: StoredRun) -> Iterator[tuple[str, StoredRun]]:
-    """(name, the run with less, or with something wrong), as it is first."""
+    """Yield (name, variant of the run), the unchanged run first."""
     for name, change in VARIANTS.items():
         manifest = change(run.manifest)
         if name == AS_IS or manifest != VARIANTS[AS_IS](run.manifest):
@@ -110,12 +109,12 @@ def variants(run: StoredRun) -> Iterator[tuple[str, StoredRun]]:
 
 
 def score(set_: str, run: str, variant: str, expected: Answer, verdict: Verdict) -> Judged:
-    """Hold a verdict against the answer."""
+    """Compare a verdict with the answer and return the score."""
     named = found_in(verdict)
     found, sure = named.answer, named.confidence
     worth: Score = "right" if found.resource == expected.resource else "wrong"
     if worth == "wrong" and (found.outcome == "inconclusive" or found.kind == "contention"):
-        worth = "declined"  # other processes of the machine are no verdict on the farm
+        worth = "declined"  # a verdict on other processes of the machine is no verdict on the farm
     ones = [Answer("bottleneck", one.kind, one.tier, one.role) for one in verdict.candidates]
     candidate = worth == "declined" and any(one.resource == expected.resource for one in ones)
     said = str(found) if found.kind or not ones else f"{found}: {', '.join(map(str, ones))}"
@@ -123,14 +122,14 @@ def score(set_: str, run: str, variant: str, expected: Answer, verdict: Verdict)
 
 
 def judged(set_: str, name: str, expected: Answer) -> list[Judged]:
-    """A kept run in all its variants."""
+    """Judge a kept run in all its variants."""
     run = open_run(RUNS / set_ / name)
     made = variants(run) if set_ == REAL else [(AS_IS, run)]
     return [score(set_, name, variant, expected, analyse(one)) for variant, one in made]
 
 
 def report(found: Iterable[Judged]) -> str:
-    """A row per set and variant; variants that leave something out of one host are one row."""
+    """Return a table with a row per set and variant; variants that remove data of one host share a row."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for one in found:
         of_host = one.variant.startswith("without") and one.variant.rpartition(" ")[2][-1].isdigit()

@@ -1,4 +1,4 @@
-"""What the machine offers: a case whose needs are not met cannot be run here, and that is said."""
+"""Check what this machine offers; a case with unmet needs does not run, and its row states the reason."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pinchpoint_infra.faults.caps import support as cap_support
 
 
 def lacking(needs: Iterable[Need], checks: Mapping[Need, Callable[[], str | None]] | None = None) -> str:
-    """What is missing for the needs, as one sentence; empty if nothing is.
+    """Return the unmet needs as one sentence; "" if all are met.
 
     Args:
-        needs: of a case.
-        checks: what answers each need: None if it is met, else what is missing.
+        needs: the needs of a case.
+        checks: need -> function that returns None if the need is met, else what is missing.
     """
     asked = CHECKS if checks is None else checks
     missing = {need: asked[need]() for need in needs}
@@ -26,7 +26,7 @@ def lacking(needs: Iterable[Need], checks: Mapping[Need, Callable[[], str | None
 
 
 def is_root() -> bool:
-    """Whether nothing may be missing: as root every case must run."""
+    """Return True for root, who must be able to run every case."""
     return os.geteuid() == 0
 
 

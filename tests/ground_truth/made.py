@@ -1,4 +1,4 @@
-"""Cases and answers that tests of the runner make."""
+"""Make cases and answers for tests of the runner."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOBODY = Answer("inconclusive")
 def make_case(
     folder: Path, name: str, tier: str = "nosql", measure: str = "3s", expected: str = HEALTHY
 ) -> Path:
-    """A case's folder with its three files."""
+    """Write a case's folder with its three files and return its path."""
     place = folder / name
     place.mkdir(parents=True)
     use = {"nosql": "nosql-burst", "sql": "sql-mix"}[tier]

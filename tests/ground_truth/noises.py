@@ -1,7 +1,7 @@
-"""What may be missing from a run's samples: the verdict may become unsure of it, and never another one.
+"""Remove samples from a run: the verdict may become inconclusive, but may not name another cause.
 
-Computed from a stored run: one collector that told nothing, samples every five seconds, a fifth of them lost.
-(A second process that steals CPU is no matter of samples: ``burner.py`` is one, while a run goes on.)
+Each noise is computed from a stored run: one collector missing, samples every five seconds, or a fifth of the
+samples lost. (Another process that uses CPU cannot be simulated with samples: see ``burner.py``.)
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pinchpoint.store.samples import table
 from pinchpoint.store.schema import SAMPLES_SCHEMA
 
 SLOW_S = 5
-"""Seconds between the readings of collectors that are asked five times less often."""
+"""Interval between readings of the slower collectors, in seconds; the usual interval is one second."""
 LOST = 0.2
-"""The share of the samples that is lost, half of it by whole readings, half one by one."""
+"""Ratio of lost samples, half of them as whole readings, half one by one."""
 SEED = 5
 
 ITSELF = "local"
-"""The collector of a host itself; any other kind asks the database there."""
+"""The collector of a host itself; any other kind reads the database."""
 OF_DATABASES = "db."
 OF_GENERATORS = "generator."
 
 
 def noises(run: StoredRun) -> Iterator[tuple[str, StoredRun]]:
-    """(name, the run as it would have been recorded) of every noise."""
+    """Yield (name, run with fewer samples) for every noise."""
     samples = table(run.samples)
     for host, kind in collectors(samples):
         yield f"without {kind} of {host}", replace(run, samples=without(samples, host, kind))
@@ -39,13 +39,13 @@ def noises(run: StoredRun) -> Iterator[tuple[str, StoredRun]]:
 
 
 def collectors(samples: pa.Table) -> list[tuple[str, str]]:
-    """(host, kind) of every collector that told whether it could read."""
+    """Return (host, kind) of every collector that reported success or failure."""
     told = samples.filter(pc.equal(samples["metric"], "collector.ok"))
     return sorted(set(zip(told["host"].to_pylist(), told["instance"].to_pylist(), strict=True)))
 
 
 def without(samples: pa.Table, host: str, kind: str) -> pa.Table:
-    """As if that collector had not told anything, itself included."""
+    """Return the samples without those of one collector, its own health metrics included."""
     own = pc.or_(
         pc.and_(pc.starts_with(samples["metric"], "collector."), _of_kind(samples["instance"], kind)),
         _measured_by(samples["metric"], kind),
@@ -54,7 +54,7 @@ def without(samples: pa.Table, host: str, kind: str) -> pa.Table:
 
 
 def _of_kind(instance: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
-    """``KIND``, and what it tells of its parts (``KIND/part``)."""
+    """Match ``KIND`` and the instances of its parts (``KIND/part``)."""
     return pc.or_(pc.equal(instance, kind), pc.starts_with(instance, f"{kind}/"))
 
 
@@ -66,17 +66,17 @@ def _measured_by(metric: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
 
 
 def every(samples: pa.Table, seconds: int) -> pa.Table:
-    """As collectors would have read them that seldom: means over time, those of operations by their number.
+    """Return the samples as slower collectors read them: means over time; latencies weighted by operations.
 
-    What generators tell of themselves stays as it is: that is no collector's.
+    The generators' own metrics stay unchanged, because no collector reads them.
     """
     told = pc.starts_with(samples["metric"], OF_GENERATORS)
     rows = samples.filter(pc.invert(told))
-    # A mean of latencies counts by its operations, anything else by the time it covers; what was not
-    # measured by neither.
+    # A mean latency is weighted by its operations, any other value by its interval; a missing value has no
+    # weight.
     weight = pc.coalesce(rows["weight"], rows["interval_s"])
     weight = pc.if_else(pc.is_valid(rows["value"]), weight, pa.scalar(None, pa.float64()))
-    bucket = pc.divide(rows["time_ns"], seconds * 10**9)  # of whole numbers
+    bucket = pc.divide(rows["time_ns"], seconds * 10**9)  # integer division
     rows = rows.append_column("bucket", bucket)
     rows = rows.append_column("by", weight).append_column("total", pc.multiply(rows["value"], weight))
     found = rows.group_by(["host", "metric", "instance", "bucket"]).aggregate(
@@ -99,13 +99,13 @@ def every(samples: pa.Table, seconds: int) -> pa.Table:
 
 
 def lost(samples: pa.Table, share: float, seed: int) -> pa.Table:
-    """As if so many samples had been lost: whole readings of a host, and single ones."""
+    """Drop a ratio of the samples: whole readings of a host, and single samples."""
     random = np.random.default_rng(seed)
     reading = samples["host"].dictionary_encode().unify_dictionaries().combine_chunks().indices.to_numpy()
     readings, number = np.unique(
         np.column_stack([reading, samples["time_ns"].to_numpy()]), axis=0, return_inverse=True
     )
-    # Half each: 1 - (1 - part)^2 = share.
+    # Half of each kind: 1 - (1 - part)^2 = share.
     part = 1 - np.sqrt(1 - share)
     whole = random.random(len(readings)) < part
     single = random.random(samples.num_rows) < part

@@ -1,9 +1,9 @@
-"""Pairs of farms for the what-if: one is predicted from the other's run, then run, and both are compared.
+"""Pairs of farms for the what-if: predict one farm from the other's run, run it, and compare.
 
 A folder in ``pairs/`` has ``plan.yaml``, ``base.yaml`` and ``other.yaml`` (two farms) and ``pair.yaml``. The
-other farm's throughput is predicted by the base's model with what the other's disks and cores were measured
-to do, and is right within 10 %. Beside it stands what the model says of what pair.yaml sets, as a person does
-who lacks the other farm (an emulated disk is what it was set to be only on a machine left alone).
+base's model predicts the other farm's throughput from the measured disks and cores of the other run; within
+10 % it is right. A second prediction uses only the settings of pair.yaml, as a user without the other farm
+would do. (An emulated disk has exactly its set limits only on an idle machine.)
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ PAIRS = Path(__file__).with_name("pairs")
 SIDES = ("base", "other")
 WITHIN = 0.10
 ENOUGH = 0.8
-"""Of all pairs that many are to be right."""
+"""Ratio of all pairs that must be right."""
 
 
 class PairFile(BaseModel):
-    """One pair.yaml.
+    """The content of one pair.yaml.
 
     Attributes:
-        set: what is set in the base's model to predict the other farm.
-        why: what differs, and what is to be expected of it.
+        set: settings of the base's model that predict the other farm.
+        why: the difference between the farms, and its expected effect.
         needs: what the machine must offer.
-        unsolved: why the prediction misses it. Such a pair runs and is a miss all the same.
+        unsolved: reason why the prediction is still wrong. The pair runs and counts as a miss.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,13 +58,13 @@ class PairFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One pair.
+    """One pair of farms.
 
     Attributes:
-        name: its folder's.
-        folder: where its files lie.
-        plan: what both farms are loaded with.
-        file: what is set, and why.
+        name: name of the pair's folder.
+        folder: path of the pair's files.
+        plan: the plan that loads both farms.
+        file: the content of pair.yaml.
     """
 
     name: str
@@ -75,28 +75,28 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One farm of a pair in the form in which cases are run."""
+    """One farm of a pair, in the form of a case."""
 
     folder: Path
     plan: Plan
 
     @property
     def load_s(self) -> float:
-        """How long the plan loads the farm at most."""
+        """The maximum time of the plan's load, in seconds."""
         phases = self.plan.phases
         return phases.warm_up.at_most_s + phases.measure.at_most_s + phases.cool_down_s
 
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """What became of one pair, once.
+    """The result of one run of a pair.
 
     Attributes:
-        measured_per_s: what the other farm did.
-        predicted: by the base's model with the other run's disks, cores and load as measured there; None
-            where it came to nothing.
-        by_set_per_s: likewise, by what is set: nothing of the other run is known.
-        failure: why it came to nothing.
+        measured_per_s: measured operations per second of the other farm.
+        predicted: prediction by the base's model from the other run's disks, cores and load; None without a
+            result.
+        by_set_per_s: predicted operations per second from the settings alone; None without a result.
+        failure: reason for a missing result.
     """
 
     pair: Pair
@@ -109,21 +109,21 @@ class PairRow:
 
     @property
     def predicted_per_s(self) -> float | None:
-        """Of the plan's first scenario."""
+        """Predicted operations per second of the plan's first scenario."""
         return self.predicted.scenarios[0].then_per_s if self.predicted else None
 
     @property
     def error_ratio(self) -> float | None:
-        """Predicted ÷ measured - 1."""
+        """Predicted throughput ÷ measured throughput - 1."""
         return off(self.predicted_per_s, self.measured_per_s)
 
     @property
     def right(self) -> bool:
-        """Whether it is within 10 %."""
+        """True if the prediction is within 10 %."""
         return self.error_ratio is not None and abs(self.error_ratio) <= WITHIN
 
     def to_json(self) -> dict[str, Any]:
-        """Its entry in ground-truth.json, with the keys of a case's."""
+        """Return the entry of ground-truth.json, with the keys of a case's entry."""
         one = self.predicted.scenarios[0] if self.predicted else None
         return {
             "case": self.pair.name,
@@ -145,7 +145,7 @@ class PairRow:
 
 
 def off(predicted: float | None, measured: float | None) -> float | None:
-    """Predicted ÷ measured - 1; None if one of them is missing."""
+    """Return predicted ÷ measured - 1; None if one of them is missing."""
     return predicted / measured - 1 if predicted is not None and measured else None
 
 
@@ -154,12 +154,12 @@ def _per_s(value: float | None) -> str:
 
 
 def names() -> list[str]:
-    """All pairs there are."""
+    """Return the names of all pairs."""
     return sorted(folder.name for folder in PAIRS.glob("*/"))
 
 
 def shared_out(patterns: Sequence[str], known: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(names that patterns mean, the patterns that mean none of them); all names without any pattern."""
+    """Return (names that the patterns select, patterns that select none); all names without a pattern."""
     if not patterns:
         return list(known), []
     meant = {pattern: [name for name in known if fnmatchcase(name, pattern)] for pattern in patterns}
@@ -169,7 +169,8 @@ def shared_out(patterns: Sequence[str], known: Sequence[str]) -> tuple[list[str]
 
 def read_pair(folder: Path) -> Pair:
     """Read one pair. Raises InputError."""
-    _, plan = [load(folder / f"{side}.yaml", folder / "plan.yaml") for side in SIDES][-1]  # both are read
+    # reading checks both farms
+    _, plan = [load(folder / f"{side}.yaml", folder / "plan.yaml") for side in SIDES][-1]
     path = folder / "pair.yaml"
     try:
         file = PairFile.model_validate(YAML(typ="safe").load(path))
@@ -185,16 +186,16 @@ class Runner:
     """Runs pairs one after the other.
 
     Args:
-        kept: where runs are kept: those of misses, or with ``keep`` all.
-        keep: keep every run.
-        again: run nothing: judge the runs that were kept.
+        kept: folder for the runs of misses, or with ``keep`` for all runs.
+        keep: True: keep every run.
+        again: True: run nothing and judge the kept runs.
     """
 
     def __init__(self, kept: Path, *, keep: bool = False, again: bool = False) -> None:
         self._kept, self._keep, self._again = kept, keep, again
 
     def run(self, pairs: Iterable[Pair], work: Path, repeat: int = 1) -> Iterator[PairRow]:
-        """A row for each pair and repetition, as each ends."""
+        """Yield a row for each pair and repetition when it ends."""
         for pair in pairs:
             for number in range(1, repeat + 1):
                 yield self._row(pair, number, work / pair.name / str(number))
@@ -220,7 +221,7 @@ class Runner:
 
 
 def _run(pair: Pair, side: str, work: Path, place: Path) -> None:
-    """One farm of a pair: up, loaded, down; its run is kept."""
+    """Start one farm of a pair, run the plan, stop the farm, and keep the run."""
     folder = work / side
     folder.mkdir(parents=True)
     shutil.copyfile(pair.folder / f"{side}.yaml", folder / "farm.yaml")
@@ -233,7 +234,7 @@ def _run(pair: Pair, side: str, work: Path, place: Path) -> None:
 
 
 def _judged(pair: Pair, number: int, place: Path, begun: float) -> PairRow:
-    """The prediction from the base's run beside the other's; that it fails is a finding about it."""
+    """Compare the prediction from the base's run with the other run; a failed analysis is part of the row."""
     row = PairRow(pair, number, time.monotonic() - begun)
     try:
         base, other = (read_modelled_run(open_run(place / side)) for side in SIDES)
@@ -258,7 +259,7 @@ HEADINGS = ("pair", "base", "predicted", "interval", "measured", "off by", "by w
 
 
 def table(rows: Sequence[PairRow]) -> str:
-    """All pairs, what failed below its row."""
+    """Return a table of all pairs, each failure below its row."""
     lines = [HEADINGS, *(_cells(row) for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(HEADINGS))]
     texts = [
@@ -270,7 +271,7 @@ def table(rows: Sequence[PairRow]) -> str:
 
 
 def line(row: PairRow) -> str:
-    """One pair as it ends."""
+    """Return the line that is printed when a pair ends."""
     found = _percent(row.error_ratio) if row.predicted else row.failure
     predicted, measured = _per_s(row.predicted_per_s), _per_s(row.measured_per_s)
     return f"{row.pair.name}: predicted {predicted}, measured {measured}: {found}"
@@ -300,5 +301,5 @@ def _percent(value: float | None) -> str:
 
 
 def enough(rows: Sequence[PairRow]) -> bool:
-    """Whether as many are right as must be."""
+    """Return True if enough pairs are right."""
     return sum(row.right for row in rows) >= ENOUGH * len(rows)

@@ -1,8 +1,8 @@
-"""Probes of disks whose limits are known: the published storage tests, and the same at other sizes.
+"""Probe disks with known limits: the published storage tests, and copies of other sizes.
 
-A folder in ``probes/`` has ``expected.yaml`` and a farm file for each side, or names the ``example`` that has
-them. All sides are measured by one ``pinchpoint probe``, as a user would, and every verdict must be what
-expected.yaml says of that side.
+A folder in ``probes/`` has ``expected.yaml`` and a farm file for each side, or names the ``example`` with
+these farms. One ``pinchpoint probe`` measures all sides, as a user would, and each verdict must be as
+expected.yaml states for its side.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ Span = tuple[float, float]
 
 
 class ExpectedSide(BaseModel):
-    """What is true of one disk.
+    """The expected answers on one disk.
 
     Attributes:
-        kinds: workload, or one of its measurements -> how the disk limits it.
-        holds_to: workload -> the largest queue depth below the latency line; 0: none.
-        times: measurement -> its throughput ÷ that of the first side.
+        kinds: workload or measurement -> the kind of disk limit.
+        holds_to: workload -> the largest queue depth below the latency threshold; 0: none.
+        times: measurement -> its throughput ÷ the throughput of the first side.
         figures: measurement -> I/Os per second.
-        host_cache: whether reads come from a cache on the host; None: they may.
-        contradicted: whether the declared limits are not those of this disk.
+        host_cache: True if reads come from a cache on the host; None: either is right.
+        contradicted: True if the declared limits differ from the disk's limits.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -60,16 +60,17 @@ class ExpectedSide(BaseModel):
 
 
 class ExpectedProbes(BaseModel):
-    """One expected.yaml.
+    """The content of one expected.yaml.
 
     Attributes:
-        example: the folder of ``infra/examples`` with the farms; None: they lie beside this file.
-        suite, disk: what is measured of each farm.
-        options: further ones of ``pinchpoint probe``.
-        why: why the answers are the true ones.
+        example: the folder of ``infra/examples`` with the farms; None: the farms are next to this file.
+            suite, disk: the suite, and the disk that it measures on each farm.
+        options: further options of ``pinchpoint probe``.
+        why: reason why the answers are true.
         needs: what the machine must offer.
-        sides: farm file without its ending -> what is true of its disk; the first is the base of ``times``.
-        unsolved: why the verdict misses it. Such a case runs and is a miss all the same.
+        sides: farm file without its suffix -> the expected answers on its disk; the first side is the base of
+            ``times``.
+        unsolved: reason why the verdict is still wrong. The case runs and counts as a miss.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -86,12 +87,12 @@ class ExpectedProbes(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ProbeCase:
-    """One case.
+    """One case of a probe.
 
     Attributes:
-        name: its folder's.
+        name: name of the case's folder.
         farms: the farm file of each side, in the order of ``expected.sides``.
-        expected: what is true.
+        expected: the expected answers.
     """
 
     name: str
@@ -100,7 +101,7 @@ class ProbeCase:
 
     @property
     def command(self) -> list[str]:
-        """What measures all sides."""
+        """The arguments of the command that measures all sides."""
         asked = self.expected
         given = [each for farm in self.farms for each in ("--farm", str(farm))]
         return ["probe", *given, "--disk", asked.disk, "--suite", asked.suite, *asked.options]
@@ -108,11 +109,11 @@ class ProbeCase:
 
 @dataclass(frozen=True, slots=True)
 class ProbeRow:
-    """What became of one case, once.
+    """The result of one run of a case.
 
     Attributes:
-        misses: what a verdict says otherwise, a sentence each.
-        failure: why it came to nothing.
+        misses: differences between the verdicts and the expected answers, one sentence each.
+        failure: reason for a missing result.
     """
 
     case: ProbeCase
@@ -123,11 +124,11 @@ class ProbeRow:
 
     @property
     def right(self) -> bool:
-        """Whether every verdict is as expected."""
+        """True if every verdict is as expected."""
         return not self.misses and not self.failure
 
     def to_json(self) -> dict[str, Any]:
-        """Its entry in ground-truth.json, with the keys of a case's."""
+        """Return the entry of ground-truth.json, with the keys of a case's entry."""
         return {
             "case": self.case.name,
             "repeat": self.repeat,
@@ -141,7 +142,7 @@ class ProbeRow:
 
 
 def names() -> list[str]:
-    """All cases there are."""
+    """Return the names of all cases."""
     return sorted(folder.name for folder in PROBES.glob("*/"))
 
 
@@ -163,7 +164,7 @@ def read_probe_case(folder: Path) -> ProbeCase:
 
 
 def judged(case: ProbeCase, probes: Sequence[Probe]) -> Iterator[str]:
-    """What the verdicts on a case's probes, in the order of its sides, say otherwise than expected."""
+    """Yield differences between the probes' verdicts, in the order of the sides, and the expected answers."""
     first = _rates(probes[0])
     for (name, expected), probe in zip(case.expected.sides.items(), probes, strict=True):
         for miss in _missed(expected, judge(probe), _rates(probe), first):
@@ -198,7 +199,7 @@ def _missed(
 
 
 def _rates(probe: Probe) -> dict[str, float]:
-    """Measurement -> I/Os per second; bytes where the tool reports no I/Os."""
+    """Return I/Os per second by measurement; bytes per second if the tool reports no I/Os."""
     return {
         cell.name: mean.middle
         for cell, one in figures(probe).items()
@@ -209,14 +210,14 @@ def _rates(probe: Probe) -> dict[str, float]:
 def run(
     cases: Iterable[ProbeCase], kept: Path, repeat: int = 1, *, keep: bool, again: bool
 ) -> Iterator[ProbeRow]:
-    """A row for each case and repetition, as each ends.
+    """Yield a row for each case and repetition.
 
     Args:
-        cases: which.
-        kept: where probes are kept: those of misses, or with ``keep`` all.
-        repeat: how often each is measured.
-        keep: keep every probe.
-        again: measure nothing: judge the probes that were kept.
+        cases: the cases to run.
+        kept: folder for the probes of misses, or with ``keep`` for all probes.
+        repeat: number of repetitions of each case.
+        keep: True: keep every probe.
+        again: True: measure nothing and judge the kept probes.
     """
     for case in cases:
         for number in range(1, repeat + 1):
@@ -243,7 +244,7 @@ def _row(case: ProbeCase, number: int, place: Path, *, again: bool) -> ProbeRow:
 
 
 def _measure(case: ProbeCase, place: Path) -> None:
-    """All sides by one command, as a user calls it. Raises RunFailed."""
+    """Measure all sides with one command, as a user calls it. Raises RunFailed."""
     place.mkdir(parents=True)
     log = place / "run.log"
     with log.open("w", encoding="utf-8") as said:
@@ -268,7 +269,7 @@ def _measure(case: ProbeCase, place: Path) -> None:
 
 
 def _kept(case: ProbeCase, place: Path) -> list[Probe]:
-    """The probe of each side, by the name of its farm file. Raises RunFailed."""
+    """Return the probe of each side, in the order of the farms. Raises RunFailed."""
     made = sorted(place.glob(f"*/{PROBE}"), key=lambda path: load(path.parent).started)
     if len(made) != len(case.farms):
         raise RunFailed(f"{len(made)} probes of {len(case.farms)} disks", place)
@@ -276,7 +277,7 @@ def _kept(case: ProbeCase, place: Path) -> list[Probe]:
 
 
 def line(row: ProbeRow) -> str:
-    """One case as it ends, what is missed below it."""
+    """Return the line that is printed when a case ends, with the misses below."""
     unsolved = row.case.expected.unsolved
     answer = "right" if row.right else row.failure or f"NO{f', unsolved: {unsolved}' if unsolved else ''}"
     return "\n    ".join([f"{row.case.name}: {answer} ({row.seconds:.0f} s)", *row.misses])

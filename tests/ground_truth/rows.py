@@ -1,4 +1,4 @@
-"""A row per case and repetition: printed as it ends, counted in tables, kept as JSON."""
+"""One row per case and repetition: printed when it ends, counted in tables, written as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ground_truth.cases import Answer, Case
 from ground_truth.judge import Found, Judged, what_counts, wrong
 
 ERROR = "error"
-"""The column of cases that came to no verdict."""
+"""Column of cases without a verdict."""
 
 WIDE = "confidence"
 HEADINGS = ("case", "expected", "found", WIDE, "seconds", "right")
@@ -20,16 +20,16 @@ HEADINGS = ("case", "expected", "found", WIDE, "seconds", "right")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one case, once.
+    """The result of one run of a case.
 
     Attributes:
         case: the case.
-        repeat: which repetition of it, from 1.
-        seconds: from the start of its run to the end of its analyses.
-        judged: what was found; None if it came to no verdict.
-        failure: why it came to none: one sentence.
-        kept: where its run lies, for a person to look at; None if nothing was kept.
-        noise: the noise the run itself was made under, such as ``cpu``; empty without one.
+        repeat: number of the repetition, from 1.
+        seconds: time from the start of the run to the end of its analyses.
+        judged: the answers of the analyses; None without a verdict.
+        failure: reason for a missing verdict, as one sentence.
+        kept: path of the kept run; None if the run was not kept.
+        noise: the noise under which the run was made, such as ``cpu``; "" without one.
     """
 
     case: Case
@@ -42,29 +42,29 @@ class Row:
 
     @property
     def wrong(self) -> dict[str, Found]:
-        """The variants and noises with a wrong answer."""
+        """The variants and noises with a wrong answer, by name."""
         expected = self.case.expected.answer
         return wrong(expected, self.judged, noisy=bool(self.noise)) if self.judged else {}
 
     @property
     def right(self) -> bool:
-        """Whether every variant names what is expected, and no noise anything else."""
+        """True if every variant names the expected answer and no noise leads to another one."""
         return self.judged is not None and not self.wrong
 
     @property
     def answer(self) -> Answer | None:
-        """The answer it is judged by; None without one."""
+        """The answer that counts for the case; None without one."""
         if self.judged is None:
             return None
         return what_counts(self.case.expected.answer, self.judged, noisy=bool(self.noise)).answer
 
     @property
     def confidence(self) -> str | None:
-        """How sure the verdict is with everything as declared; None if it names nothing."""
+        """The confidence with limits as declared; None without a bottleneck."""
         return self.judged.variants["declared"].confidence if self.judged else None
 
     def to_json(self) -> dict[str, Any]:
-        """Its entry in ground-truth.json."""
+        """Return the entry of ground-truth.json."""
         found = self.judged or Judged({}, {})
         return {
             "case": self.case.name,
@@ -96,20 +96,20 @@ def _as_json(found: Mapping[str, Found]) -> dict[str, dict[str, str | None]]:
 
 
 class Printer:
-    """Prints rows below one another; the columns are as wide as the cases make them.
+    """Prints rows as a table whose column widths fit the cases.
 
     Args:
-        cases: all that will come.
+        cases: all cases of the table.
     """
 
     def __init__(self, cases: Sequence[Case]) -> None:
-        names = max(len(case.name) for case in cases) + 4  # a repetition's number
+        names = max(len(case.name) for case in cases) + 4  # room for the number of a repetition
         answers = max(18, *(len(str(case.expected.answer)) for case in cases))
         self._widths = (names, answers, answers, len(WIDE), 7, 0)
         print(self._line(HEADINGS), flush=True)
 
     def row(self, row: Row) -> None:
-        """One row, with what every variant and noise that went wrong found instead."""
+        """Print one row, with the wrong answers of its variants and noises."""
         name = row.case.name if row.repeat == 1 else f"{row.case.name} #{row.repeat}"
         answer = str(row.answer) if row.answer else "nothing"
         cells = (name, str(row.case.expected.answer), answer, row.confidence or "-", f"{row.seconds:.0f}")
@@ -133,12 +133,12 @@ def _judgement(row: Row) -> str:
 
 
 def confusion(rows: Sequence[Row]) -> str:
-    """The table of expected kinds (rows) and what was found (columns), as text."""
+    """Return the table of expected kinds (rows) and found kinds (columns), as text."""
     counts: dict[tuple[str, str], int] = {}
     for row in rows:
         found = ERROR if row.answer is None else row.answer.label
         if row.answer and not row.right and found == row.case.expected.answer.label:
-            found = f"{found}, elsewhere"  # the kind is right, the disk or the tier is not
+            found = f"{found}, elsewhere"  # the kind is right, but the disk or the tier is wrong
         key = row.case.expected.answer.label, found
         counts[key] = counts.get(key, 0) + 1
     expected = sorted({key[0] for key in counts})
@@ -152,7 +152,7 @@ def confusion(rows: Sequence[Row]) -> str:
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """The sweep in a few lines: by kind, where the limit was declared, healthy farms, noises, repetitions."""
+    """Yield summary lines: right by kind, with declared limits, healthy farms, noises, repetitions."""
     kinds = sorted({row.case.expected.answer.label for row in rows})
     yield "right by kind: " + ", ".join(
         f"{kind} {_share(row.right for row in rows if row.case.expected.answer.label == kind)}"
@@ -175,7 +175,7 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _repeated(rows: Sequence[Row]) -> Iterator[bool]:
-    """Per case: whether all of its repetitions came to one and the same answer."""
+    """Yield, for each case, True if all its repetitions gave the same answer."""
     answers: dict[str, set[Answer | None]] = {}
     for row in rows:
         answers.setdefault(row.case.name, set()).add(row.answer)
@@ -188,14 +188,14 @@ def _share(flags: Iterable[bool]) -> str:
 
 
 class Written(Protocol):
-    """What has an entry in ground-truth.json."""
+    """A row with an entry in ground-truth.json."""
 
     def to_json(self) -> dict[str, Any]:
-        """That entry."""
+        """Return the entry."""
 
 
 def write(rows: Sequence[Written], path: Path) -> None:
-    """Write ground-truth.json whole or not at all."""
+    """Write ground-truth.json atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps([row.to_json() for row in rows], indent=1) + "\n", encoding="utf-8")

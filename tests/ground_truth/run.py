@@ -1,11 +1,11 @@
-"""``make ground-truth``: run the labelled cases, say what was found, and whether it is right.
+"""``make ground-truth``: run the labelled cases and compare the verdicts with the labels.
 
-Every case runs once and is analysed with its limits declared, withheld, and wrong by a factor of two
-both ways; it is right when all of them name what expected.yaml says, and when no noise (a collector missing,
-samples every five seconds, a fifth of them lost) makes it name anything else.
+Every case runs once and is analysed with its limits declared, withheld, and wrong by a factor of two in both
+directions. A case is right if all these analyses name the answer of expected.yaml, and if no noise (a missing
+collector, samples every five seconds, a fifth of the samples lost) leads to another answer.
 
-Then the pairs: farms that are predicted from each other's runs (``pairs.py``); and the probes of disks
-(``probed.py``).
+Afterwards come the pairs, farms that are predicted from each other's runs (``pairs.py``), and the probes of
+disks (``probed.py``).
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from pinchpoint.store.read import open_run
 
 BUILD = Path(__file__).parents[2] / "build"
 MORE = 2
-"""So often a case is run again that the hypervisor disturbed."""
+"""Number of further runs of a case after a run that the hypervisor disturbed."""
 
 
 class GroundTruth:
     """One call of ``make ground-truth``.
 
     Args:
-        groups: the cases, grouped by the farm they share.
-        build: where the result and the runs that are kept go.
-        repeat: how often each case is run.
-        keep: keep every run, not only those that were missed.
-        again: run nothing: judge the runs that were kept.
-        noise: ``cpu``: a second program uses up the farm's cores for a third of every measurement.
+        groups: the cases, grouped by the farm that they share.
+        build: path for the result and for kept runs.
+        repeat: number of runs of each case.
+        keep: True: keep every run; False: keep only misses.
+        again: True: run nothing and judge the kept runs.
+        noise: ``cpu``: a second program saturates the farm's cores for a third of every measure phase.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class GroundTruth:
         self.rows: list[Row] = []
 
     def run(self) -> None:
-        """Run everything; a row is known, and saved, as soon as its case ends."""
+        """Run all cases; a case's row is printed and saved when the case ends."""
         with tempfile.TemporaryDirectory(prefix="pinchpoint-ground-truth-") as work:
             for number, group in enumerate(self._groups, 1):
                 with standing_farm(Path(work) / str(number)) as farm:
@@ -84,11 +84,12 @@ class GroundTruth:
         write(self.rows, self._result)
 
     def _row(self, case: Case, repeat: int, farm: StandingFarm) -> Row:
-        """One case once. What goes wrong with one is its row, and the others go on."""
+        """Run a case once and return its row; an error becomes part of the row, and the other cases run."""
         place = self._kept / (case.name if repeat == 1 else f"{case.name}-{repeat}")
         if self._again:
             return self._judged(case, repeat, place, time.monotonic())
-        shutil.rmtree(place, ignore_errors=True)  # of an earlier call: it would be taken for this one's
+        # a run of an earlier call would be taken for this call's run
+        shutil.rmtree(place, ignore_errors=True)
         if missing := machine.lacking(case.expected.needs):
             return Row(case, repeat, 0.0, failure=_not_run(missing), noise=self._noise)
         begun = time.monotonic()
@@ -108,9 +109,9 @@ class GroundTruth:
         return row if row.right else replace(row, kept=place)
 
     def _undisturbed(self, case: Case, farm: StandingFarm) -> Path:
-        """A run of a case; one whose machine did not have its CPU is made anew, twice at most.
+        """Run a case; repeat it at most twice if the hypervisor took CPU time from the machine.
 
-        What the hypervisor does with other machines is nothing that a case says.
+        The load of other virtual machines on the hypervisor is not part of the case.
         """
         for left in reversed(range(1 + MORE)):
             directory = farm.run(case, burn=self._noise == "cpu", neighbours=case.expected.neighbours)
@@ -122,7 +123,7 @@ class GroundTruth:
         return directory
 
     def _judged(self, case: Case, repeat: int, directory: Path, begun: float) -> Row:
-        """The row of a run; that the analysis fails is a finding about it, not our end."""
+        """Analyse a run and return its row; a failed analysis is part of the row."""
         judged, failure = None, ""
         try:
             judged = judge(directory)
@@ -137,12 +138,12 @@ class GroundTruth:
 
 
 def _not_run(missing: str) -> str:
-    """As root every case must run; anybody else is told what this machine does not allow."""
+    """Return the reason why a case did not run: an error for root, "not possible here" for other users."""
     return f"error: {missing}" if machine.is_root() else f"not possible here: {missing}"
 
 
 def _move(directory: Path | None, log: Path, place: Path) -> None:
-    """Put a run where a person can look at it, with what it said while it ran."""
+    """Move a run and its log to the folder of kept runs."""
     if directory is None:
         place.mkdir(parents=True)
     else:
@@ -152,7 +153,7 @@ def _move(directory: Path | None, log: Path, place: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry of ``make ground-truth``; the exit status is 0 only where everything was right."""
+    """Run ``make ground-truth``; return 0 only if everything was right."""
     given = _parser().parse_args(arguments)
     try:
         chosen, paired, disks = _chosen(
@@ -195,7 +196,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _chosen(patterns: Sequence[str]) -> tuple[list[Case], list[pairs.Pair], list[probed.ProbeCase]]:
-    """The cases, pairs and probes that patterns mean; all of them without any. Raises InputError."""
+    """Return the cases, pairs and probes that the patterns select; all without a pattern.
+
+    Raises InputError.
+    """
     names, rest = pairs.shared_out(patterns, pairs.names())
     disks, rest = pairs.shared_out(rest, probed.names()) if rest or not patterns else ([], [])
     chosen = select(rest) if rest or not patterns else []
@@ -213,7 +217,7 @@ def _predict(
     rows: Sequence[Row],
     predicted: list[pairs.PairRow],
 ) -> None:
-    """Run the pairs; a row is known, and saved, as soon as its pair ends."""
+    """Run the pairs; a pair's row is printed and saved when the pair ends."""
     with tempfile.TemporaryDirectory(prefix="pinchpoint-pairs-") as work:
         for row in runner.run(paired, Path(work), repeat):
             predicted.append(row)

@@ -1,8 +1,8 @@
-"""One standing farm for several cases, and one run of ``pinchpoint run`` against it.
+"""Keep one farm running for several cases, and run ``pinchpoint run`` on it.
 
-The farm is started through the harness, because its lifeline then ends it with this process, however that
-happens. The runs are the command a user calls, in a process of its own: what is judged is the product, and
-nothing of one run can live on into the next.
+The harness starts the farm, so that its lifeline ends the farm when this process ends for any reason. Each
+run is the user's command in a process of its own: the product is judged, and no state of one run reaches the
+next.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from pinchpoint.plan import Plan, load_farm
 
 PINCHPOINT = Path(sys.executable).with_name("pinchpoint")
 BESIDE_LOAD_S = 300.0
-"""What a run may need beside its phases: to make its data, to write its reports."""
+"""Additional time limit of a run, in seconds: to make its data and write its reports."""
 JUDGED = (ExitStatus.FINE, ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE)
-"""A run that ended so has a verdict; any other one went wrong."""
+"""Exit statuses of a run with a verdict; any other status is a failure."""
 
 
 class Runnable(Protocol):
-    """What is run: a case, or one farm of a pair.
+    """A case, or one farm of a pair.
 
     Attributes:
-        folder: holds its farm.yaml and plan.yaml.
-        plan: as Pinchpoint reads it.
+        folder: path of its farm.yaml and plan.yaml.
+        plan: the parsed plan.
     """
 
     @property
@@ -46,11 +46,11 @@ class Runnable(Protocol):
 
     @property
     def load_s(self) -> float:
-        """How long its plan loads the farm at most."""
+        """The maximum time of the plan's load, in seconds."""
 
 
 class RunFailed(Exception):  # noqa: N818 -- what happened to the run
-    """A run came to no verdict; one sentence, and its directory where it made one."""
+    """A run has no verdict; the error has one sentence, and the run's directory if there is one."""
 
     def __init__(self, why: str, directory: Path | None = None) -> None:
         super().__init__(why)
@@ -58,10 +58,10 @@ class RunFailed(Exception):  # noqa: N818 -- what happened to the run
 
 
 class StandingFarm:
-    """A farm that several cases use, at a path of its own (which is its identity).
+    """A farm that several cases use, at a path of its own, which identifies the farm.
 
     Args:
-        folder: where its file and the runs lie.
+        folder: path of the farm's file and its runs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -71,22 +71,22 @@ class StandingFarm:
         self.log = folder / "run.log"
 
     def run(self, case: Runnable, *, burn: bool = False, neighbours: int = 0) -> Path:
-        """Run a case's plan; the run's directory. Starts the farm unless it stands.
+        """Start the farm if it is down, run a case's plan, and return the run's directory.
 
         Args:
-            case: the case.
-            burn: let a second program use up the farm's cores for a third of what is measured.
-            neighbours: let so many programs use up every core of this machine, all the time.
+            case: the case to run.
+            burn: True: a second program saturates the farm's cores for a third of the measure phase.
+            neighbours: number of programs on every core of this machine during the whole run.
 
         Raises:
-            RunFailed: there is no verdict.
-            PinchpointError: the farm could not be started.
+            RunFailed: the run has no verdict.
+            PinchpointError: the farm did not start.
         """
-        # What a case declares is its own; how the farm is built is the same in all of its cases.
+        # Each case has its own declarations; all cases of the farm have the same `embedded:` section.
         shutil.copyfile(case.folder / "farm.yaml", self._file)
         found = embedded.up(load_farm(self._file), lambda _: None, lifeline=True)
         self._count += 1
-        out = self._folder / f"run{self._count}"  # a folder of its own: what lies there is this run
+        out = self._folder / f"run{self._count}"  # a new folder, so that it contains only this run
         command: list[str | Path] = [PINCHPOINT, "run", case.folder / "plan.yaml"]
         command += ["--farm", self._file, "--out", out]
         noise = burning(out, found.farm_cores, case.plan.phases.measure.at_most_s) if burn else nullcontext()
@@ -96,7 +96,7 @@ class StandingFarm:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is ours: the run ends when we end it
+                start_new_session=True,  # Ctrl-C reaches only this process, which then ends the run
             )
             try:
                 status = process.wait(case.load_s + BESIDE_LOAD_S)
@@ -112,7 +112,7 @@ class StandingFarm:
         return directory
 
     def down(self) -> None:
-        """Remove the farm and all it made; safe when it is down. Raises FarmUnavailable."""
+        """Stop and remove the farm; do nothing if it is down. Raises FarmUnavailable."""
         if self._file.exists():
             embedded.down(self._file.resolve())
 
@@ -122,7 +122,7 @@ class StandingFarm:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a run that still goes on as two Ctrl-C do: it clears away what it made."""
+    """End a run with two interrupts, as two Ctrl-C do: the run removes its data."""
     for _ in range(2):
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
@@ -136,7 +136,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def standing_farm(folder: Path) -> Iterator[StandingFarm]:
-    """A farm, not up yet; down at the end, whatever happens."""
+    """Yield a farm that is not yet started; stop it at the end in any case."""
     folder.mkdir(parents=True)
     farm = StandingFarm(folder)
     try:

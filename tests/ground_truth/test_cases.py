@@ -1,4 +1,4 @@
-"""The cases: what their files say, what they need, which are chosen."""
+"""Tests of the cases: their files, their needs, and their selection."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ DISK_TURN = {"resource": "disk", "tier": "search", "role": "index", "share": 0.3
     ],
 )
 def test_a_label_says_one_whole_answer(fields: dict[str, Any], words: str) -> None:
-    """A label that leaves room (half an answer, two answers) could never be missed: it is refused."""
+    """A label with half an answer or two answers is refused, because no verdict could miss it."""
     with pytest.raises(ValidationError, match=words):
         Expected.model_validate(fields)
 
 
 def test_a_case_that_cannot_be_read_names_its_file(tmp_path: Path) -> None:
-    """The label's file stands in the message, with the field."""
+    """The message about a bad label names the file and the field."""
     place = make_case(tmp_path, "one", expected="outcome: perfect\nwhy: x\n")
     with pytest.raises(InputError, match=r"expected\.yaml: outcome: "):
         read_case(place)
@@ -54,7 +54,7 @@ def test_a_case_that_cannot_be_read_names_its_file(tmp_path: Path) -> None:
 
 
 def test_every_case_can_be_read_and_says_what_it_needs() -> None:
-    """All labelled cases are whole, and no knob is used that ``needs`` does not name."""
+    """Every labelled case is complete, and ``needs`` names the needs of each key of its farm."""
     for case in select([]):
         assert case.farm.embedded is not None
         assert set(case.expected.needs) == needs_of(case.farm.embedded.to_json()), case.name
@@ -64,12 +64,13 @@ def test_every_case_can_be_read_and_says_what_it_needs() -> None:
 
 
 def test_there_are_cases_enough() -> None:
-    """60 in all, twelve of them healthy, three of each kind; CI's are among them and fit its two minutes."""
+    """There are 60 cases: twelve healthy, three of each kind; those of CI take at most two minutes."""
     cases = select([])
     labels = Counter(case.expected.answer.label for case in cases)
     assert len(cases) >= 60
     assert labels["not_reached"] >= 12
-    of_recordings = {"disk"}  # of a run the kind of a disk's limit is told
+    # the analysis names the kind of disk limit for runs; ``disk`` alone occurs only in imported recordings
+    of_recordings = {"disk"}
     assert {kind for kind in get_args(Kind) if labels[kind] < 3} == of_recordings
     chosen = select(["@ci"])
     assert len({case.expected.answer.label for case in chosen}) >= 2
@@ -77,7 +78,7 @@ def test_there_are_cases_enough() -> None:
 
 
 def test_a_climb_is_as_long_as_its_levels() -> None:
-    """A plan in steps that measured for less than its levels last would never hold the last one."""
+    """The measure phase of a plan with load steps is as long as its steps."""
     for case in select([]):
         for scenario in case.plan.scenarios.values():
             if scenario.load.model == "steps":
@@ -87,7 +88,7 @@ def test_a_climb_is_as_long_as_its_levels() -> None:
 
 
 def test_cases_are_chosen_by_name_glob_and_list(tmp_path: Path) -> None:
-    """In order of names, each once; a list may hold comments; what means nothing is refused, all at once."""
+    """Selected cases are sorted and unique; lists may have comments; one error names all bad patterns."""
     for name in ("log-a", "log-b", "web"):
         make_case(tmp_path / "cases", name)
     (tmp_path / "few.txt").write_text("# the quick ones\nweb\n\nlog-a\n")
@@ -105,7 +106,7 @@ def test_cases_are_chosen_by_name_glob_and_list(tmp_path: Path) -> None:
 
 
 def test_shards_share_out_whole_farms(tmp_path: Path) -> None:
-    """Every case is in exactly one shard, farms are never split, and the longest farm stands alone."""
+    """Every case is in exactly one shard, a farm is never split, and the longest farm has its own shard."""
     for name, tier, measure in (
         ("a", "nosql", "50s"),
         ("b", "sql", "10s"),

@@ -1,4 +1,4 @@
-"""What counts as right, and how it is counted and said."""
+"""Tests of the scores: what is right, how it is counted, and how it is printed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from ground_truth.variants import VARIANTS
 
 
 def make_row(case: Case, *answers: Answer) -> Row:
-    """A row whose variants found these answers, none of them if there are none."""
+    """Return a row whose variants have these answers, or no judgement without answers."""
     found = {name: Found(answer, "medium") for name, answer in zip(VARIANTS, answers, strict=False)}
     return Row(case, 1, 1.0, Judged(found, {}) if found else None)
 
 
 def test_right_means_every_variant() -> None:
-    """One variant that names another disk, or nothing, makes the case a miss, and is what counts."""
+    """A case with one wrong or empty variant is a miss, and that variant's answer counts."""
     good = {"declared": Found(LOG_CAP, "high"), "withheld": Found(LOG_CAP, "low")}
     assert wrong(LOG_CAP, Judged(good, {})) == {}
     assert what_counts(LOG_CAP, Judged(good, {})) == good["declared"]
-    unsure = Found(replace(LOG_CAP, kind="disk"), "low")  # how it limits is asked of what was declared
+    # the kind of disk limit must be right only with declared limits
+    unsure = Found(replace(LOG_CAP, kind="disk"), "low")
     assert wrong(LOG_CAP, Judged({**good, "withheld": unsure}, {})) == {}
     assert [*wrong(LOG_CAP, Judged({**good, "declared": unsure}, {}))] == ["declared"]
     for answer in (OTHER_DISK, NOBODY, Answer("bottleneck", "disk_latency", "sql", "log")):
@@ -33,7 +34,7 @@ def test_right_means_every_variant() -> None:
 
 
 def test_noise_may_make_unsure_and_nothing_else() -> None:
-    """Under noise "inconclusive" is right too; another answer, "not reached" among them, is a miss."""
+    """Under noise "inconclusive" is right; any other answer, also "not reached", is a miss."""
     assert is_right(LOG_CAP, NOBODY, noisy=True)
     assert not is_right(LOG_CAP, NOBODY, noisy=False)
     assert is_right(LOG_CAP, replace(LOG_CAP, kind="disk"), noisy=True), "which disk, without how it limits"
@@ -49,7 +50,7 @@ def test_noise_may_make_unsure_and_nothing_else() -> None:
 
 
 def test_causes_that_take_turns_are_all_named_with_their_shares() -> None:
-    """Another share, another cause, or one of two alone is a miss; under noise less may be named."""
+    """Alternating causes need the right shares and no missing cause; under noise some may be missing."""
     cpu, disk = Turn("cpu", "search", None, 0.6), Turn("disk", "search", "index", 0.35)
     expected = Answer("inconclusive", turns=(cpu, disk))
     assert str(expected) == "inconclusive: search cpu and search.index disk in turn"
@@ -62,7 +63,7 @@ def test_causes_that_take_turns_are_all_named_with_their_shares() -> None:
 
 
 def test_the_confusion_table_tells_kinds_places_and_errors_apart(tmp_path: Path) -> None:
-    """A right kind on the wrong disk is no hit in the table either; errors have their own column."""
+    """In the confusion table a right kind on the wrong disk is no hit, and errors have a column."""
     label = "outcome: bottleneck\nkind: disk_cap\ntier: sql\nrole: log\nwhy: x\n"
     log = read_case(make_case(tmp_path, "log", expected=label))
     fine = read_case(make_case(tmp_path, "fine"))
@@ -87,7 +88,7 @@ def test_the_confusion_table_tells_kinds_places_and_errors_apart(tmp_path: Path)
 
 
 def test_the_summary_counts_kinds_confidence_health_noises_and_repetitions(tmp_path: Path) -> None:
-    """Each line counts what it says, and an answer that changes between repetitions is not the same one."""
+    """The summary counts each quantity, and repetitions with different answers count as different."""
     label = "outcome: bottleneck\nkind: disk_cap\ntier: sql\nrole: log\nwhy: x\n"
     place = make_case(tmp_path, "log", "sql", expected=label)
     farm = place / "farm.yaml"

@@ -1,4 +1,4 @@
-"""What a verdict on a kept run is worth, and that every kept run has an answer."""
+"""Tests of the score of a verdict on a kept run, and of the answers of all kept runs."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _verdict(found: Answer, candidate: Answer | None) -> Any:
 def test_the_resource_counts_before_the_kind(
     found: Answer, candidate: Answer | None, worth: tuple[str, bool, bool]
 ) -> None:
-    """Another resource and a false all-clear are wrong; another kind of the same disk is half right."""
+    """Another resource and a false all-clear are wrong; another kind of limit of the same disk is right."""
     one = score(REAL, "run", "declared", LOG_CAP, cast("Any", _verdict(found, candidate)))
     assert (one.score, one.kind, one.candidate) == worth
 
 
 def test_every_kept_run_has_an_answer() -> None:
-    """A run that is added needs a case, or a row in simulated.csv."""
+    """Every kept run has a case or a row in simulated.csv."""
     for set_ in (REAL, SYNTHETIC):
         assert sorted(truths(set_)) == sorted(path.name for path in (RUNS / set_).iterdir())

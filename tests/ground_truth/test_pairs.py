@@ -1,4 +1,4 @@
-"""The pairs of farms for the what-if: what is read, what is chosen, what is printed and kept."""
+"""Tests of the pairs of farms: reading, selection, printing and writing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pinchpoint.plan import load
 
 @pytest.mark.parametrize("name", names())
 def test_every_pair_can_be_run_and_asked(name: str) -> None:
-    """Both farms fit the plan, differ in what is built alone, and what is set is something they have."""
+    """Both farms fit the plan, differ only in disks and cores, and have the target of each setting."""
     pair = read_pair(PAIRS / name)
     base, other = (load(pair.folder / f"{side}.yaml", pair.folder / "plan.yaml")[0] for side in pairs.SIDES)
     assert base.embedded is not None
@@ -34,7 +34,7 @@ def test_every_pair_can_be_run_and_asked(name: str) -> None:
 
 
 def test_there_are_ten_pairs_of_every_kind() -> None:
-    """Caps up, floors down, stripes, CPU up."""
+    """There are at least ten pairs, with every kind: higher limits, lower latencies, stripes, more CPU."""
     kinds = [name.split("-", 4)[:4] for name in names()]
     assert len(kinds) >= 10
     for part in ("cap", "floor", "stripes", "cpu"):
@@ -42,7 +42,7 @@ def test_there_are_ten_pairs_of_every_kind() -> None:
 
 
 def test_patterns_are_shared_out_between_pairs_and_cases() -> None:
-    """Without any, all pairs; a pattern of cases means no pair."""
+    """Without a pattern all pairs are selected; a pattern of cases selects no pair."""
     assert shared_out([], names()) == (names(), [])
     chosen, rest = shared_out(["what-if-log-*", "log-cap-240", "nonsense"], names())
     assert chosen == [name for name in names() if name.startswith("what-if-log-")]
@@ -64,7 +64,7 @@ def _row(pair: Pair, measured: float | None, predicted: float | None, failure: s
 
 
 def test_a_pair_is_right_within_a_tenth(tmp_path: Path) -> None:
-    """Off by 9 % is right, by 11 % is not, and neither is what came to nothing."""
+    """A prediction with an error of 9 % is right; with 11 %, or without a result, it is not."""
     pair = _pair(tmp_path)
     near, far = _row(pair, 200.0, 218.0), _row(pair, 200.0, 222.5)
     nothing = _row(pair, None, None, "error: it burnt")
@@ -78,7 +78,7 @@ def test_a_pair_is_right_within_a_tenth(tmp_path: Path) -> None:
 
 
 def test_rows_stand_beside_those_of_cases(tmp_path: Path) -> None:
-    """ground-truth.json has the same keys for both, and more of a pair."""
+    """An entry of a pair in ground-truth.json has the keys of a case's entry, and further ones."""
     path = tmp_path / "ground-truth.json"
     row = _row(_pair(tmp_path), 200.0, 218.0)
     rows.write([row], path)
@@ -89,7 +89,7 @@ def test_rows_stand_beside_those_of_cases(tmp_path: Path) -> None:
 
 
 def test_a_bad_pair_is_bad_input(tmp_path: Path) -> None:
-    """The file and the field."""
+    """A bad pair file is an input error that names the file and the field."""
     folder = tmp_path / "pair"
     folder.mkdir()
     for name in ("base", "other"):

@@ -1,4 +1,4 @@
-"""The probes of disks whose limits are known: what is read, what is chosen, and that each can fail."""
+"""Tests of the probes of disks with known limits: reading, selection, and detection of each miss."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pinchpoint_scenarios.storage_probe import SUITES, Cell
 
 @pytest.mark.parametrize("name", names())
 def test_every_case_can_be_measured(name: str) -> None:
-    """Its farms are read, have the disk, and its measurements are those of its suite."""
+    """Each case's farms can be read, have the disk, and its measurements are those of its suite."""
     case = read_probe_case(PROBES / name)
     suite = SUITES[case.expected.suite]
     cells = [cell for job in suite.jobs(1.0) for cell in job.cells]
@@ -43,7 +43,7 @@ def test_every_case_can_be_measured(name: str) -> None:
 
 
 def test_every_published_test_is_there_and_at_other_sizes() -> None:
-    """B, C, D and E; A is among the cases. Each has a copy whose disks are not those of the examples."""
+    """The published tests B to E are present (A is among the cases), each with a copy on other disks."""
     cases = [read_probe_case(PROBES / name) for name in names()]
     assert {case.expected.example for case in cases} == {
         *("storage-qos", "stripes", "premium-disk", "three-storages"),
@@ -86,7 +86,7 @@ def case_of(**sides: object) -> ProbeCase:
     ],
 )
 def test_a_verdict_that_says_otherwise_is_a_miss(said: dict[str, object], words: str | None) -> None:
-    """A cap of 300 and one of 600 I/Os per second, as they are, and labelled wrongly."""
+    """Disks with limits of 300 and 600 I/Os per second match their label, and each wrong label is a miss."""
     probes = [probe_of(Disk(iops=rate), MATRIX, "iometer") for rate in (300, 600)]
     found = list(judged(case_of(one={}, two=TRUE | {"holds_to": {"8K random write": [4, 4]}} | said), probes))
     assert [words is not None and words in miss for miss in found] == [True] * (words is not None)
@@ -117,7 +117,7 @@ def test_a_row_has_the_keys_of_a_case() -> None:
 
 
 def test_a_bad_case_is_bad_input(tmp_path: Path) -> None:
-    """The file and the field; a side without its farm."""
+    """A bad case is an input error that names the file and the field, or the side without a farm."""
     (tmp_path / "expected.yaml").write_text("suite: iometer\nsides: {a: {kind: x}}\n")
     with pytest.raises(InputError) as refused:
         read_probe_case(tmp_path)

@@ -1,4 +1,4 @@
-"""The runner itself: the machine, its arguments, farms that serve several cases, and what is left."""
+"""Tests of the runner: the machine's needs, arguments, shared farms, and clean-up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TESTS = Path(__file__).parents[1]
 
 
 def test_the_farms_cores_are_used_up_in_the_middle_third_of_the_measurement(tmp_path: Path) -> None:
-    """Nothing before, a process on the core named meanwhile, none after, whatever else happens."""
+    """A process saturates the given core only during the middle third, and none is left afterwards."""
     core = max(os.sched_getaffinity(0))
     run = tmp_path / "run"
     run.mkdir()
@@ -40,7 +40,7 @@ def test_the_farms_cores_are_used_up_in_the_middle_third_of_the_measurement(tmp_
 
     with burning(tmp_path, [core], measure_s=4.5):
         time.sleep(0.6)
-        assert burners() == []  # it does not measure yet
+        assert burners() == []  # the run does not yet measure
         (run / "manifest.json").write_text(json.dumps({"phases": phases}))
         deadline = time.monotonic() + 10
         while not burners() and time.monotonic() < deadline:
@@ -52,7 +52,7 @@ def test_the_farms_cores_are_used_up_in_the_middle_third_of_the_measurement(tmp_
 
 
 def test_what_the_machine_lacks_is_said_once_and_is_an_error_as_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing may be skipped as root; anybody else reads why it is not possible."""
+    """As root an unmet need is an error; for other users the row states once why the case is not possible."""
     why = lambda: "no root rights"  # noqa: E731 -- two needs, one reason
     assert machine.lacking(["root", "disks"], {"root": why, "disks": why}) == "no root rights"
     assert machine.lacking(["root"], {"root": lambda: None}) == ""
@@ -65,7 +65,7 @@ def test_what_the_machine_lacks_is_said_once_and_is_an_error_as_root(monkeypatch
     "words", [["--shard", "3/2"], ["--shard", "0/2"], ["--shard", "x"], ["--repeat", "0"]]
 )
 def test_a_wrong_argument_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit status 2 and what is allowed, before anything is started."""
+    """A wrong argument gives exit status 2 and the allowed values before anything starts."""
     with pytest.raises(SystemExit) as ended:
         run.main(words)
     assert ended.value.code == 2
@@ -73,14 +73,13 @@ def test_a_wrong_argument_is_refused(words: list[str], capsys: pytest.CaptureFix
 
 
 def test_an_unknown_case_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit status 2, the name and those there are."""
+    """An unknown case gives exit status 2, its name and the known names."""
     assert run.main(["--cases", "no-such-case"]) == 2
     assert "no-such-case: is no case" in capsys.readouterr().err
 
 
-# Stands in for `python -m ground_truth.run`, with cases and results of its own. Runs are real, and so are
-# their analyses; what these say of so short a run on a busy machine is not the matter here: one answer
-# stands for all of it.
+# Replaces `python -m ground_truth.run` with cases and results of its own. The runs and analyses are real.
+# Their verdicts on such short runs on a busy machine do not matter here, so one fixed answer replaces them.
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -100,7 +99,7 @@ sys.exit(run.main(sys.argv[2:]))
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """The runner, in a process of its own, on the cases below ``folder``."""
+    """Start the runner in a process of its own on the cases below ``folder``."""
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(folder), *arguments],
         cwd=TESTS,
@@ -108,12 +107,12 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        env=os.environ | {"TMPDIR": str(folder)},  # a killed one leaves its work folder, nothing else
+        env=os.environ | {"TMPDIR": str(folder)},  # a killed runner leaves only its work folder
     )
 
 
 class Disturbed:
-    """Stands in for a farm: runs of it in turn, of each of which the hypervisor took that much CPU time."""
+    """Simulates a farm; the hypervisor takes the given CPU time from each of its runs in turn."""
 
     def __init__(self, folder: Path, *steal: float) -> None:
         self._left, self._folder, self.steal = list(steal), folder, dict[Path, float]()
@@ -143,7 +142,7 @@ def test_a_case_that_the_hypervisor_disturbed_is_run_again(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Until it is left alone, three times at most; what is judged is the last."""
+    """A disturbed run is repeated until one is undisturbed, three runs at most, and the last is judged."""
     make_case(tmp_path / "cases", "fine")
     [[case]] = farms(select(["fine"], tmp_path / "cases", tmp_path))
     farm = Disturbed(tmp_path, *steal)
@@ -155,7 +154,7 @@ def test_a_case_that_the_hypervisor_disturbed_is_run_again(
 
 
 def farm_processes(folder: Path) -> list[int]:
-    """Processes of farms, below the state folder of this test."""
+    """Return the ids of farm processes below the state folder of this test."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -172,7 +171,7 @@ def farm_processes(folder: Path) -> list[int]:
 def test_one_farm_serves_its_cases_and_a_miss_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two cases, one farm, one of them labelled wrongly: a hit, a miss with its run kept, exit status 1."""
+    """Two cases on one farm, one with a wrong label, give a hit, a kept miss, and exit status 1."""
     state = tmp_path / "state"
     monkeypatch.setenv("PINCHPOINT_STATE", str(state))
     make_case(tmp_path / "cases", "fine")
@@ -210,7 +209,7 @@ def test_one_farm_serves_its_cases_and_a_miss_is_kept(
 def test_nothing_is_left_when_it_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    """Ctrl-C ends the run and removes the farm; a kill does too, by the farm's lifeline."""
+    """Ctrl-C ends the run and removes the farm; after a kill, the farm's lifeline removes it."""
     state = tmp_path / "state"
     monkeypatch.setenv("PINCHPOINT_STATE", str(state))
     make_case(tmp_path / "cases", "long", measure="60s")
@@ -218,7 +217,7 @@ def test_nothing_is_left_when_it_is_stopped(
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("pinchpoint-ground-truth-*/1/run1/*")) and time.monotonic() < deadline:
         time.sleep(0.1)
-    time.sleep(1)  # within the run's warm-up
+    time.sleep(1)  # during the run's warm-up
     process.send_signal(number)
     process.communicate(timeout=90)
     assert process.returncode == (130 if number == signal.SIGINT else -number)

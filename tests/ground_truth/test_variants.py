@@ -1,4 +1,4 @@
-"""What a case's run is judged again with: other limits, a collector less, fewer samples."""
+"""Tests of the variants and noises: other limits, a missing collector, fewer samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint.store.schema import SAMPLES_SCHEMA
 
 
 def manifest() -> dict[str, Any]:
-    """What the variants may change, and what they may not."""
+    """Return a manifest with values that the variants may change and values that they may not."""
     limits = {"iops": 500.0, "bytes_per_s": 60e6, "io_unit_bytes": 8192}
     return {
         "name": "x",
@@ -43,13 +43,13 @@ def manifest() -> dict[str, Any]:
 
 
 def disks_of(found: dict[str, Any]) -> dict[str, Any]:
-    """The disks the manifest above declares."""
+    """Return the disks that the manifest declares."""
     disks: dict[str, Any] = found["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]
     return disks
 
 
 def test_no_variant_changes_what_it_is_given_or_keeps_how_the_farm_was_built() -> None:
-    """Every variant is a new manifest; none of them holds the answer; measurements stay as they are."""
+    """Every variant is a new manifest without the farm's description; measurements stay the same."""
     given = manifest()
     before = copy.deepcopy(given)
     for change in VARIANTS.values():
@@ -60,7 +60,7 @@ def test_no_variant_changes_what_it_is_given_or_keeps_how_the_farm_was_built() -
 
 
 def test_withheld_limits_are_not_in_the_manifest_in_any_form() -> None:
-    """Neither figure nor profile nor machine is left to read a cap from; which device it is stays known."""
+    """A manifest with withheld limits has no limit, profile or machine type; the device name stays."""
     found = withheld(manifest())
     assert disks_of(found) == {"log": {}, "data": {"device": "sdc"}, "tempdb": {}}
     assert not any(word in json.dumps(found) for word in ("iops", "azure", "bytes_per_s"))
@@ -68,7 +68,7 @@ def test_withheld_limits_are_not_in_the_manifest_in_any_form() -> None:
 
 @pytest.mark.parametrize("factor", [2.0, 0.5])
 def test_wrong_limits_are_wrong_in_every_figure_but_the_unit(factor: float) -> None:
-    """A profile is replaced by its figures, wrong; what is unknown stays unknown."""
+    """Wrong limits are wrong in each figure but the I/O unit; a profile becomes its wrong figures."""
     disks = disks_of(declared_times(manifest(), factor))
     wrong = {"iops": 500.0 * factor, "bytes_per_s": 60e6 * factor, "io_unit_bytes": 8192}
     assert disks["log"] == {"limits": wrong, "resolved_limits": wrong}
@@ -77,13 +77,13 @@ def test_wrong_limits_are_wrong_in_every_figure_but_the_unit(factor: float) -> N
 
 
 def test_a_manifest_without_declarations_has_no_variants() -> None:
-    """A farm that declares nothing (no tiers at all) is left as it is."""
+    """A manifest without declarations (no tiers) stays the same."""
     bare = {"farm": {"name": "x", "embedded": {"tiers": ["sql"]}}}
     assert all(change(bare) == {"farm": {"name": "x"}} for change in VARIANTS.values())
 
 
 def samples_of(seconds: int) -> pa.Table:
-    """A reading a second of two hosts: a rate, a latency with its operations, and what a database says."""
+    """Return samples of two hosts, one reading a second: a rate, a latency, and a database metric."""
     rows = []
     for host in ("sql1", "web1"):
         for second in range(seconds):
@@ -104,7 +104,7 @@ def samples_of(seconds: int) -> pa.Table:
 
 
 def test_a_missing_collector_takes_its_own_samples_along() -> None:
-    """The host's own readings, or the database's view; nothing of another host, and the other one stays."""
+    """Without a collector, only its own samples of its host are missing."""
     samples = samples_of(3)
 
     def left(host: str, kind: str) -> set[tuple[str, str]]:
@@ -145,7 +145,7 @@ def test_seldom_samples_are_means_as_a_collector_would_have_read_them() -> None:
 
 
 def test_a_fifth_of_the_samples_is_lost_the_same_one_each_time() -> None:
-    """Whole readings as well as single samples, and no others than the seed says."""
+    """A fifth of the samples is lost, as whole readings and single samples, the same ones for one seed."""
     samples = samples_of(1500)
     found = lost(samples, 0.2, 5)
     assert found.num_rows / samples.num_rows == pytest.approx(0.8, abs=0.02)
@@ -153,5 +153,5 @@ def test_a_fifth_of_the_samples_is_lost_the_same_one_each_time() -> None:
     assert found != lost(samples, 0.2, 6)
     readings = samples.group_by(["host", "time_ns"]).aggregate([]).num_rows
     left = found.group_by(["host", "time_ns"]).aggregate([]).num_rows
-    # Of six samples of a reading all are lost one by one in about one reading of a million.
+    # All six samples of a reading are lost one by one in about one reading of a million.
     assert left / readings == pytest.approx(0.8**0.5, abs=0.04)

@@ -1,7 +1,7 @@
-"""What the user declares of the disks, as it is, withheld, and wrong by a factor of two.
+"""The declared limits of disks: as they are, withheld, or wrong by a factor of two.
 
-The analysis is given one and the same measurement each time. It may become less sure; what it names may not
-change (METHOD 3.9).
+All variants have the same measurements. The confidence may decrease, but the answer may not change (METHOD
+3.9).
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 Manifest = Mapping[str, Any]
 
 FIGURES = ("iops", "bytes_per_s")
-"""What is wrong in a wrong declaration; the unit I/Os are counted in is not."""
+"""The limits that are wrong in a wrong declaration; the unit of I/Os stays right."""
 
 
 def blind(manifest: Manifest) -> dict[str, Any]:
-    """A copy without a word of how an embedded farm was built."""
+    """Return a copy without the description of the embedded farm."""
     copy = deepcopy(dict(manifest))
     copy.get("farm", {}).pop("embedded", None)
     return copy
 
 
 def withheld(manifest: Manifest) -> dict[str, Any]:
-    """A copy that declares nothing of what disks, and machines as a whole, can do."""
+    """Return a copy without the declared limits of disks and machines."""
     copy = blind(manifest)
     for host in _hosts(copy):
         host.pop("machine", None)
@@ -36,7 +36,7 @@ def withheld(manifest: Manifest) -> dict[str, Any]:
 
 
 def declared_times(manifest: Manifest, factor: float) -> dict[str, Any]:
-    """A copy whose declared limits are wrong by that factor; a profile becomes the figures it stands for."""
+    """Return a copy with declared limits times ``factor``; a profile becomes its figures."""
     copy = blind(manifest)
     for host in _hosts(copy):
         for disk in (host.get("disks") or {}).values():
@@ -54,7 +54,7 @@ VARIANTS: Mapping[str, Callable[[Manifest], dict[str, Any]]] = {
     "declared x2": lambda manifest: declared_times(manifest, 2.0),
     "declared /2": lambda manifest: declared_times(manifest, 0.5),
 }
-"""What each run is analysed with, by name; ``declared`` first."""
+"""The variants of each run by name; ``declared`` is first."""
 
 
 def _hosts(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:

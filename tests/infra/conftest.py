@@ -1,4 +1,4 @@
-"""For all tests of the farm: processes apart that read documents end with the session."""
+"""For all tests of the farm: the child processes that read documents end with the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue says what its sources say, and nothing that cannot be."""
+"""The catalogue agrees with its sources and has only possible values."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pinchpoint_infra.catalogue import BurstAllowance, Profile, UnknownProfile, 
 
 MB, MIB = 1e6, 2**20
 EBS_UNIT = AZURE_UNIT = 256 * 1024
-"""I/O of Premium SSD, Standard SSD and EBS SSD counts as one per so many bytes (documented)."""
+"""Unit in bytes by which I/O of Premium SSD, Standard SSD and EBS SSD is counted (documented)."""
 
 TABLES = {
-    # family and sizes, then rows as the sources print them: IOPS, MB/s, burst IOPS, burst MB/s
+    # family and sizes, then rows as in the sources: IOPS, MB/s, burst IOPS, burst MB/s
     "azure/s": (
         "4 6 10 15 20 30 40 50 60 70 80",
         "500 500 500 500 500 500 500 500 1300 2000 2000",
@@ -89,13 +89,13 @@ m6i.8xlarge 40000 1250
 
 
 def raw() -> Any:
-    """The data file as it stands."""
+    """Return the parsed data file."""
     text = files("pinchpoint_infra").joinpath("catalogue.yaml").read_text(encoding="utf-8")
     return YAML(typ="safe").load(text)
 
 
 def families() -> dict[str, list[Profile]]:
-    """Entries that differ in size alone, in the file's order."""
+    """Return entries by family, whose members differ only in size, in the file's order."""
     found: dict[str, list[Profile]] = {}
     for entry in catalogue().values():
         sized = re.fullmatch(r"(.*?)(?:\d+|baseline|max)(d?s_v\d)?", entry.name)
@@ -115,7 +115,7 @@ def table_rows() -> Iterator[tuple[str, float, float, float | None, float | None
 
 @pytest.mark.parametrize("entry", catalogue().values(), ids=lambda entry: entry.name)
 def test_every_entry_is_whole_and_possible(entry: Profile) -> None:
-    """A source that can be looked up, a day, a cap, and a burst that lifts at least one and lowers none."""
+    """Each entry has a source with a URL, a date, a limit, and a burst that raises at least one limit."""
     assert re.search(r", https://\S+$", entry.source)
     assert date(2026, 1, 1) <= date.fromisoformat(entry.date) <= date(2100, 1, 1)
     assert entry.kind in {"disk", "machine"}
@@ -139,7 +139,7 @@ def test_every_entry_is_whole_and_possible(entry: Profile) -> None:
 
 
 def test_the_file_has_no_key_that_nobody_reads_and_no_source_that_nobody_cites() -> None:
-    """A misspelt cap would otherwise be no cap, silently."""
+    """The file has no unknown key, such as a misspelt limit, and no unused source."""
     content = raw()
     assert content.keys() == {"sources", "profiles"}
     known = {field.name for field in fields(Profile)} - {"name", "date"}
@@ -154,7 +154,7 @@ def test_the_file_has_no_key_that_nobody_reads_and_no_source_that_nobody_cites()
 
 @pytest.mark.parametrize(("family", "entries"), families().items(), ids=lambda item: str(item)[:20])
 def test_a_larger_size_can_never_do_less(family: str, entries: list[Profile]) -> None:
-    """Within a family all caps rise with the size; of two that burst the larger bursts no lower."""
+    """Within a family all limits rise with the size, and a larger size's burst is not lower."""
     assert len(entries) > 1, f"{family}: a family of one is a misspelt name"
     for smaller, larger in pairwise(entries):
         for cap in ("iops", "bytes_per_s", "cached_iops", "cached_bytes_per_s"):
@@ -167,7 +167,7 @@ def test_a_larger_size_can_never_do_less(family: str, entries: list[Profile]) ->
 
 
 def test_sizes_stand_in_order() -> None:
-    """The test above compares neighbours: they have to be."""
+    """Sizes of a family are in order, which the test of neighbours needs."""
     for family, entries in families().items():
         if "*" in family:
             sizes = [re.findall(r"\d+", e.name.removeprefix(family.split("*")[0])) for e in entries]
@@ -176,7 +176,7 @@ def test_sizes_stand_in_order() -> None:
 
 
 def test_azure_disks_are_as_their_tables_say() -> None:
-    """Every size of the four families, against the rows of the sources; no size is missing or too many."""
+    """Every size of the four Azure families has the figures of the sources; no size is missing or extra."""
     rows = list(table_rows())
     for name, iops, rate, burst, burst_rate in rows:
         entry = profile(name)
@@ -184,14 +184,14 @@ def test_azure_disks_are_as_their_tables_say() -> None:
         if burst is None or burst_rate is None:
             assert entry.burst is None, name
         else:
-            credit_s = None if burst == 30000 else 1800  # on demand it is bought, and has no end
+            credit_s = None if burst == 30000 else 1800  # on demand, burst is paid and has no time limit
             assert entry.burst == BurstAllowance(burst, burst_rate * MB, credit_s), name
     listed = {name for name, entry in catalogue().items() if re.match(r"azure/([sep]|ultra-)\d+$", name)}
     assert listed == {name for name, *_ in rows}
 
 
 def test_machines_are_as_their_tables_say() -> None:
-    """Azure's v3, v5 and v6 sizes and AWS's instances, against the rows of the sources."""
+    """Azure's v3, v5 and v6 sizes and AWS's instances have the figures of the sources."""
     for row in MACHINES.split("\n")[1:-1]:
         size, *figures = row.split()
         iops, rate, burst, burst_rate = map(float, figures)
@@ -234,7 +234,7 @@ def test_the_figures_the_verdict_rests_on() -> None:
 
 
 def test_credits_are_those_the_sources_count() -> None:
-    """A P10 saves up 5.4 million I/Os, and so does every gp2 volume that bursts."""
+    """A P10 and every bursting gp2 volume save 5.4 million I/Os."""
     saving = {
         n: e for n, e in catalogue().items() if n == "azure/p10" or (n.startswith("aws/gp2-") and e.burst)
     }
@@ -248,7 +248,7 @@ def test_credits_are_those_the_sources_count() -> None:
 
 
 def test_amazons_volumes() -> None:
-    """gp2 by size, gp3's and io2's baselines and maxima; MiB are binary."""
+    """gp2 by size, and the baselines and maxima of gp3 and io2, are right; MiB are binary."""
     for row in GP2.split("\n"):
         size, iops, rate, credit_s = map(int, row.split())
         entry = profile(f"aws/gp2-{size}")
@@ -276,7 +276,7 @@ def test_a_unit_stands_only_where_it_can_be_felt() -> None:
 
 
 def test_an_unknown_name_is_told_the_nearest() -> None:
-    """All names, and the one that was probably meant."""
+    """An unknown name's error lists all names and suggests the nearest."""
     with pytest.raises(UnknownProfile) as raised:
         profile("azure/p33")
     said = str(raised.value)
@@ -294,12 +294,12 @@ def test_an_unknown_name_is_told_the_nearest() -> None:
     ],
 )
 def test_a_series_is_what_differs_in_size_alone(name: str, same: list[str]) -> None:
-    """Neither another generation nor another kind of storage."""
+    """A series has profiles that differ only in size, not in generation or kind of storage."""
     assert [one.name for one in series(profile(name))] == same
 
 
 def test_every_entry_is_in_its_own_series() -> None:
-    """And a series holds one kind: disks or machines."""
+    """Every entry is in its own series, and a series has only disks or only machines."""
     for entry in catalogue().values():
         assert entry in series(entry)
         assert {one.kind for one in series(entry)} == {entry.kind}

@@ -1,4 +1,4 @@
-"""Image, manifests and action, by their own linters; the commands in them are commands of ours."""
+"""Tests of the image, the manifests and the action with their linters; their commands are valid."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _documents(path: Path) -> list[dict[str, Any]]:
     ids=lambda command: f"{command[0]} {command[-1].name}",
 )
 def test_linters_have_no_objection(command: list[str | Path]) -> None:
-    """hadolint, the API's schemas, the schema of actions."""
+    """hadolint, the API's schemas and the schema of actions report no problem."""
     done = subprocess.run([BIN / command[0], *command[1:]], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -55,7 +55,7 @@ def test_linters_have_no_objection(command: list[str | Path]) -> None:
 def test_linters_object_to_a_slip(
     command: list[str], right: Path, wrong: tuple[str, str], tmp_path: Path
 ) -> None:
-    """They are not asleep."""
+    """The linters report a mistake."""
     path = tmp_path / right.name
     path.write_text(right.read_text().replace(*wrong))
     done = subprocess.run([BIN / command[0], *command[1:], path], capture_output=True, check=False)
@@ -64,7 +64,7 @@ def test_linters_object_to_a_slip(
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_commands_in_manifests_are_ours(path: Path) -> None:
-    """Each container's arguments are parsed; what they name is mounted or in the manifest."""
+    """Each container's arguments parse; the files that they name are mounted or in the manifest."""
     documents = _documents(path)
     jobs = [one["spec"]["template"]["spec"] for one in documents if one["kind"] == "Job"]
     assert jobs
@@ -82,7 +82,7 @@ def test_commands_in_manifests_are_ours(path: Path) -> None:
 
 
 def test_workers_and_controller_agree() -> None:
-    """As many workers as are waited for, at the controller's name and port, with the same image."""
+    """The controller waits for the number of workers in the manifest, which use its name, port and image."""
     documents = _documents(CONTAINER / "kubernetes" / "with-workers.yaml")
     service, controller, workers = documents
     [run], [work] = (one["spec"]["template"]["spec"]["containers"] for one in (controller, workers))
@@ -97,7 +97,7 @@ def test_workers_and_controller_agree() -> None:
 
 
 def test_the_image_has_what_is_copied() -> None:
-    """Every file that uv needs is let through, and uv is that of the Makefile."""
+    """Every file that uv needs reaches the image, and its uv has the version of the Makefile."""
     allowed = [
         line[1:]
         for line in (CONTAINER / "Dockerfile.dockerignore").read_text().splitlines()
@@ -115,7 +115,7 @@ def test_the_image_has_what_is_copied() -> None:
 
 @pytest.mark.parametrize("status", [0, 1, 2])
 def test_the_action_s_run_step(status: int, tmp_path: Path) -> None:
-    """Its script with a program that ends so: outputs, summary, and the same exit status."""
+    """The action's run step returns the program's exit status and sets outputs and summary."""
     [step] = [step for step in _documents(ACTION)[0]["runs"]["steps"] if step.get("id") == "run"]
     program = tmp_path / "bin" / "pinchpoint"
     program.parent.mkdir()

@@ -1,4 +1,4 @@
-"""A content database."""
+"""A PostgreSQL database for the tests of content."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from servers import postgres
 
 @pytest.fixture(scope="session")
 def content_server() -> Iterator[str]:
-    """A PostgreSQL server."""
+    """Yield the URL of a PostgreSQL server."""
     with postgres() as url:
         yield url
 
 
 @pytest.fixture
 def database(content_server: str) -> Iterator[str]:
-    """The address of an empty database."""
+    """Yield the URL of an empty database."""
     yield content_server
     with psycopg.connect(content_server, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS lists, folders, documents")

@@ -1,4 +1,4 @@
-"""What the tests of content have in common: folders of documents, by bytes."""
+"""Helpers of the content tests: folders of documents as bytes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 
 def put(root: Path, path: bytes, content: bytes) -> None:
-    """A file below a folder, whatever the bytes of its name."""
+    """Write a file below a folder; the name may have any bytes."""
     where = Path(os.fsdecode(os.fsencode(root) + b"/" + path))
     where.parent.mkdir(parents=True, exist_ok=True)
     where.write_bytes(content)
 
 
 def in_folder(folder: Path) -> dict[bytes, bytes]:
-    """Every file below a folder: relative path -> bytes."""
+    """Return every file below a folder: relative path -> content."""
     return {
         os.fsencode(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")

@@ -1,4 +1,4 @@
-"""Files of before 2007, as xlwt 1.3 and msgforge 1.0 wrote them, and others made of them."""
+"""Office files from before 2007, written by xlwt 1.3 and msgforge 1.0, and files made from them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MSG = zlib.decompress(
 
 
 def with_stream(name: str) -> bytes:
-    """An OLE file whose only stream has that name."""
+    """Return an OLE file whose only stream has that name."""
     before, after = "Workbook".encode("utf-16-le"), name.encode("utf-16-le")
     at = XLS.index(before)
     entry = after.ljust(64, b"\0") + (len(after) + 2).to_bytes(2, "little")

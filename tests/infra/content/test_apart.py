@@ -1,4 +1,4 @@
-"""Processes that read documents: none is left when the process that asked them has ended."""
+"""Tests of the child processes that read documents: they end when their parent process ends."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ time.sleep(60)
 
 
 def library(begun: str) -> object:
-    """Hours in one call of a library, which lets no other thread of the interpreter run."""
+    """Run a library call that takes hours and blocks all other threads of the interpreter."""
     Path(begun).touch()
     return re.match("(a+)+b", "a" * 60)
 
 
 def waiting(begun: str) -> None:
-    """Waits for a long time."""
+    """Wait for a long time."""
     Path(begun).touch()
     time.sleep(60)
 
 
 def nothing(begun: str) -> None:
-    """Is done at once: the reader waits for more."""
+    """Return at once, so that the child waits for more work."""
     Path(begun).touch()
 
 
 @pytest.mark.parametrize("work", ["library", "waiting", "nothing"])
 def test_a_reader_ends_with_the_process_that_asks(work: str, tmp_path: Path) -> None:
-    """That process is killed: the reader ends within 2 s, in the middle of a library's call too."""
+    """After a kill of its parent, a child ends within 2 s, also during a library call."""
     begun = tmp_path / "begun"
     code = ASK.format(work=work, begun=str(begun))
     here = Path(__file__)
@@ -53,4 +53,5 @@ def test_a_reader_ends_with_the_process_that_asks(work: str, tmp_path: Path) -> 
         finally:
             process.kill()
     left = psutil.wait_procs(readers, timeout=2)[1]
-    assert not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]  # init has yet to notice
+    # init has not yet reaped the process
+    assert not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]

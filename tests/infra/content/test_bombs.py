@@ -1,4 +1,4 @@
-"""Documents made to end whoever reads them: each is refused by name, and the farm's processes go on."""
+"""Documents that exhaust memory or time are refused by name, and the farm's processes go on."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def pages(count: int) -> bytes:
 
 
 def lying() -> bytes:
-    """A DOCX whose directory says that its text has 100 bytes; it has 300 MiB."""
+    """Return a DOCX whose directory declares 100 bytes of text, although the text has 300 MiB."""
     content = bytearray(docx(pieces(b"<w:document>", b"<w:p/>", 200 * MIB)))
     at = content.rindex(b"PK\x01\x02")
     content[at + 24 : at + 28] = (100).to_bytes(4, "little")
@@ -134,7 +134,7 @@ def far_apart() -> bytes:
 
 
 def repeated() -> bytes:
-    """A workbook of 4 MB whose 200,000 cells say 30,000 characters each, written once."""
+    """Return a workbook of 4 MB whose 200,000 cells share one text of 30,000 characters."""
     row = '<row r="{0}"><c r="A{0}" t="s"><v>0</v></c></row>'
     return xlsx("".join(row.format(number) for number in range(1, 200_000)), "x" * 30_000)
 
@@ -156,7 +156,7 @@ REFUSED: dict[str, Callable[[], bytes]] = {
     "bomb.txt.gz": lambda: gzip.compress(bytes(300 * MIB)),
     "line.txt": lambda: b"x" * (256 * MIB),
 }
-"""Name -> how it is made; none may be found in the index."""
+"""Name -> function that makes the document; none may get into the index."""
 
 HARMLESS: dict[str, Callable[[], bytes]] = {
     "runs.docx": lambda: docx(words("<w:p><w:r><w:t>run</w:t></w:r></w:p>" * 200_000)),
@@ -170,7 +170,7 @@ HARMLESS: dict[str, Callable[[], bytes]] = {
     "long-line.txt": lambda: b"ab " * (5 * MIB),
     "long-word.txt": lambda: b"x" * (20 * MIB),
 }
-"""These may be read or refused, but end nothing."""
+"""Documents that may be read or refused, but may end no process."""
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +195,7 @@ def search(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.mark.parametrize("name", [*REFUSED, *HARMLESS])
 def test_the_search_tier_refuses_it_and_stays_up(name: str, corpus: Path, search: Service) -> None:
-    """It says what it is and why; the next document is indexed."""
+    """The search tier refuses the document with its name and the reason, and indexes the next document."""
     answer = search.post(f"/documents?source=s&url={quote(name)}", (corpus / name).read_bytes())
     assert answer.status in ((413, 415) if name in REFUSED else (200, 415)), answer.data
     if answer.status != 200:
@@ -222,14 +222,14 @@ def test_a_corpus_of_them_is_taken_in_without_them(corpus: Path, tmp_path: Path)
 def test_one_that_is_costly_to_open_is_skipped_by_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reason names the file: nothing but a look at it says which of a kind it is."""
+    """A document that is slow to open is skipped, and the reason names its path."""
     (tmp_path / "corpus" / "a").mkdir(parents=True)
     (tmp_path / "corpus" / "a" / "b.pdf").write_bytes(pages(3))
     (tmp_path / "corpus" / "good.txt").write_text("good")
     tests = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", f"{tests.parent}:{tests}")  # the child imports this module
     processes.close()
-    processes.apart(slow, b"", 0)  # what follows is timed without the child's start
+    processes.apart(slow, b"", 0)  # start the child now, so that its start is not part of the time limit
     monkeypatch.setattr("pinchpoint_infra.content.office._form", slow)
     monkeypatch.setattr("pinchpoint_infra.content.processes.WITHIN_S", 0.5)
     monkeypatch.setattr("pinchpoint_infra.content.processes._SLACK_S", 0.5)
@@ -246,7 +246,7 @@ def slow(_: bytes, for_s: float = 60) -> None:
 
 
 def test_what_is_refused_says_what_it_needs() -> None:
-    """The kind of document, the limit, and its size."""
+    """A refusal states the kind of document, the limit, and the document's need."""
     document = identify(far_apart())
     with pytest.raises(NotADocumentError, match="XLSX document that needs more than 1,024 MiB of memory"):
         extract(document)

@@ -1,4 +1,4 @@
-"""More documents than the corpus has: what the further copies are, what they take, how they are read."""
+"""Tests of copies, when more documents are required than the corpus has: names, space and content."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BYTES = {
 
 
 def corpus(folder: Path) -> Path:
-    """Forty documents and something that is none."""
+    """Return a folder of forty documents and one other file."""
     for path, content in BYTES.items():
         put(folder, path, content)
     put(folder, b"b/picture", b"\x89PNG\r\n\x1a\n\x00")
@@ -32,7 +32,7 @@ def corpus(folder: Path) -> Path:
 
 
 def found(*paths: bytes) -> list[CorpusDocument]:
-    """Documents with these paths."""
+    """Return documents with these paths."""
     return [CorpusDocument(path, "text/plain", 1, 0.0) for path in paths]
 
 
@@ -40,7 +40,7 @@ def found(*paths: bytes) -> list[CorpusDocument]:
 def test_a_hundred_documents_of_forty(
     tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch, cores: set[int]
 ) -> None:
-    """All are there, by one process or several; a copy takes no bytes, and gives those of the first."""
+    """Forty documents become a hundred, with one process or several; a copy takes no space."""
     for module in (survey, filling):
         monkeypatch.setattr(module, "_WORTH_PROCESSES", 10)
         monkeypatch.setattr(module, "_FILES_IN_A_PART", 7)
@@ -87,7 +87,7 @@ def test_a_hundred_documents_of_forty(
 
 
 def test_copies_have_names_of_their_own() -> None:
-    """Whatever the documents are called: no two paths meet, none is too long for a file system."""
+    """Copies get names that are unique and short enough for a file system, for any document name."""
     names = [
         b"a",
         b"a.txt",
@@ -127,7 +127,7 @@ def test_what_went_away_since_it_was_looked_at_is_counted(tmp_path: Path) -> Non
 
 
 def test_a_filling_that_fails_leaves_the_database_as_it_was(tmp_path: Path, database: str) -> None:
-    """The folder refuses when the database is filled already: its tables go, the sentence says why."""
+    """If writing to the folder fails, the database's tables are removed and the error states the reason."""
     share = tmp_path / "share"
     share.mkdir()
     (share / "b").write_text("in the way")

@@ -1,4 +1,4 @@
-"""A document is what its content says: detection, decoding and extraction on constructed bytes."""
+"""Detection, decoding and extraction of documents from constructed bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GREEK = "Η αντλία λειτουργεί αξιόπιστα και μετα
 
 
 def gzipped(content: bytes) -> bytes:
-    """The same bytes whenever: what a test is given names it."""
+    """Return the bytes as gzip without a time, so that the result is always the same."""
     return gzip.compress(content, mtime=0)
 
 
@@ -73,7 +73,7 @@ def zipped() -> bytes:
     ],
 )
 def test_text_and_html_are_documents_also_gzipped(content: bytes, form: str) -> None:
-    """What is a document is one, of its form, however it is packed; the plain bytes are the same."""
+    """Text and HTML are documents of their form, plain or gzipped, with the same plain bytes."""
     plain = identify(content)
     assert (plain.form, plain.gzipped, plain.plain) == (form, False, content)
     packed = identify(gzipped(content))
@@ -81,7 +81,7 @@ def test_text_and_html_are_documents_also_gzipped(content: bytes, form: str) -> 
 
 
 def test_a_licence_of_many_comments_is_read_in_no_time() -> None:
-    """One a line before a tag that is none of a page's: each is read once, not in 2^40 ways."""
+    """A licence of many comments is read once per comment, not in exponential time."""
     licence = b"<!-- a line of it -->\n" * 40
     begun_s = time.process_time()
     assert identify(licence + b"<project/>").form == "text"
@@ -118,21 +118,21 @@ def test_a_licence_of_many_comments_is_read_in_no_time() -> None:
     ],
 )
 def test_anything_else_is_named_in_words(content: bytes, reason: str) -> None:
-    """What is no document is refused with the kind of thing it is."""
+    """Content that is no document is refused, and the reason names its kind."""
     with pytest.raises(NotADocumentError) as refused:
         identify(content)
     assert str(refused.value) == reason
 
 
 def test_random_bytes_are_never_text() -> None:
-    """Compressed or encrypted data is no text, however short it is within reason."""
+    """Random bytes, as in compressed or encrypted data, are never read as text."""
     for _ in range(200):
         with pytest.raises(NotADocumentError):
             identify(b"\x02" + os.urandom(300))
 
 
 def test_gzip_bombs_are_refused_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gzip that unpacks to more than a document may have is given up at that size, and said to be one."""
+    """A gzip bomb is refused as soon as its output exceeds the largest size, in bounded memory."""
     monkeypatch.setattr(document, "LARGEST_BYTES", 2**20)
     packer = zlib.compressobj(9, wbits=31)
     bomb = b"".join(packer.compress(bytes(2**20)) for _ in range(200)) + packer.flush()
@@ -140,7 +140,7 @@ def test_gzip_bombs_are_refused_in_bounded_memory(monkeypatch: pytest.MonkeyPatc
     try:
         with pytest.raises(NotADocumentError, match=r"^gzip that unpacks to more than 1 MiB$"):
             identify(bomb)
-        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20  # of 200
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20  # of 200 MiB
     finally:
         tracemalloc.stop()
     with pytest.raises(NotADocumentError, match=r"^larger than 64 MiB$"):
@@ -162,13 +162,13 @@ def test_gzip_bombs_are_refused_in_bounded_memory(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_text_is_decoded_as_it_was_written(content: bytes, text: str) -> None:
-    """Marked, UTF-8, legacy and mixed encodings are read as their writer meant them."""
+    """Text with a byte order mark, in UTF-8, and in legacy and mixed encodings is decoded correctly."""
     assert extract(identify(content)).visible == text
     assert extract(identify(gzipped(content))).visible == text
 
 
 def test_declared_encodings_are_believed() -> None:
-    """HTML and XML say what they are written in, which no guess could know."""
+    """A declared encoding of HTML and XML is used."""
     page = '<html><head><meta charset="koi8-r"></head><body>насос</body></html>'
     assert "насос" in extract(identify(page.encode("koi8-r"))).visible
     xml = '<?xml version="1.0" encoding="iso-8859-5"?><a>насос</a>'
@@ -179,14 +179,14 @@ def test_declared_encodings_are_believed() -> None:
 
 
 def test_a_wrong_guess_loses_no_word() -> None:
-    """Of bytes whose encoding is anyone's guess, the other readings are kept as well."""
+    """If the encoding is uncertain, the text of each possible encoding is kept."""
     found = extract(identify(b"shared gr\xfc\xdfe"))
     for reading in ("grüße", "gr\ufffd\ufffde"):
         assert reading in found.visible + found.other
 
 
 def test_html_is_read_as_people_see_it() -> None:
-    """Title, text, attributes and descriptions; no script or style; neighbours apart and touching."""
+    """HTML gives its title, visible text, attributes and descriptions, without scripts and styles."""
     page = b"""<!doctype html><html><head><title>The &amp; title</title>
         <meta name="Description" content="a descr&iacute;ption"><style>p {color: red}</style>
         <script>var hidden = 1;</script></head>
@@ -201,7 +201,7 @@ def test_html_is_read_as_people_see_it() -> None:
     assert "red" not in found.visible
     assert "Word" in found.visible
     assert "Firstcafé" not in found.visible
-    assert "hidden" in found.other  # the source itself
+    assert "hidden" in found.other  # the page's source
 
 
 def test_markup_out_of_all_reason_takes_no_time() -> None:

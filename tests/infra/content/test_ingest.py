@@ -1,4 +1,4 @@
-"""Ingest on real folders into a real PostgreSQL: what is taken, shared out, skipped, refused."""
+"""Ingest of real folders into a real PostgreSQL: documents taken, distributed, skipped and refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ODD_NAMES = (
     "größe ☃ 泵.txt".encode(),
     b"latin\xe9.txt",
     b"latin\xe8.txt",
-    "latin\uf0e9.txt".encode(),  # what the one above becomes
+    "latin\uf0e9.txt".encode(),  # the name that the previous one becomes
     b"-rf",
     b".hidden",
 )
@@ -85,7 +85,7 @@ def test_every_third_document_goes_to_the_folder(tmp_path: Path, database: str, 
 
 @pytest.mark.parametrize("place", ["database", "folder"])
 def test_all_goes_to_the_place_there_is(tmp_path: Path, database: str, share: Path, place: str) -> None:
-    """With one place only, nothing is held back for the other."""
+    """With only one place, all documents go there."""
     corpus = tmp_path / "corpus"
     for number in range(5):
         put(corpus, b"%d.txt" % number, b"words")
@@ -100,7 +100,7 @@ def test_all_goes_to_the_place_there_is(tmp_path: Path, database: str, share: Pa
 
 
 def test_odd_names_survive(tmp_path: Path, database: str, share: Path) -> None:
-    """The folder keeps names byte by byte; the database has different text for different names."""
+    """Unusual names stay byte for byte in the folder, and get different texts in the database."""
     corpus = tmp_path / "corpus"
     deep = b"/".join([b"d" * 200] * 15)
     for name in (*ODD_NAMES, deep):
@@ -113,7 +113,7 @@ def test_odd_names_survive(tmp_path: Path, database: str, share: Path) -> None:
 
 
 def test_names_become_text_one_to_one() -> None:
-    """No two names meet; UTF-8 is left as it is."""
+    """Different names become different texts, and UTF-8 stays the same."""
     assert readable("größe 泵".encode()) == "größe 泵"
     assert readable(b"caf\xe9") == "caf\uf0e9"
     names = [
@@ -128,7 +128,7 @@ def test_names_become_text_one_to_one() -> None:
 
 
 def test_root_files_get_a_list_no_folder_has(tmp_path: Path, database: str) -> None:
-    """Files outside of any folder are in a list of their own, also beside a folder of its name."""
+    """Files outside any folder get a list of their own, also if a folder has the list's name."""
     corpus = tmp_path / "corpus"
     for path in (b"top.txt", b"Documents/below.txt", b"documents (root)/below.txt"):
         put(corpus, path, b"words")
@@ -139,7 +139,7 @@ def test_root_files_get_a_list_no_folder_has(tmp_path: Path, database: str) -> N
 
 
 def test_a_limit_chooses_the_same_documents_again(tmp_path: Path, share: Path) -> None:
-    """So many documents and no more, spread over the folder, the same every time; the rest is counted."""
+    """A limit selects that many documents, spread over the folder, the same ones each time."""
     corpus = tmp_path / "corpus"
     for number in range(100):
         put(corpus, b"%d/%02d" % (number // 10, number), b"words")
@@ -166,7 +166,7 @@ def test_a_limit_chooses_the_same_documents_again(tmp_path: Path, share: Path) -
 def test_a_corpus_that_is_none_is_refused_in_a_sentence(
     tmp_path: Path, database: str, share: Path, make: Callable[[Path], None], sentence: str
 ) -> None:
-    """The sentence names the folder and the remedy; the database is left as it was."""
+    """A bad corpus is refused with the folder and the remedy, and the database stays the same."""
     corpus = tmp_path / "corpus"
     make(corpus)
     with pytest.raises(ContentError, match=sentence) as refused:
@@ -179,7 +179,7 @@ def test_a_corpus_that_is_none_is_refused_in_a_sentence(
 
 @contextmanager
 def without_roots_rights() -> Iterator[None]:
-    """As root, be nobody for a while; an ordinary user stays who it is."""
+    """Run the block as the user nobody if the user is root."""
     user = os.geteuid()
     os.seteuid(user or 65_534)
     try:
@@ -189,7 +189,7 @@ def without_roots_rights() -> Iterator[None]:
 
 
 def test_what_must_not_be_read_is_counted(tmp_path: Path, share: Path) -> None:
-    """Files and folders closed to the user are skipped with that reason; a closed corpus is refused."""
+    """Files and folders without read permission are skipped and counted; an unreadable corpus is refused."""
     corpus = tmp_path / "corpus"
     for path in (b"open.txt", b"closed.txt", b"inner/closed.txt"):
         put(corpus, path, b"words")
@@ -212,7 +212,7 @@ def test_what_must_not_be_read_is_counted(tmp_path: Path, share: Path) -> None:
 
 
 def test_a_folder_that_refuses_is_said(tmp_path: Path) -> None:
-    """What cannot be written is named, with the reason."""
+    """A file that cannot be written is named with the reason."""
     put(tmp_path, b"a/b", b"words")
     (tmp_path / "share").mkdir()
     (tmp_path / "share" / "a").write_text("in the way")
@@ -243,7 +243,7 @@ def test_the_default_corpus_is_bounded_and_generated_only_where_there_is_none(
 
 
 def test_a_database_that_refuses_is_said(tmp_path: Path) -> None:
-    """No server there: one sentence, no password in it."""
+    """A missing database server gives one sentence without a password."""
     put(tmp_path, b"a", b"words")
     with pytest.raises(ContentError, match="content database") as refused:
         ingest(tmp_path, None, "postgresql://u:secret@127.0.0.1:1/x", None, lambda _: None)

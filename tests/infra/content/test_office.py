@@ -49,7 +49,7 @@ def a_pptx() -> bytes:
 
 
 def a_pdf(words: str = "Hydraulic pumps") -> bytes:
-    """A page with one line, written by hand, for nothing of ours writes a PDF here."""
+    """Return a one-page PDF with one line; the project has no library that writes PDF."""
     stream = f"BT /F1 24 Tf 72 700 Td ({words}) Tj ET".encode()
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
@@ -79,7 +79,7 @@ def a_pdf(words: str = "Hydraulic pumps") -> bytes:
     ],
 )
 def test_their_text_is_found_also_gzipped(content: bytes, form: str, title: str, words: list[str]) -> None:
-    """Wherever it stands in them; the media type says what they are."""
+    """Text in each part of a document is found, also gzipped; the form and media type are right."""
     document = identify(content)
     assert (document.form, document.gzipped) == (form, False)
     assert document.content_type.startswith("application/")
@@ -92,7 +92,7 @@ def test_their_text_is_found_also_gzipped(content: bytes, form: str, title: str,
 
 
 def test_pdfs_are_read_by_many_threads() -> None:
-    """The library may be used by one at a time, and is."""
+    """Many threads can read PDFs at once, although the library allows only one thread at a time."""
     found: list[str] = []
     contents = [a_pdf(f"page of number {number}") for number in range(40)]
 
@@ -108,7 +108,7 @@ def test_pdfs_are_read_by_many_threads() -> None:
 
 
 def test_what_cannot_be_opened_is_no_document() -> None:
-    """A cut-off file, a ZIP that unpacks to too much: each is named as the kind of thing it is."""
+    """A truncated file and a ZIP bomb are refused, and the reason names their kind."""
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("[Content_Types].xml", "")
@@ -129,7 +129,7 @@ def test_what_cannot_be_opened_is_no_document() -> None:
 
 
 def test_what_is_damaged_inside_is_refused_when_it_is_read() -> None:
-    """Its form can be told, its text cannot."""
+    """A document with a damaged part is identified, but refused when it is read."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("[Content_Types].xml", "<nothing")
@@ -141,6 +141,6 @@ def test_what_is_damaged_inside_is_refused_when_it_is_read() -> None:
 
 
 def test_the_library_is_the_one_that_reads() -> None:
-    """The page written by hand is one that PDFium finds in order."""
+    """PDFium accepts the PDF that this test writes."""
     with pypdfium2.PdfDocument(a_pdf()) as document:
         assert len(document) == 1

@@ -1,4 +1,4 @@
-"""Work shared out between processes: its order, its bounds, its failures."""
+"""Tests of work in several processes: order, look-ahead and failures."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ CORES = os.sched_getaffinity(0)
 def workers() -> Iterator[Workers]:
     if len(CORES) < 2:
         pytest.skip("one core: no processes are started there")
-    before = psutil.Process().children()  # what other tests share
+    before = psutil.Process().children()  # child processes that other tests share
     with Workers(CORES) as several:
         yield several
     assert not set(psutil.Process().children()) - set(before)
 
 
 def test_results_come_in_the_order_of_the_parts_and_not_too_far_ahead(workers: Workers) -> None:
-    """However long each takes; what is not wanted yet is not even made."""
+    """Results come in the order of the parts; parts are made only shortly before they are needed."""
     made = []
 
     def numbers() -> Iterator[int]:
@@ -45,14 +45,14 @@ def test_results_come_in_the_order_of_the_parts_and_not_too_far_ahead(workers: W
 
 
 def test_who_has_enough_can_go_on_with_something_else(workers: Workers) -> None:
-    """Results nobody waits for are not taken for those of the next work."""
+    """Results that a caller does not read are not mixed with those of the next work."""
     with closing(workers.each(operator.neg, range(1000))) as some:
         assert list(islice(some, 3)) == [0, -1, -2]
     assert list(workers.each(abs, range(-9, 0))) == list(range(9, 0, -1))
 
 
 def test_small_work_and_one_core_need_no_process() -> None:
-    """It is done here."""
+    """Small work, or work on one core, runs in this process."""
     before = psutil.Process().children()  # servers that other tests share
     with Workers({0}) as one, Workers(CORES) as several:
         assert list(one.each(abs, [-1, -2])) == [1, 2]
@@ -61,7 +61,7 @@ def test_small_work_and_one_core_need_no_process() -> None:
 
 
 def test_failures_are_sentences(workers: Workers, capfd: pytest.CaptureFixture[str]) -> None:
-    """What goes wrong in a process is told by name; its trace is in its log; one that is killed is missed."""
+    """An error in a child process is named, its traceback is in the log, and a killed child is reported."""
     with pytest.raises(ContentError, match="could not be read: FileNotFoundError"):
         list(workers.each(os.stat, [Path("/nowhere/at/all")]))
     assert "Traceback" in capfd.readouterr().err
@@ -70,6 +70,6 @@ def test_failures_are_sentences(workers: Workers, capfd: pytest.CaptureFixture[s
 
 
 def test_parts() -> None:
-    """Lists of so many, the last one shorter, none of them empty."""
+    """Parts have the given length; the last may be shorter, and none is empty."""
     assert list(parts(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert list(parts([], 3)) == []

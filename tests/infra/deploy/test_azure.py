@@ -1,6 +1,6 @@
-"""infra/azure: the Bicep files by a grammar and against Azure's own types, and the template that fits them.
+"""Tests of infra/azure: the Bicep files follow a grammar and Azure's types, and match the template.
 
-No compiler of Bicep is in a package registry that this project uses.
+None of this project's package registries has a Bicep compiler.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pinchpoint.plan import load_farm
 FOLDER = Path(__file__).parents[3] / "infra" / "azure"
 FILES = ["farm.bicep", "main.bicep"]
 TYPES: Mapping[str, Any] = json.loads((Path(__file__).parent / "azure_types.json").read_text())
-"""Of Azure/azure-resource-manager-schemas: each type's properties, required ones and allowed values."""
+"""Excerpt of Azure/azure-resource-manager-schemas: each type's properties, required properties and allowed
+values."""
 
 
 def tree(name: str) -> Node:
@@ -41,7 +42,7 @@ def said(node: Node | None) -> str:
 
 
 def declared(root: Node, kind: str) -> dict[str, Node]:
-    """The declarations of a kind, by name."""
+    """Return the declarations of a kind by name."""
     return {
         said(node.named_children[0]): node for node in root.children if node.type == f"{kind}_declaration"
     }
@@ -83,7 +84,7 @@ def misfits(value: Node, allowed: Mapping[str, Any], where: str, variables: Mapp
 
 @pytest.mark.parametrize("name", FILES)
 def test_each_file_is_bicep(name: str) -> None:
-    """The grammar finds no error, and whatever is declared is used."""
+    """Each file parses as Bicep, and each declaration is used."""
     root = tree(name)
     assert [said(node) for node in walk(root) if node.is_error or node.is_missing] == []
     words = re.findall(r"\w+", re.sub(r"//.*|@description\(.*", "", (FOLDER / name).read_text()))
@@ -93,7 +94,7 @@ def test_each_file_is_bicep(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_each_resource_is_of_azures_types(name: str) -> None:
-    """Type and version, every property, the required ones and the values that are written out."""
+    """Each resource has an Azure type and version, valid and all required properties, and allowed values."""
     root = tree(name)
     variables = declared(root, "variable")
     resources = declared(root, "resource")
@@ -107,7 +108,7 @@ def test_each_resource_is_of_azures_types(name: str) -> None:
 
 
 def test_a_wrong_property_is_found() -> None:
-    """Of a disk in a loop's own function, in a variable, and a value that Azure does not know."""
+    """Wrong properties in a loop or a variable, and a value that is not allowed, are found."""
     text = (FOLDER / "farm.bicep").read_text()
     kind = "Microsoft.Compute/virtualMachines@2023-09-01"
     for old, new in (
@@ -125,7 +126,7 @@ def test_a_wrong_property_is_found() -> None:
 
 
 def test_both_farms_are_given_what_a_farm_takes() -> None:
-    """The modules' parameters are those of farm.bicep, and so are the outputs that are read."""
+    """Module calls pass exactly the parameters of farm.bicep, and read outputs that it has."""
     farm, main = tree("farm.bicep"), tree("main.bicep")
     takes = set(declared(farm, "parameter"))
     modules = declared(main, "module")
@@ -138,7 +139,7 @@ def test_both_farms_are_given_what_a_farm_takes() -> None:
 
 
 def test_the_template_has_the_names_and_luns_of_the_deployment(tmp_path: Path) -> None:
-    """Resource groups, machines, disk types and stripes of azure-dev-prod."""
+    """The template has the resource groups, machines, disk types and stripes of azure-dev-prod."""
     main = (FOLDER / "main.bicep").read_text()
     hosts = set(re.findall(r"\{ name: '(\w+)', index", (FOLDER / "farm.bicep").read_text()))
     for side in ("dev", "prod"):

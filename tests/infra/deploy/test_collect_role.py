@@ -1,7 +1,7 @@
-"""The role that installs ``pinchpoint-collect``, run by ansible-playbook against real sshd hosts.
+"""Tests of the role that installs ``pinchpoint-collect``: ansible-playbook on real sshd hosts.
 
-Each host has a network namespace of its own, and its own copies of the folders that the role writes to:
-nothing of it reaches this machine. None of them runs systemd, so the unit is verified, not started.
+Each host has a network namespace and its own copies of the folders that the role writes, so that nothing
+changes this machine. No host runs systemd, so the unit is verified but not started.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ANSIBLE = ROOT / "infra" / "ansible"
 UNIT = ROOT / "infra" / "systemd" / "pinchpoint-collect.service"
 PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
 PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin")
-"""The hosts', not that of the tests' environment."""
+"""Python of the hosts, not of the tests' environment."""
 _OWN = """
 set -e
 mount -t tmpfs none "$1"
@@ -39,11 +39,11 @@ for name in etc opt usr/local/bin; do
 done
 mkdir -p "$1/tmp" && mount --bind "$1/tmp" /root
 """
-"""What the host writes goes to a file system in memory of its own, and is gone with it."""
+"""Commands that mount the host's written folders in memory; they vanish with the host."""
 
 
 def in_host(host: SshdHost, *command: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run something on the host, not by ssh."""
+    """Run a command on the host without ssh."""
     return subprocess.run(
         ["nsenter", f"--target={host.pid}", "--net", "--mount", *command],
         capture_output=True,
@@ -66,7 +66,7 @@ def hosts() -> Iterator[list[SshdHost]]:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """The distribution's wheel, and psutil's as a host gets it that asks no index."""
+    """Build the distribution's wheel, and download psutil's wheel for a host without a package index."""
     folder = tmp_path_factory.mktemp("wheels")
     uv = Path(sys.executable).with_name("uv")
     subprocess.run(
@@ -97,7 +97,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 def play(
     hosts: list[SshdHost], folder: Path, given: dict[str, object]
 ) -> tuple[int, str, dict[str, dict[str, int]]]:
-    """Exit status, what was said, and by address how many tasks were ok, changed and failed."""
+    """Run the playbook; return (exit status, output, counts of ok, changed and failed tasks by address)."""
     lines = [
         f"{host.address} ansible_user={host.user} ansible_port={host.port} "
         f"ansible_ssh_common_args='-F {host.client_config}' ansible_python_interpreter={PYTHON}"
@@ -144,7 +144,7 @@ def play(
 
 @contextmanager
 def recording(host: SshdHost) -> Iterator[None]:
-    """The installed command as its unit starts it, on the host."""
+    """Run the installed command on the host as its unit starts it."""
     text = UNIT.read_text()
     command = re.search(r"^ExecStart=(.*)$", text, re.MULTILINE)
     assert command is not None
@@ -164,11 +164,11 @@ def recording(host: SshdHost) -> Iterator[None]:
 
 
 @pytest.mark.root
-@pytest.mark.slow  # installs into two hosts: a minute where the machine is busy
+@pytest.mark.slow  # installs on two hosts: a minute on a busy machine
 def test_it_installs_once_and_what_it_installs_works(
     hosts: list[SshdHost], wheels: dict[str, object], tmp_path: Path
 ) -> None:
-    """Twice the same play: the second one changes nothing. Then a host is watched by what is there."""
+    """A second play changes nothing, and the installed recorder works for a watched host."""
     given = {
         **wheels,
         "pinchpoint_collect_readers": ["root"],
@@ -201,7 +201,7 @@ def test_it_installs_once_and_what_it_installs_works(
 
 @pytest.mark.root
 def test_what_is_missing_is_said(hosts: list[SshdHost], tmp_path: Path) -> None:
-    """No wheel: one sentence that says how to make it, before anything is changed."""
+    """Without a wheel the play stops before any change and says how to make one."""
     status, said, recap = play(hosts[:1], tmp_path, {})
     assert status != 0
     assert "uv build --package pinchpoint-collectors --wheel" in " ".join(said.split())
@@ -209,10 +209,10 @@ def test_what_is_missing_is_said(hosts: list[SshdHost], tmp_path: Path) -> None:
 
 
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
-    """`systemd-analyze verify` finds nothing, and the exposure it computes is low."""
+    """`systemd-analyze verify` reports no problem, and the exposure level is low."""
     analyze = require("systemd-analyze", "systemd")
     unit = tmp_path / UNIT.name
-    # What it starts is not installed here: another program stands in for it.
+    # The unit's program is not installed here; another program replaces it.
     unit.write_text(
         UNIT.read_text().replace("/opt/pinchpoint-collect/venv/bin/pinchpoint-collect", "/bin/true")
     )

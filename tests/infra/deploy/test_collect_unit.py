@@ -1,9 +1,9 @@
-"""The recorder as its unit starts it, where no systemd runs: its account, folders, limits and restrictions.
+"""The recorder under its unit's account, folders, limits and restrictions, on a machine without systemd.
 
-`setpriv` gives the account and takes every capability away, `unshare` a file system of which nothing but the
-unit's own folder can be written, `prlimit` the number of tasks. What is left to systemd alone: control groups
-(memory, weights), the filter of system calls and of address families. Of these is looked at what the recorder
-needs: its memory, its threads, and which system calls it makes.
+`setpriv` sets the account and removes every capability, `unshare` makes a file system in which only the
+unit's folder is writable, `prlimit` limits the number of tasks. Only systemd can apply the control groups
+(memory, weights) and the filters of system calls and address families. For those the tests measure what the
+recorder needs: its memory, its threads and its system calls.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import pinchpoint_collectors
 UNIT = Path(__file__).parents[3] / "infra" / "systemd" / "pinchpoint-collect.service"
 PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin")
 ACCOUNT = 61184 + os.getpid() % 4000
-"""One of those that systemd gives to dynamic users: 61184 to 65519."""
+"""A user id from the range that systemd gives to dynamic users: 61184 to 65519."""
 _CONFINED = """
 set -e
 mount --make-rprivate /
@@ -44,16 +44,17 @@ umask "$4"
 shift 4
 exec "$@"
 """
-"""All is read-only but the unit's folder. Its name and mode, the account and the mask are arguments."""
+"""Shell script that makes everything but the unit's folder read-only; its arguments are the folder's name and
+mode, the account and the umask."""
 
 
 def said() -> dict[str, str]:
-    """The unit's settings; of one that stands there twice the last."""
+    """Return the unit's settings; of repeated settings the last."""
     return dict(re.findall(r"^(\w+)=(.*)$", UNIT.read_text(), re.MULTILINE))
 
 
 def confined(*command: str | Path) -> list[str | Path]:
-    """A command line that runs another as the unit does."""
+    """Return a command line that runs another with the unit's restrictions."""
     unit = said()
     assert (unit["ProtectSystem"], unit["NoNewPrivileges"], unit["CapabilityBoundingSet"]) == (
         "strict",
@@ -75,7 +76,7 @@ def confined(*command: str | Path) -> list[str | Path]:
 
 @pytest.fixture(scope="module")
 def installed() -> Iterator[Path]:
-    """What a host has of us: the package and psutil, where every account may read them."""
+    """Yield a folder with the package and psutil that every account can read."""
     if os.geteuid() != 0:
         pytest.skip("needs root: other accounts, mount namespaces")
     if PYTHON is None or subprocess.run([PYTHON, "-c", "import tomllib"], check=False).returncode:
@@ -90,7 +91,7 @@ def installed() -> Iterator[Path]:
 
 
 def command(installed: Path, *arguments: str) -> list[str | Path]:
-    """``pinchpoint-collect`` of what is installed there."""
+    """Return the command line of the installed ``pinchpoint-collect``."""
     start = "import sys; from pinchpoint_collectors.agent.command import main; sys.exit(main(sys.argv[1:]))"
     assert PYTHON is not None
     own = ["PATH=/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={installed}"]
@@ -99,7 +100,7 @@ def command(installed: Path, *arguments: str) -> list[str | Path]:
 
 @contextmanager
 def recording(installed: Path) -> Iterator[subprocess.Popen[str]]:
-    """The unit's ExecStart, confined; the process becomes the recorder itself."""
+    """Run the unit's ExecStart with its restrictions; the process becomes the recorder itself."""
     starts = said()["ExecStart"].split()
     (installed / "collect.toml").write_text('folder = "/run/pinchpoint-collect"\ninterval_s = 0.2\n')
     arguments = [str(installed / "collect.toml") if each.startswith("/etc/") else each for each in starts[1:]]
@@ -142,7 +143,7 @@ def test_it_records_with_the_unit_s_account_and_nothing_more(installed: Path) ->
 
 @pytest.mark.root
 def test_what_confines_it_holds(installed: Path) -> None:
-    """Otherwise the test above would prove nothing: all but its own folder refuses to be written."""
+    """The restrictions are effective: only the recorder's own folder is writable."""
     places = ["/etc", "/usr", "/var/tmp", "/tmp", "/run", "/proc/sys/vm/swappiness", str(installed)]
     tried = (
         "for at; do (: >>$at/x || : >>$at) 2>/dev/null && echo $at; done; "
@@ -156,7 +157,7 @@ def test_what_confines_it_holds(installed: Path) -> None:
 
 @pytest.mark.root
 def test_the_unit_s_filter_allows_every_system_call_it_makes(installed: Path) -> None:
-    """Its filter as systemd expands it, against all that strace sees from the start to the end."""
+    """systemd's expansion of the filter allows every system call that strace sees, from start to end."""
     strace = require("strace", "strace")
     allowed = _allowed()
     log = installed / "calls"
@@ -189,7 +190,7 @@ def _config(folder: Path) -> str:
 
 
 def _allowed() -> set[str]:
-    """The system calls that the unit's filter leaves."""
+    """Return the system calls that the unit's filter allows."""
     allowed: set[str] = set(_group("@default"))
     for line in re.findall(r"^SystemCallFilter=(.*)$", UNIT.read_text(), re.MULTILINE):
         taken_away = line.startswith("~")
@@ -200,7 +201,7 @@ def _allowed() -> set[str]:
 
 
 def _group(name: str) -> set[str]:
-    """One of systemd's groups, and the groups in it."""
+    """Return the system calls of one of systemd's groups, nested groups included."""
     analyze = require("systemd-analyze", "systemd")
     done = subprocess.run(
         [analyze, "syscall-filter", name], capture_output=True, text=True, check=True, timeout=30
@@ -221,7 +222,7 @@ def _bytes(size: str) -> int:
 
 
 def test_the_unit_starts_the_command_that_the_role_installs() -> None:
-    """One path in both, and a configuration that the role writes."""
+    """The unit starts the path that the role installs, with the configuration that the role writes."""
     role = (UNIT.parents[1] / "ansible/roles/pinchpoint_collect/tasks/main.yml").read_text()
     starts = said()["ExecStart"].split()
     assert starts[1:] == ["record", "--config", "/etc/pinchpoint/collect.toml"]

@@ -1,4 +1,4 @@
-"""Emulated disks for real: driven by fio, measured by the kernel's own counters."""
+"""Tests of emulated disks with fio, measured by the kernel's own counters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECONDS = 2
 
 @dataclass
 class Done:
-    """What the kernel counted at the device, and what fio saw."""
+    """Rates that the kernel counted at the device, and times that fio reported."""
 
     reads_per_s: float
     writes_per_s: float
@@ -44,12 +44,12 @@ class Done:
 
     @property
     def operations_per_s(self) -> float:
-        """Reads and writes together."""
+        """Reads and writes per second together."""
         return self.reads_per_s + self.writes_per_s
 
 
 class Made:
-    """Makes disks and drives them."""
+    """Makes disks and runs fio on them."""
 
     def __init__(self, disks: EmulatedDisks) -> None:
         self.place = disks.place
@@ -57,14 +57,15 @@ class Made:
         self._disks = disks
 
     def make(self, spec: DiskSpec, name: str = "sql.log", way: DiskStack | None = None) -> EmulatedDisk:
-        """A disk whose limits hold."""
+        """Return a disk with active limits."""
         disk = self._disks.build(spec, name, way)
-        job(start_fio(self._disks.mount(disk), "--rw=write", "--bs=1M", "--end_fsync=1"))  # the file's blocks
+        # writes the file's blocks first
+        job(start_fio(self._disks.mount(disk), "--rw=write", "--bs=1M", "--end_fsync=1"))
         disk.apply(on=True, group=None)
         return disk
 
     def drive(self, disk: EmulatedDisk, *options: str) -> Done:
-        """Run fio against it; what the kernel counted while it ran, its beginning and end left out."""
+        """Run fio on the disk; return the kernel's rates without the first and last second."""
         mount = Path(disk.describe()["mount"])
         running = start_fio(mount, *options, "--time_based", f"--runtime={SECONDS + 2}")
         time.sleep(1.2)
@@ -85,7 +86,7 @@ class Made:
         )
 
     def hold(self, disk: EmulatedDisk, figure: str, cap: float, *options: str, within: float = 0.03) -> Done:
-        """Drive it: its cap is held within that ratio."""
+        """Run fio and assert that the figure is within the ratio ``within`` of the limit."""
         done: list[Done] = []
 
         def measured() -> float:
@@ -98,7 +99,7 @@ class Made:
 
 
 def counters(device: str) -> diskstats.DiskCounters:
-    """The device's line of /proc/diskstats."""
+    """Return the device's counters in /proc/diskstats."""
     return diskstats.parse(Path("/proc/diskstats").read_text())[device]
 
 
@@ -111,7 +112,7 @@ def start_fio(mount: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def job(running: subprocess.Popen[str]) -> dict[str, Any]:
-    """The figures of fio's job, when it has ended."""
+    """Wait for fio and return the figures of its job."""
     said, _ = running.communicate(timeout=120)
     assert running.returncode == 0, said
     found: dict[str, Any] = json.loads(said)["jobs"][0]
@@ -120,7 +121,7 @@ def job(running: subprocess.Popen[str]) -> dict[str, Any]:
 
 @pytest.fixture
 def made() -> Iterator[Made]:
-    """Disks that are gone afterwards, which is part of every test."""
+    """Yield a maker of disks; the disks are removed at the end."""
     with emulated_disks() as disks:
         yield Made(disks)
 
@@ -149,7 +150,7 @@ def test_the_cap_holds_for_log_and_data_shaped_writes(made: Made, spec: DiskSpec
 
 
 def test_buffered_writes_obey_as_well(made: Made) -> None:
-    """Written back later by the kernel, they still pass the throttle below: no second exceeds the cap."""
+    """Buffered writes, which the kernel writes later, are limited as well."""
     disk = made.make(DiskSpec(iops=300))
     made.hold(disk, "writes_per_s", 300, "--rw=randwrite", "--bs=8k", "--direct=0", "--fsync=64")
 
@@ -163,7 +164,7 @@ def test_reads_and_writes_together_obey_one_cap(made: Made) -> None:
 
 @pytest.mark.parametrize("bytes_per_s", [12e6, 60e6])
 def test_a_cap_in_bytes_holds(made: Made, bytes_per_s: float) -> None:
-    """12 MB/s by the model, 60 MB/s by the kernel's throttle."""
+    """A limit in bytes is kept: 12 MB/s by the time model, 60 MB/s by the kernel's throttle."""
     disk = made.make(DiskSpec(bytes_per_s=bytes_per_s))
     large = ("--rw=write", "--bs=128k", "--direct=1", "--ioengine=libaio", "--iodepth=8")
     made.hold(disk, "bytes_per_s", bytes_per_s, *large)
@@ -173,7 +174,7 @@ def test_a_cap_in_bytes_holds(made: Made, bytes_per_s: float) -> None:
     ("floor_s", "depth"), [(0.001, 1), pytest.param(0.035, 1, marks=pytest.mark.slow), (0.035, 16)]
 )
 def test_a_latency_floor_is_seen_at_the_device(made: Made, floor_s: float, depth: int) -> None:
-    """The kernel's write latency is the floor, at any depth, and fio sees the same."""
+    """The kernel's write latency is the minimum latency at any queue depth, and fio reports the same."""
     disk = made.make(DiskSpec(latency_s=floor_s))
     done = made.drive(disk, *RANDOM, f"--iodepth={depth}")
     assert floor_s <= done.write_latency_s < floor_s * 1.1 + 0.0005
@@ -182,7 +183,7 @@ def test_a_latency_floor_is_seen_at_the_device(made: Made, floor_s: float, depth
 
 @pytest.mark.slow
 def test_a_floor_above_the_throttle_reaches_a_high_cap(made: Made) -> None:
-    """Both ways at once: the model's round trip and the kernel's cap."""
+    """A minimum latency by the time model and a limit by the kernel's throttle work together."""
     disk = made.make(DiskSpec(latency_s=0.002, write_iops=3000))
     assert " + " in disk.describe()["way"]
     made.hold(disk, "writes_per_s", 3000, *RANDOM, "--iodepth=32")
@@ -192,10 +193,10 @@ def test_a_floor_above_the_throttle_reaches_a_high_cap(made: Made) -> None:
 
 @pytest.mark.slow
 def test_stripes_need_depth(made: Made) -> None:
-    """Four backends of 10 ms: four times the rate with enough I/O at once, a single one's with one.
+    """Four stripes of 10 ms give four times the rate at high queue depth, and a single one's rate at depth 1.
 
-    One at a time each I/O also waits for this machine's processes: under load a measurement may be a fifth
-    slower, so the median of several counts. With many at once the backends' own queues hide that.
+    At depth 1 each I/O also waits for this machine's other processes: under load a measurement may be a fifth
+    lower, so the median of several counts. At high depth the backends' own queues hide this wait.
     """
     disk = made.make(DiskSpec(device=Device(0.01, 0.01, 0.1), stripes=4))
     narrow = made.hold(disk, "writes_per_s", 100, *RANDOM, "--iodepth=1", within=0.15)
@@ -205,7 +206,7 @@ def test_stripes_need_depth(made: Made) -> None:
 
 @pytest.mark.parametrize("level", [0, 5])
 def test_what_was_written_is_read_back(made: Made, level: Level) -> None:
-    """Four disks, every offset and length: no byte goes astray (fio verifies checksums)."""
+    """Data on four disks is read back correctly at every offset and length (fio verifies checksums)."""
     disk = made.make(DiskSpec(stripes=4, raid=level, latency_s=0.0001))
     mount = Path(disk.describe()["mount"])
     job(start_fio(mount, "--rw=randwrite", "--bsrange=512-300k", "--bs_unaligned", "--verify=crc32c"))
@@ -213,7 +214,7 @@ def test_what_was_written_is_read_back(made: Made, level: Level) -> None:
 
 @pytest.mark.slow
 def test_a_small_write_of_raid_5_takes_two_round_trips(made: Made) -> None:
-    """It reads first: twice the time of a disk, and of RAID 10 half of that."""
+    """A small RAID 5 write reads first: it takes twice the time of a disk or of RAID 10."""
     far = DiskSpec(latency_s=0.02, stripes=4)
     slow = made.drive(made.make(replace(far, raid=5), "sql.data"), *RANDOM, "--iodepth=1")
     fast = made.drive(made.make(replace(far, raid=10), "sql.log"), *RANDOM, "--iodepth=1")
@@ -234,12 +235,12 @@ def test_limits_are_lifted_and_begin_anew(made: Made) -> None:
 def _serves_a_disk(process: psutil.Process) -> bool:
     try:
         return "pinchpoint_infra.disks.fuse" in process.cmdline()
-    except psutil.Error:  # another test's process, which has just ended
+    except psutil.Error:  # a process of another test, which has just ended
         return False
 
 
 def test_a_disk_whose_process_was_killed_is_removed(made: Made) -> None:
-    """SIGKILL in mid-write: mounts, devices and the throttle go all the same."""
+    """After SIGKILL during writes, the disk's mounts, devices and throttle can be removed."""
     spec = DiskSpec(write_iops=3000, latency_s=0.001)
     disk = made.make(spec)
     made.make(DiskSpec(iops=50), "sql.data")
@@ -266,7 +267,7 @@ def test_a_disk_whose_process_was_killed_is_removed(made: Made) -> None:
 
 
 def test_a_strangers_loop_device_is_left_alone(made: Made) -> None:
-    """Only what carries the farm's id, or lies in its folder, is freed."""
+    """Only loop devices with the farm's id or in its folder are freed."""
     stranger = made.place.with_name(f"{made.place.name}-stranger")
     with stranger.open("wb") as file:
         file.truncate(2**22)
@@ -281,7 +282,7 @@ def test_a_strangers_loop_device_is_left_alone(made: Made) -> None:
 
 
 def test_the_model_alone_can_do_what_the_throttle_does(made: Made) -> None:
-    """A machine without the controller: the same caps by FUSE, at more CPU."""
+    """On a machine without the throttle, the time model keeps the same limits, with more CPU."""
     spec = DiskSpec(write_iops=800, read_iops=200)
     disk = made.make(spec, way=DiskStack(spec, None))
     made.hold(disk, "writes_per_s", 800, *RANDOM, "--iodepth=8")

@@ -1,4 +1,4 @@
-"""The time model of emulated disks, with a clock of our own: caps, floors, credits, stripes, warm-up."""
+"""Tests of the time model of emulated disks with a simulated clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THINK_S = 0.0001
 
 
 class Driver:
-    """Keeps so many I/Os going on against a disk and notes when each began and ended."""
+    """Keeps ``depth`` I/Os in flight on a disk and records when each began and ended."""
 
     def __init__(self, spec: DiskSpec) -> None:
         self.happened: list[tuple[float, int, str]] = []
@@ -41,11 +41,11 @@ class Driver:
         sequential: bool = False,
         think_s: float = THINK_S,
     ) -> Driver:
-        """Each I/O is followed by the next one ``think_s`` after it has ended."""
+        """Run for some simulated seconds; each I/O starts ``think_s`` after the previous one has ended."""
         end = self.now + seconds
         waiting: list[tuple[float, int]] = [(self.now + number * 1e-6, number) for number in range(depth)]
         heapq.heapify(waiting)
-        rest: dict[int, tuple[float, bool, tuple[Step, ...]]] = {}  # of what has begun
+        rest: dict[int, tuple[float, bool, tuple[Step, ...]]] = {}  # remaining steps of the I/Os in flight
         offset = 0
         while waiting[0][0] < end:
             self.now, number = heapq.heappop(waiting)
@@ -67,16 +67,16 @@ class Driver:
         return self
 
     def rate(self, since: float = 0.0, *, write: bool | None = None) -> float:
-        """I/Os per second that ended after ``since``."""
+        """Return I/Os per second that ended after ``since``."""
         ended = [at for _, at, way in self.done if since <= at < self.now and write in (None, way)]
         return len(ended) / (self.now - since)
 
     def mean_s(self, since: float = 0.0) -> float:
-        """Mean time of an I/O."""
+        """Return the mean time of an I/O, in seconds."""
         return statistics.fmean(done - begun for begun, done, _ in self.done if begun >= since)
 
     def per_second(self) -> list[int]:
-        """I/Os in each whole second, the first left out."""
+        """Return the I/Os of each whole second, without the first second."""
         counts = [0] * int(self.now)
         for _, done, _ in self.done:
             if done < len(counts):
@@ -87,7 +87,7 @@ class Driver:
 @pytest.mark.parametrize("iops", [40, 310, 730, 2000])
 @pytest.mark.parametrize("depth", [1, 4, 32])
 def test_a_cap_is_kept_and_reached_at_any_depth(iops: float, depth: int) -> None:
-    """Flat at the cap, also with one I/O at a time: it is a regulator, not a slow device."""
+    """The rate is the limit at any queue depth, also with one I/O at a time."""
     driver = Driver(DiskSpec(iops=iops)).run(20, depth)
     assert driver.rate(since=1) == pytest.approx(iops, rel=0.01)
     assert statistics.pstdev(driver.per_second()) / iops < 0.02 + 1 / iops
@@ -108,7 +108,7 @@ def test_a_byte_cap_counts_bytes() -> None:
 
 
 def test_an_io_counts_as_one_per_unit_begun() -> None:
-    """Hyper-V's normalised I/O: 500 units of 8 KiB are 62.5 I/Os of 64 KiB, and 250 of 9 KiB."""
+    """An I/O counts as one per unit begun: 500 units/s of 8 KiB are 62.5 I/Os of 64 KiB, or 250 of 9 KiB."""
     assert Driver(DiskSpec(iops=500, io_unit_bytes=PAGE)).run(20, 8, size_bytes=65536).rate(
         1
     ) == pytest.approx(62.5, rel=0.02)
@@ -119,7 +119,7 @@ def test_an_io_counts_as_one_per_unit_begun() -> None:
 
 @pytest.mark.parametrize("depth", [1, 8, 64])
 def test_a_latency_floor_holds_at_any_depth(depth: int) -> None:
-    """The rate grows with the depth, the latency does not: no queue is in the way."""
+    """With a minimum latency, the rate grows with the queue depth and the latency does not."""
     driver = Driver(DiskSpec(latency_s=0.035)).run(10, depth, think_s=0)
     assert min(done - begun for begun, done, _ in driver.done) > 0.0349999
     assert driver.mean_s() == pytest.approx(0.035)
@@ -144,7 +144,7 @@ def test_a_floor_and_a_cap_do_not_add_up() -> None:
 
 
 def test_credits_last_as_long_as_azure_says() -> None:
-    """A P10: (3,500 - 500) x 1,800 s = 5.4 million I/Os; sixty times faster, full credits last 30 s."""
+    """A P10's full credits, (3,500 - 500) x 1,800 s = 5.4 million I/Os, last 30 s at 60 times the speed."""
     spec = DiskSpec(iops=500, burst=BurstAllowance(3500, 170e6, 1800), time_scale=60)
     driver = Driver(spec).run(50, 64)
     ((at, _, what),) = driver.happened
@@ -156,9 +156,9 @@ def test_credits_last_as_long_as_azure_says() -> None:
 
 
 def test_credits_at_half_the_burst_last_longer_and_come_back() -> None:
-    """METHOD: exhausted after credits ÷ (rate - baseline) seconds; a disk left alone earns its baseline."""
+    """Credits last for credits ÷ (rate - baseline) seconds, and an idle disk earns its baseline."""
     spec = DiskSpec(iops=100, burst=BurstAllowance(1000, 1e9, 600), time_scale=60)  # credits: 9,000 I/Os
-    driver = Driver(spec).run(40, 1, think_s=1 / 400 - 1 / 1000)  # about 400/s asked for
+    driver = Driver(spec).run(40, 1, think_s=1 / 400 - 1 / 1000)  # about 400 I/Os per second
     exhausted = next(at for at, _, what in driver.happened if what == "burst_credits_exhausted")
     used = sum(1 for begun, _, _ in driver.done if begun <= exhausted)
     assert used - 100 * exhausted == pytest.approx(9000, rel=0.02)
@@ -182,7 +182,7 @@ def test_a_burst_of_one_cap_leaves_the_other_as_it_is() -> None:
 
 
 def test_a_warm_up_rises_to_full_speed() -> None:
-    """From 30 % over 30 minutes, sixty times faster: 30 seconds."""
+    """A warm-up rises from 30 % to full speed over 30 minutes, here 30 seconds at 60 times the speed."""
     spec = DiskSpec(iops=1000, warm_up=SlowStart(0.3, 1800), time_scale=60)
     driver = Driver(spec).run(45, 16)
     counts = driver.per_second()
@@ -193,25 +193,25 @@ def test_a_warm_up_rises_to_full_speed() -> None:
 
 
 def test_a_host_s_cache_answers_what_was_read_before() -> None:
-    """The second read of 1 MiB passes no cap; writes do, and leave it; beyond its size the oldest goes."""
+    """Repeated reads come from the host cache without a limit; writes do not; the oldest entry is evicted."""
     model = DiskModel(DiskSpec(bytes_per_s=2**20, host_cache_bytes=2 * 2**20), "s", lambda *_: None)
 
     def takes(now: float, offset: int, *, write: bool = False) -> float:
         (step,) = model.steps(write=write, offset=offset, size_bytes=2**20)
         return model.admit(now, step) - now
 
-    assert takes(0, 0) == 0  # the first of a backlog begins at once
+    assert takes(0, 0) == 0  # the first I/O starts at once
     assert takes(0, 2**20) == pytest.approx(1, abs=0.02)
     assert takes(10, 0) == pytest.approx(CACHED_S)
     assert takes(20, 0, write=True) == 0
     assert takes(20, 0, write=True) == pytest.approx(1, abs=0.02)
     assert takes(30, 0) == pytest.approx(CACHED_S)
-    takes(40, 2 * 2**20)  # the third MiB: the second, read longest ago, goes
+    takes(40, 2 * 2**20)  # the third MiB evicts the second, which was read longest ago
     assert takes(40, 2**20) == pytest.approx(1, abs=0.02)
 
 
 def test_a_device_serves_one_at_a_time_and_unevenly() -> None:
-    """More outstanding I/O brings no more done, and no second is like the one before."""
+    """A device with one server has the same rate at any queue depth, and its rate varies by the second."""
     spec = DiskSpec(device=Device(0.008, 0.0005))
     one, many = Driver(spec).run(60, 1, think_s=0), Driver(spec).run(60, 32, think_s=0)
     assert many.rate(since=1) == pytest.approx(125, rel=0.15)
@@ -224,7 +224,7 @@ def test_a_device_serves_one_at_a_time_and_unevenly() -> None:
 
 @pytest.mark.parametrize("stripes", [2, 4, 7])
 def test_stripes_are_backends_of_their_own(stripes: int) -> None:
-    """Enough at once, and all are busy; one at a time, and only one is."""
+    """Each stripe is a backend of its own: all are busy at high queue depth, one at depth 1."""
     wide = Driver(DiskSpec(iops=100, stripes=stripes)).run(20, 32 * stripes)
     assert wide.rate(since=1) == pytest.approx(100 * stripes, rel=0.05)
     narrow = DiskSpec(latency_s=0.01, stripes=stripes)

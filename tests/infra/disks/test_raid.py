@@ -1,4 +1,4 @@
-"""Arrays: which disks an I/O falls on, and what each level costs."""
+"""Tests of RAID arrays: the disks of each I/O, and the cost of each level."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEVELS: list[tuple[Level, int]] = [
 )
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_every_byte_lies_on_one_place_of_one_column(offset: int, size: int, count: int) -> None:
-    """Parts cover an I/O without gaps, and no two bytes of the disk share a place."""
+    """The parts of an I/O cover it without gaps, and no two bytes share a place on a disk."""
     found = list(parts(offset, size, count))
     assert [part.begin for part in found] == [sum(p.size_bytes for p in found[:n]) for n in range(len(found))]
     assert sum(part.size_bytes for part in found) == size
@@ -38,7 +38,7 @@ def test_every_byte_lies_on_one_place_of_one_column(offset: int, size: int, coun
 
 @pytest.mark.parametrize(("level", "disks"), LEVELS)
 def test_no_two_chunks_share_a_disk_s_place(level: Level, disks: int) -> None:
-    """Data, copies and parity of twelve rows each have a place of their own, and fill all disks evenly."""
+    """Data, copies and parity have a place of their own each and fill all disks evenly."""
     layout, data = RaidLayout(level, disks), columns(level, disks)
     rows = 4 * disks
     places = []
@@ -90,7 +90,7 @@ def test_random_io_at_the_cap_of_each_disk(level: Level, disks: int, reads: floa
 
 
 def test_rows_written_whole_need_no_reads() -> None:
-    """A sequential write of a RAID 5 of four disks is as fast as three of them."""
+    """Sequential writes on a RAID 5 of four disks are as fast as three disks."""
     row = 3 * CHUNK_BYTES
     driver = Driver(DiskSpec(bytes_per_s=10e6, stripes=4, raid=5)).run(20, 4, size_bytes=row, sequential=True)
     assert driver.rate(since=2) * row == pytest.approx(30e6, rel=0.05)

@@ -1,4 +1,4 @@
-"""By which means a disk is built, for machines that have this and lack that."""
+"""Tests of the choice of the method that builds a disk, for machines with different features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Farms with emulated disks: built, ruled, killed and removed."""
+"""Tests of farms with emulated disks: built, limited, killed and removed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def started(wanted: FarmSpec) -> FarmStatus:
 
 
 def nothing_left(wanted: FarmSpec) -> None:
-    """No mount, device, throttle, process or file of this farm."""
+    """Assert that no mount, device, throttle, process or file of this farm is left."""
     directory, identifier = farm_directory(wanted.identity), farm_id(wanted.identity)
     assert emulated.mounts_below(directory) == []
     assert emulated.devices_of(identifier, directory) == []
@@ -49,7 +49,7 @@ def nothing_left(wanted: FarmSpec) -> None:
 
 
 def writes_per_s(device: str, seconds: float) -> float:
-    """What the kernel counts at a device."""
+    """Return the writes per second that the kernel counts at a device."""
     before = diskstats.parse(Path("/proc/diskstats").read_text())[device].writes
     time.sleep(seconds)
     return (diskstats.parse(Path("/proc/diskstats").read_text())[device].writes - before) / seconds
@@ -58,7 +58,7 @@ def writes_per_s(device: str, seconds: float) -> float:
 @pytest.mark.alone
 @AS_ROOT
 def test_the_database_lies_on_its_disks_and_obeys_them(wanted: FarmSpec) -> None:
-    """PostgreSQL's commits are held to the log's cap, by the kernel's own count, while the limits hold."""
+    """PostgreSQL's commits keep the log disk's limit by the kernel's count, while limits are active."""
     found = started(wanted)
     assert found.emulated["sql.log"]["mount"] == found.disks["sql"]["log"]
     assert "FUSE" in found.emulated["sql.log"]["way"]
@@ -88,7 +88,7 @@ def test_the_database_lies_on_its_disks_and_obeys_them(wanted: FarmSpec) -> None
 
 @AS_ROOT
 def test_everything_killed_everything_freed(wanted: FarmSpec) -> None:
-    """SIGKILL of supervisor, server and the processes behind the disks, while limits hold."""
+    """After SIGKILL of the supervisor, the server and the disks' processes, everything is freed."""
     started(wanted)
     limit(wanted.identity, hold=True)
     directory, identifier = farm_directory(wanted.identity), farm_id(wanted.identity)
@@ -107,7 +107,7 @@ def test_everything_killed_everything_freed(wanted: FarmSpec) -> None:
 def test_disks_in_a_state_folder_behind_a_link_are_freed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel tells where something is mounted without links."""
+    """Disks are freed also if the state folder is a symbolic link, although the kernel reports real paths."""
     require("fusermount3", "fuse3")
     real = Path(os.environ[STATE_VARIABLE]).with_name("linked")
     real.mkdir()
@@ -128,7 +128,7 @@ def test_disks_in_a_state_folder_behind_a_link_are_freed(
 
 @AS_ROOT
 def test_an_owner_that_is_killed_leaves_no_disk(wanted: FarmSpec) -> None:
-    """A farm on a lifeline unmounts and frees what it made when its owner dies."""
+    """A farm on a lifeline unmounts and frees its disks when its owner is killed."""
     script = (
         "import sys, time; from pathlib import Path; from pinchpoint_infra.embedded import FarmSpec, up\n"
         "from pinchpoint_infra.disks import DiskSpec\n"
@@ -148,7 +148,7 @@ def test_an_owner_that_is_killed_leaves_no_disk(wanted: FarmSpec) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="runs as an ordinary user: root has what disks need")
 def test_without_rights_folders_take_their_place(tmp_path: Path) -> None:
-    """One warning names what is missing and all disks it is about; the rest of the farm works."""
+    """Without root, one warning names what is missing and the affected disks; the rest of the farm works."""
     wanted = FarmSpec(tmp_path / "farm.yaml", "tests", ("sql",), disks=DISKS)
     try:
         found = started(wanted)

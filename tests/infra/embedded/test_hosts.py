@@ -1,4 +1,4 @@
-"""A tier of two hosts: a server, a disk and a share of CPU for each, behind one endpoint."""
+"""Tests of a tier with two hosts: a server, a disk and a CPU share per host, behind one endpoint."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def answers(host: str, token: str, method: str, target: str, body: bytes | None 
 
 
 def test_two_hosts_are_two_servers_behind_one_endpoint(wanted: FarmSpec) -> None:
-    """Each has a process, a port, a log and an index of its own; the URL names both, with one token."""
+    """Each host has its own process, port, log and index; the URL names both, with one token."""
     found = started(wanted)
     assert [(tier.server, tier.name, tier.host) for tier in found.tiers] == [
         ("search.search1", "search", "search1"),
@@ -67,7 +67,7 @@ def test_two_hosts_are_two_servers_behind_one_endpoint(wanted: FarmSpec) -> None
 
 
 def test_of_two_hosts_the_one_that_crashed_is_named(wanted: FarmSpec) -> None:
-    """The other one stays up."""
+    """A crash of one of two hosts names that host, and the other stays up."""
     victim = started(wanted).tiers[1]
     os.kill(victim.pid or 0, signal.SIGKILL)
     until(lambda: status(wanted.identity).tiers[1].exit_status is not None)
@@ -77,14 +77,14 @@ def test_of_two_hosts_the_one_that_crashed_is_named(wanted: FarmSpec) -> None:
 
 
 def test_a_tier_with_one_host_only_takes_no_more(tmp_path: Path) -> None:
-    """What is allowed is said, and nothing is started."""
+    """A tier that supports only one host refuses two; the error names the allowed tiers."""
     with pytest.raises(FarmInputError, match="hosts: found sql; allowed: search"):
         started(FarmSpec(tmp_path / "farm.yaml", "tests", ("sql",), hosts={"sql": 2}))
 
 
 @AS_ROOT
 def test_each_host_has_a_disk_and_a_share_of_cpu(tmp_path: Path) -> None:
-    """Two devices and two control groups, the caps each its own; one host alone can be made slower."""
+    """Each host has its own device, control group and limits, and one host alone can be made slower."""
     require("fusermount3", "fuse3")
     disks = {f"search.search{number}.index": DiskSpec(iops=100.0 * number) for number in (1, 2)}
     cpus = {"search.search1": 0.3, "search.search2": 0.2}
@@ -112,7 +112,7 @@ def test_each_host_has_a_disk_and_a_share_of_cpu(tmp_path: Path) -> None:
 
 
 def cores(pid: int | None) -> float:
-    """What the kernel lets a process and its group use."""
+    """Return the number of cores that the kernel allows a process and its group."""
     (own,) = {
         line.split(":", 2)[2]
         for line in Path(f"/proc/{psutil.Process(pid).pid}/cgroup").read_text().splitlines()

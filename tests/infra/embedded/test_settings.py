@@ -1,4 +1,4 @@
-"""What a farm's servers are set to, and which cores its tiers may use."""
+"""Tests of the settings of a farm's servers and of the cores of its tiers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.farm
 
 
 def test_servers_have_the_settings_asked_for_and_tiers_the_cores(tmp_path: Path) -> None:
-    """Above the farm's own settings; with shared cores a tier may run on all there are."""
+    """User settings override the farm's own, and with shared cores a tier may use all cores."""
     made = FarmSpec(
         tmp_path / "farm.yaml",
         "tests",
@@ -43,7 +43,7 @@ def test_servers_have_the_settings_asked_for_and_tiers_the_cores(tmp_path: Path)
 
 
 def test_a_setting_the_server_refuses_is_said_with_its_own_words(tmp_path: Path) -> None:
-    """The farm does not come up, and the message holds what the server said of it."""
+    """A setting that the server refuses stops the start, and the error quotes the server."""
     made = FarmSpec(tmp_path / "farm.yaml", "tests", ("sql",), settings={"sql": {"max_conections": "15"}})
     with pytest.raises(FarmError, match="max_conections"):
         up(made, lifeline=False, progress=lambda _: None)
@@ -62,5 +62,5 @@ def test_a_setting_the_server_refuses_is_said_with_its_own_words(tmp_path: Path)
 def test_generators_keep_their_cores_where_a_farm_may_use_all(
     usable: set[int], share: bool, farm: tuple[int, ...], generators: tuple[int, ...]
 ) -> None:
-    """What is shared is the farm's right to the generators' cores, not theirs to the farm's."""
+    """With shared cores the farm may use the generators' cores, but not the other way round."""
     assert shared_out(usable, share=share) == (farm, generators)

@@ -1,4 +1,4 @@
-"""The files tier behind a delay: a real SMB share of its documents, and nothing of it left afterwards."""
+"""Tests of the files tier with a delay: a real SMB share of its documents, removed afterwards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def spec(folder: Path) -> FarmSpec:
 
 @pytest.fixture
 def short_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Farms lie in a folder whose path leaves room for the names of Samba's sockets."""
+    """Use a state folder with a short path, because the names of Samba's sockets have a length limit."""
     with tempfile.TemporaryDirectory(prefix="pp-", dir="/var/tmp") as folder:
         monkeypatch.setenv(STATE_VARIABLE, folder)
         yield
@@ -48,7 +48,7 @@ ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a share's user"
 def test_a_path_too_long_for_sambas_sockets_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Samba would end with status 1 and no word."""
+    """A path that is too long for Samba's sockets is refused; Samba itself would end without a message."""
     require("smbd", "samba")
     deep = tmp_path / ("d" * 80)
     deep.mkdir()
@@ -66,7 +66,7 @@ def test_a_path_too_long_for_sambas_sockets_is_refused(
 @ROOT
 @pytest.mark.usefixtures("short_state")
 def test_documents_are_read_over_smb_and_later_by_the_delay(tmp_path: Path) -> None:
-    """The share has the folder's files; a look into it takes several round trips once limits hold."""
+    """The share has the folder's files, and a listing takes several round trips while limits are active."""
     require("smbd", "samba")
     made = spec(tmp_path)
     status = up(made, lifeline=False, progress=lambda _: None)
@@ -93,7 +93,7 @@ def test_documents_are_read_over_smb_and_later_by_the_delay(tmp_path: Path) -> N
 def test_without_samba_the_folder_stays_and_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What this machine lacks is a warning of the farm."""
+    """Without Samba the farm uses the folder and gives a warning with the reason."""
     monkeypatch.setattr(files, "_program", lambda _: None)
     said = files.missing_for_a_share()
     assert said is not None

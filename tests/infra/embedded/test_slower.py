@@ -1,4 +1,4 @@
-"""A standing farm of which one thing is made slower for a while, and put back."""
+"""Tests of making one part of a running farm slower for a while."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FarmSpec, F
 
 
 def writes_per_s(device: str, seconds: float) -> float:
-    """What the kernel counts at a device."""
+    """Return the writes per second that the kernel counts at a device."""
     before, begun = diskstats.parse(Path("/proc/diskstats").read_text())[device].writes, time.monotonic()
     time.sleep(seconds)
     done = diskstats.parse(Path("/proc/diskstats").read_text())[device].writes - before
@@ -52,7 +52,7 @@ def writes_per_s(device: str, seconds: float) -> float:
 
 
 def ping_s(url: str) -> float:
-    """The shortest of ten round trips to the NoSQL tier."""
+    """Return the shortest of ten round trips to the NoSQL tier, in seconds."""
     with valkey.Valkey.from_url(url) as client:
         client.ping()
         times = []
@@ -64,7 +64,7 @@ def ping_s(url: str) -> float:
 
 
 def quota_cores(pid: int) -> float | None:
-    """The CPU quota of the control group a process is in."""
+    """Return the CPU quota of a process's control group, in cores; None without a quota."""
     machine = caps.support()
     groups = cgroups.groups(Path(f"/proc/{pid}/cgroup").read_text())
     folder = machine.roots["cpu"] / groups["" if machine.unified else "cpu"].lstrip("/")
@@ -77,7 +77,7 @@ def quota_cores(pid: int) -> float | None:
 
 @AS_ROOT
 def test_a_disk_goes_on_at_another_pace_and_comes_back_by_itself(farm: tuple[FarmSpec, FarmStatus]) -> None:
-    """Three quarters of the log's cap by the kernel's count; after its time the whole cap by itself."""
+    """The log disk has three quarters of its limit by the kernel's count, and its whole limit afterwards."""
     wanted, found = farm
     device = found.emulated["sql.log"]["device"]
     bench = [str(next(Path(psutil.Process(found.tiers[0].pid).exe()).parent.glob("pgbench")))]
@@ -101,7 +101,7 @@ def test_a_disk_goes_on_at_another_pace_and_comes_back_by_itself(farm: tuple[Far
 
 @AS_ROOT
 def test_a_tier_without_a_cap_gets_one_for_a_while(farm: tuple[FarmSpec, FarmStatus]) -> None:
-    """All of PostgreSQL's processes, also those that come later, get half of 0.8 cores; then no quota."""
+    """All PostgreSQL processes, also later ones, get half of 0.8 cores; afterwards no quota."""
     wanted, found = farm
     limit(wanted.identity, hold=True)
     leader = next(tier.pid for tier in found.tiers if tier.name == "sql")
@@ -116,7 +116,7 @@ def test_a_tier_without_a_cap_gets_one_for_a_while(farm: tuple[FarmSpec, FarmSta
 
 
 def test_a_way_becomes_longer_and_what_is_not_there_is_said(farm: tuple[FarmSpec, FarmStatus]) -> None:
-    """Half the pace of the proxy is twice its round trip; limits anew put it back; errors change nothing."""
+    """Half the speed of a proxy doubles its round trip; new limits restore it; errors change nothing."""
     wanted, found = farm
     url = found.endpoints["nosql"]["url"]
     limit(wanted.identity, hold=False)

@@ -1,4 +1,4 @@
-"""A farm whose web tier refuses what comes too fast, and a crawl that obeys it and counts it."""
+"""Tests of a web tier that throttles requests, and of a crawl that obeys and counts the refusals."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FarmSpec, F
 
 
 def told(site: Endpoint) -> dict[str, Any]:
-    """What the web tier says of its throttle."""
+    """Return the web tier's throttle status."""
     request = urllib.request.Request(  # noqa: S310 - the farm's own loopback address
         f"{site.url}/throttle", headers={"Authorization": f"Bearer {site.options['token']}"}
     )
@@ -83,7 +83,7 @@ def test_a_crawl_obeys_and_counts_what_the_web_tier_refuses(farm: tuple[FarmSpec
 
 
 def test_only_a_web_tier_can_refuse(tmp_path: Path) -> None:
-    """Said before anything is started."""
+    """Throttling is refused for other tiers, or without a web tier, before anything starts."""
     for tiers, name in ((("sql",), "web"), (("sql", "web"), "sql")):
         spec = FarmSpec(tmp_path / "farm.yaml", "tests", tiers, throttle={name: ThrottledEndpoint(5)})
         with pytest.raises(FarmInputError, match=f"throttle: found {name}; allowed: web"):

@@ -1,4 +1,4 @@
-"""CPU and memory caps by real control groups, on real processes."""
+"""Tests of CPU and memory limits with real control groups and processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def group() -> Iterator[caps.Group]:
 
 
 def left() -> list[Path]:
-    """Control groups of the tests' farm."""
+    """Return the control groups of the tests' farm."""
     return [
         place / f"pinchpoint-{FARM_ID}"
         for place in caps.support().roots.values()
@@ -64,7 +64,7 @@ def end(*processes: subprocess.Popen[str]) -> None:
 @AS_ROOT
 @pytest.mark.parametrize("cores", [0.15, 0.4])
 def test_a_tier_gets_the_cpu_it_is_allowed(group: caps.Group, cores: float) -> None:
-    """Two busy processes share the cap; lifted, they take what there is."""
+    """Two busy processes share the CPU limit; without the limit they use all CPU."""
     busy = [started(group, BUSY), started(group, BUSY)]
     try:
         group.cap_cpu(cores)
@@ -79,7 +79,7 @@ def test_a_tier_gets_the_cpu_it_is_allowed(group: caps.Group, cores: float) -> N
 
 @AS_ROOT
 def test_a_tier_that_takes_more_memory_than_it_may_is_ended(group: caps.Group) -> None:
-    """The kernel ends it; with more allowed it lives."""
+    """The kernel ends a process above the memory limit; with a higher limit it runs."""
     group.cap_memory(64 * 2**20)
     greedy = started(group, GREEDY)
     assert greedy.wait(20) == -9
@@ -94,7 +94,7 @@ def test_a_tier_that_takes_more_memory_than_it_may_is_ended(group: caps.Group) -
 
 @AS_ROOT
 def test_the_page_cache_counts_as_its_memory(group: caps.Group, tmp_path: Path) -> None:
-    """A file larger than the cap cannot be kept in memory by reading it."""
+    """The page cache counts: a file larger than the limit is not kept in memory by reading it."""
     path = Path("/var/tmp") / f"pinchpoint-caps-{os.getpid()}"
     path.write_bytes(os.urandom(2**20) * 96)
     try:
@@ -114,7 +114,7 @@ def test_the_page_cache_counts_as_its_memory(group: caps.Group, tmp_path: Path) 
 
 @AS_ROOT
 def test_groups_of_killed_processes_are_removed() -> None:
-    """And those of other farms are left alone."""
+    """Groups of killed processes are removed; those of other farms stay."""
     mine, other = (caps.Group(farm_id, "web", caps.support()) for farm_id in (FARM_ID, "00c0ffee0001"))
     mine.make()
     other.make()
@@ -131,7 +131,7 @@ def test_groups_of_killed_processes_are_removed() -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="runs as an ordinary user")
 def test_without_rights_the_remedy_is_named() -> None:
-    """Nothing is made, and one sentence says why."""
+    """Without root nothing is created, and one sentence names the remedy."""
     machine = caps.support()
     assert machine.roots == {}
     assert "root rights" in machine.missing["cpu"]

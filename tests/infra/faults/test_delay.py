@@ -1,4 +1,4 @@
-"""The long way to an endpoint, with real sockets: how much later, how much fits through, what ends."""
+"""Tests of the delay proxy with real sockets: latency, bandwidth, and the end of connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint_infra.faults.delay import DelayedEndpoint, DelayProxy
 
 
 class Echo(socketserver.BaseRequestHandler):
-    """Sends back what it gets; says goodbye when the client has ended."""
+    """Sends back its input, and sends goodbye when the client has ended."""
 
     def handle(self) -> None:
         while data := self.request.recv(65536):
@@ -44,7 +44,7 @@ def behind() -> Iterator[int]:
 
 
 class Far:
-    """A proxy in front of the echo server."""
+    """A delay proxy in front of the echo server."""
 
     def __init__(self, port: int, log: Path, delay: DelayedEndpoint) -> None:
         self.proxy = DelayProxy([(port, delay)], log, os.environ)
@@ -64,7 +64,7 @@ class Far:
 
 
 def exchange(connection: socket.socket, data: bytes) -> float:
-    """Seconds until all of it came back."""
+    """Return the seconds until all of the data came back."""
     begun = time.monotonic()
     connection.sendall(data)
     left = len(data)
@@ -75,15 +75,15 @@ def exchange(connection: socket.socket, data: bytes) -> float:
 
 @pytest.mark.parametrize("round_trip_s", [0.02, 0.25])
 def test_every_exchange_takes_a_round_trip_longer(behind: int, tmp_path: Path, round_trip_s: float) -> None:
-    """The first one two: it pays for the handshake."""
+    """Each exchange takes one round trip longer; the first takes two because of the handshake."""
     with Far(behind, tmp_path / "log", DelayedEndpoint(round_trip_s)) as far, far.connect() as connection:
         assert 2 * round_trip_s <= exchange(connection, b"x") < 3 * round_trip_s
         times = [exchange(connection, b"x" * 100) for _ in range(8)]
-        assert round_trip_s <= min(times) <= round_trip_s + 0.005  # what else took longer is this machine's
+        assert round_trip_s <= min(times) <= round_trip_s + 0.005  # any further time is this machine's
 
 
 def test_a_delay_is_no_lower_rate(behind: int, tmp_path: Path) -> None:
-    """8 MiB there and back over 200 ms take little more than a round trip: all of it is under way."""
+    """8 MiB in both directions over a delay of 200 ms take little more than a round trip."""
     with Far(behind, tmp_path / "log", DelayedEndpoint(0.2)) as far, far.connect() as connection:
         exchange(connection, b"x")
         data = os.urandom(8 * 2**20)
@@ -99,7 +99,7 @@ def test_a_delay_is_no_lower_rate(behind: int, tmp_path: Path) -> None:
 
 
 def test_a_bandwidth_is_shared_and_kept(behind: int, tmp_path: Path) -> None:
-    """Four clients together get 400 KB per second in each direction."""
+    """Four clients together get the bandwidth of 400 KB per second in each direction."""
     with Far(behind, tmp_path / "log", DelayedEndpoint(0.01, 400e3)) as far:
         clients = [far.connect() for _ in range(4)]
         for client in clients:
@@ -116,7 +116,7 @@ def test_a_bandwidth_is_shared_and_kept(behind: int, tmp_path: Path) -> None:
 
 
 def test_it_is_short_until_applied_and_after_it_was_lifted(behind: int, tmp_path: Path) -> None:
-    """Data is loaded at full speed."""
+    """The delay is active only between apply on and off, so that data is loaded at full speed."""
     with Far(behind, tmp_path / "log", DelayedEndpoint(0.3)) as far:
         far.proxy.apply(on=False)
         with far.connect() as connection:
@@ -128,7 +128,7 @@ def test_it_is_short_until_applied_and_after_it_was_lifted(behind: int, tmp_path
 
 
 def test_ends_and_resets_are_handed_on(behind: int, tmp_path: Path) -> None:
-    """A half-closed connection still delivers; a reset, and a server that is not there, break it."""
+    """The proxy passes on half-closed connections, resets, and refused connections."""
     with Far(behind, tmp_path / "log", DelayedEndpoint(0.05)) as far:
         with far.connect() as connection:
             exchange(connection, b"x")
@@ -142,7 +142,7 @@ def test_ends_and_resets_are_handed_on(behind: int, tmp_path: Path) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         nobody: int = closed.getsockname()[1]
-        # The reset may come as early as in connecting.
+        # The reset may come during the connect.
         with (
             Far(nobody, tmp_path / "log", DelayedEndpoint(0.05)) as far,
             pytest.raises(ConnectionResetError),
@@ -152,7 +152,7 @@ def test_ends_and_resets_are_handed_on(behind: int, tmp_path: Path) -> None:
 
 
 def test_hundreds_of_connections(behind: int, tmp_path: Path) -> None:
-    """All at once; each takes its round trip, not each other's."""
+    """Three hundred connections at once each take one round trip."""
     with Far(behind, tmp_path / "log", DelayedEndpoint(0.1)) as far:
         clients = [far.connect() for _ in range(300)]
         begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""A network interface of a known speed before an endpoint: what it carries, what it tells, that it goes."""
+"""Tests of a network interface of known speed in front of an endpoint: rate, metrics and removal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ON_LINUX_AS_ROOT = pytest.mark.skipif(missing() is not None, reason=f"needs {mis
 
 
 class Sink(socketserver.BaseRequestHandler):
-    """Counts what it gets and says how much that was."""
+    """Counts its input and sends the count."""
 
     def handle(self) -> None:
         size = 0
@@ -52,7 +52,7 @@ def ours() -> set[str]:
 
 
 def send(port: int, size_bytes: int) -> float:
-    """Seconds until so many bytes have arrived."""
+    """Return the seconds until the server has received ``size_bytes``."""
     begun = time.monotonic()
     with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
         client.sendall(b"x" * size_bytes)
@@ -62,7 +62,7 @@ def send(port: int, size_bytes: int) -> float:
 
 
 def test_packets_follow_one_another_at_the_interfaces_speed() -> None:
-    """A packet waits for those before it; an idle interface saves nothing up; without a limit none waits."""
+    """A packet waits for earlier ones; idle time is not saved; without a limit no packet waits."""
     rate = PacketRate(1000.0)
     assert rate.wait_s(1.0, 500) == 0.0
     rate.on = True
@@ -72,7 +72,7 @@ def test_packets_follow_one_another_at_the_interfaces_speed() -> None:
 
 
 def test_who_slept_too_long_catches_up() -> None:
-    """Each packet is sent 5 ms late: in the long run it is the interface's speed all the same."""
+    """The average rate is the interface's speed even if each packet is sent 5 ms late."""
     rate, now = PacketRate(1000.0), 0.0
     rate.on = True
     for _ in range(100):
@@ -82,7 +82,7 @@ def test_who_slept_too_long_catches_up() -> None:
 
 @ON_LINUX_AS_ROOT
 def test_it_is_one_of_the_kernels_with_a_speed_and_counters(behind: int, tmp_path: Path) -> None:
-    """The collector's own reading tells its speed and what it carried; it goes with its process."""
+    """The collector reads the interface's speed and counters, and the interface ends with its process."""
     before = ours()
     proxy = InterfaceProxy("sql", behind, SPEED, tmp_path / "log", os.environ)
     try:
@@ -92,7 +92,7 @@ def test_it_is_one_of_the_kernels_with_a_speed_and_counters(behind: int, tmp_pat
         sent = net_dev.parse(Path("/proc/net/dev").read_text())[name].sent_bytes
         assert send(proxy.port, 700_000) > 0.6
         carried = net_dev.parse(Path("/proc/net/dev").read_text())[name].sent_bytes - sent
-        assert 700_000 <= carried <= 800_000  # heads of packets, and what was sent twice
+        assert 700_000 <= carried <= 800_000  # with packet headers and retransmissions
     finally:
         proxy.stop()
     assert ours() == before
@@ -100,20 +100,20 @@ def test_it_is_one_of_the_kernels_with_a_speed_and_counters(behind: int, tmp_pat
 
 @ON_LINUX_AS_ROOT
 def test_without_limits_it_is_fast(proxy: InterfaceProxy) -> None:
-    """Data is loaded at full speed: what takes seven seconds at its speed takes much less."""
+    """Without limits data is loaded at full speed."""
     proxy.apply(on=False)
     assert send(proxy.port, 7_000_000) < 3.5
 
 
 @ON_LINUX_AS_ROOT
 def test_a_server_that_is_not_there_breaks_the_connection(tmp_path: Path) -> None:
-    """As without the interface: the client is not left waiting."""
+    """A missing server breaks the client's connection, as without the interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         nobody = probe.getsockname()[1]
     proxy = InterfaceProxy("sql", nobody, SPEED, tmp_path / "log", os.environ)
     try:
-        with (  # on a machine that is slow enough while it connects already
+        with (  # on a slow machine the connect itself may fail
             pytest.raises(ConnectionResetError),
             socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as client,
         ):
@@ -123,6 +123,6 @@ def test_a_server_that_is_not_there_breaks_the_connection(tmp_path: Path) -> Non
 
 
 def test_what_ends_at_its_start_says_why(tmp_path: Path) -> None:
-    """A process that could not make its interface is an error with its last words, at once."""
+    """A proxy process that cannot create its interface gives an error with its last output at once."""
     with pytest.raises(ConnectionError, match="the interface proxy has ended: "):
         InterfaceProxy("no/name", 1, SPEED, tmp_path / "log", os.environ)

@@ -1,4 +1,4 @@
-"""One site for all tests that only read it."""
+"""One site for all tests that only read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinchpoint_infra.content.filling import ingest
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The web tier as a process on a database with ``FILES``."""
+    """Yield the web tier as a process on a database with ``FILES``."""
     folder = tmp_path_factory.mktemp("web")
     for path, content in FILES.items():
         put(folder / "corpus", path, content)

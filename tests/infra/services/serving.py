@@ -1,4 +1,4 @@
-"""Starts one of the services as the farm does: a process of its own with a configuration file."""
+"""Start a service as the farm does: a process of its own with a configuration file."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Service:
 def serving(
     module: str, folder: Path, *, prefix: Sequence[str] = (), login: str | None = None, **config: Any
 ) -> Iterator[Service]:
-    """``module`` until the end of the block; it must then end by SIGTERM, soon and in order.
+    """Run the service ``module`` until the end of the block; SIGTERM must then end it quickly with status 0.
 
     Args:
-        module: which service.
-        folder: for its configuration and its log.
-        prefix: a command in front of its own.
-        login: the token that is sent with every request; None: none.
-        config: what is in the configuration beside the port.
+        module: module name of the service.
+        folder: path for its configuration and its log.
+        prefix: command that runs the service's command.
+        login: token that is sent with every request; None: no token.
+        config: the configuration without the port.
     """
     port = free_port()
     path, log = folder / "config.json", folder / "log"
@@ -83,5 +83,5 @@ def wait_until_ready(service: Service) -> None:
             if service.get("/health").status == 200:
                 return
         except urllib3.exceptions.HTTPError:
-            time.sleep(0.05)  # not listening yet
+            time.sleep(0.05)  # the service does not listen yet
     raise AssertionError(f"not ready in time: {service.log.read_text()}")

@@ -1,4 +1,4 @@
-"""What the tests of the web tier have in common: its documents, and how to ask."""
+"""Helpers of the web tier's tests: its documents and its client."""
 
 from __future__ import annotations
 

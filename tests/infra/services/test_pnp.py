@@ -1,4 +1,4 @@
-"""The web tier asked by @pnp/sp, the JavaScript client most programs for SharePoint are written with."""
+"""Tests of the web tier with @pnp/sp, the most used JavaScript client for SharePoint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRAM = Path(__file__).with_name("pnp")
 
 @pytest.fixture(scope="module")
 def told(site: Service, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the client got for each of its questions, by name."""
+    """Return the client's results by name of the query."""
     node, npm = require("node", "nodejs"), require("npm", "npm")
     folder = tmp_path_factory.mktemp("pnp")
     for path in PROGRAM.iterdir():
@@ -43,7 +43,7 @@ def told(site: Service, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
 
 
 def test_the_site_and_its_lists(told: dict[str, Any], site: Service) -> None:
-    """By title, GUID and address; odd names; what a list lies in."""
+    """The site, lists by title, GUID and address, unusual names, and a list's folder are correct."""
     assert (told["web"]["Title"], told["web"]["Url"]) == ("Corpus", site.url)
     assert told["site"]["Url"] == site.url
     assert {each["Title"]: each["ItemCount"] for each in told["lists"]} == {
@@ -57,7 +57,7 @@ def test_the_site_and_its_lists(told: dict[str, Any], site: Service) -> None:
 
 
 def test_items(told: dict[str, Any]) -> None:
-    """Chosen, sorted, expanded; page by page; in the verbose form; by their changes."""
+    """Items can be selected, sorted, expanded, paged, read in verbose form, and read by changes."""
     assert [each["FileLeafRef"] for each in told["items"]] == [f"01{digit}.txt" for digit in (9, 8, 7, 6)]
     assert [each["File"]["Length"] for each in told["items"]] == ["9"] * 4
     names = [f"{number:03}.txt" for number in range(25)]
@@ -87,7 +87,7 @@ def test_files_and_folders(told: dict[str, Any]) -> None:
 
 
 def test_people(told: dict[str, Any]) -> None:
-    """One person by every way to name it, and its profile."""
+    """A person can be read by each kind of name, with the profile."""
     user = told["user"]
     assert user["Id"] == 104
     for way in ("by_mail", "by_login"):

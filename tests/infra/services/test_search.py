@@ -36,7 +36,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def search(running: Service) -> Service:
-    """The service with an empty index."""
+    """Return the service with an empty index."""
     assert running.post("/reset").status == 200
     return running
 
@@ -58,7 +58,7 @@ def query(search: Service, words: str, limit: int = 10_000) -> list[str]:
 
 @pytest.mark.parametrize("given", [{}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}])
 def test_without_the_token_every_request_is_refused(search: Service, given: dict[str, str]) -> None:
-    """Each of the service's addresses, and one that is none; nothing is added, told or forgotten."""
+    """Without the token each address is refused, also an unknown one, and nothing changes."""
     add(search, "file:///kept", b"private words")
     search.post("/commit")
     plain = urllib3.HTTPConnectionPool("127.0.0.1", search.port, retries=False, timeout=10)
@@ -73,11 +73,11 @@ def test_without_the_token_every_request_is_refused(search: Service, given: dict
 
 
 def test_a_document_is_found_once_committed(search: Service) -> None:
-    """Title, source, score and counts are as the document was; what is added is findable after a commit."""
+    """A document is found after a commit, with its title, source, score and counts."""
     page = b"<!doctype html><title>On pumps</title><p>They move water."
     assert add(search, "http://x/1", page, "sharepoint") == {"url": "http://x/1", "form": "html", "words": 5}
     assert add(search, "file:///2", gzip.compress(b"Water\nand air"))["words"] == 3
-    assert search.get("/stats").json()["pending"] in {0, 2}  # 0: it has committed by itself meanwhile
+    assert search.get("/stats").json()["pending"] in {0, 2}  # 0: the service has committed by itself
     assert search.post("/commit").status == 200
     found = search.get("/query?q=WATER").json()
     assert found["total"] == 2
@@ -114,7 +114,7 @@ def test_the_time_each_document_was_added(search: Service) -> None:
 
 
 def test_the_same_url_again_replaces_the_document(search: Service) -> None:
-    """Also within one commit; a reset forgets everything."""
+    """The same URL replaces the document, also within one commit; a reset removes everything."""
     for text in (b"first", b"second"):
         add(search, "file:///a", text)
     search.post("/commit")
@@ -152,7 +152,7 @@ def test_the_same_url_again_replaces_the_document(search: Service) -> None:
     ],
 )
 def test_any_word_is_plain(search: Service, text: str, words: str) -> None:
-    """No word has a meaning of its own in a query; length, script and punctuation do not matter."""
+    """No word of a query is an operator, whatever its length, script and punctuation."""
     add(search, "file:///it", text.encode())
     add(search, "file:///other", b"unrelated")
     search.post("/commit")
@@ -160,7 +160,7 @@ def test_any_word_is_plain(search: Service, text: str, words: str) -> None:
 
 
 def test_all_words_are_needed_and_groups_are_phrases(search: Service) -> None:
-    """Several words: all of them; one group like a-b: its words one after the other."""
+    """A document must contain all words; the words of a group such as a-b must follow each other."""
     add(search, "file:///1", b"red pump, blue valve")
     add(search, "file:///2", b"blue pump")
     search.post("/commit")
@@ -173,7 +173,7 @@ def test_all_words_are_needed_and_groups_are_phrases(search: Service) -> None:
 
 
 def test_html_is_found_by_what_is_seen_and_by_its_source(search: Service) -> None:
-    """Title, description, attributes, words over element borders, and the markup itself."""
+    """HTML is found by title, description, attributes, words across element borders, and markup."""
     page = (
         b"<html><head><title>Heading</title><meta name=description content='abstr&auml;ct'>"
         b"<script>var scripted;</script></head><body><b>W</b>ordy "
@@ -187,7 +187,7 @@ def test_html_is_found_by_what_is_seen_and_by_its_source(search: Service) -> Non
 
 
 def test_what_is_no_document_is_refused_with_the_reason(search: Service) -> None:
-    """415 and the reason in words; an empty file is a document; a request without a name is wrong."""
+    """A non-document gives 415 with the reason, an empty file is accepted, a missing URL is an error."""
     answer = search.post("/documents?url=u&source=s", b"\x89PNG\r\n\x1a\n\x00")
     assert (answer.status, answer.json()) == (415, {"url": "u", "reason": "PNG image"})
     assert add(search, "file:///empty", b"")["words"] == 0
@@ -200,7 +200,7 @@ def test_what_is_no_document_is_refused_with_the_reason(search: Service) -> None
 
 
 def test_a_client_killed_in_the_middle_does_no_harm(search: Service) -> None:
-    """Half a document is not indexed, and not worth a line in the log."""
+    """A client that is killed in the middle of a document leaves nothing in the index or the log."""
     with socket.create_connection(("127.0.0.1", search.port)) as client:
         client.sendall(
             b"POST /documents?url=u&source=s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
@@ -214,7 +214,7 @@ def test_a_client_killed_in_the_middle_does_no_harm(search: Service) -> None:
 
 
 def test_it_commits_by_itself_but_not_all_the_time(search: Service) -> None:
-    """While documents come, the index is written every two seconds, so that its disk has work to do."""
+    """While documents arrive, the service commits every two seconds, so that its disk has load."""
     before = search.get("/stats").json()["commits"]
     deadline = time.monotonic() + 4.5
     count = 0
@@ -228,7 +228,7 @@ def test_it_commits_by_itself_but_not_all_the_time(search: Service) -> None:
 
 
 def test_process_name_and_interface(search: Service) -> None:
-    """Collectors know it by its name; it listens on the loopback interface alone and logs nothing idle."""
+    """The process has the name that collectors expect, listens on the loopback only, and logs nothing."""
     process = psutil.Process(search.process.pid)
     assert Path(f"/proc/{process.pid}/comm").read_text().strip() == "pp-search"
     listening = [link.laddr.ip for link in process.net_connections() if link.status == "LISTEN"]
@@ -237,7 +237,7 @@ def test_process_name_and_interface(search: Service) -> None:
 
 
 def test_sigterm_commits_and_ends_promptly(tmp_path: Path) -> None:
-    """What was added is there again when the service starts on the same directory; a kill loses no more."""
+    """After SIGTERM the service commits; a restart on the same directory finds all documents."""
     (tmp_path / "index").mkdir()
     with serving(MODULE, tmp_path, **LOGIN, directory=str(tmp_path / "index")) as service:
         add(service, "file:///kept", b"kept words")
@@ -256,10 +256,10 @@ def test_sigterm_commits_and_ends_promptly(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_said_and_outlived(tmp_path: Path) -> None:
-    """An index that cannot be written is a 507 with the reason, and no traceback; a reset begins anew."""
+    """A full disk gives 507 with the reason and no traceback; a reset makes the service work again."""
     (tmp_path / "index").mkdir()
 
-    # A file that must not grow is to the index what a full disk is.
+    # A limit on file size has the same effect on the index as a full disk.
     nearly_full = ["sh", "-c", 'ulimit -f 300; exec "$@"', "sh"]
     with serving(MODULE, tmp_path, prefix=nearly_full, **LOGIN, directory=str(tmp_path / "index")) as service:
         words = " ".join(f"word{number}" for number in range(100_000)).encode()
@@ -278,7 +278,7 @@ def test_a_full_disk_is_said_and_outlived(tmp_path: Path) -> None:
 
 
 def test_every_real_document_is_found_by_its_rarest_word(search: Service) -> None:
-    """150 files of the machine's documentation, each looked for by the rarest word a person reads in it."""
+    """Each of 150 files of the machine's documentation is found by its rarest visible word."""
     if not DOCUMENTATION.is_dir():
         pytest.skip(f"{DOCUMENTATION} is missing: this machine has no documentation to test with")
     files = sorted(path for path in DOCUMENTATION.rglob("*") if path.is_file() and not path.is_symlink())
@@ -302,7 +302,7 @@ def test_every_real_document_is_found_by_its_rarest_word(search: Service) -> Non
 
 
 def seen_in(content: bytes) -> Counter[str]:
-    """The words of a document, by other means than the service's own; none of a PDF, which packs them."""
+    """Return the words of a document, computed without the service's code; none for a PDF."""
     if content.startswith(b"\x1f\x8b"):
         content = gzip.decompress(content)
     if content.startswith(b"%PDF-"):

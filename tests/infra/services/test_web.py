@@ -1,6 +1,6 @@
-"""The SharePoint-style site as a process on a real database, read by the crawl's client and by a library.
+"""Tests of the SharePoint-style site as a process, read by the crawl's client and by a library.
 
-What it answers to each request is compared by the golden answers ``routes``.
+The golden answers ``routes`` check the reply to each request.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def client(site: Service, page_size: int = 100) -> Source:
 
 @pytest.mark.parametrize("page_size", [1, 7, 100])
 def test_a_crawl_gets_every_byte_of_every_document_once(site: Service, page_size: int) -> None:
-    """Whatever the names and the page size, what was ingested is what a crawl fetches."""
+    """A crawl fetches exactly the ingested documents, with any names and page size."""
     source = client(site, page_size)
     waiting = [source.root()]
     documents: list[Item] = []
@@ -79,7 +79,7 @@ def test_what_comes_too_fast_is_refused(site: Service) -> None:
 
 
 def test_process_name_and_interface(site: Service) -> None:
-    """Collectors know it by its name; it listens on loopback alone and had nothing to warn of."""
+    """The process has the name that collectors expect, listens on the loopback only, and logs no warning."""
     process = psutil.Process(site.process.pid)
     assert Path(f"/proc/{process.pid}/comm").read_text().strip() == "pp-web"
     listening = [link.laddr.ip for link in process.net_connections() if link.status == "LISTEN"]
@@ -88,7 +88,7 @@ def test_process_name_and_interface(site: Service) -> None:
 
 
 def test_without_its_database_it_is_not_ready(tmp_path: Path) -> None:
-    """A front end whose database goes away says so, in its health and in its answers, and ends in order."""
+    """When its database goes away, the site reports it in its health and replies, and ends normally."""
     put(tmp_path / "corpus", b"a.txt", b"words")
     with ExitStack() as stack:
         with postgres() as url:
@@ -103,7 +103,7 @@ def test_without_its_database_it_is_not_ready(tmp_path: Path) -> None:
 
 
 def test_the_python_librarys_objects(site: Service) -> None:
-    """The same by a client that is not ours, in its own words: lists, items, files, people."""
+    """A client of another project reads the same lists, items, files and people."""
     context = ClientContext(site.url).with_access_token(lambda: TokenResponse(TOKEN, "Bearer"))
     web, many = context.web, context.web.lists.get_by_title("many")
     chosen = many.items.filter("startswith(Title,'00')").get()

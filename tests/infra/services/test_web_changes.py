@@ -1,4 +1,4 @@
-"""Change tokens of a list: what happened in it."""
+"""Tests of change tokens of a list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pinchpoint_infra.content.filling import ingest
 
 @dataclass
 class Changing:
-    """The web tier, and the database behind it."""
+    """The web tier and its database."""
 
     service: Service
     database_url: str
@@ -58,7 +58,7 @@ def changing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Changing]:
 
 
 def test_what_changed_in_a_list(changing: Changing) -> None:
-    """Only what changed there since a token, and up to another one; no other list's changes."""
+    """A list's changes are those between two tokens, without other lists' changes."""
     query: dict[str, Any] = {"Item": True, "Add": True, "Update": True, "DeleteObject": True}
     token = changing.now()
     assert changing.changes(query | {"ChangeTokenStart": token}) == []
@@ -74,7 +74,7 @@ def test_what_changed_in_a_list(changing: Changing) -> None:
 
 @pytest.mark.parametrize("token", ["1;1;of-another-site;0;1", "1;3;x;0;999999999", "words"])
 def test_a_token_that_is_none_is_refused(changing: Changing, token: str) -> None:
-    """Of another site, or newer than the log."""
+    """A token of another site, or newer than the log, is refused."""
     answer = changing.ask({"ChangeTokenStart": {"StringValue": token}})
     assert answer.status == 400
     assert "token" in answer.json()["odata.error"]["message"]["value"]
