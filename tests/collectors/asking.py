@@ -1,4 +1,4 @@
-"""What the tests of collectors of servers share."""
+"""Helpers for the tests of collectors of servers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinchpoint_collectors.registry import kind
 
 @contextmanager
 def asking(name: str, host: str, tier: str, url: str, **options: Any) -> Iterator[Collector]:
-    """A collector of a kind that has read once."""
+    """Yield a collector of this kind that has read once."""
     collector = kind(name).connect([Watch(host, tier, options={"url": url, **options})])
     try:
         collector.read()
@@ -25,23 +25,23 @@ def asking(name: str, host: str, tier: str, url: str, **options: Any) -> Iterato
 
 
 def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
-    """Their values by metric and instance."""
+    """Return the samples' values by metric and instance."""
     return {(each.metric, each.instance): each.value for each in samples}
 
 
 def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
-    """Values with their weights, by metric and instance."""
+    """Return (value, weight) by metric and instance."""
     return {(value.metric, value.instance): (value.value, value.weight) for value in values}
 
 
 def only(samples: Sequence[Sample], metric: str, instance: str) -> Sample:
-    """The one sample of a metric's instance."""
+    """Return the only sample of a metric and instance."""
     (one,) = (each for each in samples if (each.metric, each.instance) == (metric, instance))
     return one
 
 
 def read_again(collector: Collector, within_s: float) -> None:
-    """Read until a reading works. Raises ``AssertionError`` where none does in time."""
+    """Read until a reading succeeds. Raises ``AssertionError`` if none succeeds in time."""
     deadline = time.monotonic() + within_s
     while True:
         try:
@@ -54,7 +54,7 @@ def read_again(collector: Collector, within_s: float) -> None:
 
 @contextmanager
 def blocked(session: Callable[[], AbstractContextManager[Any]], sessions: int) -> Iterator[None]:
-    """So many sessions of the load wait for a row that a silent transaction of one more holds."""
+    """Make ``sessions`` sessions wait for a row that an idle transaction has locked."""
     change = "UPDATE hot SET version = version + 1"
     with ExitStack() as stack:
         holder, *waiting = (stack.enter_context(session()) for _ in range(sessions + 1))
@@ -81,7 +81,7 @@ def blocked(session: Callable[[], AbstractContextManager[Any]], sessions: int) -
 def around_a_wait(
     collector: Collector, session: Callable[[], AbstractContextManager[Any]]
 ) -> tuple[Sequence[Sample], Mapping[tuple[str, str], float | None]]:
-    """A reading while three sessions wait for a row, and the values of one afterwards; before none waited."""
+    """Return a reading while three sessions wait for a row, and the values of a reading afterwards."""
     time.sleep(0.3)
     assert found(collector.read())["db.lock_waiters", ""] == 0
     with blocked(session, 3):
@@ -93,7 +93,7 @@ def around_a_wait(
     after, values = found(collector.read()), found(during)
     for metric, value in {
         "lock_waiters": 3, "sessions_blocked": 3, "sessions_active": 3, "sessions_running": 0,
-        "sessions_idle_in_transaction": 1, "connections": 5,  # ours included
+        "sessions_idle_in_transaction": 1, "connections": 5,  # with the collector's own
     }.items():  # fmt: skip
         assert values[f"db.{metric}", ""] == value, metric
     assert after["db.lock_waiters", ""] == 0

@@ -1,6 +1,6 @@
-"""Azure Monitor and CloudWatch of a test's own: they answer the real SDKs as their specifications say.
+"""Test servers for Azure Monitor and CloudWatch: they reply to the real SDKs according to the specifications.
 
-What a platform measured is put in with the time it becomes readable, as both are minutes late.
+A test adds each value with the time at which it becomes readable, because both services are minutes late.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Answer = tuple[int, str, bytes, Mapping[str, str]]
 
 @dataclass
 class Measured:
-    """What the platform measured.
+    """The values that the platform has measured.
 
     Attributes:
-        now_s: the platform's clock, and the test's.
-        late_s: a value can be read so long after its interval ended.
-        values: (metric's name, instance or "") -> begin of the interval -> value.
-        refuse: answers each query with it while it is set.
-        queries: the names that were asked for.
+        now_s: time of the platform and the test, in seconds since 1970.
+        late_s: seconds between the end of an interval and the time when its value is readable.
+        values: (metric's name, instance or "") -> start of the interval -> value.
+        refuse: reply to each query while set; None: the query is answered.
+        queries: names of the requested metrics so far.
     """
 
     now_s: float
@@ -46,7 +46,7 @@ class Measured:
     def readable(
         self, name: str, instance: str, grain_s: int, begin_s: float, end_s: float
     ) -> Mapping[int, float]:
-        """What can be read now."""
+        """Return the values that are readable now, by start of the interval."""
         return {
             at: value
             for at, value in sorted(self.values.get((name, instance), {}).items())
@@ -75,7 +75,7 @@ def _serving(answer: Callable[[str, str, bytes], Answer], tls: Path | None = Non
             self.do_POST()
 
         def log_message(self, *_: Any) -> None:
-            """Quietly."""
+            """Discard the log message."""
 
     context = None
     if tls is not None:
@@ -97,12 +97,12 @@ DIMENSION = "LUN"
 
 @contextmanager
 def azure_monitor(measured: Measured, folder: Path, lacks: Sequence[str] = ()) -> Iterator[str]:
-    """The metrics data plane and the login beside it; its address. ``ca.pem`` is in the folder.
+    """Run the metrics data plane and its login; yield its address. ``ca.pem`` is in the folder.
 
     Args:
-        measured: what there is; the instance is a disk's LUN.
-        folder: where its certificate goes.
-        lacks: metrics that a query is refused for, as of an older machine.
+        measured: the values; their instance is a disk's LUN.
+        folder: path for the certificate.
+        lacks: metrics for which a query is refused, as on an older machine.
     """
 
     def answer(path: str, _target: str, body: bytes) -> Answer:
@@ -165,7 +165,7 @@ def _azure_metric(
     series = []
     for instance in measured.instances(name):
         values = measured.readable(name, instance, grain_s, begin_s, end_s)
-        # Each interval of the time asked for has an element; it is empty while there is no value.
+        # Each interval of the requested time has an element, which is empty while there is no value.
         steps = range(int(begin_s), int(end_s), grain_s)
         series.append(
             {
@@ -198,7 +198,7 @@ def _iso(time_s: float) -> str:
 
 @contextmanager
 def cloud_watch(measured: Measured) -> Iterator[str]:
-    """GetMetricData, by the protocol of today's boto3 (JSON); the instance is all dimensions' values."""
+    """Run GetMetricData in boto3's JSON protocol; an instance is the values of all dimensions."""
 
     def answer(_path: str, target: str, body: bytes) -> Answer:
         if measured.refuse is not None:
@@ -226,7 +226,7 @@ def cloud_watch(measured: Measured) -> Iterator[str]:
                 }
             )
         half = len(results) // 2
-        if "NextToken" not in asked:  # in two pages, as a large answer comes
+        if "NextToken" not in asked:  # in two pages, as a large reply
             return as_json(200, {"MetricDataResults": results[:half], "NextToken": "second"})
         return as_json(200, {"MetricDataResults": results[half:]})
 

@@ -1,4 +1,4 @@
-"""What tests of several collectors need."""
+"""Fixtures for the tests of several collectors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import pytest
 
 @pytest.fixture
 def straight(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past any proxy of this machine."""
+    """Bypass any HTTP proxy of this machine."""
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.setenv(name, "127.0.0.1")

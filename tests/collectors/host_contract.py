@@ -1,4 +1,4 @@
-"""What holds of every collector of a Linux host that is far away: it says what ``local`` says there."""
+"""Contract of each collector of a remote Linux host: its samples are those of ``local`` there."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pinchpoint_collectors.record import Sample, Watch
 def says_what_local_says(
     samples: Sequence[Sample], facts: Mapping[str, Any], disks: Mapping[str, str], own: set[tuple[str, str]]
 ) -> None:
-    """Assert it of a host that is this machine, watched as ``sql1``.
+    """Assert that the samples are those of ``local`` for this machine, watched as ``sql1``.
 
     Args:
-        samples: of several readings.
-        facts: its inventory.
-        disks: those that were watched.
-        own: what it says of itself beside that: metric and instance.
+        samples: samples of several readings.
+        facts: inventory of the host.
+        disks: the watched disks.
+        own: metrics and instances of the collector itself.
     """
     here = LocalKind().connect([Watch("sql1", "sql", disks)])
     try:

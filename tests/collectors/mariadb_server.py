@@ -1,4 +1,4 @@
-"""A MariaDB of a test's own, from the system's package."""
+"""A MariaDB from the system's package for tests."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from support import missing
 from pinchpoint_infra.ports import free_port
 
 WATCHER, LOADER, PLAIN = "watcher", "loader", "plain"
-"""As the README documents it; the load's; one with no rights at all. The password of all is sesame."""
+"""Users: the README's watcher, the load test's user, and a user without rights. The password of all is
+sesame."""
 
 
 @dataclass(frozen=True)
 class MariaDb:
-    """One server, running."""
+    """A running server."""
 
     process: ServerProcess
     port: int
     socket: Path
 
     def url(self, user: str) -> str:
-        """Its address as farm.yaml has it."""
+        """Return the server's URL as in farm.yaml."""
         return f"mysql://{user}:sesame@127.0.0.1:{self.port}/loadtest"
 
     @contextmanager
     def session(self, user: str = LOADER, **more: Any) -> Iterator[pymysql.cursors.DictCursor]:
-        """A connection's cursor; statements commit by themselves."""
+        """Yield a cursor with autocommit."""
         with (
             pymysql.connect(
                 host="127.0.0.1", port=self.port, user=user, password="sesame",
@@ -65,7 +66,7 @@ def _program(name: str) -> str:
 
 @contextmanager
 def mariadb(*options: str) -> Iterator[MariaDb]:
-    """A server of its own with three users; ``options`` come last on its command line."""
+    """Run a server with three users; ``options`` come last on its command line."""
     install, program, port = _program("mariadb-install-db"), _program("mariadbd"), free_port()
     as_root = ["--user=root"] if os.geteuid() == 0 else []
     with server_directory() as folder:
@@ -98,5 +99,5 @@ def mariadb(*options: str) -> Iterator[MariaDb]:
 
 
 def _answers(place: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as tried:  # the library would leave its own open
+    with socket.socket(socket.AF_UNIX) as tried:  # the library would leave its own socket open
         return tried.connect_ex(str(place)) == 0

@@ -1,4 +1,4 @@
-"""A connection pooler before a PostgreSQL, for tests: what of PgBouncer's manners a client notices."""
+"""A connection pooler in front of a PostgreSQL, with the behaviour of PgBouncer that a client notices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REFUSED = b"SFATAL\0C08P01\0Munsupported startup parameter: options\0\0"
 
 @contextmanager
 def pooled(place: str) -> Iterator[str]:
-    """The address of one that hands everything on to a server, except two things.
+    """Yield the address of a pooler that forwards everything to a server, with two exceptions.
 
     - It refuses settings a client asks for as it begins (``options``).
     - It tells a process id of its own, as a client's session is none of the server's.
@@ -23,7 +23,7 @@ def pooled(place: str) -> Iterator[str]:
 
     class Pooler(BaseRequestHandler):
         def handle(self) -> None:
-            """One client, until it or the server goes."""
+            """Serve one client until the client or the server disconnects."""
             size, greeting = _greeting(self.request)
             while int.from_bytes(greeting[:4]) in _ENCRYPTION:
                 self.request.sendall(b"N")

@@ -1,4 +1,4 @@
-"""A Prometheus and a node_exporter of a test's own, and a relay between them that remembers every scrape."""
+"""A test's own Prometheus and node_exporter, and a relay between them that records each scrape."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pinchpoint_infra.ports import free_port
 
 @dataclass
 class Relay:
-    """Hands node_exporter's page on, as Prometheus asks for it.
+    """Forwards node_exporter's page when Prometheus requests it.
 
     Attributes:
-        scrapes: (when, the page) of every one.
-        on_scrape: called at the moment of a scrape.
-        broken: answers 503 while set.
+        scrapes: (time, page) of each scrape.
+        on_scrape: function called at each scrape.
+        broken: while set, the relay answers 503.
     """
 
     port: int
@@ -51,7 +51,7 @@ class Relay:
 def serving(
     answers: Callable[[BaseHTTPRequestHandler], tuple[int, str, str]], port: int = 0
 ) -> Iterator[int]:
-    """An HTTP server that answers each GET with (status, content type, body); its port."""
+    """Run an HTTP server that answers each GET with (status, content type, body); yield its port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -64,7 +64,7 @@ def serving(
             self.wfile.write(content)
 
         def log_message(self, *_: Any) -> None:
-            """Quietly."""
+            """Discard the log message."""
 
     with http_served(Handler, port=port) as found:
         yield found
@@ -79,7 +79,7 @@ def _listens(url: str) -> bool:
 
 @contextmanager
 def node_exporter() -> Iterator[str]:
-    """The URL of the page of a node_exporter."""
+    """Run a node_exporter; yield the URL of its page."""
     program = require("prometheus-node-exporter", "prometheus-node-exporter")
     url = f"http://127.0.0.1:{free_port()}"
     listen = f"--web.listen-address={url.removeprefix('http://')}"
@@ -91,7 +91,7 @@ def node_exporter() -> Iterator[str]:
 
 @contextmanager
 def relayed() -> Iterator[Relay]:
-    """A node_exporter behind a relay."""
+    """Run a node_exporter behind a relay."""
     with node_exporter() as page:
         relay = Relay(0, page)
 
@@ -108,7 +108,7 @@ def relayed() -> Iterator[Relay]:
 def prometheus(
     scraped: int, every: str = "1s", web_config: str | None = None, scheme: str = "http"
 ) -> Iterator[ServerProcess]:
-    """A Prometheus that scrapes one port as job ``node``, with an outer label as fleets have them."""
+    """Run a Prometheus that scrapes one port as job ``node``, with an external label as in fleets."""
     program = require("prometheus", "prometheus")
     port = free_port()
     with server_directory() as folder:
@@ -142,10 +142,10 @@ def _accepts(port: int) -> bool:
 
 
 class Cable:
-    """A way to a local port that can be cut and mended.
+    """A TCP relay to a local port; a test can cut and mend it.
 
     Attributes:
-        port: where it begins.
+        port: TCP port of the relay.
     """
 
     def __init__(self, target: int) -> None:
@@ -159,20 +159,20 @@ class Cable:
         self._thread.start()
 
     def cut(self) -> None:
-        """Nothing goes through any more, and what did is broken off."""
+        """Close all connections and accept none."""
         self._cut = True
         self._break_off()
 
     def mend(self) -> None:
-        """From now on new connections go through."""
+        """Accept new connections again."""
         self._cut = False
 
     def close(self) -> None:
-        """End it."""
+        """Close the relay."""
         self._closed = True
         self.cut()
         with socket.create_connection(("127.0.0.1", self.port)):
-            pass  # wakes who waits for one
+            pass  # wakes a thread that waits for a connection
         self._thread.join(5)
         self._listener.close()
 
@@ -193,7 +193,7 @@ class Cable:
             while piece := one.recv(65536):
                 other.sendall(piece)
         except OSError:
-            return  # it was cut
+            return  # the relay is cut
 
     def _break_off(self) -> None:
         ends, self._ends = self._ends, []
@@ -201,13 +201,13 @@ class Cable:
             try:
                 end.shutdown(socket.SHUT_RDWR)
             except OSError:
-                continue  # its other side has gone already
+                continue  # the other side has already closed
             finally:
                 end.close()
 
 
 def samples_of(page: str) -> dict[tuple[str, str], float]:
-    """(name, labels as they stand) -> value, of a page of an exporter."""
+    """Return (name, labels as text) -> value of an exporter's page."""
     found = {}
     for line in page.splitlines():
         if line and not line.startswith("#"):
@@ -218,7 +218,7 @@ def samples_of(page: str) -> dict[tuple[str, str], float]:
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """(certificate, key) of an authority of its own, for 127.0.0.1."""
+    """Write (certificate, key) of a self-signed certificate for 127.0.0.1."""
     import datetime  # noqa: PLC0415 -- needed by one test
     import ipaddress  # noqa: PLC0415
 

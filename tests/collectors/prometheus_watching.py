@@ -1,4 +1,4 @@
-"""The collector `prometheus` as tests use it: connected, read for a while, closed."""
+"""Helpers for tests of the collector `prometheus`: connect, read for some time, close."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def watching(*watches: Watch) -> Iterator[Collector]:
 
 
 def gathered(collector: Collector, seconds: float) -> list[Sample]:
-    """What comes in so long, asked for as a sampler does."""
+    """Return the samples of some seconds, read as a sampler does."""
     found: list[Sample] = []
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What holds of every collector of a server: the tests of each kind inherit it, with a real server."""
+"""Contract of each collector of a server: each kind's tests inherit it and use a real server."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ class Peer:
     """A server as its documented user watches it.
 
     Attributes:
-        url: with that user's name and password.
-        processes: those to freeze.
-        count: how many connections of that user there are; None: the server does not say.
-        connections: how many a collector has.
+        url: the server's URL with the user's name and password.
+        processes: function that returns the process ids to suspend.
+        count: function that returns the number of the user's connections; None: the server does not report
+            it.
+        connections: number of connections of a collector.
     """
 
     url: str
@@ -41,22 +42,22 @@ class Peer:
 
     @property
     def place(self) -> str:
-        """Host and port."""
+        """Host and port of the server."""
         return self.url.partition("://")[2].partition("/")[0].rpartition("@")[2]
 
     @property
     def password(self) -> str:
-        """Empty if none is needed."""
+        """The password; "" if none is needed."""
         return self.url.rpartition("@")[0].rpartition(":")[2] if "@" in self.url else ""
 
 
 class ServerContract:
-    """``peer`` is a fixture of the kind's own.
+    """Contract of a collector; ``peer`` is a fixture of the kind's tests.
 
     Attributes:
-        KIND: its name.
-        UNREACHABLE: url with ``{place}`` and ``{password}`` -> what is said of it.
-        SEVERAL: whether a url may name several servers.
+        KIND: name of the kind.
+        UNREACHABLE: url with ``{place}`` and ``{password}`` -> pattern of the error.
+        SEVERAL: True if a url may name several servers.
     """
 
     KIND: ClassVar[str]
@@ -64,7 +65,7 @@ class ServerContract:
     SEVERAL: ClassVar[bool] = True
 
     def test_every_metric_and_fact_is_in_the_readme(self, peer: Peer) -> None:
-        """The table names all that is sent, the inventory's all that is told; no address or password is."""
+        """The README lists each metric and inventory fact; no fact has an address or a password."""
         with asking(self.KIND, "db1", "sql", peer.url) as collector:
             samples = collector.read()
             facts = collector.inventory()["db1"]
@@ -76,7 +77,7 @@ class ServerContract:
         assert not peer.password or peer.password not in said
 
     def test_hosts_that_are_one_server_share_a_connection(self, peer: Peer) -> None:
-        """One reading, under both names; nothing stays behind, and closing twice is fine."""
+        """Two hosts on one server share one reading and one connection; closing twice is allowed."""
         watches = [Watch(name, "sql", options={"url": peer.url}) for name in ("db1", "db2")]
         assert len({kind(self.KIND).machine(watch) for watch in watches}) == 1
         collector = kind(self.KIND).connect(watches)
@@ -91,7 +92,7 @@ class ServerContract:
     def test_a_frozen_server_is_given_up_and_found_again(
         self, peer: Peer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Readings fail within seconds instead of hanging with it; when it wakes, they work."""
+        """Readings of a suspended server fail within seconds and work again when the server continues."""
         monkeypatch.setattr(ServerConnection, "answer_s", 1.0)
         with asking(self.KIND, "db1", "sql", peer.url) as collector:
             with frozen(*peer.processes()):
@@ -102,7 +103,7 @@ class ServerContract:
             read_again(collector, within_s=20)
 
     def test_a_server_that_cannot_be_asked_is_explained(self, peer: Peer) -> None:
-        """One sentence with the remedy, without the password."""
+        """An unreachable server gives one sentence with the remedy and without the password."""
         for given, said in self.UNREACHABLE.items():
             url = given.format(place=peer.place, password=peer.password)
             with pytest.raises(CollectorError, match=f"host 'db1', collector '{self.KIND}'") as caught:
@@ -114,7 +115,7 @@ class ServerContract:
             assert not peer.password or peer.password not in told
 
     def test_of_several_servers_the_watched_one_is_asked_alone(self, peer: Peer) -> None:
-        """At its own address, with the login of the endpoint."""
+        """With several servers, the collector reads the watched one, with the endpoint's login."""
         if not self.SEVERAL:
             return
         url = peer.url.replace(peer.place, f"nowhere.invalid:9,{peer.place}")

@@ -1,4 +1,4 @@
-"""What metrics can be at all: the table knows every metric there is, and spares what is only large."""
+"""Tests of the possible range of each metric: all metrics have one, and large values are kept."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NAME = r"(?:cpu|mem|disk|net|pressure|db|search|generator|collector)\.[a-z][a-z
 _LITERAL = re.compile(rf"\"({_NAME})\"")
 _IN_README = re.compile(rf"`({_NAME})`")
 NO_METRICS = frozenset({"cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us", "mem.resident"})
-"""Files of control groups, and a field of MongoDB's."""
+"""Control group files, and a field of MongoDB."""
 GROUPS = frozenset({"disk.write", "disk.data_write", "collector.clock"})
-"""Beginnings of names."""
+"""Prefixes of names."""
 AT = 1_763_629_200 * 10**9
 
 
 def all_metrics() -> set[str]:
-    """Those that the collectors' documentation lists, that are in tables, and that stand in the code."""
+    """Return all metrics of the documentation, the tables and the source code."""
     found = set(METRICS)
     found |= {each.metric for counters in LOGGED.values() for each in counters.values()}
     found |= {each.metric for exporter in EXPORTERS for each in exporter.means.values()}
@@ -43,7 +43,7 @@ def all_metrics() -> set[str]:
 
 
 def test_the_table_knows_every_metric() -> None:
-    """One without a bound of its own, or of its unit, would take any nonsense."""
+    """Each metric has a range of its own or of its unit."""
     metrics = all_metrics()
     assert len(metrics) > 150
     assert [name for name in sorted(metrics) if not bounds.is_known(name)] == []
@@ -51,7 +51,7 @@ def test_the_table_knows_every_metric() -> None:
 
 @pytest.mark.parametrize("metric", sorted(all_metrics()))
 def test_no_metric_takes_nonsense(metric: str) -> None:
-    """Neither what is no number nor what no machine does, and not what is below 0."""
+    """No metric accepts NaN, infinity, extreme values, or values below 0."""
     for value in (math.nan, math.inf, -math.inf, 1e308, -1e308, -1e10):
         assert not bounds.is_possible(Sample(AT, 1.0, "a", metric, "", value)), value
     assert bounds.is_possible(Sample(AT, 1.0, "a", metric, "", None))
@@ -60,7 +60,7 @@ def test_no_metric_takes_nonsense(metric: str) -> None:
 
 @pytest.mark.parametrize(("kind", "text"), FILES, ids=lambda each: each[:12])
 def test_what_real_files_hold_is_possible(kind: str, text: str) -> None:
-    """Nothing of them is taken away."""
+    """All values of recorded files are within the ranges."""
     samples, _ = read(kind, text)
     assert samples
     assert [each for each in samples if not bounds.is_possible(each)] == []
@@ -76,14 +76,14 @@ def test_what_real_files_hold_is_possible(kind: str, text: str) -> None:
         ("cpu.busy_ratio", -0.003, True),
         ("cpu.busy_ratio", -0.5, False),
         ("cpu.run_queue", 40_000.0, True),
-        ("disk.busy_ratio", 45.0, True),  # an I/O of 45 s that ends, as Linux before 5.19 counts it
+        ("disk.busy_ratio", 45.0, True),  # an I/O of 45 s that ends, as counted by Linux before 5.19
         ("disk.busy_ratio", 2000.0, False),
-        ("pressure.io_ratio", 2.0, True),  # brought up to date every two seconds
-        ("disk.write_latency_s", 540.0, True),  # Windows gives up then
+        ("pressure.io_ratio", 2.0, True),  # the kernel updates it every two seconds
+        ("disk.write_latency_s", 540.0, True),  # Windows gives up after this time
         ("disk.write_latency_s", 39_600.0, False),
         ("disk.writes_per_s", 1.2e7, True),
         ("disk.writes_per_s", -1.87, False),
-        ("db.memory_ratio", 3.0, True),  # the limit was lowered
+        ("db.memory_ratio", 3.0, True),  # the limit was lowered during the run
         ("db.page_life_s", 3e7, True),
         ("db.lock_wait_latency_s", 90_000.0, True),
         ("db.checkpoint_write_s_per_s", 1800.0, True),
@@ -93,12 +93,12 @@ def test_what_real_files_hold_is_possible(kind: str, text: str) -> None:
     ],
 )
 def test_what_can_be(metric: str, value: float, *, is_possible: bool) -> None:
-    """What happens on machines is kept as it was measured, to the last digit."""
+    """Unusual values that occur on machines are kept unchanged; impossible ones are not."""
     assert bounds.is_possible(Sample(AT, 1.0, "a", metric, "", value)) is is_possible
 
 
 def test_a_mean_of_less_than_no_operation() -> None:
-    """Its value is worth as little."""
+    """A mean with a negative number of operations is dropped."""
     tally = bounds.Tally()
     (kept,) = tally.checked([Sample(AT, 1.0, "a", "disk.read_latency_s", "sda", 0.01, -3.0)])
     assert (kept.value, kept.weight) == (None, None)
@@ -107,7 +107,7 @@ def test_a_mean_of_less_than_no_operation() -> None:
 
 
 def test_a_sample_without_a_place_is_left_out() -> None:
-    """One that covers thirty years would take memory for all of them."""
+    """A sample over thirty years is dropped, because it would need memory for each second."""
     tally = bounds.Tally()
     good = Sample(AT, 1.0, "a", "cpu.run_queue", "", 1.0)
     odd = [good._replace(interval_s=1e9), good._replace(time_ns=10**30), good._replace(interval_s=math.nan)]
@@ -117,7 +117,7 @@ def test_a_sample_without_a_place_is_left_out() -> None:
 
 
 def test_of_many_series_ten_are_named() -> None:
-    """A machine with a thousand odd threads is one line more."""
+    """Of a thousand affected series, ten are named and the rest is one line."""
     tally = bounds.Tally()
     tally.checked(Sample(AT, 1.0, "a", "cpu.busy_ratio", str(core), 99.0) for core in range(25))
     words = bounds.sentences(tally.found.values())

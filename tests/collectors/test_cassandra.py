@@ -1,4 +1,4 @@
-"""The collector `cassandra` against a real Cassandra 5 that asks for passwords and grants nothing."""
+"""Tests of the collector `cassandra` with a real Cassandra 5 that needs passwords and grants nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ASKS_FOR_PASSWORDS = {
 
 
 class Server:
-    """A node: where it is, its process, and a session of the superuser's."""
+    """A node: its address, its process, and a session of the superuser."""
 
     def __init__(self, address: str, pid: int) -> None:
         self.address, self.pid = address, pid
@@ -43,7 +43,7 @@ class Server:
             cluster = self.cluster("cassandra", "cassandra")
             try:
                 cluster.connect()
-            except NoHostAvailable:  # the first superuser is made shortly after the start
+            except NoHostAvailable:  # the node creates the superuser shortly after its start
                 cluster.shutdown()
                 assert time.monotonic() < deadline
                 time.sleep(0.3)
@@ -51,7 +51,7 @@ class Server:
                 return cluster
 
     def cluster(self, user: str, password: str) -> Any:
-        """A client of somebody's."""
+        """Return a client with this login."""
         host, _, port = self.address.partition(":")
         login = PlainTextAuthProvider(user, password)
         profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=30)
@@ -65,11 +65,11 @@ class Server:
         )
 
     def url(self, user: str = "watcher") -> str:
-        """As farm.yaml has it."""
+        """Return the node's URL as in farm.yaml."""
         return f"cassandra://{user}:sesame@{self.address}/loadtest"
 
     def do(self, statement: str) -> list[Any]:
-        """One statement as the superuser."""
+        """Run one statement as the superuser."""
         return list(self.session.execute(statement))
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A node with a table, a watcher as the README makes it, and a role that may nothing."""
+    """Run a node with a table, the README's watcher, and a role without rights."""
     with cassandra(ASKS_FOR_PASSWORDS) as started:
         found = Server(started.url.partition("//")[2].partition("/")[0], started.pid)
         try:
@@ -100,7 +100,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def peer(server: Server) -> Peer:
-    """The library holds two connections: one for itself, one for what is asked."""
+    """The contract's peer; the library opens two connections, one for itself and one for requests."""
 
     def count() -> int:
         return [row[0] for row in server.do("SELECT username FROM system_views.clients")].count("watcher")
@@ -122,7 +122,7 @@ watching = partial(asking, "cassandra", "c1", "nosql")
 
 
 def test_writes_are_seen_in_the_pool_that_waits_for_the_commit_log(server: Server) -> None:
-    """Each is counted as a statement and as a request; some look meets the pool at work on them."""
+    """Each write counts as a statement and a request, and some sample sees the pool at work."""
     insert = server.session.prepare("INSERT INTO loadtest.records (id, payload) VALUES (?, ?)")
     rows = [(number, "x" * 500) for number in range(400)]
     with watching(server.url()) as collector:
@@ -145,7 +145,7 @@ def test_writes_are_seen_in_the_pool_that_waits_for_the_commit_log(server: Serve
 
 
 def test_reads_are_told_from_writes(server: Server) -> None:
-    """Of users' tables only."""
+    """Reads and writes are counted separately, for user tables only."""
     select = server.session.prepare("SELECT payload FROM loadtest.records WHERE id = ?")
     with watching(server.url()) as collector:
         execute_concurrent_with_args(server.session, select, [(number,) for number in range(50)])
@@ -156,15 +156,16 @@ def test_reads_are_told_from_writes(server: Server) -> None:
 
 
 def test_a_flush_of_a_table_is_work_of_the_flush_writers(server: Server) -> None:
-    """What fills the data disk has its own pool."""
+    """A flush is counted in the flush writers' own pool."""
     with watching(server.url()) as collector:
-        server.do("TRUNCATE loadtest.records")  # flushes the node's own tables that must remember it
+        # flushes the node's own tables, which must store the truncation
+        server.do("TRUNCATE loadtest.records")
         samples = collector.read()
     assert (found(samples)["db.pool.completed_per_s", "MemtableFlushWriter"] or 0) > 0
 
 
 def test_the_documented_role_is_enough_and_may_do_nothing_else(server: Server) -> None:
-    """The grants are the README's; users' data and other tables of the node are closed to it."""
+    """The README's grants are enough, and give no access to user data or other system tables."""
     with watching(server.url()) as collector:
         facts = collector.inventory()["c1"]
     own = server.cluster("watcher", "sesame")
@@ -193,7 +194,7 @@ def test_the_documented_role_is_enough_and_may_do_nothing_else(server: Server) -
 
 
 def test_a_role_without_grants_is_told_which(server: Server) -> None:
-    """All of them at once, with its name."""
+    """A role without grants gives an error with its name and all missing grants."""
     with pytest.raises(CollectorError) as caught, watching(server.url("nobody")):
         pass
     assert "run GRANT SELECT ON system_views.T TO nobody for each T of thread_pools, " in str(caught.value)

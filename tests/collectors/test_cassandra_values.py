@@ -1,4 +1,4 @@
-"""A Cassandra node's tables as values: recorded rows, no server."""
+"""Tests of a Cassandra node's tables as metrics, with recorded rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def pool(name: str, **columns: int) -> dict[str, Any]:
     return row | columns
 
 
-# Cassandra 5.0.2; the writers wait for the commit log's disk, a compaction is under way.
+# Cassandra 5.0.2 with writers that wait for the commit log's disk, and a compaction in progress.
 RECORDED: dict[str, list[dict[str, Any]]] = {
     "thread_pools": [
         pool("MutationStage", active_tasks=16, pending_tasks=19),
@@ -51,7 +51,7 @@ RECORDED: dict[str, list[dict[str, Any]]] = {
 
 
 def test_an_older_node_sends_what_it_has_and_lists_the_rest() -> None:
-    """4.0 has neither statements nor hints; what no version tells is listed always."""
+    """Cassandra 4.0 has no statements and hints; its missing metrics are listed."""
     there = [name for name in TABLES if name not in ("cql_metrics", "pending_hints")]
     old = {name: RECORDED[name] for name in there}
     sent = {*of(cassandra.levels(old, None)), *of(cassandra.since(old, old, 1.0))}

@@ -1,4 +1,4 @@
-"""Region, zone and machine type of cloud machines: the three metadata services as they are documented."""
+"""Tests of region, zone and machine type from the three clouds' documented metadata services."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ANSWERS = {
 
 
 class Firmware:
-    """The firmware's facts of a machine."""
+    """Simulates the firmware's facts of a machine."""
 
     def __init__(self, facts: Mapping[str, str]) -> None:
         self._facts = facts
@@ -63,7 +63,7 @@ def firmware(facts: Mapping[str, str]) -> HostFiles:
 
 @contextmanager
 def service(answers: Mapping[Any, str]) -> Iterator[tuple[str, list[str]]]:
-    """A metadata service: its origin, and what it was asked."""
+    """Run a metadata service; yield its URL and the list of its requests."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -98,7 +98,7 @@ def service(answers: Mapping[Any, str]) -> Iterator[tuple[str, list[str]]]:
     ],
 )
 def test_a_machine_in_a_cloud_says_where_it_is(facts: dict[str, str], found: dict[str, str]) -> None:
-    """Each service by its own headers; elsewhere nothing is asked at all."""
+    """Each service is asked with its own headers; outside a cloud none is asked."""
     with service(ANSWERS) as (origin, asked):
         assert cloud.from_service(firmware(facts), origin) == found
         assert bool(asked) is bool(found)
@@ -106,7 +106,7 @@ def test_a_machine_in_a_cloud_says_where_it_is(facts: dict[str, str], found: dic
 
 @pytest.mark.parametrize("answer", ["", "not JSON", "[]", '{"location": 5, "zone": ""}'])
 def test_what_is_not_answered_is_not_known(answer: str) -> None:
-    """A service that is switched off, or answers otherwise, costs nothing but its facts."""
+    """If a service is disabled or returns other content, only its facts are missing."""
     strange = {key: answer for key in ANSWERS if key[0] == "GET"}
     with service(strange) as (origin, _):
         assert cloud.from_service(firmware(AZURE), origin) == {}
@@ -121,7 +121,7 @@ def test_a_service_that_is_silent_is_not_waited_for() -> None:
 
 
 def said_over_ssh(folder: Path, facts: Mapping[str, str], origin: str) -> Mapping[str, str]:
-    """What the script that goes over ssh says of a machine with that firmware."""
+    """Return the facts that the ssh script reports for a machine with that firmware."""
     for name, text in facts.items():
         (folder / name).write_text(f"{text}\n")
     begin = script(1, 1, FILES, (), processes=False).partition("\nhello\n")[0]
@@ -150,7 +150,7 @@ def said_over_ssh(folder: Path, facts: Mapping[str, str], origin: str) -> Mappin
 def test_a_host_behind_ssh_says_it_as_well(
     facts: dict[str, str], found: dict[str, str], tmp_path: Path
 ) -> None:
-    """By a shell of its own, which asks the service where the firmware names a cloud."""
+    """Over ssh, the script's shell asks the service if the firmware names a cloud."""
     require("curl", "curl")
     with service(ANSWERS) as (origin, asked):
         assert said_over_ssh(tmp_path, facts, origin) == found
@@ -158,7 +158,7 @@ def test_a_host_behind_ssh_says_it_as_well(
 
 
 def test_a_host_behind_ssh_without_an_answer(tmp_path: Path) -> None:
-    """A service that refuses, or that is silent: nothing is known, and the host is watched all the same."""
+    """If a service refuses or is silent, its facts are missing and the host is watched."""
     with service({}) as (origin, _):
         assert said_over_ssh(tmp_path, AZURE, origin) == {}
     with socket.create_server(("127.0.0.1", 0)) as silent:

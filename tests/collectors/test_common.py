@@ -1,4 +1,4 @@
-"""A process at the end of two pipes, when a lost one is tried again, and how unknown names are answered."""
+"""Tests of a piped process, of the pauses between reconnects, and of unknown names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint_collectors.remote import ssh
 
 
 def pumped(link: PipedProcess, until_s: float = 10.0) -> None:
-    """All it says until it ends."""
+    """Read all output until the process ends."""
     end = time.monotonic() + until_s
     while not link.ended:
         assert time.monotonic() < end
@@ -24,7 +24,7 @@ def pumped(link: PipedProcess, until_s: float = 10.0) -> None:
 
 
 def test_pieces_come_whole_and_once() -> None:
-    """What has no end yet stays; standard error is apart; bytes of both are counted."""
+    """Only complete lines are returned, standard error is separate, and the bytes of both are counted."""
     link = PipedProcess(
         ["sh", "-c", 'printf "a b\\nc"; echo oops >&2; read -r x; printf "d\\n%s\\nrest" "$x"']
     )
@@ -45,7 +45,7 @@ def test_pieces_come_whole_and_once() -> None:
 
 
 def test_waiting_ends_when_it_was_said_to() -> None:
-    """Whoever says nothing holds nobody up."""
+    """Waiting for a silent process ends after the time limit."""
     link = PipedProcess(["sleep", "20"])
     try:
         begin = time.monotonic()
@@ -57,7 +57,7 @@ def test_waiting_ends_when_it_was_said_to() -> None:
 
 
 def test_one_that_talks_and_one_that_ignores_the_end_of_its_input_are_closed() -> None:
-    """Neither a full pipe nor a stubborn process is left; closing twice is fine."""
+    """A process that fills its pipe or ignores the end of input is closed; closing twice is allowed."""
     for command in (["cat", "/dev/zero"], ["sleep", "60"]):
         link = PipedProcess(command)
         pid = link.pid
@@ -70,7 +70,7 @@ def test_one_that_talks_and_one_that_ignores_the_end_of_its_input_are_closed() -
 
 
 def test_who_listens_no_more_is_noticed() -> None:
-    """Saying something to a process that has ended is no error of ours."""
+    """Writing to a process that has ended raises no error."""
     link = PipedProcess(["true"])
     try:
         pumped(link)
@@ -81,7 +81,7 @@ def test_who_listens_no_more_is_noticed() -> None:
 
 
 def test_one_that_takes_nothing_is_given_up_in_time() -> None:
-    """More than a pipe holds is written by a deadline, or not; one that reads gets all of it."""
+    """A write larger than the pipe ends at its deadline; a process that reads gets all of it."""
     for command, whole in ((["sleep", "20"], False), (["sh", "-c", "wc -c"], True)):
         link = PipedProcess(command)
         try:
@@ -93,14 +93,14 @@ def test_one_that_takes_nothing_is_given_up_in_time() -> None:
 
 
 def test_a_missing_program_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With the package."""
+    """A missing program's error names its package."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CollectorError, match="openssh-client"):
         ssh.start(ssh.Address("sql1"), "true")
 
 
 def test_a_lost_link_is_tried_at_once_and_then_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After 1, 2, 4, 8, 16 and then every 30 s; from the beginning after a success."""
+    """A lost link is retried after 1, 2, 4, 8, 16 and then every 30 s; a success resets the pauses."""
     now_s, waits = [100.0], list[float]()
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
     monkeypatch.setattr(time, "sleep", waits.append)
@@ -121,7 +121,7 @@ def test_a_lost_link_is_tried_at_once_and_then_ever_more_seldom(monkeypatch: pyt
 
 
 def test_sessions_do_not_come_back_in_step() -> None:
-    """The jitter is a quarter to either side."""
+    """Pauses vary by a quarter in both directions, so that sessions do not reconnect together."""
     pauses = set()
     for _ in range(50):
         one = Backoff(1.0, 2.0, jitter=0.25)
@@ -133,7 +133,7 @@ def test_sessions_do_not_come_back_in_step() -> None:
 
 
 def test_an_unknown_name_is_answered_with_all_there_are() -> None:
-    """In the order they have; the nearest one last, where one is near."""
+    """An unknown name's error lists all names in their order and the nearest."""
     assert (
         names.unknown("kind", "shh", ["ssh", "local"])
         == "unknown kind 'shh'; allowed: local, ssh; nearest: ssh"

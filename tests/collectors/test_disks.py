@@ -1,4 +1,4 @@
-"""Disks: from a role to its whole disk, the counters of its line, and probes of a real one (data_io)."""
+"""Tests of disks: a role's whole disk, its counters, and probes of a real disk (data_io)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def disks_of(sys: Path) -> Disks:
 
 
 def test_whole_disks_only(sys: Path) -> None:
-    """No partition (it would be counted twice), nothing virtual, no empty slot, no hidden path to a disk."""
+    """Partitions, virtual devices, empty slots and hidden paths are not whole disks."""
     assert disks_of(sys).whole() == ["nvme0n1", "sda", "sdb"]
 
 
@@ -90,21 +90,21 @@ def test_whole_disks_only(sys: Path) -> None:
     ],
 )
 def test_a_device_name_leads_to_its_disk(sys: Path, given: str, device: str, mount_point: str | None) -> None:
-    """A partition to its disk, a volume to itself, with the mount of exactly what was named."""
+    """A partition resolves to its disk, a volume to itself, with the mount of the named device."""
     place = disks_of(sys).place(given)
     assert place.device == device
     assert (place.mount.mount_point if place.mount else None) == mount_point
 
 
 def test_a_volume_says_which_disks_are_below_it(sys: Path) -> None:
-    """Readers must not add them on top; a partition below counts as its disk."""
+    """A volume lists the disks below it, so that readers do not add them; a partition counts as its disk."""
     facts = disks_of(sys).facts("dm-0")
     assert facts["members"] == ["sda", "sdb"]
     assert facts["size_bytes"] == 4000 * 512
 
 
 def test_a_disk_whose_io_is_not_counted_has_no_line(sys: Path) -> None:
-    """`iostats` off: its zeros say nothing. A mapped device counts by itself, whatever stands there."""
+    """A disk with `iostats` off sends nothing; a mapped device counts by itself."""
     for name in ("sda", "dm-0"):
         write(sys, f"{name}/queue/iostats", "0")
     write(sys, "sdb/queue/iostats", "1")
@@ -120,7 +120,7 @@ def test_a_disk_whose_io_is_not_counted_has_no_line(sys: Path) -> None:
 @pytest.mark.parametrize(
     ("iostats", "stat", "paths_iostats", "lines"),
     [
-        ("1", "7 0 56 1 9 0 72 1 0 1 2", "1", ["nvme0n1"]),  # a newer kernel: the disk itself is counted
+        ("1", "7 0 56 1 9 0 72 1 0 1 2", "1", ["nvme0n1"]),  # a newer kernel, which counts the disk itself
         ("0", "0 0 0 0 0 0 0 0 0 0 0", "1", ["nvme0c0n1", "nvme0c1n1"]),
         ("1", "0 0 0 0 0 0 0 0 0 0 0", "1", ["nvme0c0n1", "nvme0c1n1"]),
         ("0", "0 0 0 0 0 0 0 0 0 0 0", "0", []),
@@ -129,7 +129,7 @@ def test_a_disk_whose_io_is_not_counted_has_no_line(sys: Path) -> None:
 def test_an_nvme_disk_of_several_paths(
     sys: Path, iostats: str, stat: str, paths_iostats: str, lines: list[str]
 ) -> None:
-    """Where the kernel counts its paths only, they are what it has; another disk's are not among them."""
+    """If the kernel counts only an NVMe disk's paths, its line is the sum of its own paths."""
     add(sys, "nvme0c1n1", "259:10", {"hidden": "1", "size": "1000"})
     add(sys, "nvme0c1n12", "259:11", {"hidden": "1", "size": "1000"})
     write(sys, "nvme0n1/queue/iostats", iostats)
@@ -145,7 +145,7 @@ def test_an_nvme_disk_of_several_paths(
 
 
 def test_facts_of_a_disk(sys: Path) -> None:
-    """What /sys says, and None for what it does not."""
+    """A disk's facts come from /sys; a missing one is None."""
     assert disks_of(sys).facts("nvme0n1") == {
         "size_bytes": 512000,
         "model": None,
@@ -158,14 +158,14 @@ def test_facts_of_a_disk(sys: Path) -> None:
 
 
 def test_an_unknown_device_lists_the_disks_and_the_nearest(sys: Path) -> None:
-    """A sentence from which the file can be corrected."""
+    """An unknown device's error lists the disks and the nearest name."""
     message = "disk 'sdbl': no such device; disks here: nvme0n1, sda, sdb; nearest: sdb"
     with pytest.raises(CollectorError, match=re.escape(message)):
         disks_of(sys).place("sdbl")
 
 
 def test_a_path_that_does_not_exist_is_named(sys: Path, tmp_path: Path) -> None:
-    """No guessing by the parent folder: that could be another disk."""
+    """A missing path is an error; its parent folder is not used, because it may be on another disk."""
     with pytest.raises(CollectorError, match=re.escape(f"{tmp_path}/nowhere': No such file")):
         disks_of(sys).place(f"{tmp_path}/nowhere")
 
@@ -182,7 +182,7 @@ def test_a_path_that_does_not_exist_is_named(sys: Path, tmp_path: Path) -> None:
 def test_a_path_on_no_block_device_says_why(
     sys: Path, tmp_path: Path, file_system: str, source: str, expected: str
 ) -> None:
-    """An answer with a reason, never a guess; here the constructed /sys knows no device of this folder."""
+    """A path without a block device gives a reason; the constructed /sys has no device for it."""
     mount = Mount("0:77", "/", str(tmp_path), "rw", file_system, source, "rw")
     place = Disks([mount], sys).place(str(tmp_path))
     assert place.device is None
@@ -192,12 +192,12 @@ def test_a_path_on_no_block_device_says_why(
 
 
 def test_a_path_without_any_mount_says_so(sys: Path, tmp_path: Path) -> None:
-    """A mount table that cannot be read leaves nothing to guess from."""
+    """Without a mount for the path, the reason says so."""
     assert Disks([], sys).place(str(tmp_path)).why == "the mount table does not say what it lies on"
 
 
 def test_an_anonymous_device_number_is_resolved_by_the_mount_table(sys: Path) -> None:
-    """As on btrfs: the folder's number is no device's (here /proc's), but its mount names a device file."""
+    """On btrfs, whose folders have anonymous device numbers, the mount's device file is used."""
     source = next((path for path in sorted(Path("/dev").iterdir()) if path.is_block_device()), None)
     if source is None:
         pytest.skip("needs a block device file in /dev")
@@ -208,7 +208,7 @@ def test_an_anonymous_device_number_is_resolved_by_the_mount_table(sys: Path) ->
 
 
 def test_a_real_folder_lies_on_a_real_whole_disk(tmp_path: Path, real_disk: Callable[[Path], str]) -> None:
-    """The device is in /sys/block, where partitions are not, and its device file leads to it, too."""
+    """A real folder's device is in /sys/block, as is the disk of its device file."""
     device = real_disk(tmp_path)
     disks = Disks(mountinfo.parse(Path("/proc/self/mountinfo").read_text()))
     assert Path(f"/sys/block/{device}").exists()
@@ -221,7 +221,7 @@ def test_a_real_folder_lies_on_a_real_whole_disk(tmp_path: Path, real_disk: Call
 
 
 def test_shared_memory_is_on_no_disk() -> None:
-    """This machine's own tmpfs."""
+    """This machine's shared memory is on no disk."""
     if not os.access("/dev/shm", os.R_OK):
         pytest.skip("needs /dev/shm")
     disks = Disks(mountinfo.parse(Path("/proc/self/mountinfo").read_text()))
@@ -241,7 +241,7 @@ def measured(old: DiskCounters, new: DiskCounters, **kwargs: object) -> dict[str
 
 
 def test_every_metric_by_hand() -> None:
-    """10 reads, 200 writes and 90 flushes in 2 s; partitions are left out because nobody asked for them."""
+    """10 reads, 200 writes and 90 flushes in 2 s give the expected values; partitions are left out."""
     found = measured(OLD, NEW)
     assert {value.instance for value in found.values()} == {"sda"}
     assert {metric: value.value for metric, value in found.items()} == {
@@ -263,16 +263,16 @@ def test_every_metric_by_hand() -> None:
 
 
 def test_data_writes_where_flushes_were_verified_to_count_as_writes() -> None:
-    """200 writes less 90 flushes; 1,000 ms less 900 ms."""
+    """If flushes count as writes, 200 writes less 90 flushes and 1,000 ms less 900 ms are data writes."""
     found = measured(OLD, NEW, verified=True)
     assert found["disk.data_writes_per_s"].value == 55
     assert found["disk.data_write_latency_s"].value == pytest.approx(0.1 / 110)
     assert found["disk.data_write_latency_s"].weight == 110
-    assert found["disk.writes_per_s"].value == 100  # what iostat shows stays beside it
+    assert found["disk.writes_per_s"].value == 100  # iostat's figures are reported as well
 
 
 def test_no_operations_give_no_latency() -> None:
-    """Nothing was read or written: rates are a true 0, latencies are unknown with weight 0."""
+    """Without operations rates are 0 and latencies are unknown with weight 0."""
     found = measured(OLD, OLD, verified=True)
     assert found["disk.writes_per_s"].value == 0
     for metric in ("read_latency_s", "write_latency_s", "flush_latency_s", "data_write_latency_s"):
@@ -280,7 +280,7 @@ def test_no_operations_give_no_latency() -> None:
 
 
 def test_counters_that_went_back_give_nothing_and_never_a_negative() -> None:
-    """A reset of all counters, and the 32-bit wrap of one time column alone."""
+    """A reset of all counters, or a 32-bit wrap of one time column, gives null and no negative value."""
     for value in measured(NEW, OLD, verified=True).values():
         assert value.value is None
         assert value.weight is None
@@ -294,54 +294,54 @@ def test_counters_that_went_back_give_nothing_and_never_a_negative() -> None:
 
 
 def test_more_flushes_than_writes_in_an_interval_are_no_negative_rate() -> None:
-    """The two counts of one flush may fall on both sides of a reading."""
+    """A flush counted on both sides of a reading gives no negative rate."""
     found = measured(OLD, OLD._replace(writes=2001, flushes=103, flush_ms=60), verified=True)
     assert found["disk.data_writes_per_s"].value is None
     assert found["disk.data_write_latency_s"].value is None
 
 
 def test_a_kernel_without_flush_counters_sends_no_flush_metric() -> None:
-    """Not measured is not zero."""
+    """A kernel without flush counters sends no flush metric."""
     old, new = (each._replace(flushes=None, flush_ms=None) for each in (OLD, NEW))
     assert not [metric for metric in measured(old, new) if "flush" in metric]
 
 
 def test_a_disk_that_was_pulled_is_not_measured() -> None:
-    """Its series shows the hole."""
+    """A removed disk's series has nulls."""
     found = list(diskstats.values({"sda": OLD}, {}, 1.0, ["sda"], []))
     assert found == [Value(metric, "sda", None) for metric in METRICS]
 
 
 def test_the_first_reading_has_no_rates() -> None:
-    """There is nothing to compare with."""
+    """The first reading has no rates."""
     assert list(diskstats.values(None, {"sda": OLD}, 0.0, ["sda"], [])) == []
 
 
 @pytest.mark.parametrize(
     ("overwritten", "appended", "counted", "why"),
     [
-        # Recorded: loop devices, direct I/O; ext4 without and with a journal, write cache on and off; virtio.
+        # Recorded: loop devices, direct I/O; ext4 with and without a journal, write cache on and off; virtio.
         (Counts(409, 200, 209), Counts(600, 200, 400), "writes-flushes", "409 writes, 200 flushes"),
         (Counts(400, 200, 200), Counts(601, 401, 1201), "unknown", "a journal"),
         (Counts(200, 0, 200), Counts(600, 0, 1200), "kernel", "200 writes, 0 flushes"),
         (Counts(405, 200, 205), Counts(600, 200, 400), "writes-flushes", "600 writes"),
-        # A kernel before 5.5 has no flush count to take off.
+        # A kernel before 5.5 has no flush count to subtract.
         (Counts(400, 0, 200), Counts(600, 0, 400), "unknown", "fit no rule"),
-        # Somebody streams large writes to the same device meanwhile.
+        # Another process writes large data to the device at the same time.
         (Counts(460, 200, 9000), Counts(660, 200, 9000), "unknown", "disturbed"),
-        # A disk so slow that the time was up.
+        # A disk so slow that the time limit was reached.
         (Counts(6, 3, 3), Counts(6, 3, 3), "unknown", "too few"),
     ],
 )
 def test_the_judgement(overwritten: Counts, appended: Counts, counted: str, why: str) -> None:
-    """Every answer carries its figures; what fits no rule is unknown."""
+    """Every answer has its figures; counts that fit no rule are unknown."""
     answer = judge(overwritten, appended)
     assert answer.counted == counted
     assert why in answer.why
 
 
 def test_on_this_disk_nothing_is_left_behind(tmp_path: Path, real_disk: Callable[[Path], str]) -> None:
-    """The test ends within its bound, says its figures and leaves no file."""
+    """The probe of this disk ends within its limit, reports its figures and leaves no file."""
     answer = verify_data_io(tmp_path, real_disk(tmp_path))
     assert answer.counted in ("kernel", "writes-flushes", "unknown")
     assert "blocks appended" in answer.why
@@ -349,7 +349,7 @@ def test_on_this_disk_nothing_is_left_behind(tmp_path: Path, real_disk: Callable
 
 
 def test_a_folder_that_cannot_be_written_is_unknown_with_the_reason(real_disk: Callable[[Path], str]) -> None:
-    """/proc takes no files, not even from root."""
+    """/proc, which accepts no files, gives unknown with the reason."""
     answer = verify_data_io(Path("/proc"), "none")
     assert answer.counted == "unknown"
     assert "could not write in /proc" in answer.why
@@ -357,7 +357,7 @@ def test_a_folder_that_cannot_be_written_is_unknown_with_the_reason(real_disk: C
 
 @pytest.fixture(params=["^has_journal", "has_journal"])
 def emulated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, Path, str]]:
-    """A file system with or without a journal on its own loop device: (folder, its device, the feature)."""
+    """Yield (folder, device, feature) of a file system on a loop device, with or without a journal."""
     missing = [tool for tool in ("mkfs.ext4", "losetup", "mount") if shutil.which(tool) is None]
     if os.geteuid() != 0 or missing or not Path("/dev/loop-control").exists():
         pytest.skip(f"needs root and loop devices; missing programs: {', '.join(missing) or 'none'}")
@@ -389,7 +389,7 @@ def test_three_truths_on_emulated_disks(emulated: tuple[Path, Path, str]) -> Non
     folder, device, feature = emulated
     with_cache = "unknown" if feature == "has_journal" else "writes-flushes"
     switch = Path(f"/sys/block/{device.name}/queue/write_cache")
-    as_found = switch.read_text()  # the kernel keeps it when the loop device is given to somebody else
+    as_found = switch.read_text()  # the setting stays with the loop device when another program uses it
     try:
         for setting, counted in (("write back", with_cache), ("write through", "kernel")):
             switch.write_text(setting)
@@ -402,7 +402,7 @@ def test_three_truths_on_emulated_disks(emulated: tuple[Path, Path, str]) -> Non
 def test_the_bound_in_time_holds(
     tmp_path: Path, real_disk: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With no time at all one write is made per pattern, and the answer says that this is too few."""
+    """Without time, each pattern makes one write, and the answer states that this is too few."""
     monkeypatch.setattr(data_io, "_LIMIT_S", 0.0)
     answer = verify_data_io(tmp_path, real_disk(tmp_path))
     assert answer.counted == "unknown"

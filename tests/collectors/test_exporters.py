@@ -1,4 +1,4 @@
-"""What exporters' series become, and where disks lie by what they tell: recorded series, no server."""
+"""Tests of exporters' series as samples, and of disks' places from recorded series."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def values(
 
 
 def test_facts_of_a_machine_are_told_by_its_series() -> None:
-    """Cores by number, the size of its memory; of a second group of processors the name says so."""
+    """Cores are counted by number and memory by size; a second processor group is in the core's name."""
     found = [
         series("windows_cpu_time_total", 50, core="0,0", mode="idle"),
         series("windows_cpu_time_total", 50, core="0,1", mode="idle"),
@@ -45,14 +45,14 @@ def test_facts_of_a_machine_are_told_by_its_series() -> None:
 
 
 def test_an_interval_longer_than_two_and_a_half_usual_ones_is_a_gap() -> None:
-    """Two points that are all there is do not make their own distance the usual one."""
+    """An interval over two and a half times the usual one is a gap; two single points define no usual one."""
     found: Points = {T: 0.0, T + 60: 600.0, T + 75: 615.0}
     assert list(means.increases([found], 15.0)) == [(T + 75, 15.0, 15.0)]
     assert list(means.increases([found], 30.0)) == [(T + 60, 60.0, 600.0), (T + 75, 15.0, 15.0)]
 
 
 def part(name: str, begin: int, *values: float, **labels: str) -> Series:
-    """Values of scrapes from the ``begin``th on."""
+    """Return a series with the values of scrapes from number ``begin`` on."""
     labels_of, points = series(name, *values, every_s=15.0, **labels)
     return labels_of, {at + 15 * begin: value for at, value in points.items()}
 
@@ -83,7 +83,7 @@ def test_a_series_goes_on_under_other_labels() -> None:
 
 
 def test_partitions_show_their_disk_s_io_once_more_and_are_left_out() -> None:
-    """By the kernel's names; a disk called like another one's beginning is none of its partitions."""
+    """Partitions, known by the kernel's naming, are left out; a disk with a similar name is kept."""
     there = ("sda", "sda1", "sdaa", "nvme0n1", "nvme0n1p2", "nvme0n10", "dm-0", "mmcblk0", "mmcblk0p1")
     assert means.whole_disks(there) == ["dm-0", "mmcblk0", "nvme0n1", "nvme0n10", "sda", "sdaa"]
     found = values(
@@ -94,7 +94,7 @@ def test_partitions_show_their_disk_s_io_once_more_and_are_left_out() -> None:
 
 
 def test_whose_series_they_are_is_told_by_their_names() -> None:
-    """By most of them; of none's there is none. No series belongs to two exporters."""
+    """The exporter is detected by most of the names; no series belongs to two exporters."""
     assert whose({"node_procs_running", "up"}) is NODE
     assert whose({"windows_cpu_time_total", "go_goroutines"}) is WINDOWS
     assert whose({"up"}) is None
@@ -132,7 +132,7 @@ LAYOUT = places.layout(
     ],
 )
 def test_a_role_is_resolved_to_its_whole_device(given: str, device: str | None, mount: str | None) -> None:
-    """By the deepest file system that holds a path; what has no counters says why."""
+    """A path resolves to the deepest file system's device; a device without counters gives a reason."""
     found = places.role(LAYOUT, given)
     assert (found["device"], found["mount_point"]) == (device, mount)
     assert bool(found["why"]) == (device is None)
@@ -143,13 +143,13 @@ def test_a_role_is_resolved_to_its_whole_device(given: str, device: str | None, 
     [("l:", "L:"), ("L:\\data", "L:"), ("C:\\mnt\\log\\x", "C:\\mnt\\log"), ("Q:\\x", None)],
 )
 def test_a_role_on_windows_is_a_drive_or_a_mounted_folder(given: str, device: str | None) -> None:
-    """Names are taken in any case, the deepest volume is the one."""
+    """On Windows a path resolves to the deepest volume, in any case of letters."""
     there = places.StorageLayout(("C:", "C:\\mnt\\log", "L:"), {}, {})
     assert places.role(there, given)["device"] == device
 
 
 def test_a_mapped_device_hides_the_disks_below_it() -> None:
-    """An exporter does not tell what it is made of: they must not be added to it."""
+    """A mapped device hides the disks below it, because an exporter does not report its parts."""
     on_mapped, on_disk = (places.role(LAYOUT, given) for given in ("/var/lib/pg", "sda"))
     assert list(places.disks(LAYOUT, [on_mapped], [])) == ["dm-0"]
     assert list(places.disks(LAYOUT, [on_disk], [])) == ["nvme0n1", "sda"]
@@ -170,12 +170,12 @@ def watch(**options: Any) -> Watch:
     ],
 )
 def test_a_host_is_selected_by_its_name_or_as_told(options: dict[str, Any], selected: str) -> None:
-    """In PromQL, where quotes and points have meanings of their own."""
+    """The PromQL selector of a host is its name or its given labels, correctly quoted."""
     assert query.matchers(watch(**options), "here") == selected
 
 
 def test_labels_that_are_none_are_explained() -> None:
-    """With what is allowed."""
+    """Invalid labels give an error with the allowed form."""
     with pytest.raises(CollectorError, match="allowed: names and values"):
         query.matchers(watch(labels={"no-label": "x"}), "here")
 
@@ -185,12 +185,12 @@ def test_labels_that_are_none_are_explained() -> None:
     [("15s", 15), ("1m30s", 90), ("500ms", 0.5), ("1h", 3600), ("", None), ("soon", None)],
 )
 def test_durations_of_prometheus(text: str, seconds: float | None) -> None:
-    """As its configuration writes them."""
+    """Durations of Prometheus' configuration are parsed."""
     assert query.duration_s(text) == seconds
 
 
 def test_several_exporters_that_fit_are_listed() -> None:
-    """With what tells them apart."""
+    """If several exporters match, the error lists the labels that differ."""
     found = [{"job": "node", "instance": "sql1:9100"}, {"job": "other", "instance": "sql1:9200"}]
     with pytest.raises(CollectorError, match=r"sql1:9100 \(job node\); sql1:9200 \(job other\); say which"):
         query.only_target("here", found)
@@ -211,13 +211,13 @@ def test_several_exporters_that_fit_are_listed() -> None:
     ],
 )
 def test_an_answer_that_is_none_is_explained(content: object) -> None:
-    """Never a crash."""
+    """An invalid reply gives a CollectorError."""
     with pytest.raises(CollectorError):
         list(query.matrix(content))
 
 
 def test_what_is_no_number_is_no_point() -> None:
-    """Prometheus writes NaN where a value is not known."""
+    """NaN, which Prometheus writes for an unknown value, is no point."""
     content = {
         "status": "success",
         "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [[T, "NaN"], [T + 1, "2"]]}]},
@@ -226,7 +226,7 @@ def test_what_is_no_number_is_no_point() -> None:
 
 
 def test_a_saved_answer_of_either_exporter_is_imported() -> None:
-    """By the same tables: a file holds several hosts, each with its own exporter."""
+    """A saved reply of either exporter is imported, with several hosts in a file."""
     found = [
         series("node_disk_writes_completed_total", 0, 150, 300, device="sda"),
         series("windows_logical_disk_writes_total", 0, 300, 600, volume="L:"),
@@ -247,7 +247,7 @@ def test_a_saved_answer_of_either_exporter_is_imported() -> None:
 
 
 def test_the_gaps_of_a_range_whose_labels_changed_are_said() -> None:
-    """Also in the shorter of its parts."""
+    """Gaps of a series with changed labels are reported, also in the shorter part."""
     name = "node_disk_writes_completed_total"
     first = part(name, 0, *range(9), device="sda", pod="a")
     points = {at: value for at, value in first[1].items() if not T + 75 <= at < T + 120}

@@ -1,4 +1,4 @@
-"""A /proc mounted with hidepid: other users' processes are listed, and may not be read."""
+"""Tests of a /proc mounted with hidepid: other users' processes are listed but not readable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN = f"/proc/{os.getpid()}/"
 
 @pytest.fixture
 def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As hidepid=1 answers an ordinary user."""
+    """Simulate hidepid=1 for an ordinary user."""
     listed = os.listdir
 
     def read(path: str) -> str:
@@ -38,7 +38,7 @@ def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hidden")
 def test_what_is_hidden_is_not_there_and_the_rest_is() -> None:
-    """Our own process, with its threads; nobody else's; and no error that would cost all figures."""
+    """Only readable processes are in the table, and the others cause no error."""
     assert list(ProcessTable().read()) == [os.getpid()]
     assert os.getpid() in read_threads(os.getpid())
     assert read_threads(1) == {}
@@ -46,7 +46,7 @@ def test_what_is_hidden_is_not_there_and_the_rest_is() -> None:
 
 @pytest.mark.usefixtures("hidden")
 def test_a_tier_that_is_hidden_costs_its_own_figures_only() -> None:
-    """The machine's are there, and the remedy names the mount option."""
+    """A hidden tier loses only its own metrics, and the remedy names the mount option."""
     collector = LocalKind().connect([Watch("sql1", "sql", processes=Processes(names=("postgres",)))])
     collector.read()
     time.sleep(0.05)
@@ -61,7 +61,7 @@ def test_a_tier_that_is_hidden_costs_its_own_figures_only() -> None:
 
 
 def test_where_all_are_seen_nobody_speaks_of_hidepid() -> None:
-    """The first process tells."""
+    """Without hidepid, seen by the first process, no remedy mentions it."""
     table = ProcessTable().read()
     if 1 not in table:
         pytest.skip("/proc hides other users' processes here")

@@ -1,4 +1,4 @@
-"""The local collector against this machine: what it says must agree with what was really done."""
+"""Tests of the local collector on this machine, compared with known load."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sectors_written(device: str) -> int:
 
 
 def test_bytes_written_agree_with_what_was_written(tmp_path: Path, real_disk: Callable[[Path], str]) -> None:
-    """8 MiB and a sync: at least so much, and no more than /sys says from before to after."""
+    """A write of 8 MiB with a sync is measured as at least 8 MiB and at most the growth in /sys."""
     device = real_disk(tmp_path)
     outside = sectors_written(device)
     collector = connect(Watch("app1", "app", disks={"data": str(tmp_path)}))
@@ -54,7 +54,7 @@ def test_bytes_written_agree_with_what_was_written(tmp_path: Path, real_disk: Ca
 
 
 def test_hosts_of_one_machine_are_read_once_and_answer_alike() -> None:
-    """Each host gets every machine-wide sample, with the same stamp and value, and the same machine id."""
+    """Hosts on one machine get the same samples with the same stamps, and the same machine id."""
     kind = LocalKind()
     watches = [Watch("sql1", "sql"), Watch("web1", "web")]
     assert len({kind.machine(watch) for watch in watches}) == 1
@@ -75,7 +75,7 @@ def test_hosts_of_one_machine_are_read_once_and_answer_alike() -> None:
 
 
 def test_every_metric_is_in_the_readme(tmp_path: Path) -> None:
-    """The table a reader goes by names everything that is sent, and the inventory everything that is told."""
+    """The documentation lists each metric and each inventory fact."""
     readme = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
     watch = Watch(
         "app1", "app", {"data": str(tmp_path)}, Processes(pids=(os.getpid(),)), options={"verify": True}
@@ -90,7 +90,7 @@ def test_every_metric_is_in_the_readme(tmp_path: Path) -> None:
 
 
 def test_the_first_reading_has_what_needs_no_difference() -> None:
-    """Memory now, no rates; the second has them, with the time that really passed."""
+    """The first reading has memory and no rates; the second has rates over the real interval."""
     collector = connect(Watch("app1", "app"))
     first = {each.metric for each in collector.read()}
     assert "mem.available_bytes" in first
@@ -104,7 +104,7 @@ def test_the_first_reading_has_what_needs_no_difference() -> None:
 
 
 def test_a_full_reading_is_cheap() -> None:
-    """Five hosts and all processes in less than 10 ms of CPU (measured: 2 ms), the best of ten."""
+    """A reading of five hosts and all processes takes under 10 ms of CPU (measured: 2 ms), best of ten."""
     watches = [Watch(f"h{n}", f"t{n}", processes=Processes(pids=(os.getpid(),))) for n in range(5)]
     collector = connect(*watches)
     collector.read()
@@ -118,27 +118,27 @@ def test_a_full_reading_is_cheap() -> None:
 
 
 def test_what_the_user_says_goes_before_what_was_derived() -> None:
-    """`port:` in farm.yaml wins over the processes somebody found by the endpoint."""
+    """`port:` in farm.yaml has priority over processes derived from the endpoint."""
     watch = Watch("sql1", "sql", processes=Processes(port=1), options={"port": 2})
     assert tier_processes(watch) == Processes(port=2)
     assert tier_processes(Watch("sql1", "sql")) is None
 
 
 def test_a_wrong_disk_names_host_and_role() -> None:
-    """The place in farm.yaml, not just the path."""
+    """A missing disk's error names the host and the role."""
     with pytest.raises(CollectorError, match="host 'sql1', role 'log': disk '/no/such': No such file"):
         connect(Watch("sql1", "sql", disks={"log": "/no/such"}))
 
 
 def test_another_system_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer with a remedy, not a traceback about /proc."""
+    """On another system the error has a remedy."""
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     with pytest.raises(CollectorError, match="this is Darwin; run Pinchpoint on Linux"):
         connect(Watch("sql1", "sql"))
 
 
 def test_a_role_without_a_disk_is_not_measured_and_says_why() -> None:
-    """Shared memory is a folder, but no disk."""
+    """A role on shared memory is not measured and gives the reason."""
     if not Path("/dev/shm").is_dir():
         pytest.skip("needs /dev/shm")
     facts = connect(Watch("app1", "app", disks={"tempdb": "/dev/shm"})).inventory()["app1"]
@@ -151,7 +151,7 @@ def test_a_role_without_a_disk_is_not_measured_and_says_why() -> None:
 def test_a_disk_the_kernel_does_not_count_is_not_measured(
     tmp_path: Path, real_disk: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No figures of it, rather than zeros; the inventory has it all the same, and says what to do."""
+    """A disk without kernel counters sends no zeros; the inventory has it with the remedy."""
     device = real_disk(tmp_path)
     file, fact = f"/sys/block/{device}/queue/iostats", LocalFiles.fact
     monkeypatch.setattr(LocalFiles, "fact", lambda self, path: "0" if path == file else fact(self, path))
@@ -168,7 +168,7 @@ def test_a_disk_the_kernel_does_not_count_is_not_measured(
 def test_each_file_system_is_tried_out_once(
     tmp_path: Path, real_disk: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two roles on one file system share the answer; a role that nobody allowed to be tried has none."""
+    """Roles on one file system share one probe; a role without permission is not probed."""
     real_disk(tmp_path)
     (tmp_path / "wal").mkdir()
     disks = {"data": str(tmp_path), "log": str(tmp_path / "wal")}

@@ -1,4 +1,4 @@
-"""The collector `mariadb` against a real server, with its performance schema and without."""
+"""Tests of the collector `mariadb` with a real server, with and without its performance schema."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def peer(server: MariaDb) -> Peer:
     def count() -> int:
         with server.session(WATCHER) as session:
             session.execute("SHOW PROCESSLIST")
-            return [row["User"] for row in session.fetchall()].count(WATCHER) - 1  # this one
+            return [row["User"] for row in session.fetchall()].count(WATCHER) - 1  # this one's own connection
 
     return Peer(server.url(WATCHER), lambda: [server.process.pid], count)
 
@@ -50,14 +50,14 @@ watching = partial(asking, "mariadb", "sql1", "sql")
 
 
 def times(samples: Sequence[Sample], metric: str, instance: str = "") -> float:
-    """How often something happened in the interval."""
+    """Return the number of events in the interval."""
     value = found(samples)[metric, instance]
     assert value is not None
     return value * samples[0].interval_s
 
 
 def test_sessions_that_wait_for_a_row_are_counted_and_who_holds_it(server: MariaDb) -> None:
-    """Three blocked by one that thinks in its transaction; none before, and 0 afterwards."""
+    """Three sessions blocked by an idle transaction are counted; before and afterwards none."""
     with watching(server.url(WATCHER)) as collector:
         during, after = around_a_wait(collector, server.session)
     values = found(during)
@@ -71,7 +71,7 @@ def test_sessions_that_wait_for_a_row_are_counted_and_who_holds_it(server: Maria
 
 
 def test_a_table_that_is_locked_is_told_from_a_row(server: MariaDb) -> None:
-    """By the server's own words for it."""
+    """A wait for a table lock and a wait for a row lock are separate."""
     with server.session() as holder, server.session() as waiting, watching(server.url(WATCHER)) as collector:
         holder.execute("CREATE OR REPLACE TABLE locked (id INT)")
         holder.execute("LOCK TABLES locked WRITE")
@@ -86,7 +86,7 @@ def test_a_table_that_is_locked_is_told_from_a_row(server: MariaDb) -> None:
 
 
 def test_commits_are_seen_as_bytes_and_flushes_of_the_log(server: MariaDb) -> None:
-    """What one session did, one commit after the other, is in the counters."""
+    """The commits of one session are in the counters of log bytes and flushes."""
     with server.session() as session, watching(server.url(WATCHER)) as collector:
         session.execute("CREATE OR REPLACE TABLE notes (payload VARCHAR(300))")
         collector.read()
@@ -103,7 +103,7 @@ def test_commits_are_seen_as_bytes_and_flushes_of_the_log(server: MariaDb) -> No
 
 
 def test_what_sessions_read_from_files_has_its_time(server: MariaDb) -> None:
-    """A table larger than the buffer: pages read and missed, by kind of file, timed by the server."""
+    """Reads of a table larger than the buffer are counted by kind of file, with the server's times."""
     with server.session() as session, watching(server.url(WATCHER)) as collector:
         session.execute("CREATE OR REPLACE TABLE wide (id INT AUTO_INCREMENT PRIMARY KEY, payload CHAR(250))")
         session.execute("INSERT INTO wide (payload) SELECT REPEAT('x', 250) FROM seq_1_to_80000")
@@ -121,7 +121,7 @@ def test_what_sessions_read_from_files_has_its_time(server: MariaDb) -> None:
 
 
 def test_levels_of_log_and_buffer(server: MariaDb) -> None:
-    """How much of the log a restart would go through, what of the buffer is not written yet."""
+    """The checkpoint's age and the buffer's dirty pages are reported."""
     with watching(server.url(WATCHER)) as collector:
         values = found(collector.read())
     assert (values["db.checkpoint_age_bytes", ""] or 0) >= 0
@@ -132,7 +132,7 @@ def test_levels_of_log_and_buffer(server: MariaDb) -> None:
 
 
 def test_the_documented_user_sees_all_and_may_do_nothing_else(server: MariaDb) -> None:
-    """PROCESS and reading the performance schema are enough; nobody's data is open to it."""
+    """PROCESS and the performance schema are enough, and give no access to user data."""
     with watching(server.url(WATCHER)) as collector:
         facts = collector.inventory()["sql1"]
     with server.session(WATCHER) as session:
@@ -147,7 +147,7 @@ def test_the_documented_user_sees_all_and_may_do_nothing_else(server: MariaDb) -
 
 
 def test_a_user_without_rights_sees_its_own_and_says_so(server: MariaDb) -> None:
-    """The counters are there; others' sessions are not; each grant is a remedy."""
+    """A user without rights gets the counters but not others' sessions; each missing grant is a remedy."""
     url = server.url(WATCHER)
     with blocked(server.session, 2), watching(url, user=PLAIN, password="sesame") as plain:
         plain.read()
@@ -164,14 +164,14 @@ def test_a_user_without_rights_sees_its_own_and_says_so(server: MariaDb) -> None
 
 
 def test_every_metric_of_sessions_that_wait_is_in_the_readme(server: MariaDb) -> None:
-    """More is sent then."""
+    """The documentation lists the additional metrics of waiting sessions."""
     with blocked(server.session, 1), watching(server.url(WATCHER)) as collector:
         time.sleep(0.3)
         assert {each.metric for each in collector.read() if f"`{each.metric}`" not in README} == set()
 
 
 def test_statements_that_hold_any_bytes_hide_nothing(server: MariaDb) -> None:
-    """A load that writes pictures has them in its statements, and the list of sessions shows these."""
+    """Statements with binary data, which the session list shows, hide no session."""
     with server.session(charset="utf8mb4") as session, watching(server.url(WATCHER)) as collector:
         statement = b"SELECT SLEEP(3), _binary '\xff\x00\xc3\x28'"
         sleeping = threading.Thread(target=session.execute, args=(statement,))
@@ -186,7 +186,7 @@ def test_statements_that_hold_any_bytes_hide_nothing(server: MariaDb) -> None:
 
 
 def test_a_lost_connection_costs_one_reading(server: MariaDb) -> None:
-    """An administrator ends our session: that reading fails and says it, the next has its differences."""
+    """After a kill of the collector's session one reading fails, and the next has its differences."""
     with watching(server.url(WATCHER)) as collector:
         collector._sampler.stop()  # type: ignore[attr-defined]  # else it may be what meets the loss
         server.admin(f"KILL USER {WATCHER}")
@@ -197,7 +197,7 @@ def test_a_lost_connection_costs_one_reading(server: MariaDb) -> None:
 
 
 def test_an_endpoint_s_other_ways_to_say_it(server: MariaDb) -> None:
-    """The URL scenarios use over ODBC, an address of its own, and a server's socket."""
+    """The ODBC URL of scenarios, an address, and a server's socket all work."""
     options = {
         "url": f"mysql+odbc://{WATCHER}:sesame@nowhere/loadtest",
         "address": f"127.0.0.1:{server.port}",
@@ -221,7 +221,7 @@ def test_without_the_performance_schema_there_are_counts_and_no_times() -> None:
             session.execute("CREATE TABLE notes (payload VARCHAR(300))")
             for _ in range(50):
                 session.execute("INSERT INTO notes VALUES (REPEAT('x', 200))")
-        time.sleep(3)  # a server that has just begun cannot be told from one that begins again
+        time.sleep(3)  # a restart within seconds of the first start cannot be detected
         samples = collector.read()
         facts = collector.inventory()["sql1"]
         server.process.kill()

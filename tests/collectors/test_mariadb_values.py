@@ -1,4 +1,4 @@
-"""MariaDB's and MySQL's answers as values, and what each is asked: recorded rows and text, no server."""
+"""Tests of MariaDB's and MySQL's answers as metrics, and of the statements, with recorded rows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ MYSQL = {
     ],
 )
 def test_states_of_sessions(state: str, waits: str | None) -> None:
-    """What else says so in the server's documentation."""
+    """Session states of the server's documentation are mapped to their waits."""
     assert mariadb.waits_for(state, "RUNNING") == waits
 
 
 def test_the_age_of_the_checkpoint_is_told_by_both() -> None:
-    """MariaDB says it, MySQL its two ends; one that says neither is not measured."""
+    """MariaDB reports the checkpoint age, MySQL its two ends; without either it is not measured."""
     both = {"innodb_checkpoint_age": 20.0, "innodb_checkpoint_max_age": 80.0}
     assert mariadb.checkpoint_age(both) == (20, 80)
     assert mariadb.checkpoint_age(MYSQL) == (2_000_000, 100_000_000)
@@ -50,13 +50,13 @@ def test_the_age_of_the_checkpoint_is_told_by_both() -> None:
     [(100, 101, 1, True), (100, 100, 1.2, True), (100, 1, 1, False), (1, 2, 4.5, False), (50, 110, 60, True)],
 )
 def test_a_restart_is_told_by_the_uptime(before: float, after: float, interval_s: float, same: bool) -> None:
-    """Whole seconds, and one that is as long again as before."""
+    """A restart is detected by the uptime in whole seconds, even if the new uptime is the same as before."""
     found = mariadb.is_same_server({"uptime": before}, {"uptime": after}, interval_s)
     assert found is same
 
 
 def test_status_variables_that_are_no_numbers_are_left_out() -> None:
-    """Some say ON, some nothing."""
+    """Status variables without a number are left out."""
     rows = [("Uptime", "17"), ("Innodb_buffer_pool_dump_status", ""), ("Threads_connected", "3")]
     given = [dict(zip(("Variable_name", "Value"), row, strict=True)) for row in rows]
     assert mariadb.numbers(given) == {"uptime": 17, "threads_connected": 3}
@@ -74,7 +74,7 @@ def test_status_variables_that_are_no_numbers_are_left_out() -> None:
     ],
 )
 def test_versions(text: str, server: str | None, number: tuple[int, int] | None) -> None:
-    """Too old ones are refused with what is known."""
+    """Old versions are refused, and the error names the version."""
     if server is None:
         with pytest.raises(CollectorError, match=r"MariaDB from 10\.5 and MySQL from 8\.0"):
             mariadb.version_of(text)
@@ -83,7 +83,7 @@ def test_versions(text: str, server: str | None, number: tuple[int, int] | None)
 
 
 def test_what_a_server_lacks_is_listed_once_with_its_place() -> None:
-    """By the metric it would be; rights with the grant that is missing."""
+    """Each missing metric is listed once with its source; missing rights with the grant."""
     everything = dict.fromkeys(mariadb.STATUS, 1.0)
     fine: dict[str, Any] = {"sees_all": True, "log_apart": False, "summaries": None, "remedy": None}
     assert list(mariadb.not_measured(everything, "w@%", **fine)) == []
@@ -109,7 +109,7 @@ def test_what_a_server_lacks_is_listed_once_with_its_place() -> None:
     ],
 )
 def test_every_statement_is_of_their_dialect(statement: str) -> None:
-    """Parsed by a grammar of MySQL's; and it only reads."""
+    """Every statement parses as MySQL and only reads."""
     (parsed,) = sqlglot.parse(statement, read="mysql")
     assert parsed is not None
     assert parsed.key in {"select", "set", "show"}

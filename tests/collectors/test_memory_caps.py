@@ -1,4 +1,4 @@
-"""The memory of a tier in a capped control group: recorded files, and a real group of version 1."""
+"""Tests of a tier's memory in a limited control group: recorded files, and a real group of version 1."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ EVENTS_V2 = "low 0\nhigh 2\nmax 7\noom 0\noom_kill 0\noom_group_kill 0\n"
     ("limit", "cap"), [("9223372036854771712\n", None), ("9223372036854710272", None), ("67108864\n", 2**26)]
 )
 def test_no_cap_of_version_1_is_a_very_large_number(limit: str, cap: int | None) -> None:
-    """With pages of 4 and of 64 KiB."""
+    """A very large number, with pages of 4 or 64 KiB, means no limit."""
     assert cgroups.cap_bytes_v1(limit) == cap
 
 
@@ -60,7 +60,7 @@ def test_the_lower_limit_of_version_2_is_the_cap(limits: tuple[str, str], cap: i
 
 
 def test_growth_becomes_rates_and_a_counter_gone_back_is_null() -> None:
-    """Pages become bytes; nothing is sent of what the kernel does not count."""
+    """Pages become bytes, a counter that went back is null, and a missing counter sends nothing."""
     before = GroupMemory(100, 90, 20, 10, 1000, None, 5)
     after = GroupMemory(100, 95, 20, 14, 900, None, 5)
     assert list(cgroups.memory_values(before, after, 2.0, "tier:sql", 4096)) == [
@@ -74,13 +74,13 @@ def test_growth_becomes_rates_and_a_counter_gone_back_is_null() -> None:
 
 
 def test_a_working_set_beyond_the_cap_leaves_nothing() -> None:
-    """A cap lowered below what is in use: nothing is left, not less than nothing."""
+    """A working set above a lowered limit leaves 0 bytes, not a negative number."""
     assert GroupMemory(100, 150, 20, None, None, None, None).available_bytes == 0
     assert GroupMemory(100, 15, 20, None, None, None, None).available_bytes == 100
 
 
 def unified(folder: Path, **files: str) -> MemoryCaps:
-    """The caps of a machine whose only hierarchy is of version 2: a folder of files."""
+    """Return the limits of a machine with version 2 only, from a folder of files."""
     for name, text in files.items():
         (folder / f"memory.{name}").write_text(text)
     caps = MemoryCaps()
@@ -132,7 +132,7 @@ Do = Callable[[str], None]
 
 @contextmanager
 def capped(cap_bytes: int) -> Iterator[tuple[Collector, Do, Path]]:
-    """A process in a group of version 1 with that cap: who watches it, how it is told, the group."""
+    """Yield a collector, a control function and the group of a process with that memory limit."""
     controller = Path("/sys/fs/cgroup/memory")
     if os.geteuid() != 0 or not (controller / "tasks").exists():
         pytest.skip("needs root and the version 1 memory controller at /sys/fs/cgroup/memory")
@@ -157,7 +157,7 @@ def capped(cap_bytes: int) -> Iterator[tuple[Collector, Do, Path]]:
     finally:
         process.kill()
         process.communicate()
-        for _ in range(50):  # the last pages are given back a moment after the process has gone
+        for _ in range(50):  # the kernel frees the last pages shortly after the process has ended
             try:
                 group.rmdir()
                 break
@@ -166,21 +166,22 @@ def capped(cap_bytes: int) -> Iterator[tuple[Collector, Do, Path]]:
 
 
 def tier(collector: Collector) -> dict[str, float | None]:
-    """What a reading says of the tier's memory."""
+    """Return the tier's memory metrics of a reading."""
     wanted = [each for each in collector.read() if each.instance == "tier:app"]
     return {each.metric: each.value for each in wanted if each.metric.startswith("mem.")}
 
 
 @pytest.mark.root
 def test_memory_taken_and_files_read_below_a_cap(tmp_path: Path, real_disk: Callable[[Path], str]) -> None:
-    """Own memory is gone from what is left, a file read once is not; one read over and over is refaulted."""
+    """Anonymous memory reduces what is available, a file read once does not, and repeated reads refault."""
     real_disk(tmp_path)
     once, again = tmp_path / "once", tmp_path / "again"
     for path in (once, again):
         path.write_bytes(os.urandom(96 * MIB))
         with path.open("rb") as file:
             os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # so that its pages are the group's
+            # the pages then belong to the group
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     with capped(64 * MIB) as (collector, do, group):
         do("take 1")
         assert collector.inventory()["app1"]["tier_cap_bytes"] == 64 * MIB

@@ -1,4 +1,4 @@
-"""The collector `mongodb`: over the wire to a peer of MongoDB's protocol, and recorded answers as values."""
+"""Tests of the collector `mongodb` with a server of its protocol, and of recorded replies as metrics."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def place(server: ServerProcess) -> str:
 
 
 def test_a_server_that_tells_little_is_read_and_the_rest_listed(server: ServerProcess) -> None:
-    """Its connections are there; any other metric stands in the inventory, with the place it was sought."""
+    """A server with few statistics gives its connections; each missing metric is listed with its source."""
     with watching(server.url) as collector:
         samples = collector.read()
         facts = collector.inventory()["m1"]
@@ -67,14 +67,14 @@ def test_a_server_that_tells_little_is_read_and_the_rest_listed(server: ServerPr
 
 
 def test_every_metric_that_can_be_sent_is_in_the_readme() -> None:
-    """This server sends few of them."""
+    """The documentation lists every metric that can be sent."""
     metrics = {each.metric for each in mongodb.not_measured({})}
     assert len(metrics) > 20
     assert {metric for metric in metrics if f"`{metric}`" not in README} == set()
 
 
 def test_of_several_members_the_watched_one_has_to_be_said(server: ServerProcess) -> None:
-    """Also where the url names a replica set the member knows nothing of, or the name service knows them."""
+    """With several members the watched one must be named, also for replica sets and DNS seed lists."""
     url = f"mongodb://nowhere.invalid:27017,{place(server)}/loadtest?replicaSet=rs0"
     looked_up = {"url": "mongodb+srv://cluster.example/loadtest"}
     with pytest.raises(CollectorError, match="say which one this host is, as in `address: HOST:PORT`"):
@@ -84,7 +84,7 @@ def test_of_several_members_the_watched_one_has_to_be_said(server: ServerProcess
 
 
 def test_the_logins_place_and_the_secure_ways_settings_are_the_urls() -> None:
-    """Users of another database than admin, TLS as the load uses it; a user of the watch's own goes first."""
+    """The login's database and TLS settings come from the URL; a user of the watch has priority."""
     url = "mongodb://loader:one@h1:27018,h2/loadtest?replicaSet=rs0&tls=true&tlsAllowInvalidCertificates=true"
     client = MongoServerConnection(DatabaseTarget("here", url, "h2:27017", "watcher", "two"))._open()
     try:
@@ -98,7 +98,7 @@ def test_the_logins_place_and_the_secure_ways_settings_are_the_urls() -> None:
         client.close()
 
 
-# MongoDB 4.2, the primary of a replica set at rest; the parts that are read.
+# MongoDB 4.2, idle primary of a replica set; only the parts that are read.
 RECORDED: dict[str, Any] = {
     "host": "db1",
     "pid": 2717,
@@ -147,7 +147,7 @@ RECORDED: dict[str, Any] = {
 
 
 def later(**changes: float) -> dict[str, Any]:
-    """The same server, with figures at ``a/b/c`` grown by so much."""
+    """Return the same server's status with values at ``a/b/c`` increased."""
     status = copy.deepcopy(RECORDED)
     for place, grown in changes.items():
         *folders, name = place.split("/")
@@ -159,7 +159,7 @@ def later(**changes: float) -> dict[str, Any]:
 
 
 def test_a_restart_is_no_growth() -> None:
-    """Another process, a younger one, or another host behind the same address."""
+    """A new process, a lower uptime, or another host at the address gives no growth."""
     assert mongodb.is_same_server(RECORDED, later(uptimeMillis=1000))
     assert not mongodb.is_same_server(RECORDED, later(pid=1, uptimeMillis=1000))
     assert not mongodb.is_same_server(RECORDED, later(uptimeMillis=-1000))
@@ -167,7 +167,7 @@ def test_a_restart_is_no_growth() -> None:
 
 
 def test_what_a_server_does_not_hold_is_listed_with_its_place() -> None:
-    """Another engine has no journal of this kind: nothing of it is sent, and nothing is 0."""
+    """Metrics of another storage engine are listed as missing, and none is 0."""
     assert {each.metric for each in mongodb.not_measured(RECORDED)} == {
         "db.tickets_queued", "db.tickets_wait_s_per_s",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which other processes use this machine's CPU, read from real programs."""
+"""Tests of other processes that use this machine's CPU, with real programs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ while True:
     subprocess.run([sys.argv[1], "-S", "-c", "for _ in range(1_000_000): pass"])
 """
 ENDS_S = "import os, signal; signal.alarm(60)\n"
-"""Nothing outlives its test by more, whatever happens."""
+"""Limit on the life of each program, whatever happens."""
 
 
 @contextmanager
 def running(*commands: Sequence[str]) -> Iterator[list[int]]:
-    """Programs that are no children of this process, by the ids of their leading processes."""
+    """Start programs that are not children of this process; yield their main process ids."""
     script = "import subprocess, sys, json\n"
     script += "how = dict(start_new_session=True, stdout=subprocess.DEVNULL)\n"
     script += "started = [subprocess.Popen(c, **how) for c in json.loads(sys.argv[1])]\n"
@@ -46,7 +46,7 @@ def running(*commands: Sequence[str]) -> Iterator[list[int]]:
 
 
 def program(folder: Path, name: str) -> str:
-    """Python under another name."""
+    """Return a copy of Python with another name."""
     path = folder / name
     path.symlink_to(Path(sys.executable).resolve())
     return str(path)
@@ -59,7 +59,7 @@ def shares(others: OtherProcesses, seconds: float = 2.0) -> dict[str, float]:
 
 
 def test_busy_programs_are_told_by_name_and_share(tmp_path: Path) -> None:
-    """Two loops of one name count together; a name the kernel cuts off is told whole."""
+    """Busy programs are reported by name and share; equal names are added, and long names are complete."""
     long = "a_program_with_a_long_name"
     spin = ["-S", "-c", ENDS_S + SPIN]
     commands = [[program(tmp_path, "hog"), *spin], [str(tmp_path / "hog"), *spin]]
@@ -72,7 +72,7 @@ def test_busy_programs_are_told_by_name_and_share(tmp_path: Path) -> None:
 
 
 def test_short_lived_children_count_for_who_started_them(tmp_path: Path) -> None:
-    """A compile loop whose compilers live for some ten milliseconds: nobody ever sees most of them."""
+    """The CPU of children of about 10 ms, as in a compile loop, counts for their parent."""
     command = [program(tmp_path, "compile_loop"), "-S", "-c", ENDS_S + COMPILE, program(tmp_path, "cc")]
     with running(command):
         found = shares(OtherProcesses("generator1", []))
@@ -81,7 +81,7 @@ def test_short_lived_children_count_for_who_started_them(tmp_path: Path) -> None
 
 
 def test_what_is_ours_is_none_of_the_others(tmp_path: Path) -> None:
-    """This process, what it started, and the farm's servers with what they started."""
+    """This process, its children, and the farm's servers with their children are left out."""
     farm = [program(tmp_path, "farm_server"), "-S", "-c", ENDS_S + SPIN]
     child = subprocess.Popen([program(tmp_path, "load_worker"), "-S", "-c", SPIN])
     try:
@@ -95,7 +95,7 @@ def test_what_is_ours_is_none_of_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to read as another user")
 def test_an_ordinary_user_sees_them_too(tmp_path: Path) -> None:
-    """Processes of other users are in /proc for everybody."""
+    """An ordinary user sees processes of other users as well."""
     script = (
         "import os, time\n"
         "from pinchpoint_collectors.linux.others import OtherProcesses\n"

@@ -20,7 +20,7 @@ from pinchpoint_collectors.record import GapReporter, LateCollector, Sample, Wat
 from pinchpoint_collectors.registry import kind
 from pinchpoint_collectors.sampler import Sampler
 
-START = 1_800_000_000 // 300 * 300 + 20  # 20 s into a minute, and into five of them
+START = 1_800_000_000 // 300 * 300 + 20  # 20 s into a minute, and into five minutes
 MINUTE = START // 60 * 60
 RESOURCE = "/subscriptions/s1/resourceGroups/prod/providers/Microsoft.Compute/virtualMachines/sql1"
 IOPS, BANDWIDTH = "Data Disk IOPS Consumed Percentage", "Data Disk Bandwidth Consumed Percentage"
@@ -58,7 +58,7 @@ def values(samples: Iterator[Sample] | Any) -> dict[tuple[str, str, int], float 
 
 
 def run_on(measured: Measured, collector: PlatformCollector, seconds: float) -> list[Sample]:
-    """As the sampler reads, every five seconds of the platform's clock."""
+    """Return the samples of readings every five seconds of the platform's clock."""
     found: list[Sample] = []
     until_s = measured.now_s + seconds
     while measured.now_s < until_s:
@@ -68,14 +68,14 @@ def run_on(measured: Measured, collector: PlatformCollector, seconds: float) -> 
 
 
 def test_each_value_is_placed_at_its_own_minute_however_late_it_comes(tmp_path: Path) -> None:
-    """Readable two minutes after its minute: the sample's time is the minute's end, in ratios and seconds."""
+    """A value that is readable two minutes late has the end of its minute as its time, in base units."""
     measured = Measured(START)
     for minute in range(-10, 5):
         at = MINUTE + 60 * minute
         measured.put(IOPS, "0", at, 100.0 + minute)
         measured.put(IOPS, "1", at, 10.0)
         measured.put(IOPS, "2", at, 40.0)
-        measured.put(IOPS, "7", at, 99.0)  # of no role
+        measured.put(IOPS, "7", at, 99.0)  # a disk of no role
         measured.put("Data Disk Latency", "0", at, 34.0)
         measured.put(VM, "", at, 64.0)
     with azure_monitor(measured, tmp_path) as url:
@@ -99,14 +99,14 @@ def test_each_value_is_placed_at_its_own_minute_however_late_it_comes(tmp_path: 
 
 
 def test_what_comes_after_the_measurement_is_waited_for_and_what_never_comes_is_said(tmp_path: Path) -> None:
-    """The last minutes are fetched after the end; a minute that the platform lacks is null, with a gap."""
+    """The last minutes are fetched after the end; a minute without a value is null, with a gap."""
     measured = Measured(START, late_s=170)
-    for minute in (-10, -9, -8, -7, -6, 0, 1, 3):  # the third minute of the run never comes
+    for minute in (-10, -9, -8, -7, -6, 0, 1, 3):  # the run's third minute has no value
         measured.put(IOPS, "0", MINUTE + 60 * minute, 50.0)
     with azure_monitor(measured, tmp_path) as url:
         collector = of_azure(measured, url, tmp_path, luns={"log": 0})
         collector_samples = run_on(measured, collector, 225)
-        end_ns = int(measured.now_s) * 10**9  # four minutes and five seconds after the first begin
+        end_ns = int(measured.now_s) * 10**9  # four minutes and five seconds after the first start
         assert not collector.complete(end_ns)
         assert not any(
             one.value is not None and one.time_ns // 10**9 > MINUTE + 180 for one in collector_samples
@@ -132,13 +132,13 @@ def test_what_comes_after_the_measurement_is_waited_for_and_what_never_comes_is_
 
 
 def test_throttling_is_waited_out_and_no_value_is_lost(tmp_path: Path) -> None:
-    """HTTP 429 with Retry-After: no query before it is over, a sentence meanwhile, then all values."""
+    """After HTTP 429 with Retry-After no query is sent before its end, and then all values arrive."""
     measured = Measured(START, late_s=60)
     for minute in range(-10, 12):
         measured.put(IOPS, "0", MINUTE + 60 * minute, 50.0)
     with azure_monitor(measured, tmp_path) as url:
         collector = of_azure(measured, url, tmp_path, luns={"log": 0})
-        run_on(measured, collector, 5)  # what it read at the start
+        run_on(measured, collector, 5)  # the values of the first reading
         measured.refuse = as_json(429, {"error": {"code": "TooManyRequests"}}, Retry_After="400")
         measured.now_s += 40
         with pytest.raises(CollectorError, match=r"limits the number of queries.*next query is in 400 s"):
@@ -170,7 +170,7 @@ def test_throttling_is_waited_out_and_no_value_is_lost(tmp_path: Path) -> None:
     ],
 )
 def test_what_azure_refuses_is_one_sentence_with_the_remedy(tmp_path: Path, status: int, said: str) -> None:
-    """As `connect` says it, before the run."""
+    """Each refusal of Azure at `connect` gives one sentence with the remedy, before the run."""
     measured = Measured(START)
     with azure_monitor(measured, tmp_path) as url:
         measured.refuse = as_json(status, {"error": {"code": "X", "message": "no\nnot at all"}})
@@ -181,7 +181,7 @@ def test_what_azure_refuses_is_one_sentence_with_the_remedy(tmp_path: Path, stat
 
 
 def test_a_wrong_secret_and_an_unreachable_platform_are_explained(tmp_path: Path) -> None:
-    """The login's own words; and the address that does not answer."""
+    """A wrong secret gives the login's own message; an unreachable platform names its address."""
     measured = Measured(START)
     with azure_monitor(measured, tmp_path) as url:
         with pytest.raises(CollectorError, match=r"login to Azure failed.*AADSTS7000215.*correct tenant"):
@@ -192,7 +192,7 @@ def test_a_wrong_secret_and_an_unreachable_platform_are_explained(tmp_path: Path
 
 
 def test_a_metric_that_the_machine_lacks_costs_no_other(tmp_path: Path) -> None:
-    """Azure refuses a whole query for one unknown name: it is left out from then on, and said."""
+    """A metric that Azure refuses is left out from then on and reported; the others continue."""
     measured = Measured(START)
     for minute in range(-10, 0):
         measured.put(IOPS, "0", MINUTE + 60 * minute, 50.0)
@@ -219,7 +219,7 @@ def test_a_metric_that_the_machine_lacks_costs_no_other(tmp_path: Path) -> None:
 def test_options_that_cannot_be_are_refused_before_anything_is_reached(
     tmp_path: Path, wrong: dict[str, Any], said: str
 ) -> None:
-    """With the field, what was found and what is allowed."""
+    """An impossible option is refused before any request, with field, value and allowed values."""
     given = options("https://127.0.0.1:1", tmp_path) | wrong
     with pytest.raises(OptionError) as caught:
         azure.AzureKind().check_options(watched(given))
@@ -227,7 +227,7 @@ def test_options_that_cannot_be_are_refused_before_anything_is_reached(
 
 
 def test_a_sampler_reads_on_until_the_last_values_are_there(tmp_path: Path) -> None:
-    """The harness' own thread: ``complete`` ends the wait, and the sink has the last minute."""
+    """The harness's sampler waits until ``complete``, and its sink then has the last minute."""
     measured = Measured(START, late_s=0)
     for minute in range(-10, 2):
         measured.put(IOPS, "0", MINUTE + 60 * minute, 50.0)
@@ -303,7 +303,7 @@ def test_volumes_of_amazon_are_read_by_the_minute() -> None:
     ],
 )
 def test_what_amazon_refuses_is_one_sentence_with_the_remedy(status: int, code: str, said: str) -> None:
-    """As the service's own errors come through boto3."""
+    """Each refusal of CloudWatch, as boto3 raises it, gives one sentence with the remedy."""
     measured = Measured(START)
     with cloud_watch(measured) as url:
         measured.refuse = as_json(
@@ -326,14 +326,14 @@ def test_what_amazon_refuses_is_one_sentence_with_the_remedy(status: int, code: 
     ],
 )
 def test_options_of_amazon_that_cannot_be_are_refused(wrong: dict[str, Any], said: str) -> None:
-    """Likewise."""
+    """An impossible option of ``aws`` is refused with field, value and allowed values."""
     with pytest.raises(OptionError) as caught:
         kind("aws").connect([watched(aws_options("http://127.0.0.1:1") | wrong)])
     assert said in str(caught.value)
 
 
 def test_the_libraries_print_nothing_of_their_own() -> None:
-    """Each failed way of logging in to Azure would be some lines beside the one sentence that is said."""
+    """The libraries print nothing, although each failed Azure login would print lines."""
     code = (
         "import logging, pinchpoint_collectors.platforms.azure\n"
         "logging.getLogger('azure.identity').warning('no such login')\n"

@@ -1,4 +1,4 @@
-"""The collector `postgres`: real servers, one of them planted with traps, and recorded rows as values."""
+"""Tests of the collector `postgres`: real servers, one of them with traps, and recorded rows as metrics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OURS = f"FROM pg_stat_activity WHERE application_name = '{APPLICATION}'"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """PostgreSQL 18, with the roles an embedded farm gives it."""
+    """Run PostgreSQL 18 with the roles of an embedded farm."""
     with running(Sql) as tier:
         assert isinstance(tier, Sql)
         urls = tier.endpoint()
@@ -69,7 +69,7 @@ def total(samples: Sequence[Sample], metric: str) -> float:
 
 
 def test_sessions_that_wait_for_a_lock_are_counted(server: Server) -> None:
-    """Three blocked and one that thinks in its transaction: three waiters; none before and after."""
+    """Three sessions blocked by an idle transaction are counted; before and afterwards none."""
     with watching(server.monitor) as collector:
         during, after = around_a_wait(collector, server.session)
     assert total(during, "db.sessions_waiting") == 3
@@ -78,10 +78,10 @@ def test_sessions_that_wait_for_a_lock_are_counted(server: Server) -> None:
 
 
 def test_commits_are_seen_as_flushes_of_the_log(server: Server) -> None:
-    """What one session did, one commit after the other, is in the counters, with its time."""
+    """The commits of one session are in the counters of log flushes, with their time."""
     with psycopg.connect(server.loader, autocommit=True) as session, watching(server.monitor) as collector:
         session.execute("CREATE TABLE rows (payload text)")
-        time.sleep(1.1)  # sessions hand their counts in once a second at most
+        time.sleep(1.1)  # sessions report their counters at most once a second
         session.execute("SELECT 1")
         collector.read()
         begun = time.monotonic()
@@ -107,7 +107,7 @@ def test_commits_are_seen_as_flushes_of_the_log(server: Server) -> None:
 
 
 def test_a_checkpoint_is_seen(server: Server) -> None:
-    """Its pages are written to the data files, and counted as one that was asked for."""
+    """A requested checkpoint and the pages that it writes are counted."""
     with watching(server.monitor) as collector:
         server.ask("CREATE TABLE wide AS SELECT repeat('x', 500) FROM generate_series(1, 20000)")
         server.ask("CHECKPOINT")
@@ -122,7 +122,7 @@ def test_a_checkpoint_is_seen(server: Server) -> None:
 
 
 def test_the_documented_role_sees_all_and_may_do_nothing_else(server: Server) -> None:
-    """pg_read_all_stats is enough; the load's database is closed to it."""
+    """pg_read_all_stats is enough, and gives no access to the load test's database."""
     with watching(server.monitor) as collector:
         facts = collector.inventory()["sql1"]
     with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
@@ -140,7 +140,7 @@ def test_the_documented_role_sees_all_and_may_do_nothing_else(server: Server) ->
 
 
 def test_an_ordinary_role_sees_its_own_sessions_and_says_so(server: Server) -> None:
-    """The counters are all there; others' waits are not, and the remedy is the grant."""
+    """An ordinary role gets all counters but not others' waits; the remedy is the grant."""
     server.ask("CREATE ROLE plain LOGIN PASSWORD 'plain'")
     try:
         url = server.monitor.replace("//monitor:", "//plain:plain-not-")
@@ -149,7 +149,7 @@ def test_an_ordinary_role_sees_its_own_sessions_and_says_so(server: Server) -> N
             watching(url, user="plain", password="plain") as plain,
             watching(server.loader) as own,
         ):
-            plain.read()  # from here on all connections are there
+            plain.read()  # all connections exist from here on
             time.sleep(0.3)
             theirs, ours = found(plain.read()), found(own.read())
             facts = plain.inventory()["sql1"]
@@ -181,7 +181,7 @@ def test_what_a_session_is_to_be_like_is_asked_for_as_it_begins(server: Server) 
 
 
 def test_through_a_pooler_it_leaves_no_trace_on_the_sessions_of_others(server: Server) -> None:
-    """It takes no settings and shares its sessions: nothing is set on them, nothing prepared in them."""
+    """Through a pooler that takes no settings, nothing is set or prepared in shared sessions."""
     place = server.monitor.rpartition("@")[2].partition("/")[0]
     with pooled(place) as address, watching(server.monitor, address=address) as collector:
         for _ in range(8):
@@ -195,9 +195,9 @@ def test_through_a_pooler_it_leaves_no_trace_on_the_sessions_of_others(server: S
 
 
 def test_without_timing_there_are_counts_and_no_times(server: Server) -> None:
-    """Null, not the 0 the server says; the inventory has the remedy."""
+    """Without timing, times are null and not the server's 0; the inventory has the remedy."""
     server.ask("ALTER SYSTEM SET track_wal_io_timing = off")
-    # A server started with the setting on its command line keeps that: a role's own setting is stronger.
+    # A setting on the server's command line stays; only a role's own setting overrides it.
     server.ask("ALTER ROLE monitor SET track_wal_io_timing = off")
     try:
         with watching(server.monitor) as collector:
@@ -214,7 +214,7 @@ def test_without_timing_there_are_counts_and_no_times(server: Server) -> None:
 
 
 def test_a_database_without_an_encoding_is_watched(server: Server) -> None:
-    """SQL_ASCII hands out bytes: they are read as UTF-8, and what is none of it costs its own sign only."""
+    """Text of an SQL_ASCII database is read as UTF-8; invalid bytes are replaced one by one."""
     server.ask(
         "CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE_PROVIDER libc "
         "LC_COLLATE 'C' LC_CTYPE 'C'"
@@ -224,7 +224,7 @@ def test_a_database_without_an_encoding_is_watched(server: Server) -> None:
             time.sleep(0.2)
             values = found(collector.read())
             facts = collector.inventory()["sql1"]
-            # The server's own views hold no such text.
+            # The server's own views contain no such text.
             ask = collector._server.ask  # type: ignore[attr-defined]
             (row,) = ask("SELECT 'z' || chr(228) || 'hler' AS text, ('z' || chr(228))::name AS name")
     finally:
@@ -237,7 +237,7 @@ def test_a_database_without_an_encoding_is_watched(server: Server) -> None:
 
 
 def test_a_lost_connection_costs_one_reading(server: Server) -> None:
-    """An administrator ends our session: that reading fails and says it, the next has its differences."""
+    """After a kill of the collector's session one reading fails, and the next has its differences."""
     with watching(server.monitor) as collector:
         collector._sampler.stop()  # type: ignore[attr-defined]  # else it may be what meets the loss
         server.ask(f"SELECT pg_terminate_backend(pid) {OURS}")
@@ -248,7 +248,7 @@ def test_a_lost_connection_costs_one_reading(server: Server) -> None:
 
 
 def test_an_older_server_is_read_with_its_own_views() -> None:
-    """The same metrics from other views; what it cannot say is listed, and nothing is made up."""
+    """An older server gives the same metrics from its own views; missing ones are listed."""
     with older_postgres() as old, watching(old.monitor) as collector:
         facts = collector.inventory()["sql1"]
         with blocked(old.session, 2):
@@ -280,7 +280,7 @@ def test_an_older_server_is_read_with_its_own_views() -> None:
 
 VERSIONS = range(postgres.OLDEST, postgres.NEWEST + 1)
 
-# PostgreSQL 18 while 8 sessions fought for a row, and a session of another role was hidden from ours.
+# PostgreSQL 18 with 8 sessions that wait for a row, and one session hidden from the watcher.
 SESSIONS: list[dict[str, Any]] = [
     {"state": "active", "wait_event_type": "Lock", "wait_event": "transactionid", "sessions": 6},
     {"state": "active", "wait_event_type": "Lock", "wait_event": "tuple", "sessions": 1},
@@ -300,7 +300,7 @@ def sampled() -> SessionSample:
 
 
 def test_an_interval_is_the_mean_of_its_samples() -> None:
-    """A wait seen in one look of four is a quarter; one not seen now is 0; the most blocked is a maximum."""
+    """Waits are means over the interval's samples, and the number of blocked sessions is a maximum."""
     seen = [
         sampled(),
         SessionSample(connections=10),
@@ -327,7 +327,7 @@ def test_an_interval_is_the_mean_of_its_samples() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_is_asked_for_the_views_it_has(version: int) -> None:
-    """Each view is named only where it exists and holds the columns that are read."""
+    """A statement names only views and columns that the version has."""
     asked = postgres.statements(version * 10_000 + 4)
     both = asked.totals + asked.files
     assert ("pg_stat_io" in both) == (version >= 16)
@@ -343,14 +343,14 @@ def test_every_version_is_asked_for_the_views_it_has(version: int) -> None:
 
 
 def test_a_newer_version_is_asked_as_the_newest_and_an_older_one_refused() -> None:
-    """Somebody will upgrade before we do; 12 lacks too much."""
+    """A newer version is read as the newest known; version 12 and older are refused."""
     assert postgres.statements(190001) == postgres.statements(180000)
     with pytest.raises(CollectorError, match="PostgreSQL 12; collector kind 'postgres' knows 13 to 18"):
         postgres.statements(120022)
 
 
 def test_what_a_version_cannot_say_is_listed_with_the_reason() -> None:
-    """Nothing is missing from 18; the older, the more."""
+    """Version 18 misses nothing, and older versions miss more, each with the reason."""
     counts = [len(list(postgres.not_measured(version * 10_000))) for version in VERSIONS]
     assert counts == sorted(counts, reverse=True)
     assert counts[-1] == 0
@@ -364,7 +364,7 @@ def url() -> Iterator[str]:
 
 
 def test_straight_to_the_server(url: str) -> None:
-    """Every statement of it is answered, by the server's own views and functions."""
+    """With traps in place, each statement works and uses only the server's own views and functions."""
     with asking("postgres", "sql1", "sql", url) as collector:
         samples = collector.read()
     assert any(each.metric.startswith("db.") and each.value is not None for each in samples)
@@ -372,7 +372,7 @@ def test_straight_to_the_server(url: str) -> None:
 
 
 def test_behind_a_pooler_that_takes_no_settings(url: str) -> None:
-    """The path lasts for one transaction, and nothing is left for who gets the server's session next."""
+    """Behind a pooler the search path is set for one transaction and not left for the next client."""
     parts = urlsplit(url)
     login, _, place = parts.netloc.rpartition("@")
     with pooled(place) as there:

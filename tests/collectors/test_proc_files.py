@@ -1,4 +1,4 @@
-"""The parsers of /proc's machine-wide files, on recorded texts: every value is checked by hand arithmetic."""
+"""Tests of the parsers of /proc's machine-wide files on recorded texts, with values computed by hand."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ def by_name(values: object) -> dict[tuple[str, str], float | None]:
 
 
 def test_cpu_ratios_are_shares_of_the_ticks_that_passed() -> None:
-    """Core 0 spent 50 of 100 ticks busy, 10 waiting, 20 stolen; the machine is the mean of both cores."""
+    """CPU ratios are shares of the passed ticks, and the machine's is the mean of its cores."""
     found = by_name(stat.values(stat.parse(STAT), stat.parse(LATER), [0, 1]))
     assert found["cpu.busy_ratio", "0"] == pytest.approx(0.50)
     assert found["cpu.wait_ratio", "0"] == pytest.approx(0.10)
     assert found["cpu.steal_ratio", "0"] == pytest.approx(0.20)
     assert found["cpu.busy_ratio", "1"] == 0
-    assert found["cpu.wait_ratio", "1"] == 0  # went from 344 to 343: proc(5) says it may
+    assert found["cpu.wait_ratio", "1"] == 0  # 344 to 343: proc(5) allows a decrease
     assert found["cpu.busy_ratio", ""] == pytest.approx(0.25)
 
 
 def test_the_reader_is_no_thread_that_waits() -> None:
-    """procs_running counts us: three are two others, one is nobody."""
+    """The collector itself is not in the run queue: procs_running of three means two, one means none."""
     assert list(stat.values(None, stat.parse(STAT), [0, 1])) == [Value("cpu.run_queue", "", 2)]
     assert list(stat.values(None, stat.parse(LATER), [0, 1])) == [Value("cpu.run_queue", "", 0)]
 
 
 def test_only_usable_cores_count() -> None:
-    """A container that may use core 0 alone is as busy as core 0."""
+    """Only usable cores count, as in a container with core 0 alone."""
     found = by_name(stat.values(stat.parse(STAT), stat.parse(LATER), [0]))
     assert found["cpu.busy_ratio", ""] == pytest.approx(0.50)
     assert ("cpu.busy_ratio", "1") not in found
 
 
 def test_cpu_counters_that_went_back_give_no_ratio() -> None:
-    """After a reset the truth of the interval is lost, for the core and for the machine."""
+    """CPU counters that went back give null, for the core and the machine."""
     found = by_name(stat.values(stat.parse(LATER), stat.parse(STAT), [0, 1]))
     assert found["cpu.busy_ratio", "0"] is None
     assert found["cpu.busy_ratio", ""] is None
 
 
 def test_a_core_taken_offline_is_not_measured() -> None:
-    """Its series shows the hole; the other core goes on."""
+    """A core that goes offline has nulls, and the other core continues."""
     later = "\n".join(line for line in LATER.splitlines() if not line.startswith("cpu1"))
     found = by_name(stat.values(stat.parse(STAT), stat.parse(later), [0, 1]))
     assert found["cpu.busy_ratio", "1"] is None
@@ -79,7 +79,7 @@ Hugepagesize:       2048 kB
 
 
 def test_memory_is_in_bytes() -> None:
-    """Units called kB are 1,024 bytes; a line without unit is a count."""
+    """Values with kB are multiples of 1,024 bytes; values without a unit are counts."""
     parsed = meminfo.parse(MEMINFO)
     assert parsed["HugePages_Total"] == 4
     found = by_name(meminfo.values(None, parsed, 0.0))
@@ -88,17 +88,17 @@ def test_memory_is_in_bytes() -> None:
 
 
 def test_a_kernel_that_does_not_say_what_is_available_gives_no_value() -> None:
-    """Kernels before 3.14 have no MemAvailable; free memory is not offered in its place."""
+    """Kernels before 3.14, without MemAvailable, give no value; free memory is not used instead."""
     assert list(meminfo.values(None, meminfo.parse("MemTotal: 100 kB\nMemFree: 50 kB\n"), 1.0)) == []
 
 
 def test_paging_is_swap_traffic_not_block_traffic() -> None:
-    """The field pgpgin grows with every file that is read; pswpin only with paging."""
+    """Paging is pswpin and pswpout; pgpgin also grows with each file read."""
     before = vmstat.parse("pgpgin 1000\npgpgout 5\npswpin 10\npswpout 3\n")
     after = vmstat.parse("pgpgin 9000\npgpgout 5\npswpin 14\npswpout 1\n")
     found = by_name(vmstat.values(before, after, 2.0, 4096))
     assert found["mem.paged_in_bytes_per_s", ""] == 4 * 4096 / 2
-    assert found["mem.paged_out_bytes_per_s", ""] is None  # went back
+    assert found["mem.paged_out_bytes_per_s", ""] is None  # the counter went back
 
 
 PRESSURE = """\
@@ -108,7 +108,7 @@ full avg10=0.31 avg60=0.08 avg300=0.03 total=3145815
 
 
 def test_pressure_is_the_share_of_the_interval_from_the_total() -> None:
-    """0.5 s of stall in 2 s are 0.25, whatever the lagging averages say."""
+    """Pressure comes from the total: 0.5 s of stall in 2 s are 0.25."""
     before = pressure.parse(PRESSURE)
     assert before == 3313840
     found = list(pressure.values(before, before + 500_000, 2.0, "io"))
@@ -126,7 +126,7 @@ eth0:1: 10 1 0 0 0 0 0 0 20 2 0 0 0 0 0
 
 
 def test_network_rates_and_a_device_that_went_away() -> None:
-    """Rates per second for those watched; one that disappeared is not measured, not zero."""
+    """Watched devices have rates per second; a device that disappeared has nulls."""
     before = net_dev.parse(NET)
     after = {"eth0": net_dev.NetCounters(550889643 + 4000, 1468206 + 1000, 7)}
     found = by_name(net_dev.values(before, after, 2.0, {"eth0": 125e6, "lo": None}))
@@ -147,7 +147,7 @@ MOUNTS = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 
 
 def test_mounts_with_spaces_tags_and_one_over_the_other() -> None:
-    """The longest mount point above a path wins, of equal ones the later; names are unescaped."""
+    """The longest mount point above a path wins, then the later one; names are unescaped."""
     mounts = mountinfo.parse(MOUNTS)
     found = mountinfo.mount_of("/var/lib/my sql/data", mounts)
     assert found is not None

@@ -1,4 +1,4 @@
-"""The collector `prometheus` against a real Prometheus that scrapes a real node_exporter."""
+"""Tests of the collector `prometheus` with a real Prometheus that scrapes a real node_exporter."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ pytestmark = pytest.mark.usefixtures("straight")
 
 @pytest.fixture(scope="module")
 def watched() -> Iterator[tuple[Relay, ServerProcess]]:
-    """A node_exporter whose scrapes are remembered, and the Prometheus that scrapes it each second."""
+    """Run a node_exporter behind a relay, and a Prometheus that scrapes it each second."""
     with relayed() as relay, prometheus(relay.port) as server:
         until(lambda: len(relay.scrapes) >= 3)
         yield relay, server
 
 
 def by_scrape(samples: Sequence[Sample], metric: str, instance: str = "") -> dict[int, Sample]:
-    """Time in ms -> the sample."""
+    """Return time in ms -> sample."""
     return {
         round(each.time_ns / 1e6): each
         for each in samples
@@ -46,7 +46,7 @@ def by_scrape(samples: Sequence[Sample], metric: str, instance: str = "") -> dic
 
 
 def test_every_value_is_what_two_pages_of_the_exporter_say(watched: tuple[Relay, ServerProcess]) -> None:
-    """Rates and latencies of each pair of scrapes, reckoned from the exporter's own pages."""
+    """Each rate and latency is the one computed from two pages of the exporter."""
     relay, server = watched
     with watching(watch(server.url, relay)) as collector:
         found = gathered(collector, 3.5)
@@ -60,7 +60,7 @@ def test_every_value_is_what_two_pages_of_the_exporter_say(watched: tuple[Relay,
     for (_, old), (at, new) in pairwise(pages):
         stamp = min(written, key=lambda ms: abs(ms - at * 1000), default=0)
         if abs(stamp - at * 1000) > 300:
-            continue  # before the first reading, or after the last
+            continue  # before the first reading or after the last
         sample = written[stamp]
         name = "node_disk_writes_completed_total", device
         assert (sample.value or 0) * sample.interval_s == pytest.approx(new[name] - old[name], abs=1e-3)
@@ -83,15 +83,16 @@ def test_every_value_is_what_two_pages_of_the_exporter_say(watched: tuple[Relay,
 def test_it_agrees_with_the_machine_itself_over_the_same_time(
     watched: tuple[Relay, ServerProcess], tmp_path: Path
 ) -> None:
-    """`local` read at the very moments of the scrapes, around a load of writes: the same within a tenth."""
+    """Under a write load the samples differ by at most a tenth from `local`, read at the same moments."""
     relay, server = watched
     here = kind("local").connect([Watch("sql1", "sql")])
     ours: list[Sequence[Sample]] = []
     relay.on_scrape = lambda: ours.append(here.read())
     try:
         with watching(watch(server.url, relay)) as collector:
-            until(lambda: len(ours) >= 2)  # from here on both have a reading before
-            found = gathered(collector, 1.3)  # quiet at both ends: who reads some ms later sees the same
+            until(lambda: len(ours) >= 2)  # both have a previous reading from here on
+            # the load pauses at both ends, so that a delay of some ms between the readings does not matter
+            found = gathered(collector, 1.3)
             for _ in range(20):
                 (tmp_path / "load").write_bytes(os.urandom(1 << 20))
                 descriptor = os.open(tmp_path / "load", os.O_RDONLY)
@@ -119,16 +120,16 @@ def test_it_agrees_with_the_machine_itself_over_the_same_time(
 def _same(
     local: Sequence[Sample], found: Sequence[Sample], metric: str, instance: str, within: float
 ) -> bool:
-    """Whether sums over the intervals that both have agree; the scrape's own way takes some ms."""
+    """Return True if both have common intervals; assert that their sums agree. A scrape takes some ms."""
     theirs, ours = by_scrape(found, metric, instance), by_scrape(local, metric, instance)
     pairs = []
     for stamp, sample in theirs.items():
         near = min(ours, key=lambda ms: abs(ms - stamp))
-        if abs(near - stamp) < 300 and ours[near].interval_s:  # its first reading covers nothing
+        if abs(near - stamp) < 300 and ours[near].interval_s:  # the first local reading has no interval
             pairs.append((sample, ours[near]))
     assert len(pairs) >= 2, f"{metric}: nothing to compare"
     one, other = (sum((each[side].value or 0) * each[side].interval_s for each in pairs) for side in (0, 1))
-    # A few ms more or less of a second's work on one side.
+    # Allow a few ms of a second's work on one side.
     assert one == pytest.approx(other, rel=within, abs=within * max(1.0, 1e5 if "bytes" in metric else 0)), (
         metric
     )
@@ -138,7 +139,7 @@ def _same(
 def test_what_was_scraped_behind_a_cut_link_is_fetched_afterwards(
     watched: tuple[Relay, ServerProcess],
 ) -> None:
-    """Readings fail while it is cut; then every scrape of that time is there, each once, without a gap."""
+    """After a cut link each scrape of that time is fetched once, without a gap."""
     relay, server = watched
     cable = Cable(int(server.url.rpartition(":")[2]))
     try:
@@ -161,9 +162,9 @@ def test_what_was_scraped_behind_a_cut_link_is_fetched_afterwards(
     assert any(cut_s < stamp / 1e9 < cut_s + 3 for stamp in stamps)
 
 
-@pytest.mark.slow  # several scrapes have to fail
+@pytest.mark.slow  # waits for several failed scrapes
 def test_an_exporter_that_is_gone_is_told_and_leaves_a_gap(watched: tuple[Relay, ServerProcess]) -> None:
-    """Prometheus' own words; when it is back the time between belongs to no sample."""
+    """A missing exporter is reported in Prometheus' words and leaves a gap without samples."""
     relay, server = watched
     with watching(watch(server.url, relay)) as collector:
         gathered(collector, 1.2)
@@ -190,7 +191,7 @@ def test_an_exporter_that_is_gone_is_told_and_leaves_a_gap(watched: tuple[Relay,
 def test_the_inventory_tells_machine_disks_and_clock(
     watched: tuple[Relay, ServerProcess], tmp_path: Path
 ) -> None:
-    """As `local` has it of this very machine; hosts that are one exporter share one collector."""
+    """The inventory agrees with `local`; hosts with one exporter share a collector."""
     relay, server = watched
     here = kind("local").connect([Watch("sql1", "sql", disks={"log": str(tmp_path)})])
     local = here.inventory()["sql1"]
@@ -221,7 +222,7 @@ def test_the_inventory_tells_machine_disks_and_clock(
 
 
 def test_an_unknown_host_is_told_what_is_scraped(watched: tuple[Relay, ServerProcess]) -> None:
-    """And what to correct."""
+    """An unknown host's error lists the scraped targets and the remedy."""
     relay, server = watched
     with pytest.raises(CollectorError) as caught:
         kind("prometheus").connect([Watch("db7", "sql", options={"url": server.url})])

@@ -1,4 +1,4 @@
-"""Whom the collector `prometheus` asks, and what comes back: logins, certificates, errors, half an answer."""
+"""Tests of the collector `prometheus`: logins, certificates, errors, partial replies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HASH = "$2b$04$abcdefghijklmnopqrstuuinwY/tkBVrn3xrxQI/TgnMHhkvl85RW"
 
 @contextmanager
 def _connected(one: Watch) -> Iterator[Collector]:
-    """As soon as there are scrapes."""
+    """Yield the collector as soon as Prometheus has scrapes."""
     deadline = time.monotonic() + 20
     while True:
         try:
@@ -43,9 +43,9 @@ def _connected(one: Watch) -> Iterator[Collector]:
 
 
 def test_a_server_with_tls_a_login_and_another_scrape_interval(tmp_path: Path) -> None:
-    """Refused without either, each with its remedy; no secret is in a message.
+    """Without the certificate or the login it is refused with the remedy and without secrets.
 
-    Scraped every two seconds, asked every fifth of one: a value per scrape, and next to no questions.
+    With a scrape every two seconds and five readings a second, each scrape gives one value and few requests.
     """
     crt, key = certificate(tmp_path)
     web = {
@@ -79,7 +79,7 @@ def test_a_server_with_tls_a_login_and_another_scrape_interval(tmp_path: Path) -
 
 
 def test_a_token_is_sent_and_an_answer_without_targets_is_enough() -> None:
-    """As stores of many servers' series are asked: by a stand-in that answers for one. It has no targets."""
+    """A token is sent, and a reply without targets, as from a store of many servers' series, is enough."""
     seen: list[str | None] = []
     begun = time.time() - 100
 
@@ -130,7 +130,7 @@ def _success(kind_: str, result: Any) -> str:
     ],
 )
 def test_a_server_that_cannot_be_asked_is_explained(options: dict[str, str], said: str) -> None:
-    """One sentence with the remedy."""
+    """Each unreachable server gives one sentence with the remedy."""
     with pytest.raises(CollectorError, match="host 'sql1', collector 'prometheus'") as caught:
         kind("prometheus").connect([Watch("sql1", "sql", options=options)])
     assert said in str(caught.value)
@@ -138,7 +138,7 @@ def test_a_server_that_cannot_be_asked_is_explained(options: dict[str, str], sai
 
 
 def test_something_else_than_prometheus_is_told_from_it() -> None:
-    """A page, and an error in Prometheus' own words."""
+    """Another web page is detected, and Prometheus' own error is quoted."""
     answers = {"html": (200, "text/html", "<html>"), "error": (422, "application/json", json.dumps(
         {"status": "error", "error": "query processing would load too many samples"}
     ))}  # fmt: skip
@@ -152,7 +152,7 @@ def test_something_else_than_prometheus_is_told_from_it() -> None:
     ("status", "said"), [(503, "it is starting"), (429, "overloaded"), (418, "correct the url")]
 )
 def test_a_server_that_is_starting_is_none_that_is_wrong(status: int, said: str) -> None:
-    """Prometheus reads its log first, and answers 503 in plain text meanwhile: its url is right."""
+    """A Prometheus that replays its log, and answers 503, is reported as starting, not as a wrong url."""
     with serving(lambda _: (status, "text/plain", "Service Unavailable")) as port:
         options = {"url": f"http://127.0.0.1:{port}"}
         with pytest.raises(CollectorError, match=rf"HTTP {status}.*{said}"):
@@ -169,10 +169,10 @@ def test_a_server_that_is_starting_is_none_that_is_wrong(status: int, said: str)
     ],
 )
 def test_an_answer_that_may_lack_something_says_so(said: Any, words: str | None) -> None:
-    """As Thanos and VictoriaMetrics have it."""
+    """A partial reply, in the form of Thanos or VictoriaMetrics, is reported."""
     assert partial(said) == words
 
 
 def test_an_incident_is_a_line_of_the_events() -> None:
-    """What it tells is JSON-ready."""
+    """An incident can be written as JSON."""
     assert json.dumps(Incident("gap", {"missed": 3})._asdict())

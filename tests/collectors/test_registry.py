@@ -1,4 +1,4 @@
-"""Kinds of collector by name, and what those that watch hosts, or ask servers, have in common."""
+"""Tests of the registry of kinds, and of options that kinds of hosts or servers share."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def test_the_local_kind_is_there_with_its_options() -> None:
 
 
 def test_a_name_taken_twice_is_an_error() -> None:
-    """Nothing is replaced silently."""
+    """A name cannot be registered twice."""
     with pytest.raises(ValueError, match="'local' is registered already"):
         registry.register(LocalKind())
 
 
 def test_an_unknown_kind_lists_all_and_the_nearest() -> None:
-    """The message is what a person needs to correct the file."""
+    """An unknown kind's error lists all kinds and the nearest."""
     with pytest.raises(CollectorError, match=r"'locale'; allowed: .*local.*; nearest: local"):
         registry.kind("locale")
     with pytest.raises(CollectorError) as caught:
@@ -42,7 +42,7 @@ def test_an_unknown_kind_lists_all_and_the_nearest() -> None:
 
 
 class TwoNumbers:
-    """A collector as README's "How to add a collector" says: one file's worth."""
+    """A collector as in README's "How to add a collector"."""
 
     name = "two-numbers"
     options = frozenset({"address"})
@@ -69,7 +69,7 @@ class TwoNumbers:
 
 
 def test_a_new_kind_needs_one_line_in_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From its name to samples in a sink, with nothing else told about it."""
+    """A new kind needs only a line in the registry to deliver samples."""
     monkeypatch.setattr(registry, "_KINDS", dict(registry._KINDS))
     registry.register(TwoNumbers())
     kind = registry.kind("two-numbers")
@@ -92,13 +92,13 @@ HOSTS: dict[str, dict[str, Any]] = {
     "agent": {"address": "sql1"},
     "windows": {"address": "sql1", "user": "w", "password": "hunter2"},
 }
-"""Kind -> the least that farm.yaml has to say."""
+"""Kind -> the required keys in farm.yaml."""
 PORT = "allowed: a number from 1 to 65535"
 
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_one_host_twice_is_refused(name: str) -> None:
-    """Its samples would be there twice."""
+    """One host twice is refused, because its samples would be duplicates."""
     twice = [Watch("db1", tier, options=HOSTS[name]) for tier in ("sql", "nosql")]
     with pytest.raises(CollectorError, match=f"'db1' is watched by '{name}' more than once"):
         kind(name).connect(twice)
@@ -106,7 +106,7 @@ def test_one_host_twice_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_hosts_of_one_machine_share_a_collector(name: str) -> None:
-    """Whatever else they say."""
+    """Hosts of one machine share a collector, whatever their other options."""
     watches = [
         Watch("sql1", "sql", options=HOSTS[name]),
         Watch("web1", "web", {"log": "/x"}, options=HOSTS[name]),
@@ -138,7 +138,7 @@ def test_hosts_of_one_machine_share_a_collector(name: str) -> None:
     ],
 )
 def test_wrong_options_name_host_and_collector(name: str, options: dict[str, Any], said: str) -> None:
-    """What was found, what is allowed; a password is in no message."""
+    """A wrong option's error names host, collector, value and allowed values, and no password."""
     with pytest.raises(CollectorError, match=f"host 'sql1', collector '{name}': {said}") as caught:
         kind(name).connect([Watch("sql1", "sql", options={**HOSTS[name], **options})])
     assert "hunter2" not in str(caught.value)
@@ -152,12 +152,12 @@ SERVERS = {
     "mariadb": ("pymysql", "mysql"),
     "sqlserver": ("pyodbc", "mssql+odbc"),
 }
-"""Kind -> its library, the scheme of its URLs."""
+"""Kind -> its library, and the scheme of its URLs."""
 
 
 @pytest.mark.parametrize("name", [*SERVERS, "prometheus"])
 def test_without_its_library_the_remedy_is_the_extra(name: str) -> None:
-    """The package without its extra still has all other kinds."""
+    """Without its library a kind gives the extra as remedy; the package has all other kinds."""
     library, scheme = SERVERS.get(name, ("requests", "http"))
     program = (
         f"import sys; sys.modules[{library!r}] = None\n"
@@ -175,7 +175,7 @@ def test_without_its_library_the_remedy_is_the_extra(name: str) -> None:
 @pytest.mark.parametrize("options", [{}, {"url": "smb://127.0.0.1/x"}, {"url": "smb://h", "address": "h"}])
 @pytest.mark.parametrize("name", SERVERS)
 def test_an_endpoint_of_another_kind_is_explained(name: str, options: dict[str, str]) -> None:
-    """With what has to be said in farm.yaml."""
+    """An endpoint of another kind gives an error with the needed entry in farm.yaml."""
     said = (
         rf"host 'db1', collector '{name}': .* say `endpoint: NAME` .* {SERVERS[name][1].replace('+', '.')}://"
     )
@@ -185,7 +185,7 @@ def test_an_endpoint_of_another_kind_is_explained(name: str, options: dict[str, 
 
 @pytest.mark.parametrize("name", [name for name in SERVERS if "address" in kind(name).options])
 def test_of_several_servers_the_watched_one_has_to_be_said(name: str) -> None:
-    """Each tells of itself only."""
+    """With several servers the watched one must be named, because each reports only itself."""
     url = f"{SERVERS[name][1]}://watcher:se-cret@one.invalid,two.invalid/x"
     with pytest.raises(CollectorError, match=r"several nodes .* as in `address: one.invalid`") as caught:
         kind(name).connect([Watch("db1", "sql", options={"url": url})])

@@ -1,4 +1,4 @@
-"""The sampler: its schedule with a fake clock; a collector, a sink or a look at sessions that fails."""
+"""Tests of the sampler: its schedule with a fake clock, and failing collectors, sinks and session samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ S = 1_000_000_000
 
 
 class FakeClock(Clock):
-    """Time that passes only when told to."""
+    """A clock that advances only when a test says so."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -34,7 +34,7 @@ class FakeClock(Clock):
 
 
 class Scripted:
-    """A collector whose readings are given beforehand: samples, or an error to raise."""
+    """A collector with given readings: samples, or an error to raise."""
 
     def __init__(self, *script: Exception | None, during: Callable[[], None] = lambda: None) -> None:
         self._script = list(script)
@@ -57,7 +57,7 @@ class Scripted:
 
 
 class Events(list[tuple[str, dict[str, object]]]):
-    """Keeps what it is told."""
+    """A list of the reported events."""
 
     def __call__(self, event: str, /, **fields: object) -> None:
         self.append((event, fields))
@@ -67,13 +67,13 @@ class Events(list[tuple[str, dict[str, object]]]):
 
 
 def test_slots_are_whole_seconds_of_utc() -> None:
-    """Started 0.3 s past a second, the first slot is 0.7 s away."""
+    """Slots are whole UTC seconds: 0.3 s after a second the next slot is 0.7 s away."""
     schedule = Schedule(1_700_000_000 * S + 300_000_000, 42 * S, 1.0)
     assert schedule.wait_s(42 * S) == pytest.approx(0.7)
 
 
 def test_slots_do_not_drift() -> None:
-    """A thousand readings of 0.2 s each, every slot a whole second after the one before."""
+    """Over a thousand readings of 0.2 s each, every slot is a whole second after the previous one."""
     schedule = Schedule(0, 0, 1.0)
     now = 0
     for slot in range(1000):
@@ -84,7 +84,7 @@ def test_slots_do_not_drift() -> None:
 
 
 def test_missed_slots_are_skipped_and_counted() -> None:
-    """A reading of 3.5 s costs three slots; the next is at 4 s, not at once."""
+    """A reading of 3.5 s misses three slots, and the next is at 4 s."""
     schedule = Schedule(0, 0, 1.0)
     assert schedule.advance(round(3.5 * S)) == 3
     assert schedule.wait_s(round(3.5 * S)) == pytest.approx(0.5)
@@ -92,12 +92,12 @@ def test_missed_slots_are_skipped_and_counted() -> None:
 
 
 def test_an_interval_that_is_no_second() -> None:
-    """Ten-second readings stand at whole tens."""
+    """With an interval of ten seconds, slots are multiples of ten seconds."""
     assert Schedule(1_700_000_003 * S, 0, 10.0).wait_s(0) == pytest.approx(7.0)
 
 
 def test_each_reading_tells_its_own_cost_for_each_host() -> None:
-    """Duration and CPU of the reading alone, the interval as it was measured."""
+    """Each reading reports its duration, CPU and measured interval for each host."""
     clock = FakeClock()
 
     def take_half_a_second() -> None:
@@ -125,7 +125,7 @@ def test_each_reading_tells_its_own_cost_for_each_host() -> None:
 
 
 def test_a_failing_reading_is_survived_and_told_once() -> None:
-    """Four failures, two of a driver's own kind: `ok` is 0 each time, one event at each end, and the gap."""
+    """Four failed readings give `ok` 0 each, one event at the start and one at the end, and the gap."""
     failures = [CollectorError("sql1: connection refused; is sshd up?")] * 2 + [
         ZeroDivisionError("x / 0")
     ] * 2
@@ -149,14 +149,14 @@ def test_a_failing_reading_is_survived_and_told_once() -> None:
 
 
 class TellingScripted(Scripted):
-    """One that tells its gaps itself."""
+    """A scripted collector that reports its own gaps."""
 
     def incidents(self) -> Sequence[Incident]:
         return [Incident("gap", {"from": "a", "to": "b", "missed": 7})] if self.reads == 3 else []
 
 
 def test_a_collector_that_tells_its_own_gaps_is_believed() -> None:
-    """What came late is no gap: the sampler adds none of its own for readings that failed."""
+    """If a collector reports its own gaps, the sampler adds none for failed readings."""
     events = Events()
     sampler = Sampler(
         TellingScripted(CollectorError("late")),
@@ -173,7 +173,7 @@ def test_a_collector_that_tells_its_own_gaps_is_believed() -> None:
 
 
 def test_how_long_readings_have_failed() -> None:
-    """Since the first that failed; nothing once one works."""
+    """The failure time counts from the first failed reading and is reset by a success."""
     clock = FakeClock()
     sampler = Sampler(
         Scripted(*[CollectorError("gone")] * 3), "ssh", ["h"], lambda _: None, on_event=Events(), clock=clock
@@ -188,7 +188,7 @@ def test_how_long_readings_have_failed() -> None:
 
 
 def test_who_fails_until_the_end_leaves_a_gap_too() -> None:
-    """It is told when the sampler is stopped, up to then."""
+    """A collector that fails until the end has a gap up to the stop of the sampler."""
     events = Events()
     failures = [CollectorError("gone")] * 1000
     with Sampler(Scripted(None, *failures), "ssh", ["h"], lambda _: None, on_event=events, interval_s=0.02):
@@ -200,7 +200,7 @@ def test_who_fails_until_the_end_leaves_a_gap_too() -> None:
 
 
 def test_an_error_of_a_driver_is_told_by_its_name() -> None:
-    """Nobody wrote a sentence for it; its type says more than its text."""
+    """A driver's own error is reported with its type."""
     events = Events()
     sampler = Sampler(
         Scripted(KeyError("f17")), "x", ["h"], lambda _: None, on_event=events, clock=FakeClock()
@@ -210,7 +210,7 @@ def test_an_error_of_a_driver_is_told_by_its_name() -> None:
 
 
 def test_readings_come_on_time_and_end_on_stop() -> None:
-    """Real time at 50 ms: at whole multiples, none after stop, no thread left."""
+    """At 50 ms of real time, readings are at multiples of the interval and end on stop."""
     got: list[Sample] = []
     collector = Scripted()
     with Sampler(collector, "local", ["sql1"], got.extend, on_event=Events(), interval_s=0.05):
@@ -219,11 +219,11 @@ def test_readings_come_on_time_and_end_on_stop() -> None:
     time.sleep(0.12)
     assert len(got) == count
     assert "sampler-local" not in {thread.name for thread in threading.enumerate()}
-    assert collector.reads == count / 4 + 1  # the first reading primes and is not handed on
+    assert collector.reads == count / 4 + 1  # the first reading only sets the base and gives no samples
 
 
 def test_a_slow_collector_leaves_a_gap_that_is_marked() -> None:
-    """A reading of 0.12 s at an interval of 0.05 s misses two slots each time."""
+    """A reading of 0.12 s at an interval of 0.05 s misses two slots each time, and this is marked."""
     events = Events()
     slow = Scripted(during=lambda: time.sleep(0.12))
     with Sampler(slow, "local", ["sql1"], lambda _: None, on_event=events, interval_s=0.05):
@@ -236,7 +236,7 @@ def test_a_slow_collector_leaves_a_gap_that_is_marked() -> None:
 
 
 def test_a_sink_that_fails_ends_the_sampler_loudly() -> None:
-    """Samples that cannot be stored must not be collected on as if nothing had happened."""
+    """A failing sink ends the sampler with an error, because samples would be lost."""
 
     def full(_samples: Sequence[Sample]) -> None:
         raise OSError(28, "No space left on device")
@@ -253,14 +253,14 @@ def test_a_sink_that_fails_ends_the_sampler_loudly() -> None:
 
 
 def test_stop_before_start_and_twice_is_fine() -> None:
-    """A run that fails early stops what it never started."""
+    """Stopping before the start, and twice, is allowed."""
     sampler = Sampler(Scripted(), "local", ["sql1"], lambda _: None, on_event=Events())
     sampler.stop()
     sampler.stop()
 
 
 def test_a_reading_that_never_ends_is_named_at_stop() -> None:
-    """Whoever stops a run does not wait for ever for a machine that does not answer."""
+    """A stop does not wait for a hanging reading, and names it."""
     release = threading.Event()
 
     def hang() -> None:
@@ -280,7 +280,7 @@ def test_a_reading_that_never_ends_is_named_at_stop() -> None:
 
 
 def test_a_value_that_cannot_be_is_not_measured() -> None:
-    """Of whatever kind the collector is: counted by series, told once, and never cut off or 0."""
+    """Impossible values are null, counted by series and reported once."""
     clock, events = FakeClock(), Events()
     taken: list[Sample] = []
 
@@ -315,7 +315,7 @@ def test_a_value_that_cannot_be_is_not_measured() -> None:
 
 
 def test_a_value_that_is_no_number_fails_the_reading() -> None:
-    """As another version, or a hostile one, might send it; the next reading goes on."""
+    """A value that is no number fails its reading, and the next one continues."""
     events = Events()
     taken: list[Sample] = []
 
@@ -332,7 +332,7 @@ def test_a_value_that_is_no_number_fails_the_reading() -> None:
     "error", [CollectorError("it is gone"), UnicodeDecodeError("utf-8", b"x", 0, 1, "x")]
 )
 def test_a_sample_that_fails_is_not_the_last_one(error: Exception) -> None:
-    """Neither an error of ours nor one of the driver's ends the thread."""
+    """No error of a session sample ends the sampling thread."""
     sampled = threading.Semaphore(0)
     failing = [error, error]
 

@@ -1,6 +1,6 @@
-"""The collector `sqlserver`: its T-SQL parsed, its values computed on rows of the documented shapes.
+"""Tests of the collector `sqlserver`: T-SQL by a grammar, and metrics from documented rows.
 
-No SQL Server was at hand. With `PINCHPOINT_MSSQL_URL=mssql+odbc://...` the tests at the end meet a real one.
+No SQL Server was available. With `PINCHPOINT_MSSQL_URL=mssql+odbc://...` the last tests use a real one.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ PERFORMANCE: list[Row] = [
 
 
 class Recorded:
-    """In place of a connection: answers each statement with recorded rows, the later ones the second time."""
+    """Replaces a connection: returns recorded rows for each statement, and the later ones the second time."""
 
     def __init__(self, about: Row = ABOUT, *, later: Mapping[str, list[Row]] | None = None) -> None:
         engine = about["engine"]
@@ -142,7 +142,7 @@ def watching(server: Recorded) -> Iterator[SqlserverCollector]:
 
 
 def test_a_file_whose_type_is_hidden_is_told_by_its_number() -> None:
-    """The first log file of a database is its second file."""
+    """A file whose type is hidden is recognised by its number: a database's second file is its log."""
     assert sqlserver.kind_of(file("loadtest", 2, None, 0, 0)) == "log"
     assert sqlserver.kind_of(file("loadtest", 3, None, 0, 0)) == "data"
     assert sqlserver.kind_of(file("loadtest", 3, 1, 0, 0)) == "log"
@@ -152,7 +152,7 @@ def test_a_file_whose_type_is_hidden_is_told_by_its_number() -> None:
 
 
 def test_a_reading_holds_all_of_it_and_is_in_the_readme() -> None:
-    """Differences from the second reading on; every metric and fact is documented."""
+    """The second reading has differences, and the documentation lists each metric and fact."""
     writes = [{**FILES[1], "writes": 1100, "write_ms": 4500}]
     server = Recorded(later={sqlserver.files_statement(3): [*FILES[:1], *writes, *FILES[2:]]})
     with watching(server) as collector:
@@ -175,7 +175,7 @@ def test_a_reading_holds_all_of_it_and_is_in_the_readme() -> None:
 
 
 def test_a_restart_costs_one_interval() -> None:
-    """Counters begin anew with the server."""
+    """A restart resets the counters and costs one interval."""
     anew = {**TOTALS, "started": TOTALS["started"] + datetime.timedelta(days=1)}
     server = Recorded(later={sqlserver.TOTALS: [anew]})
     with watching(server) as collector:
@@ -194,13 +194,13 @@ def test_a_restart_costs_one_interval() -> None:
     ],
 )
 def test_a_login_that_may_see_nothing_is_told_its_grant(about: Row, said: str) -> None:
-    """And a server too old what is known."""
+    """A login without rights gets the needed grant; an old server's error names its version."""
     with pytest.raises(CollectorError, match=said):
         collecting(Recorded(ABOUT | about))
 
 
 def test_a_database_in_azure_is_asked_for_its_own() -> None:
-    """It has no server-wide views; performance state alone is enough on a server."""
+    """In Azure SQL Database, which has no server-wide views, the database's own views are used."""
     with watching(Recorded(ABOUT | {"engine": 5, "version": "12.0.2000.8"})) as collector:
         assert collector.read()
     with watching(Recorded(ABOUT | {"sees_server": 0})) as collector:
@@ -227,14 +227,14 @@ def test_a_database_in_azure_is_asked_for_its_own() -> None:
     ],
 )
 def test_every_statement_is_t_sql_and_only_reads(statement: str) -> None:
-    """Parsed by a grammar of T-SQL."""
+    """Every statement parses as T-SQL and only reads."""
     (parsed,) = sqlglot.parse(statement, read="tsql")
     assert parsed is not None
     assert parsed.key in {"select", "union"}
 
 
 def test_the_greeting_only_sets() -> None:
-    """No table is touched, nothing is waited for."""
+    """The session's first statement only sets options."""
     parsed = sqlglot.parse(sqlserver.GREETING, read="tsql")
     assert len(parsed) == 3
     assert {each.key for each in parsed if each is not None} <= {"set", "command"}
@@ -250,7 +250,7 @@ def connection() -> Any:
 
 
 def test_a_url_becomes_a_connection_string(connection: Any) -> None:
-    """Microsoft's driver takes host and port in one, FreeTDS apart; special characters are in braces."""
+    """Microsoft's driver gets host and port in one key, FreeTDS in two; special characters are quoted."""
     url = "mssql+odbc://watcher:p%3Bw%7D@sql1:1444/loadtest?TrustServerCertificate=yes&driver="
     made: Callable[[DatabaseTarget], str] = connection.connection_string
     assert made(DatabaseTarget("here", f"{url}ODBC Driver 18 for SQL Server")) == (
@@ -277,14 +277,14 @@ LATE = f"[HYT00] {_MICROSOFT}Login timeout expired (0) (SQLDriverConnect)"
     ],
 )
 def test_what_a_driver_says_is_made_readable(connection: Any, arguments: Any, state: str, said: str) -> None:
-    """Without the names of all who passed it on."""
+    """A driver's error is shortened to its message, without the chain of component names."""
     import pyodbc  # noqa: PLC0415 -- needs libodbc
 
     assert connection.said_by(pyodbc.Error(*arguments)) == (state, said)
 
 
 def test_a_server_that_is_not_there_is_explained(connection: Any) -> None:
-    """By a real driver: one sentence with the remedy, without the password."""
+    """With a real driver, a missing server gives one sentence with the remedy and without the password."""
     import pyodbc  # noqa: PLC0415 -- needs libodbc
 
     if sqlserver_driver(pyodbc.drivers()) is None:
@@ -306,7 +306,7 @@ def test_a_server_that_is_not_there_is_explained(connection: Any) -> None:
     URL is None, reason="needs a SQL Server: PINCHPOINT_MSSQL_URL=mssql+odbc://USER:PASSWORD@HOST/DB"
 )
 def test_a_real_server_is_read(connection: Any) -> None:
-    """Two readings and the inventory; all that is sent is documented."""
+    """A real server's readings and inventory have only documented names."""
     collector = kind("sqlserver").connect([Watch("sql1", "sql", options={"url": URL})])
     try:
         collector.read()

@@ -1,4 +1,4 @@
-"""When a reading of a database was taken: when its answers came, however long the server kept us waiting."""
+"""Tests of a database reading's time: the arrival of its answers, however long they took."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WAIT_S = 0.2
 
 
 class Slow:
-    """Answers each statement after a while, as a saturated server does."""
+    """A server that answers each statement after a delay, as if saturated."""
 
     def __init__(self, answers: Mapping[str, list[Any]]) -> None:
         self._answers = answers
@@ -27,7 +27,7 @@ class Slow:
 
 
 def test_the_first_answer_s_time_is_the_reading_s() -> None:
-    """Rates of what is asked for later are over the time between its own answers."""
+    """The reading's time is its first answer's; rates of later answers use their own times."""
     questions = {"totals": ReadingQuestion("totals"), "files": ReadingQuestion("files", len)}
     before = ServerReading({"totals": [{}], "files": []}.__getitem__, questions)
     utc_ns = time.time_ns()
@@ -40,7 +40,7 @@ def test_the_first_answer_s_time_is_the_reading_s() -> None:
 
 
 class Stalling(Recorded):
-    """Recorded answers, of which one comes late."""
+    """Recorded answers, one of which is late."""
 
     stalls: str | None = None
 
@@ -52,7 +52,7 @@ class Stalling(Recorded):
 
 @pytest.mark.parametrize("statement", [sqlserver.TOTALS, sqlserver.files_statement(3)])
 def test_what_grew_while_we_waited_is_told_over_that_time(statement: str) -> None:
-    """100 writes met after 0.2 s of waiting are no more than 500 a second, whichever answer was late."""
+    """100 writes seen after 0.2 s of delay are at most 500 a second, whichever answer was late."""
     writes = file("loadtest", 2, 1, FILES[1]["writes"] + 100, 4500)
     server = Stalling(later={sqlserver.files_statement(3): [FILES[0], writes, *FILES[2:]]})
     with watching(server) as collector:

@@ -1,4 +1,4 @@
-"""A tier's CPU against processes of our own: what is seen must agree with what was really burnt."""
+"""Tests of a tier's CPU with processes of known CPU use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., Worker]]:
-    """Starts workers that end with the test."""
+    """Yield a function that starts workers, which end with the test."""
     workers: list[Worker] = []
 
     def begin(*arguments: str) -> Worker:
@@ -39,7 +39,7 @@ def connect(*watches: Watch) -> Collector:
 
 
 def cpu_s(collector: Collector, instance: str = "tier:app") -> float:
-    """CPU seconds since the reading before: the ratio times the cores it is a ratio of."""
+    """Return CPU seconds since the last reading: the ratio times its number of cores."""
     samples = collector.read()
     busy = only(samples, "cpu.busy_ratio", instance)
     assert busy.value is not None
@@ -50,13 +50,13 @@ def cpu_s(collector: Collector, instance: str = "tier:app") -> float:
 
 def watching(worker: Worker) -> Collector:
     collector = connect(Watch("app1", "app", processes=Processes(pids=(worker.pid,))))
-    worker.do("burn 0")  # it is up: its own start is not part of what is measured
+    worker.do("burn 0")  # the worker has started, so that its start is not measured
     collector.read()
     return collector
 
 
 def test_cpu_of_the_process_itself(start: Callable[..., Worker]) -> None:
-    """0.3 s burnt are 0.3 s seen, to a few clock ticks; then nothing is nothing."""
+    """0.3 s of CPU time are measured as 0.3 s, within a few clock ticks; an idle process as none."""
     worker = start()
     collector = watching(worker)
     worker.do("burn 0.3")
@@ -66,7 +66,7 @@ def test_cpu_of_the_process_itself(start: Callable[..., Worker]) -> None:
 
 
 def test_cpu_of_a_child_that_came_and_went_between_readings(start: Callable[..., Worker]) -> None:
-    """No reading ever saw the child, which had a session of its own; its time is there."""
+    """The CPU of a child between two readings, in a session of its own, is counted."""
     worker = start()
     collector = watching(worker)
     worker.do("child 0.3")
@@ -74,7 +74,7 @@ def test_cpu_of_a_child_that_came_and_went_between_readings(start: Callable[...,
 
 
 def test_cpu_of_a_child_seen_alive_and_reaped_later(start: Callable[..., Worker]) -> None:
-    """What was counted while it lived is not counted again when its parent inherits it."""
+    """CPU counted while a child lived is not counted again when its parent inherits it."""
     worker = start()
     collector = watching(worker)
     worker.do("hold 0.3")
@@ -87,7 +87,7 @@ def test_cpu_of_a_child_seen_alive_and_reaped_later(start: Callable[..., Worker]
 
 @pytest.mark.alone
 def test_the_busiest_thread_by_its_name(start: Callable[..., Worker]) -> None:
-    """Its name and its time of one core; followed from then on, also when idle."""
+    """The busiest thread has its name and its share of a core, and is followed when it is idle."""
     worker = start()
     collector = watching(worker)
     worker.do("burn 0.2")
@@ -101,7 +101,7 @@ def test_the_busiest_thread_by_its_name(start: Callable[..., Worker]) -> None:
 
 @pytest.mark.alone
 def test_threads_are_told_apart(start: Callable[..., Worker]) -> None:
-    """Two threads of one process: the busy one's name leads, with its time alone."""
+    """Of two threads of a process the busy one is named, with its own time."""
     worker = start()
     collector = connect(Watch("app1", "app", processes=Processes(pids=(worker.pid,))))
     worker.do("burn 0")
@@ -117,7 +117,7 @@ def test_threads_are_told_apart(start: Callable[..., Worker]) -> None:
 
 
 def test_a_tree_found_by_its_port(start: Callable[..., Worker]) -> None:
-    """Whoever listens, with its children; nothing else needs to be known."""
+    """A process that listens on the port is found, with its children."""
     worker = start("0")
     port = int(worker.answer())
     collector = connect(Watch("app1", "app", options={"port": port}))
@@ -127,7 +127,7 @@ def test_a_tree_found_by_its_port(start: Callable[..., Worker]) -> None:
 
 
 def test_a_port_nobody_listens_on_until_later(start: Callable[..., Worker]) -> None:
-    """Not measured with reason and remedy; found when the server comes up."""
+    """A port without a listener is not measured, with reason and remedy, until the server starts."""
     first = start("0")
     port = int(first.answer())
     first.close()
@@ -149,7 +149,7 @@ def not_measured(collector: Collector, instance: str) -> list[dict[str, Any]]:
 
 
 def test_a_tree_found_by_name_also_after_a_restart(start: Callable[..., Worker]) -> None:
-    """The old process's end is no negative CPU; the new one is the tier's from its start."""
+    """After a restart CPU is not negative, and the new process counts from its start."""
     worker = start()
     worker.do("burn 0")
     name = f"pp-test-{os.getpid()}"
@@ -163,11 +163,11 @@ def test_a_tree_found_by_name_also_after_a_restart(start: Callable[..., Worker])
     second = start()
     second.do("burn 0.1")
     second.do(f"name {name}")
-    assert 0.1 - TICK_S <= cpu_s(collector) <= 0.3  # with its own start
+    assert 0.1 - TICK_S <= cpu_s(collector) <= 0.3  # with its own start-up
 
 
 def test_a_process_id_given_to_somebody_else_is_not_the_tier() -> None:
-    """The start time decides: a table where the id has a new start finds nobody."""
+    """A reused process id, with a new start time, is not the tier."""
     table = ProcessTable().read()
     roots = Roots(Processes(pids=(os.getpid(),)))
     assert [found.pid for found in roots.find(table)] == [os.getpid()]
@@ -178,7 +178,7 @@ def test_a_process_id_given_to_somebody_else_is_not_the_tier() -> None:
 
 @pytest.mark.root
 def test_a_listener_of_another_user_is_not_measured_with_the_remedy(start: Callable[..., Worker]) -> None:
-    """An ordinary user sees that somebody listens, not who: said so, not guessed."""
+    """For an ordinary user, another user's listener is not measured, with the remedy."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to be two users at once")
     worker = start("0")
@@ -201,7 +201,7 @@ def test_a_listener_of_another_user_is_not_measured_with_the_remedy(start: Calla
 
 
 def test_the_ratio_is_of_the_cores_the_tier_may_use(start: Callable[..., Worker]) -> None:
-    """Pinned to one core, one busy process is a full tier; the inventory says which core."""
+    """One busy process pinned to one core is a ratio of 1, and the inventory names the core."""
     worker = start()
     core = min(os.sched_getaffinity(0))
     os.sched_setaffinity(worker.pid, {core})
@@ -211,7 +211,7 @@ def test_the_ratio_is_of_the_cores_the_tier_may_use(start: Callable[..., Worker]
     samples = collector.read()
     cap = only(samples, "cpu.cores", "tier:app").value
     assert cap is not None
-    assert 0 < cap <= 1  # less than one where a control group caps it, too
+    assert 0 < cap <= 1  # less than one core if a control group limits it
     busy = only(samples, "cpu.busy_ratio", "tier:app")
     assert busy.value is not None
     assert busy.value * busy.interval_s * cap == pytest.approx(0.3, abs=0.05)
@@ -219,7 +219,7 @@ def test_the_ratio_is_of_the_cores_the_tier_may_use(start: Callable[..., Worker]
 
 @pytest.mark.root
 def test_a_control_groups_cap_is_the_tiers_limit(start: Callable[..., Worker]) -> None:
-    """Half a core: `cpu.cores` says 0.5, and what a process uses is a ratio of that."""
+    """With a limit of half a core, `cpu.cores` is 0.5 and CPU use is a ratio of that."""
     controller = Path("/sys/fs/cgroup/cpu")
     if os.geteuid() != 0 or not (controller / "tasks").exists():
         pytest.skip("needs root and the version 1 cpu controller at /sys/fs/cgroup/cpu")

@@ -1,4 +1,4 @@
-"""Top SQL statements: growth between two looks, on real servers and on recorded rows of the Query Store."""
+"""Tests of top SQL statements: growth between two samples, on real servers and recorded Query Store rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def counter(
 
 
 def test_growth_is_what_happened_in_between() -> None:
-    """New statements, several counters of one, one that was set back, one that did nothing."""
+    """Growth includes new statements and sums counters; reset and idle statements are left out."""
     before = [counter("a/1", 10, 1.0), counter("b", 5, 9.0), counter("c", 50, 5.0), counter("gone", 1, 1.0)]
     after = [
         counter("a/1", 14, 3.0, 8.0),
@@ -152,7 +152,7 @@ LATER = [
 
 
 class QueryStore:
-    """Answers what the collector asks of a Query Store, from rows of the documented shape."""
+    """Replaces a Query Store: answers the collector from rows of the documented form."""
 
     session = user = None
 
@@ -175,7 +175,7 @@ def query_store(database: str, *given: Any) -> SqlserverCollector:
 
 
 def test_the_query_store_counts_plans_by_interval() -> None:
-    """Plans and intervals of one statement are added up; what did nothing in between is left out."""
+    """Plans and intervals of a statement are added; idle statements are left out."""
     collector = query_store("shop", STORE, ROWS, LATER)
     before = collector.statement_counts(texts=False)
     assert growth(before, collector.statement_counts(texts=True)) == [

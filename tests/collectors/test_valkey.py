@@ -1,4 +1,4 @@
-"""The collector `valkey` against real servers: Valkey 9, and the system's own Redis."""
+"""Tests of the collector `valkey` with real servers: Valkey 9 and the system's Redis."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from pinchpoint_infra.embedded.tiers.nosql import MAY, NoSql
 
 
 class Server:
-    """A Valkey: the URLs of who may all and of who watches, and a client of the first."""
+    """A Valkey with the URLs of an administrator and a watcher, and an administrator's client."""
 
     def __init__(self, url: str, monitor: str) -> None:
         self.url, self.monitor = url, monitor
         self.client = valkey.Valkey.from_url(url, decode_responses=True)
 
     def do(self, *command: str | int) -> Any:
-        """One command as the user who may all."""
+        """Run one command as the administrator."""
         return self.client.execute_command(*command)  # type: ignore[no-untyped-call]
 
     def hold_up(self, time_s: float) -> None:
-        """Keep its thread busy with one command for so long."""
+        """Keep the server's thread busy with one command for this time."""
         self.do("EVAL", f"local begun = os.clock() while os.clock() - begun < {time_s} do end", 0)
 
     @property
     def process(self) -> psutil.Process:
-        """The server's."""
+        """Return the server's process."""
         return psutil.Process(self.do("INFO", "server")["process_id"])
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """Valkey with the users an embedded farm gives it."""
+    """Run Valkey with the users of an embedded farm."""
     with running(NoSql) as tier:
         urls = tier.endpoint()
         found = Server(urls["url"], urls["monitor"])
@@ -89,9 +89,9 @@ watching = partial(asking, "valkey", "kv1", "nosql")
 
 
 def test_durable_writes_are_the_files_share_of_the_busy_thread(server: Server) -> None:
-    """Each write waits for its flush: most of the thread's busy time is the file's, and little the CPU's.
+    """With durable writes most of the thread's busy time is file I/O, and little is CPU.
 
-    The parts are parts: no share exceeds the whole.
+    No part is larger than the whole.
     """
     with watching(server.monitor) as collector:
         begun = time.monotonic()
@@ -116,7 +116,7 @@ def test_durable_writes_are_the_files_share_of_the_busy_thread(server: Server) -
 
 
 def test_reads_leave_the_file_alone(server: Server) -> None:
-    """The same thread, busy with commands that write nothing: the file's share stays near nothing."""
+    """With reads only, the file I/O share of a busy thread is near zero."""
     with watching(server.monitor) as collector:
         asking = server.client.pipeline(transaction=False)
         for _ in range(20_000):
@@ -128,7 +128,7 @@ def test_reads_leave_the_file_alone(server: Server) -> None:
 
 
 def test_clients_that_wait_and_that_are_refused_are_counted(server: Server) -> None:
-    """One in a blocking command, and one beyond maxclients."""
+    """A client in a blocking command, and one above maxclients, are counted."""
     waiting = valkey.Valkey.from_url(server.url)
     thread = threading.Thread(target=waiting.blpop, args=("nothing-comes", 20))
     limit = server.do("CONFIG GET", "maxclients")["maxclients"]
@@ -152,7 +152,7 @@ def test_clients_that_wait_and_that_are_refused_are_counted(server: Server) -> N
 
 
 def test_memory_that_is_full_evicts(server: Server) -> None:
-    """A limit makes a ratio, and keys that had to go."""
+    """With a memory limit the ratio and the evicted keys are reported."""
     with watching(server.monitor) as collector:
         assert ("db.memory_ratio", "") not in found(collector.read())
         server.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
@@ -170,11 +170,12 @@ def test_memory_that_is_full_evicts(server: Server) -> None:
 
 
 def test_a_delay_the_server_noted_is_told_once(server: Server) -> None:
-    """What was before us is not ours; a new one is told by its kind, then null again."""
+    """A delay before the first reading is ignored; a new one is reported once by its kind, then null."""
     server.hold_up(0.05)
     with watching(server.monitor) as collector:
         before = found(collector.read())
-        time.sleep(1.1)  # the server keeps the longest of each second: the next is a second of its own
+        # the server keeps the longest delay of each second, so the next one needs a new second
+        time.sleep(1.1)
         server.hold_up(0.04)
         during, after = found(collector.read()), found(collector.read())
     assert before["db.spike_s", "command"] is None
@@ -183,7 +184,7 @@ def test_a_delay_the_server_noted_is_told_once(server: Server) -> None:
 
 
 def test_a_rewrite_forks_and_makes_the_files_growth_unknown(server: Server) -> None:
-    """The fork's time is there with its weight; a file that shrank says nothing of what was written."""
+    """A fork's time has its weight; when a rewrite shrinks the file, its growth is unknown."""
     for _ in range(100):
         server.do("SET", "again", "x" * 2000)
     with watching(server.monitor) as collector:
@@ -197,7 +198,7 @@ def test_a_rewrite_forks_and_makes_the_files_growth_unknown(server: Server) -> N
 
 
 def test_the_documented_user_is_enough_and_may_do_nothing_else(server: Server) -> None:
-    """All is measured; keys, settings and others' connections are closed to it."""
+    """The documented user gets all metrics, and no access to keys, settings and others' connections."""
     with watching(server.monitor) as collector:
         facts = collector.inventory()["kv1"]
     watcher = Server(server.monitor, "")
@@ -223,7 +224,7 @@ def test_the_documented_user_is_enough_and_may_do_nothing_else(server: Server) -
 
 
 def test_it_asks_for_nothing_it_may_not(server: Server) -> None:
-    """Who looks for intruders is not led to us: no command refused, none of another kind."""
+    """The collector causes no refused command, which intrusion detection would report."""
     server.do("CONFIG", "RESETSTAT")
     server.do("ACL", "LOG", "RESET")
     with watching(f"{server.monitor}/7") as collector:
@@ -238,7 +239,7 @@ def test_it_asks_for_nothing_it_may_not(server: Server) -> None:
 
 
 def test_a_user_who_may_only_ask_info_is_told_what_is_missing(server: Server) -> None:
-    """Its metrics are all there but the delays; settings are those of INFO."""
+    """A user with only INFO gets all metrics but the delays; settings come from INFO."""
     server.do("ACL", "SETUSER", "narrow", "on", ">narrow", "-@all", "+info")
     try:
         url = server.monitor.replace("//monitor:", "//narrow:narrow-not-")
@@ -257,14 +258,14 @@ def test_a_user_who_may_only_ask_info_is_told_what_is_missing(server: Server) ->
 
 
 def test_a_lost_connection_costs_nothing(server: Server) -> None:
-    """An administrator ends our session: the next reading has another, and its differences."""
+    """After a kill of the collector's session, the next reading reconnects and has its differences."""
     with watching(server.monitor) as collector:
         assert server.do("CLIENT", "KILL", "USER", "monitor") == 1
         assert found(collector.read())["db.commands_per_s", ""] is not None
 
 
 def test_after_a_move_to_another_server_one_interval_has_no_counters(server: Server) -> None:
-    """The same address, another server behind it: nothing of one is taken from the other."""
+    """After another server takes over the address, one interval has no counters."""
     with running(NoSql) as tier:
         other = tier.endpoint()["monitor"]
         with watching(server.monitor) as collector:
@@ -282,7 +283,7 @@ def test_after_a_move_to_another_server_one_interval_has_no_counters(server: Ser
 def test_a_server_that_only_speaks_the_protocol_is_explained(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not every one that answers INFO tells what a Valkey does: said at once, and never a traceback."""
+    """A server that answers INFO but is not Valkey is reported at connect, without a traceback."""
     run = ValkeyServerConnection._run
 
     def poorer(self: ValkeyServerConnection, *args: Any) -> list[Any]:
@@ -295,7 +296,7 @@ def test_a_server_that_only_speaks_the_protocol_is_explained(
 
 
 def test_redis_is_read_with_what_it_has() -> None:
-    """Version 7.0 tells no event loop's time: it is listed as such, never 0; its other counters are there."""
+    """Redis 7.0 lacks the event loop's time, which is listed and never 0; other counters are there."""
     with redis() as url, watching_when_up(url) as collector:
         facts = collector.inventory()["kv1"]
         client = Server(url, "")
@@ -320,7 +321,7 @@ def test_redis_is_read_with_what_it_has() -> None:
 
 @contextmanager
 def watching_when_up(url: str) -> Iterator[Collector]:
-    """A server that has only just been started may not listen yet."""
+    """Yield a collector of a server that may not listen yet."""
     deadline = time.monotonic() + 15
     while True:
         try:
@@ -335,9 +336,9 @@ def watching_when_up(url: str) -> Iterator[Collector]:
 
 @pytest.mark.farm
 @pytest.mark.alone
-@pytest.mark.slow  # a farm of its own, up and down: most of a minute where two cores have other work
+@pytest.mark.slow  # starts and stops a farm: most of a minute on two busy cores
 def test_an_embedded_farm_is_watched_by_itself(tmp_path: Path) -> None:
-    """Beside the machine's view, as a user that scenarios are not given."""
+    """A watched embedded farm has the server's view, by a user that scenarios do not have."""
     path = tmp_path / "farm.yaml"
     path.write_text(json.dumps({"name": "own", "environment": "test", "embedded": {"tiers": ["nosql"]}}))
     try:

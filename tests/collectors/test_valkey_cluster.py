@@ -1,4 +1,4 @@
-"""The collector `valkey` where an endpoint names a cluster's nodes, or Sentinels: which server a host is."""
+"""Tests of the collector `valkey` with a cluster's nodes or Sentinels in the endpoint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def refused(options: dict[str, str]) -> str:
 
 
 def test_a_node_of_a_cluster_is_named_by_its_address() -> None:
-    """Each node reports itself only."""
+    """A cluster node must be named by its address, because each node reports only itself."""
     with valkey_cluster() as group:
         ports = list(group)
         url = "valkey://:sesame@" + ",".join(f"127.0.0.1:{port}" for port in ports)
@@ -30,7 +30,7 @@ def test_a_node_of_a_cluster_is_named_by_its_address() -> None:
 
 
 def test_sentinels_do_not_stand_for_the_server() -> None:
-    """Without an address it would be the Sentinel's figures."""
+    """With Sentinels an address is needed, because the figures would be the Sentinel's."""
     with valkey_sentinels() as (servers, sentinels):
         url = f"valkey+sentinel://:sesame@127.0.0.1:{next(iter(sentinels))}/orders/0"
         assert "as in `address: HOST:6379`" in refused({"url": url})
@@ -61,7 +61,7 @@ def test_sentinels_do_not_stand_for_the_server() -> None:
 def test_addresses_as_people_write_them(
     url: str, nodes: list[tuple[str, int]], cluster: bool, master: str | None, server: str
 ) -> None:
-    """Each form, and the URL of one server that comes of it."""
+    """Each form of an address gives the URL of one server."""
     said = valkey_urls.read(url)
     assert (list(said.nodes), said.cluster, said.master) == ([Node(*each) for each in nodes], cluster, master)
     assert said.of(said.nodes[0]) == server
@@ -79,6 +79,6 @@ def test_addresses_as_people_write_them(
     ],
 )
 def test_what_is_no_address_is_said(url: str, words: str) -> None:
-    """Without the login."""
+    """An invalid address gives an error without the login."""
     with pytest.raises(ValueError, match=words):
         valkey_urls.read(url)

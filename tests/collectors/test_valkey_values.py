@@ -1,4 +1,4 @@
-"""Valkey's and Redis' answers as values: recorded fields, no server."""
+"""Tests of Valkey's and Redis' answers as metrics, with recorded fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collectors.asking import of
 from pinchpoint_collectors.databases import valkey
 from pinchpoint_collectors.databases.valkey import Spike
 
-# Valkey 9.1 with appendfsync always; before and after 3,106 writes of 100 bytes in 7.9 s on a slow disk.
+# Valkey 9.1 with appendfsync always, before and after 3,106 writes of 100 bytes in 7.9 s on a slow disk.
 BEFORE: dict[str, Any] = {
     "valkey_version": "9.1.2", "redis_version": "7.2.4", "connected_clients": 1, "maxclients": 10000,
     "blocked_clients": 0, "used_memory": 1043568, "maxmemory": 0, "mem_clients_normal": 0,
@@ -44,7 +44,7 @@ REDIS_5: dict[str, Any] = {
 def test_a_loop_that_spins_for_its_io_threads_does_not_tell_how_busy_it_was(
     version: str, by_threads: int, told: bool
 ) -> None:
-    """From Valkey 8 on the loop never sleeps while they are at work; 9.1 tells the time it had work."""
+    """From Valkey 8 the event loop spins with I/O threads, so its busy time is unknown; 9.1 reports it."""
     old, new = (
         {k: v for k, v in each.items() if "used_active" not in k}
         | {"valkey_version": version, "io_threaded_reads_processed": reads, "io_threaded_writes_processed": 0}
@@ -65,7 +65,7 @@ def test_a_loop_that_spins_for_its_io_threads_does_not_tell_how_busy_it_was(
 
 
 def test_an_old_server_sends_what_it_has_and_lists_the_rest() -> None:
-    """CPU time is not taken for busy time: a thread that waits for its disk would look idle."""
+    """On an old server CPU time is not used as busy time, because it excludes waits for the disk."""
     later = REDIS_5 | {"total_commands_processed": 104}
     found = of(valkey.since(REDIS_5, later, 10.0))
     assert found["db.commands_per_s", ""] == (10.0, None)
@@ -79,7 +79,7 @@ def test_an_old_server_sends_what_it_has_and_lists_the_rest() -> None:
 
 
 def test_without_a_file_there_is_nothing_said_of_it() -> None:
-    """Also where the server tells a 0."""
+    """Without an append-only file its metrics are missing, even if the server reports 0."""
     before, after = (each | {"aof_enabled": 0} for each in (BEFORE, AFTER))
     values = {**of(valkey.levels(after)), **of(valkey.since(before, after, 1.0))}
     assert not [metric for metric, _ in values if metric.startswith("db.aof.")]
@@ -100,7 +100,7 @@ def test_without_a_file_there_is_nothing_said_of_it() -> None:
 def test_the_longest_delay_not_yet_told(
     history: list[Spike], told: Spike | None, expected: float | None
 ) -> None:
-    """Each is told once; a second that became worse after it was told is told again."""
+    """Each delay is reported once; a second is reported again if its delay became longer."""
     assert valkey.longest(history, told) == expected
 
 

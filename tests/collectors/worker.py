@@ -1,10 +1,10 @@
-"""A process that burns CPU when told to, as the tests' stand-in for a tier's server.
+"""A process that uses CPU on command; tests use it in place of a tier's server.
 
-Reads commands from stdin, one a line, and answers each with a line on stdout when it is done:
-``burn SECONDS`` in this process; ``child SECONDS`` in a child that is waited for; ``hold SECONDS`` in a child
-that burns, says so and stays; ``end`` ends and waits for that child; ``thread NAME SECONDS`` in a thread;
-``name NAME`` takes that name.
-With an argument: a TCP port to listen on (0: any), which is the first answer.
+It reads commands from stdin, one per line, and answers each with a line on stdout when done. ``burn SECONDS``
+uses CPU in this process; ``child SECONDS`` in a child that it waits for; ``hold SECONDS`` in a child that
+stays alive; ``end`` ends and waits for that child; ``thread NAME SECONDS`` uses CPU in a thread; ``name
+NAME`` changes the process name. With an argument it listens on that TCP port (0: any), and its first answer
+is the port.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from pathlib import Path
 
 
 def burn(seconds: float) -> None:
-    """Use that much CPU time in this thread."""
+    """Use this much CPU time in this thread."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
 
 
 def burn_named(name: str, seconds: float) -> None:
-    """Likewise, in a thread the kernel knows by that name."""
+    """Use this much CPU time in a thread that has this name in the kernel."""
     Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(name)
     burn(seconds)
 
 
 def fork_and_burn(seconds: float, *, stay: bool) -> int:
-    """A child in a session of its own, as PostgreSQL's are; returns its id once it has burnt."""
+    """Use CPU in a child with a session of its own, as PostgreSQL does; return its id afterwards."""
     readable, writable = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -1,4 +1,4 @@
-"""Processes that burn CPU when told to: see worker.py."""
+"""Start processes that use CPU on command (worker.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Worker:
-    """A stand-in server of a tier; its arguments are worker.py's."""
+    """A simulated server of a tier; its arguments are those of worker.py."""
 
     def __init__(self, *arguments: str) -> None:
         self._process = subprocess.Popen(
@@ -20,22 +20,22 @@ class Worker:
         self.pid = self._process.pid
 
     def answer(self) -> str:
-        """The next line it says."""
+        """Return the next line of its output."""
         assert self._process.stdout
         return self._process.stdout.readline().strip()
 
     def do(self, command: str) -> None:
-        """Have it done before going on."""
+        """Send a command and wait for the answer."""
         self.begin(command)
         assert self.answer() == "done"
 
     def close(self) -> None:
-        """End it and its pipes."""
+        """Kill the process and close its pipes."""
         self._process.kill()
         self._process.communicate()
 
     def begin(self, command: str) -> None:
-        """Have it done while we go on; ``answer`` says when it is."""
+        """Send a command without waiting; ``answer`` waits for its end."""
         assert self._process.stdin
         self._process.stdin.write(command + "\n")
         self._process.stdin.flush()

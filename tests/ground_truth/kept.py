@@ -157,7 +157,7 @@ def _one(asked: tuple[str, str, Answer]) -> list[Judged]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0; 1 where a verdict on a real run is wrong with medium or high confidence."""
+    """Run the command; return 1 if a verdict on a real run is wrong with at least medium confidence."""
     parser = argparse.ArgumentParser(prog="make kept-truth", description=__doc__)
     parser.add_argument("--set", default="", help="real or synthetic; both without it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)

@@ -126,7 +126,7 @@ def test_a_missing_collector_takes_its_own_samples_along() -> None:
 
 
 def test_seldom_samples_are_means_as_a_collector_would_have_read_them() -> None:
-    """A rate over five seconds is its mean, a latency counts by operations; nulls stay out."""
+    """A slower rate is the mean over five seconds; latencies are weighted by operations."""
     found = every(samples_of(10), 5)
     rates = found.filter((pc.field("host") == "sql1") & (pc.field("metric") == "disk.writes_per_s")).sort_by(
         "time_ns"

@@ -211,7 +211,7 @@ def test_machines_are_as_their_tables_say() -> None:
 
 
 def test_the_figures_the_verdict_rests_on() -> None:
-    """Those the method names: P10 and its credits, P30, Standard HDD, D12 and DS12, Hyper-V's unit."""
+    """The figures in METHOD are right: P10 with credits, P30, Standard HDD, D12, DS12, Hyper-V's unit."""
     p10 = profile("azure/p10")
     assert (p10.iops, p10.bytes_per_s, p10.burst) == (500, 100e6, BurstAllowance(3500, 170e6, 1800))
     p30 = profile("azure/p30")
@@ -263,7 +263,7 @@ def test_amazons_volumes() -> None:
 
 
 def test_a_unit_stands_only_where_it_can_be_felt() -> None:
-    """Where no unit stands though the source has one, bytes_per_s is the tighter cap above its size."""
+    """Where the source's I/O unit is left out, the byte limit is reached before the unit counts."""
     counted = re.compile(r"azure/[ep]\d+$|aws/(gp2|gp3|io2)-")
     for name, entry in catalogue().items():
         if entry.iops is None or entry.bytes_per_s is None or entry.kind == "machine":

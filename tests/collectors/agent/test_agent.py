@@ -1,4 +1,4 @@
-"""Kind ``agent`` against a real recorder and a real sshd on this machine."""
+"""Tests of kind ``agent`` with a real recorder and a real sshd on this machine."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def host() -> Iterator[SshdHost]:
 
 @contextmanager
 def recorder(folder: Path, **more: Any) -> Iterator[subprocess.Popen[str]]:
-    """``pinchpoint-collect record`` as a service runs it."""
+    """Run ``pinchpoint-collect record`` as a service does."""
     config = {"folder": str(folder / "ring"), "interval_s": 0.2, **more}
     text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in config.items())
     (folder / "collect.toml").write_text(text)
@@ -74,7 +74,7 @@ def busy(samples: Sequence[Sample]) -> list[Sample]:
 
 
 def test_it_says_what_local_says(host: SshdHost, tmp_path: Path) -> None:
-    """The same metrics, instances and inventory, for each host that is this machine; its cost beside it."""
+    """``agent`` reports the metrics, instances and inventory of ``local`` for each host, and its own cost."""
     with recorder(tmp_path), closing(connected(host, tmp_path, "sql1", "web1", data=str(tmp_path))) as there:
         theirs = [each for _ in range(4) for each in there.read()]
         facts = there.inventory()["sql1"]
@@ -86,13 +86,13 @@ def test_it_says_what_local_says(host: SshdHost, tmp_path: Path) -> None:
 
 
 def test_a_cut_link_leaves_no_gap(host: SshdHost, tmp_path: Path) -> None:
-    """Every session there is killed; a reading or more fails; then all that was recorded meanwhile comes."""
+    """After a cut link and failed readings, all readings recorded meanwhile arrive."""
     with recorder(tmp_path), closing(connected(host, tmp_path)) as collector:
         samples = [each for _ in range(3) for each in collector.read()]
         for one in host.sessions():
             one.kill()
         failed: list[str] = []
-        time.sleep(2)  # so long nobody fetches
+        time.sleep(2)  # the time during which no reading is fetched
         end = time.monotonic() + 30
         while time.monotonic() < end:
             try:
@@ -114,7 +114,7 @@ def test_a_cut_link_leaves_no_gap(host: SshdHost, tmp_path: Path) -> None:
 
 
 def test_what_was_not_recorded_is_a_gap(host: SshdHost, tmp_path: Path) -> None:
-    """The recorder is stopped and started again: from when to when, and why."""
+    """A stop of the recorder is a gap with its start, end and reason."""
     with closing(connected_to_a_recorder(host, tmp_path)) as collector:
         time.sleep(2)
         with recorder(tmp_path):
@@ -131,7 +131,7 @@ def test_what_was_not_recorded_is_a_gap(host: SshdHost, tmp_path: Path) -> None:
 
 
 def connected_to_a_recorder(host: SshdHost, folder: Path) -> AgentCollector:
-    """A collector that has read; what recorded has ended."""
+    """Return a collector that has read once; the recorder has ended."""
     with recorder(folder):
         collector = connected(host, folder)
         collector.read()
@@ -140,13 +140,13 @@ def connected_to_a_recorder(host: SshdHost, folder: Path) -> AgentCollector:
 
 
 def test_a_ring_that_is_too_short_is_told(host: SshdHost, tmp_path: Path) -> None:
-    """What it had to drop before it was fetched is a gap, with the remedy."""
+    """Readings that the ring dropped before they were fetched are a gap, with the remedy."""
     with recorder(tmp_path, interval_s=0.1, hours=0.01), closing(connected(host, tmp_path)) as collector:
         collector.read()
         collector.close()
         ring = tmp_path / "ring"
         until(lambda: len(list(ring.glob("readings-*"))) > 2)
-        for one in sorted(ring.glob("readings-*"))[:-1]:  # as hours later: only the newest are kept
+        for one in sorted(ring.glob("readings-*"))[:-1]:  # as after hours: only the newest segments are left
             one.unlink()
         told: list[dict[str, Any]] = []
 
@@ -154,7 +154,7 @@ def test_a_ring_that_is_too_short_is_told(host: SshdHost, tmp_path: Path) -> Non
             try:
                 collector.read()
             except CollectorError:
-                return False  # still connecting
+                return False  # the collector is still connecting
             told.extend(dict(each.fields) for each in collector.incidents() if each.event == "gap")
             return bool(told)
 
@@ -177,7 +177,8 @@ def test_a_host_without_it_is_told_what_to_do(host: SshdHost, tmp_path: Path) ->
 def test_a_recorder_that_runs_out_of_room_says_so(tmp_path: Path) -> None:
     """It ends with one sentence, for systemd to start it again; what it kept till then can be read."""
     (tmp_path / "collect.toml").write_text(f'folder = "{tmp_path}/ring"\ninterval_s = 0.1\n')
-    limited = f"ulimit -f 16; exec {COLLECT} record --config {tmp_path}/collect.toml"  # 8 or 16 KiB a file
+    # limits each file to 8 or 16 KiB
+    limited = f"ulimit -f 16; exec {COLLECT} record --config {tmp_path}/collect.toml"
     done = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1, done.stderr
     assert "nothing is recorded any more" in done.stderr
@@ -187,7 +188,7 @@ def test_a_recorder_that_runs_out_of_room_says_so(tmp_path: Path) -> None:
 
 
 def test_what_it_costs_is_said(host: SshdHost, tmp_path: Path) -> None:
-    """The recorder's CPU as it says is no more than the system counts; some bytes for each reading."""
+    """The recorder's reported CPU is at most what the system counts, and each reading has some bytes."""
     with recorder(tmp_path) as process, closing(connected(host, tmp_path)) as collector:
         collector.read()
         before = psutil.Process(process.pid).cpu_times()
@@ -201,9 +202,9 @@ def test_what_it_costs_is_said(host: SshdHost, tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.slow  # a cut that ssh itself gives the link up for: fifteen seconds and more
+@pytest.mark.slow  # ssh gives up the connection after fifteen seconds or more
 def test_a_network_that_is_down_for_long_leaves_no_gap(tmp_path: Path) -> None:
-    """Packets vanish for twenty-five seconds, nobody is told; ssh gives up; all of it is there afterwards."""
+    """All readings of a network failure of 25 seconds arrive afterwards, although ssh gave up."""
     with (
         sshd_hosts(1) as (far,),
         recorder(tmp_path, interval_s=1.0),

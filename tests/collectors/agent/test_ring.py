@@ -1,4 +1,4 @@
-"""The ring: what is written is read, by lines, within its bounds, also after a crash and a restart."""
+"""Tests of the ring: readings come back by lines, within its limits, also after a crash and a restart."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def held(folder: Path) -> int:
 
 
 def test_a_reading_comes_back_as_it_was() -> None:
-    """Null, weights, several times in one reading; the names only once."""
+    """A reading with nulls, weights and repeated metrics comes back the same; names are written once."""
     encoder, decoder = Encoder(), Decoder()
     first, second = (encoder.encode(reading(at)) for at in (10, 20))
     assert decoder.decode(first) == reading(10)
     assert decoder.decode(second) == reading(20)
     assert "write_latency" not in second
     with pytest.raises(ValueError, match="no reading"):
-        Decoder().decode(second)  # its names were said before
+        Decoder().decode(second)  # the first reading contained its names
 
 
 def test_what_is_appended_is_read_at_once(tmp_path: Path) -> None:
-    """From a place on, and from now on; nothing twice."""
+    """A reader gets new readings from a position, or from now on, each once."""
     ring = Ring(tmp_path, 1, 1 << 20, ABOUT)
     for at in (10, 20, 30):
         ring.append(reading(at))
@@ -55,7 +55,7 @@ def test_what_is_appended_is_read_at_once(tmp_path: Path) -> None:
 
 
 def test_a_reader_follows_from_one_segment_to_the_next(tmp_path: Path) -> None:
-    """Ten thousand readings through many turns; each once, in order, while the ring stays within its size."""
+    """Ten thousand readings over many segments arrive once and in order, and the ring keeps its size."""
     size = 1 << 20
     ring = Ring(tmp_path, 1000, size, ABOUT)
     reader = RingReader(tmp_path, 0)
@@ -77,7 +77,7 @@ def test_a_reader_follows_from_one_segment_to_the_next(tmp_path: Path) -> None:
 
 
 def test_what_is_too_old_is_dropped(tmp_path: Path) -> None:
-    """Two hours kept of ten that passed: no less, and a sixteenth more at the most."""
+    """Of ten hours the ring keeps at least two, and at most a sixteenth more."""
     ring = Ring(tmp_path, 2, 1 << 30, ABOUT)
     last = 600
     for minute in range(1, last + 1):
@@ -89,7 +89,7 @@ def test_what_is_too_old_is_dropped(tmp_path: Path) -> None:
 
 
 def test_a_torn_line_and_a_clock_set_back(tmp_path: Path) -> None:
-    """A crash leaves half a line; the next process goes on behind it, at later places in any case."""
+    """After a crash in mid-line, or with the clock set back, the next process writes at later positions."""
     ring = Ring(tmp_path, 1, 1 << 20, ABOUT)
     ring.append(reading(1000))
     ring.close()
@@ -104,7 +104,7 @@ def test_a_torn_line_and_a_clock_set_back(tmp_path: Path) -> None:
 
 
 def test_where_nobody_records_it_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One sentence with the remedy, exit status 1."""
+    """``tail`` without a recorder gives one sentence with the remedy and exit status 1."""
     assert main(["tail", "--folder", str(tmp_path)]) == 1
     assert "systemctl start pinchpoint-collect" in capsys.readouterr().err
 
@@ -122,7 +122,7 @@ def test_where_nobody_records_it_is_said(tmp_path: Path, capsys: pytest.CaptureF
     ],
 )
 def test_a_wrong_configuration_is_said(text: str, said: str, tmp_path: Path) -> None:
-    """With file, key, what was found and what is allowed."""
+    """A wrong configuration is an error with file, key, value and allowed values."""
     path = tmp_path / "collect.toml"
     path.write_text(text)
     with pytest.raises(CollectorError) as caught:

@@ -1,4 +1,4 @@
-"""What a host with an agent answers when it is asked what it is, and what is made of it."""
+"""Tests of the description that a host with an agent returns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pinchpoint_collectors.local import LocalKind
 
 @pytest.mark.parametrize("error", [PermissionError(1, "Operation not permitted"), ValueError("not a number")])
 def test_whatever_goes_wrong_is_the_answer(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """Else the tail would end, and who asked would hear of a link that was cut."""
+    """Any error becomes the reply; otherwise the tail would end and look like a cut link."""
 
     def fail(*_: object) -> None:
         raise error
@@ -24,7 +24,7 @@ def test_whatever_goes_wrong_is_the_answer(monkeypatch: pytest.MonkeyPatch, erro
 
 
 def test_a_disk_that_is_not_counted_is_not_said_to_be_missing_in_the_configuration() -> None:
-    """One reason and one remedy: to name it in `disks` would change nothing."""
+    """A disk whose I/O is not counted has one reason and one remedy; naming it in `disks` would not help."""
     roles = {"log": {"device": "sdb", "given": "sdb"}, "data": {"device": "dm-0", "given": "/data"}}
     told = {"metric": "disk.*", "instance": "sdb", "why": "iostats is 0", "remedy": "echo 1"}
     facts: dict[str, Any] = {"roles": roles, "not_measured": [told]}

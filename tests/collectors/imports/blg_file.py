@@ -1,4 +1,4 @@
-"""Writes binary logs of the Performance Monitor as the public ones of Windows Vista and 8 are laid out."""
+"""Write binary logs of the Performance Monitor in the format of public logs from Windows Vista and 8."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from uuid import UUID
 PDH = UUID("933f3bb3-943e-490d-9ced-3cbb14c14479").bytes_le
 SIZE = 8192
 START = 134_000_000_000_000_000
-"""2025-08-18 14:13:20 UTC in 100 ns since 1601."""
+"""2025-08-18 14:13:20 UTC in units of 100 ns since 1601."""
 CATALOGUE, DATA, NAMES = 0x20, 0x22, 0x24
 PER_S = 10_000_000
 
 
 def trace(events: Sequence[bytes], *, bias: int = 0, pointers: int = 8, order: Sequence[int] = ()) -> bytes:
-    """A file of buffers; ``order``: in which sequence they were written, where a log went round."""
+    """Return a file of buffers; ``order`` is the order of writing in a circular log."""
     zone = struct.pack("<i64s16si64s16si", bias, b"", b"", 0, b"", b"", -60)
     header = struct.pack("<HBBHHIIqII", 0, 2, 0xC0, 32 + 56 + 2 * pointers + 172, 0, 1, 1, START, 0, 0)
     header += struct.pack("<IIIIqIIIIIIII", SIZE, 1, 1, 1, 0, 156_250, 0, 0, 1, 1, pointers, 0, 1)
@@ -37,14 +37,14 @@ def _buffer(content: bytes, number: int) -> bytes:
 def event(
     kind: int, body: bytes, second: float = 0.0, *, bias: int = 0, part: tuple[int, int] = (1, 1)
 ) -> bytes:
-    """An event of the counters' provider at a local time."""
+    """Return an event of the counters' provider at a local time."""
     local = START - bias * 60 * PER_S + round(second * PER_S)
     content = PDH + struct.pack("<II", 0, 0) + b"\x01" * 16 + struct.pack("<II", *part) + body
     return struct.pack("<HBBBBHIIq", 24 + len(content), 0x14, 0xC0, kind, 0, 60, 1, 1, local) + content
 
 
 def parted(kind: int, body: bytes, second: float, pieces: int) -> list[bytes]:
-    """One reading as several events."""
+    """Return one reading as several events."""
     step = -(-len(body) // pieces)
     return [
         event(kind, body[at * step : (at + 1) * step], second, part=(at + 1, pieces)) for at in range(pieces)
@@ -58,7 +58,7 @@ def _utf16(text: str) -> bytes:
 def record(
     type_: int, host: str, object_: str, instance: str | None, counter: str, per_s: int = PER_S
 ) -> bytes:
-    """One counter of the catalogue."""
+    """Return one counter of the catalogue."""
     texts, places = b"", []
     for text in (f"\\\\{host}", object_, instance, counter):
         places.append(-1 if text is None else len(texts))
@@ -78,12 +78,12 @@ def names(pairs: Mapping[int, str]) -> bytes:
 
 
 def one(first: int, second: int, status: int = 0) -> bytes:
-    """A raw value."""
+    """Return a raw value."""
     return b"BL\x03\x01" + struct.pack("<IIqiqqII", 48, status, 0, 0, first, second, 1, 0)
 
 
 def instances(values: Mapping[str, tuple[int, int]]) -> bytes:
-    """Those of all instances; a name may be given again by ``NAME|``."""
+    """Return the values of all instances; ``NAME|`` gives a name a second time."""
     head, texts = b"", b""
     for name, (first, second) in values.items():
         head += struct.pack("<IIqq", 24 + 24 * len(values) + len(texts), 1, first, second)
@@ -96,7 +96,10 @@ def instances(values: Mapping[str, tuple[int, int]]) -> bytes:
 def whole(
     object_: int, counters: Sequence[tuple[int, int]], rows: Mapping[str | None, Sequence[int]], at_s: float
 ) -> bytes:
-    """A ``PERF_DATA_BLOCK`` with one object: (index, type) of its counters, instance -> values of 64 bits."""
+    """Return a ``PERF_DATA_BLOCK`` of one object.
+
+    ``counters`` has (index, type) of each counter; ``rows`` has the 64-bit values by instance.
+    """
     definitions = b"".join(
         struct.pack("<IIIIIiIIII", 40, index, 0, 0, 0, 0, 0, type_, 8, 8 + 8 * at)
         for at, (index, type_) in enumerate(counters)

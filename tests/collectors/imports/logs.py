@@ -1,6 +1,6 @@
-"""Files as other tools write them, made small: every form of line, number and name is theirs."""
+"""Small files in the formats of other tools, with their forms of lines, numbers and names."""
 
-# ruff: noqa: DTZ001, E501 -- perfmon writes local times; other files are as long as theirs
+# ruff: noqa: DTZ001, E501 -- perfmon writes local times; other tools write long lines
 from __future__ import annotations
 
 import json
@@ -15,7 +15,7 @@ RECORDED = Path(__file__).parents[2] / "golden_runs" / "imports"
 
 
 def recorded(name: str) -> str:
-    """A file as its tool wrote it."""
+    """Return the text of a recorded file."""
     return (RECORDED / name).read_bytes().decode()
 
 
@@ -44,12 +44,12 @@ COUNTERS = (
 
 
 def line(cells: Sequence[str], delimiter: str = ",") -> str:
-    """One line of a perfmon log."""
+    """Return one line of a perfmon log."""
     return delimiter.join(f'"{cell}"' for cell in cells) + "\r\n"
 
 
 def stamp(moment: datetime) -> str:
-    """A time as perfmon writes it."""
+    """Return a time in perfmon's format."""
     return f"{moment:%m/%d/%Y %H:%M:%S}.{moment.microsecond // 1000:03d}"
 
 
@@ -62,7 +62,7 @@ def perfmon(
     every_s: float = 15.0,
     delimiter: str = ",",
 ) -> str:
-    """A perfmon log; the first of its rows is blank, as of counters that need two readings."""
+    """Return a perfmon log; its first row has blanks, as for counters that need two readings."""
     lines = [line([header, *(host + counter for counter in counters)], delimiter)]
     first = [" "] * len(counters)
     for number, row in enumerate([first, *rows]):
@@ -72,7 +72,7 @@ def perfmon(
 
 
 def row(cpu: float = 10.0, write_s: float = 0.002, writes: float = 200.0) -> list[str]:
-    """A row for ``COUNTERS``; one value is padded, as perfmon does."""
+    """Return a row for ``COUNTERS``; one value is padded, as perfmon does."""
     return [
         f"{cpu:.15f}", f"{cpu:.6f}", f"{cpu:.6f}", "3", " 2048", "0",
         f"{writes}", "0", f"{write_s}", "0", f"{writes * write_s}", "60.5", f"{writes * 8192}", "0",
@@ -158,7 +158,7 @@ T = 1763629200
 
 
 def matrix(*results: tuple[dict[str, str], list[float]]) -> str:
-    """An answer of Prometheus, a scrape each 15 s."""
+    """Return a reply of Prometheus with a scrape every 15 s."""
     found: list[dict[str, Any]] = [
         {
             "metric": {"instance": "db1:9100", "job": "node", **labels},

@@ -1,4 +1,4 @@
-"""The binary log gives the samples that the CSV of the same counters gives; a damaged one ends in words."""
+"""Tests of the binary log: the samples of the CSV with the same counters; damage gives a clear error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _data(second: int, writes: int, spent: int, idle: tuple[int, int], free: int
 
 READINGS = (
     _data(0, 2**32 - 50, 1_000, (0, 0), 5),
-    _data(15, 100, 11_251_000, (75_000_000, 60_000_000), 4096),  # 32 bits wrap: 150 writes, 1.125 s
+    _data(15, 100, 11_251_000, (75_000_000, 60_000_000), 4096),  # 32-bit counters wrap: 150 writes, 1.125 s
     _data(30, 100, 11_251_000, (225_000_000, 150_000_000), 2048),
 )
 CSV = """"(PDH-CSV 4.0) (W. Europe)({minutes})","\\\\SQL1\\LogicalDisk(L:)\\Disk Writes/sec",\
@@ -59,7 +59,7 @@ def _read(content: bytes, settings: Settings | None = None) -> tuple[list[Sample
     ("bias", "hour"), [(0, "08/18/2025 14"), (480, "08/18/2025 07"), (-60, "08/18/2025 16")]
 )
 def test_the_same_samples_as_the_csv(bias: int, hour: str) -> None:
-    """Local times by the trace's own zone, in summer; 480: the Pacific, -60: Berlin."""
+    """Local times use the trace's time zone in summer; 480 is the Pacific, -60 Berlin."""
     shown = bias - 60 if bias else 0
     events = [b.event(b.DATA, each, 15 * at, bias=shown) for at, each in enumerate(READINGS)]
     ours, found = _read(b.trace([CATALOGUE, *events], bias=bias))
@@ -72,7 +72,7 @@ def test_the_same_samples_as_the_csv(bias: int, hour: str) -> None:
 
 
 def test_a_reading_in_parts_and_a_log_that_went_round() -> None:
-    """Buffers count in the order in which they were written; a part whose begin was overwritten does not."""
+    """Buffers are read in the order of writing; a part whose beginning was overwritten is dropped."""
     plain, _ = _read(
         b.trace([CATALOGUE, *(b.event(b.DATA, each, 15 * at) for at, each in enumerate(READINGS))])
     )
@@ -88,7 +88,7 @@ def test_a_reading_in_parts_and_a_log_that_went_round() -> None:
 
 
 def test_names_are_those_of_the_logs_own_language() -> None:
-    """Objects come with indices, a system's names with the log; here Czech, which nothing else knows."""
+    """Object and counter names come from the log itself, here in Czech."""
     log_file = b.names({236: "Logický disk", 214: "Čtení z disku/s", 208: "Střední doba čtení", 999: "jiný"})
     counters = [(214, RATE), (208, LATENCY), (208, BASE), (999, RATE)]
     readings = [
@@ -117,7 +117,7 @@ def test_an_object_without_instances() -> None:
 
 
 def test_what_was_not_read_is_not_measured() -> None:
-    """A status that says so is no 0."""
+    """A value with an error status is not measured, not 0."""
     bad = _data(15, 1, 1, (75_000_000, 60_000_000), 1, status=0xC0000BC6)
     events = [b.event(b.DATA, each, 15 * at) for at, each in enumerate((READINGS[0], bad, READINGS[2]))]
     samples, _ = _read(b.trace([CATALOGUE, *events]))
@@ -146,7 +146,7 @@ def test_a_damaged_log(content: bytes, words: str) -> None:
 
 
 def test_it_is_recognised_by_its_beginning() -> None:
-    """An event trace of another provider is none."""
+    """A log is recognised by its beginning; an event trace of another provider is not a log."""
     log = b.trace([CATALOGUE])
     assert Blg().begins(log)
     assert not Blg().begins(log.replace(b.PDH, b"\x07" * 16))
@@ -154,7 +154,7 @@ def test_it_is_recognised_by_its_beginning() -> None:
 
 
 def test_damage_ends_in_words() -> None:
-    """Cut at each eighth, bytes replaced: samples, or an error of ours."""
+    """A file cut off or with changed bytes gives samples or a ForeignFileError."""
     log = b.trace([CATALOGUE, *(b.event(b.DATA, each, 15 * at) for at, each in enumerate(READINGS))])
     chance = random.Random(5)
     damaged = [log[: len(log) * part // 8] for part in range(8)]

@@ -1,6 +1,6 @@
-"""How kinds of files are told apart, and files that were cut off or damaged.
+"""Tests of the detection of file kinds, and of truncated and damaged files.
 
-What is read of each file is compared by the golden answers ``inputs`` and ``imported``.
+The golden answers ``inputs`` and ``imported`` check the content of each file.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FILES: list[tuple[str, str]] = [
 
 
 def read(kind: str, text: str, settings: Settings | None = None) -> tuple[list[Sample], FileFacts]:
-    """The samples of a file, and what else was found in it."""
+    """Return the samples of a file and its other facts."""
     found = FileFacts()
     given = settings or Settings(mapping=MAPPING)
     return list(registry.format_named(kind).read(text.splitlines(keepends=True), given, found)), found
@@ -71,12 +71,12 @@ def read(kind: str, text: str, settings: Settings | None = None) -> tuple[list[S
     ids=lambda each: each[:12],
 )
 def test_a_file_is_known_by_its_begin(kind: str, text: str) -> None:
-    """No kind needs to be said of what tells itself."""
+    """The kind of each file is detected from its beginning."""
     assert registry.recognised(text[:8192]).name == kind
 
 
 def test_a_file_of_no_kind_is_told_what_kinds_there_are() -> None:
-    """What was seen of it, and every kind with what it is."""
+    """A file of unknown kind gives an error with its beginning and all known kinds."""
     with pytest.raises(ForeignFileError) as caught:
         registry.recognised("hello,world\n1,2\n")
     assert "hello,world" in str(caught.value)
@@ -84,7 +84,7 @@ def test_a_file_of_no_kind_is_told_what_kinds_there_are() -> None:
 
 
 def test_kinds_by_name() -> None:
-    """An unknown one is told the nearest; one name is taken once."""
+    """An unknown kind's error suggests the nearest, and a name cannot be registered twice."""
     with pytest.raises(ForeignFileError, match="nearest: perfmon"):
         registry.format_named("perfmom")
     with pytest.raises(ValueError, match="registered already"):
@@ -92,7 +92,7 @@ def test_kinds_by_name() -> None:
 
 
 def test_a_language_nobody_knows_is_read_with_windows_own_list() -> None:
-    """The registry's indices are alike in all languages; a list that is none is told its line."""
+    """A log in an unknown language is read with Windows' list of names; a bad list's error names the line."""
     busy, free = "A processzor kihasználtsága (%)", "Rendelkezésre álló memória (MB)"
     text = perfmon([["40", "100"]], (rf"\Processzor(_Total)\{busy}", rf"\Memória\{free}"))
     with pytest.raises(ForeignFileError, match=r"German.*--names"):
@@ -124,19 +124,19 @@ LONG = "1" * 200_000
 )
 def test_what_make_fuzz_found_is_read_or_refused_with_a_sentence(kind: str, text: str) -> None:
     """A cell longer than csv's limit, a line or a header without a cell, an offset that no zone has."""
-    with suppress(ForeignFileError):  # the last line may be one that was cut off
+    with suppress(ForeignFileError):  # the last line may be truncated
         read(kind, text)
 
 
 def test_an_index_of_no_registry_is_refused() -> None:
-    """More figures than Python makes a number of; figures of another alphabet."""
+    """An index that is too long, or has digits of another alphabet, is refused."""
     for index in (LONG, "١٢"):
         with pytest.raises(ForeignFileError, match="index"):
             registry_names([index, "System"])
 
 
 def repeated(text: str, count: int) -> str:
-    """So many reports of iostat, or records of sadf, as they indent them."""
+    """Return a file with ``count`` reports of iostat or records of sadf, in their indentation."""
     content = json.loads(text)
     host = content["sysstat"]["hosts"][0]
     last = host["statistics"][-1]
@@ -154,7 +154,7 @@ def repeated(text: str, count: int) -> str:
 
 @pytest.mark.parametrize(("kind", "text"), [("iostat", IOSTAT), ("sadf", SADF)])
 def test_a_recording_that_was_ended_in_the_middle_is_read_as_far_as_it_goes(kind: str, text: str) -> None:
-    """Ctrl-C: whatever the place, what is whole is there and it is said that the rest is not."""
+    """A file truncated by Ctrl-C at any place gives its complete part and a note on the missing rest."""
     text = repeated(text, 4)
     whole, _ = read(kind, text)
     cuts = range(text.index('"statistics"'), len(text) - 3, 97)
@@ -172,7 +172,7 @@ def test_a_recording_that_was_ended_in_the_middle_is_read_as_far_as_it_goes(kind
 
 
 def mutated(text: str, chance: random.Random) -> Iterator[str]:
-    """Cut off, letters changed, lines doubled, taken away or moved."""
+    """Yield truncated texts and texts with changed letters or with doubled, removed or moved lines."""
     for _ in range(80):
         at = chance.randrange(len(text))
         yield text[:at]
@@ -186,7 +186,7 @@ ODD: tuple[Any, ...] = (None, "x", -1, 1e300, [], {}, [None], {"a": None}, True,
 
 
 def twisted(content: Any, chance: random.Random) -> Any:
-    """JSON in which one value is of another type."""
+    """Return JSON in which one value has another type."""
     if isinstance(content, dict) and content and chance.random() < 0.9:
         key = chance.choice(list(content))
         return {**content, key: twisted(content[key], chance)}
@@ -198,10 +198,10 @@ def twisted(content: Any, chance: random.Random) -> Any:
 
 @pytest.mark.parametrize(("kind", "text"), [*FILES, ("csv", CSV)], ids=lambda each: each[:12])
 def test_a_damaged_file_is_read_or_refused(kind: str, text: str) -> None:
-    """Anything but a ``ForeignFileError`` would end the command as a fault of ours."""
+    """A damaged file is read, or refused with a ``ForeignFileError``; no other error occurs."""
     chance = random.Random(1)
     damaged = list(mutated(text, chance))
-    if text.startswith("{") and text.endswith("}\n"):  # neither of the two recordings that were cut off
+    if text.startswith("{") and text.endswith("}\n"):  # only for complete recordings
         content = json.loads(text)
         damaged += [json.dumps(twisted(content, chance)) for _ in range(400)]
     refused = 0
@@ -210,4 +210,4 @@ def test_a_damaged_file_is_read_or_refused(kind: str, text: str) -> None:
             assert all(sample.metric for sample in read(kind, each)[0])
         except ForeignFileError:
             refused += 1
-    assert refused > len(damaged) / 20  # what is in columns that are not used is no damage
+    assert refused > len(damaged) / 20  # damage to unused columns is not detected

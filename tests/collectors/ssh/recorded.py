@@ -1,6 +1,6 @@
-"""What a host says of itself: a database server with LVM, RAID, multipath, btrfs and a loop device.
+"""A recorded host: a database server with LVM, RAID, multipath, btrfs and a loop device.
 
-Composed of what such machines have in /proc and /sys, in the form in which loop.sh prints it.
+The text is made from /proc and /sys of such machines, in the form that loop.sh prints.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _PLACES = (
 
 
 def hello(*more: str, fractions: str = "yes", nanoseconds: str = "yes") -> str:
-    """The text, with lines of a test's own."""
+    """Return the text with further lines of a test."""
     lines = [
         "Welcome to sql1. Authorised use only.",
         "#pinchpoint",
@@ -103,7 +103,7 @@ def hello(*more: str, fractions: str = "yes", nanoseconds: str = "yes") -> str:
 
 
 def answered(said: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """What a shell of this machine, that is sent this like a host over ssh, answers."""
+    """Run the command in a local shell, as sshd does, and return the result."""
     return subprocess.run(
         ["sh", "-c", RECEIVE],
         input=said,

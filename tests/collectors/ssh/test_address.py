@@ -1,4 +1,4 @@
-"""Where a host is, the command line that gets there, and ssh's own words as sentences for people."""
+"""Tests of a host's address, of the ssh command line, and of ssh's errors as sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinchpoint_collectors.linux_over_ssh.script import END, RECEIVE
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
 
-SHELLS = ("sh", "dash", "bash", "csh", "tcsh", "fish", "zsh")  # each in a package of its name
+SHELLS = ("sh", "dash", "bash", "csh", "tcsh", "fish", "zsh")  # each in a package of the same name
 
 
 def test_the_command_line_asks_nobody_and_holds_no_secret(tmp_path: Path) -> None:
@@ -38,13 +38,13 @@ def test_the_command_line_asks_nobody_and_holds_no_secret(tmp_path: Path) -> Non
 
 
 def test_what_is_not_given_is_left_to_the_users_configuration() -> None:
-    """An alias of ~/.ssh/config is enough."""
+    """An alias of ~/.ssh/config is enough; other settings are left to the user's configuration."""
     line = ssh.argv(Address.of({"address": "db-behind-bastion"}), "uptime")
     assert not {"-F", "-i", "-l", "-p"} & set(line)
 
 
 def test_user_at_host() -> None:
-    """As people write it; IPv6 with a port in brackets."""
+    """user@host and a bracketed IPv6 address with a port are parsed."""
     assert Address.of({"address": "admin@sql1"}) == Address("sql1", user="admin")
     assert str(Address("fe80::1", "admin", 22)) == "admin@[fe80::1]:22"
     assert str(Address("sql1")) == "sql1"
@@ -66,7 +66,7 @@ def test_user_at_host() -> None:
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
-    """The field, what was found, what is allowed; nothing that ssh could take for an option of its own."""
+    """A wrong option gives the field, value and allowed values; an address cannot be an ssh option."""
     with pytest.raises(CollectorError) as caught:
         Address.of(options)
     assert message in str(caught.value)
@@ -130,7 +130,7 @@ _CONFIG = (
     ],
 )
 def test_failures_are_sentences_with_a_remedy(status: int, said: str, words: str) -> None:
-    """As OpenSSH 9.2 words them; its own last line is kept for who knows it."""
+    """Each error of OpenSSH 9.2 becomes a sentence with a remedy and ssh's last line."""
     sentence = ssh.why(Address("sql1"), status, said)
     assert sentence.startswith("sql1: ")
     assert words in sentence
@@ -141,14 +141,14 @@ def test_failures_are_sentences_with_a_remedy(status: int, said: str, words: str
 def test_a_machine_without_ssh_is_told_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """An answer, no traceback."""
+    """Without ssh, the error names the package to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CollectorError, match="install OpenSSH's client"):
         ssh.run(Address("sql1"), "uptime")
 
 
 def test_a_command_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whoever waits is told for how long; here `ssh` is a program that sleeps."""
+    """A command that does not end gives an error with the time limit; `ssh` is a program that sleeps here."""
     fake = tmp_path / "ssh"
     fake.write_text("#!/bin/sh\nexec /bin/sleep 20\n")
     fake.chmod(0o755)
@@ -159,7 +159,7 @@ def test_a_command_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_reaches_a_posix_shell_through_any_login_shell(shell: str) -> None:
-    """What sshd does: the login shell gets the whole command as one word after -c."""
+    """Any login shell passes a script to a POSIX shell; sshd passes the whole command after -c."""
     command = ssh.shell('printf "%s|" "$0" *.nothing; case $1 in ("") echo "it is";; esac')
     program = require(shell, shell)
     done = subprocess.run([program, "-c", command], capture_output=True, text=True, check=True, cwd="/")
@@ -168,7 +168,7 @@ def test_a_script_reaches_a_posix_shell_through_any_login_shell(shell: str) -> N
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_is_received_line_by_line_and_no_further(shell: str) -> None:
-    """What stands behind the script is left to the script: it is what we say to it later."""
+    """The shell reads exactly the script's lines, so that later input reaches the script."""
     text = 'say() { echo "$1!"; }\nread -r word\nsay \'it is\' \\\n  # a comment\nsay "$word"\n'
     done = subprocess.run(
         [require(shell, shell), "-c", RECEIVE],

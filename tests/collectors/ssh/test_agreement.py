@@ -1,4 +1,4 @@
-"""`local` and `ssh` on one host, beside iostat: the same disk and CPU over a minute under load."""
+"""Comparison of `local`, `ssh` and iostat on one host: disk and CPU over a minute under load."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _METRICS = ("disk.writes_per_s", "disk.write_bytes_per_s", "disk.busy_ratio", "d
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Some hundred writes of 64 KiB a second, each flushed, and some work for the processor."""
+    """Run several hundred flushed writes of 64 KiB a second, and some CPU load."""
     over = threading.Event()
 
     def work() -> None:
@@ -49,7 +49,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def mean(samples: Sequence[Sample], metric: str, instance: str, from_s: float, to_s: float) -> float:
-    """Over a span of time: each sample for the part of it that it covers."""
+    """Return the mean over a time span; each sample is weighted by its part of the span."""
     total = covered = 0.0
     for each in samples:
         if (each.metric, each.instance) == (metric, instance) and each.value is not None:
@@ -67,11 +67,11 @@ def iostat(device: str) -> subprocess.Popen[str]:
     return subprocess.Popen([require("iostat", "sysstat"), *command[1:]], stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.slow  # a minute of watching
+@pytest.mark.slow  # watches for a minute
 def test_local_ssh_and_iostat_agree_over_a_minute_under_load(
     tmp_path: Path, real_disk: Callable[[Path], str]
 ) -> None:
-    """Within 1 % of each other; iostat prints two decimals."""
+    """`local`, `ssh` and iostat, which prints two decimals, differ by at most 1 %."""
     device = real_disk(tmp_path)
     here: list[Sample] = []
     there: list[Sample] = []

@@ -1,4 +1,4 @@
-"""Links that are cut in mid-watch, between real hosts in network namespaces of their own (root)."""
+"""Tests of links that are cut while watching, between real hosts in network namespaces (root)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def hosts() -> Iterator[list[SshdHost]]:
 
 
 class Watched:
-    """A collector read once a second, as a sampler reads it, and all that came of it."""
+    """A collector that is read once a second, as by a sampler, with all samples and incidents."""
 
     def __init__(self, host: SshdHost) -> None:
         options = host.options()
@@ -38,7 +38,7 @@ class Watched:
         self.failures: list[str] = []
 
     def look(self, for_s: float) -> None:
-        """Read for so long."""
+        """Read for this many seconds."""
         end = time.monotonic() + for_s
         while time.monotonic() < end:
             begin = time.monotonic()
@@ -51,7 +51,7 @@ class Watched:
             time.sleep(max(0.0, begin + 1 - time.monotonic()))
 
     def look_until(self, event: str, within_s: float) -> Incident:
-        """Read until it is told."""
+        """Read until this incident is reported."""
         end = time.monotonic() + within_s
         while True:
             for incident in self.incidents:
@@ -61,7 +61,7 @@ class Watched:
             self.look(1.0)
 
     def times(self, by: float = 1.0) -> list[float]:
-        """Seconds at which the CPU was read, of readings that cover about ``by`` seconds."""
+        """Return the times of CPU readings that cover about ``by`` seconds."""
         return sorted(
             each.time_ns / 1e9
             for each in self.samples
@@ -70,7 +70,7 @@ class Watched:
 
 
 def span_s(gap: Incident) -> tuple[float, float]:
-    """From when to when, UTC seconds."""
+    """Return start and end of a gap, in UTC seconds."""
     begins, ends = (datetime.fromisoformat(str(gap.fields[key])).timestamp() for key in ("from", "to"))
     return begins, ends
 
@@ -83,9 +83,9 @@ def watched(hosts: list[SshdHost]) -> Iterator[Watched]:
     found.collector.close()
 
 
-@pytest.mark.slow  # ten seconds of watching
+@pytest.mark.slow  # watches for ten seconds
 def test_a_link_that_is_slow_for_a_moment_loses_nothing(hosts: list[SshdHost], watched: Watched) -> None:
-    """Two seconds without a packet: readings come late, with the time at which the host took them."""
+    """After two seconds of packet loss, readings arrive late with the host's times, and none is lost."""
     watched.look(2)
     hosts[0].cut()
     time.sleep(2)
@@ -100,9 +100,9 @@ def test_a_link_that_is_slow_for_a_moment_loses_nothing(hosts: list[SshdHost], w
 def test_a_cut_link_marks_its_gap_and_leaves_nothing_on_the_host(
     hosts: list[SshdHost], watched: Watched
 ) -> None:
-    """The host ends by itself what nobody asks for any more, though no packet tells it; nothing is made up.
+    """The host ends its session without a packet when nothing is requested; no value is invented.
 
-    Afterwards a new session is opened, and the gap is told, from the last reading to the first new one.
+    A new session opens afterwards, and the gap lasts from the last reading to the first new one.
     """
     host = hosts[0]
     watched.look(3)
@@ -117,7 +117,7 @@ def test_a_cut_link_marks_its_gap_and_leaves_nothing_on_the_host(
     gap = watched.look_until("gap", 30)
     watched.look(3)
     begins_s, ends_s = span_s(gap)
-    # What the host had sent before it gave up came when the link was back.
+    # Readings that the host had sent before it gave up arrived when the link was back.
     assert cut_s - 2 < begins_s < cut_s + SILENCE_S + 2
     assert ends_s > mended_s
     assert [at for at in watched.times() if begins_s + 0.1 < at < ends_s - 0.1] == [], "made up"
@@ -127,9 +127,9 @@ def test_a_cut_link_marks_its_gap_and_leaves_nothing_on_the_host(
     assert all(each.interval_s < 3 for each in measured), "a mean over the gap"
 
 
-@pytest.mark.slow  # ten seconds of watching
+@pytest.mark.slow  # watches for ten seconds
 def test_other_hosts_go_on(hosts: list[SshdHost]) -> None:
-    """One of two is cut off: the other's readings come as before."""
+    """When one of two hosts is cut off, the other's readings continue."""
     first, second = Watched(hosts[0]), Watched(hosts[1])
     try:
         for one in (first, second):

@@ -1,4 +1,4 @@
-"""Readings as they come over the wire, and when each file was read."""
+"""Tests of readings from the wire, and of the time at which each file was read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def clock(offset_ns: int) -> HostClock:
 
 
 def test_stamps_are_ours_and_intervals_the_hosts() -> None:
-    """The host is 2 s ahead; between its readings passed 1.000001 s, which the uptime's steps cannot tell."""
+    """Stamps use local time, intervals the host's: 2 s ahead, 1.000001 s apart, finer than the uptime."""
     first, second = times(Timeline(clock(2 * S)), text(1000 * S, "7.00"), text(1001 * S + 1000, "8.00"))
     assert first[0][0] == 998 * S
     assert second[0][0] == 999 * S + 1000
@@ -33,13 +33,13 @@ def test_stamps_are_ours_and_intervals_the_hosts() -> None:
 
 
 def test_a_busy_host_reads_its_files_at_different_times() -> None:
-    """70 ms between two files count; one step of the uptime's clock does not."""
+    """A delay of 70 ms between two files counts; one step of the uptime clock does not."""
     (found,) = times(Timeline(clock(0)), text(1000 * S, "7.00", "7.01", "7.08"))
     assert [each[0] - found[0][0] for each in found] == [0, 0, 80 * MS]
 
 
 def test_a_clock_that_is_set_bends_no_interval() -> None:
-    """An hour forward between two readings one second apart; our stamps go on by one second."""
+    """A clock step of an hour changes no interval; local stamps advance by one second."""
     offset = clock(0)
     first, second, third = times(
         Timeline(offset), text(1000 * S, "7.00"), text(4601 * S, "8.00"), text(4602 * S, "9.00")

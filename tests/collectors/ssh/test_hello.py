@@ -1,4 +1,4 @@
-"""A host from what it says of itself: its disks behind LVM, RAID, multipath, btrfs; its facts."""
+"""Tests of a host's description: disks on LVM, RAID, multipath and btrfs, and facts."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def disks(found: Hello) -> Disks:
         ("/var/lib/postgresql", "dm-0", ["sdb", "sdc"]),  # a logical volume on a partition and a disk
         ("/dev/mapper/vg0-data", "dm-0", ["sdb", "sdc"]),
         ("/wal", "md0", ["sdc", "sdd"]),  # software RAID
-        ("/san/data", "dm-2", ["sde", "sdf"]),  # two paths to one disk of a SAN
-        ("/content", "sdg", []),  # btrfs: the number of its folders is no device's
+        ("/san/data", "dm-2", ["sde", "sdf"]),  # two paths to one SAN disk
+        ("/content", "sdg", []),  # btrfs: a folder's device number is no device
         ("/image", "loop0", ["dm-0", "sdb", "sdc"]),  # an image file on the logical volume
         ("sdb1", "sdb", []),
         ("/dev/sdg1", "sdg", []),
     ],
 )
 def test_a_role_leads_to_whole_devices(given: str, device: str, members: list[str]) -> None:
-    """As on this machine itself: the same code on what the host told."""
+    """A role resolves to whole devices, with the code of `local` and the host's data."""
     found = disks(parse(hello()))
     assert found.place(given).device == device
     assert found.facts(device)["members"] == members
@@ -48,14 +48,14 @@ def test_a_role_leads_to_whole_devices(given: str, device: str, members: list[st
 
 @pytest.mark.parametrize(("given", "why"), [("/tmp", "in memory"), ("/share", "on another machine")])
 def test_a_role_on_no_device_says_why(given: str, why: str) -> None:
-    """No guess."""
+    """A role without a device gives the reason, without a guess."""
     place = disks(parse(hello())).place(given)
     assert place.device is None
     assert why in (place.why or "")
 
 
 def test_a_path_that_is_not_there_names_host_and_role() -> None:
-    """The place in farm.yaml, and that it may be a matter of rights."""
+    """A missing path's error names the place in farm.yaml and mentions permissions."""
     watch = Watch("sql1", "sql", disks={"log": "/no/such"})
     message = "host 'sql1', role 'log': disk '/no/such': no such path on the host, or its user may not look"
     with pytest.raises(CollectorError, match=message):
@@ -63,13 +63,13 @@ def test_a_path_that_is_not_there_names_host_and_role() -> None:
 
 
 def test_an_unknown_device_lists_those_there_are() -> None:
-    """Whole ones, and the nearest."""
+    """An unknown device's error lists the whole devices and the nearest name."""
     with pytest.raises(CollectorError, match="disks here: sda, sdb, sdc, sdd, sde, sdf, sdg; nearest: sdb"):
         disks(parse(hello())).place("sdb9")
 
 
 def test_facts_of_the_machine() -> None:
-    """The keys of this machine's facts, from what a host told; usable cores, interfaces that are up."""
+    """A host's facts have the keys of `local`, usable cores, and active interfaces."""
     found = parse(hello()).files
     facts = machine_facts(found)
     assert facts.keys() == machine_facts().keys()
@@ -88,22 +88,24 @@ KERNEL = ("/proc/2/status:Name:\tkthreadd", "/proc/2/status:PPid:\t0")
 @pytest.mark.parametrize(
     ("second", "cores"),
     [
-        (KERNEL, list(range(8))),  # isolcpus or CPUAffinity: the first process is kept off the database's
+        # isolcpus or CPUAffinity: the first process may not use the database's cores
+        (KERNEL, list(range(8))),
         (("/proc/2/status:Name:\tsh", "/proc/2/status:PPid:\t1"), [0, 1, 2, 4]),  # a container with a cpuset
-        (("/proc/2/status:Name:\tkthreadd", "/proc/2/status:PPid:\t1"), [0, 1, 2, 4]),  # somebody's name
+        # a user process with that name
+        (("/proc/2/status:Name:\tkthreadd", "/proc/2/status:PPid:\t1"), [0, 1, 2, 4]),
     ],
 )
 def test_the_cores_of_a_machine_are_not_those_of_its_first_process(
     second: tuple[str, ...], cores: list[int]
 ) -> None:
-    """All that are online where the kernel's threads are seen; a container keeps its limit."""
+    """All online cores count if kernel threads are visible; a container's limit is kept."""
     found = parse(hello("/sys/devices/system/cpu/online:0-7", *second)).files
     assert usable_cores(found) == cores
     assert machine_facts(found)["cores"] == len(cores)
 
 
 def test_facts_of_disks_and_roles() -> None:
-    """Model, scheduler, cache; mount point, file system, options."""
+    """Facts of a disk: model, scheduler, cache; of a role: mount point, file system, options."""
     host = LinuxHost(parse(hello()), [Watch("sql1", "sql", {"data": "/var/lib/postgresql"})], HostClock())
     facts = host.facts(Watch("sql1", "sql", {"data": "/var/lib/postgresql"}))
     assert facts["disks"]["sdb"]["model"] == "Virtual Disk"
@@ -123,7 +125,7 @@ def test_facts_of_disks_and_roles() -> None:
 
 
 def test_a_disk_that_is_not_counted_there_is_not_measured() -> None:
-    """The host said so with its first words: no zeros are sent; the rest goes on."""
+    """A disk that the host does not count sends no zeros; other disks continue."""
     others = [f"missing {path} not wanted" for path in FILES if path != "/proc/diskstats"]
     watch = Watch("sql1", "sql", {"data": "sdb"})
     clock = HostClock()
@@ -142,7 +144,7 @@ def test_a_disk_that_is_not_counted_there_is_not_measured() -> None:
 
 
 def test_the_host_is_asked_what_its_kernel_counts() -> None:
-    """The script itself, in a shell of this machine: of every disk, and whether the kernel's threads show."""
+    """The script, in a local shell, asks for each disk's counters and for kernel threads."""
     text = script(1.0, 40.0, ("/proc/stat",), (), processes=False)
     found = parse(answered(text).stdout.partition("\n#e\n")[0]).files
     files = [file for pattern in ("*/queue/iostats", "*/stat") for file in Path("/sys/block").glob(pattern)]
@@ -151,7 +153,7 @@ def test_the_host_is_asked_what_its_kernel_counts() -> None:
 
 
 def test_a_file_that_is_missing_is_not_measured_with_its_remedy() -> None:
-    """A kernel without pressure files."""
+    """A missing file, as on a kernel without pressure files, is not measured and has a remedy."""
     found = parse(hello("missing /proc/pressure/io No such file or directory"))
     facts = LinuxHost(found, [Watch("sql1", "sql")], HostClock()).facts(Watch("sql1", "sql"))
     (missing,) = (each for each in facts["not_measured"] if each["metric"] == "pressure.io_ratio")
@@ -160,34 +162,34 @@ def test_a_file_that_is_missing_is_not_measured_with_its_remedy() -> None:
 
 
 def test_what_the_host_can_do() -> None:
-    """Whole seconds in sleep, steps of 10 ms in the clock."""
+    """Whole seconds in sleep and 10 ms steps in the clock are detected."""
     found = parse(hello(fractions="no", nanoseconds="no"))
     assert (found.fractions, found.nanoseconds) == (False, False)
 
 
 @pytest.mark.parametrize("said", ["", "Last login: Mon", "#pinchpoint\nfractions yes"])
 def test_another_shell_than_expected_is_said(said: str) -> None:
-    """With what it said."""
+    """An unexpected shell gives an error with its output."""
     with pytest.raises(CollectorError, match="its shell"):
         parse(said)
 
 
 def test_another_system_than_linux_is_said() -> None:
-    """It has a shell, and no /proc that could be read."""
+    """A system with a shell but without /proc gives an error."""
     foreign = "\n".join(line for line in hello().splitlines() if not line.startswith("/proc/"))
     with pytest.raises(CollectorError, match="no /proc/meminfo as Linux has it"):
         parse(f"{foreign}\n")
 
 
 def test_what_is_read_over_and_over_is_what_local_reads() -> None:
-    """One list for both."""
+    """The files read by `ssh` are those read by `local`."""
     assert FILES[0] == "/proc/stat"
     assert set(FILES) >= {"/proc/meminfo", "/proc/vmstat", "/proc/diskstats", "/proc/net/dev"}
     assert len(FILES) == 8
 
 
 def test_a_tier_whose_processes_are_not_there_is_not_measured() -> None:
-    """With the name that was looked for; one that is there is not said."""
+    """A tier whose processes are missing is not measured; the reason has the process name."""
     for name, said in (("mysqld", ["no process named mysqld runs there"]), ("postgres", [])):
         watch = Watch("sql1", "sql", processes=Processes(names=(name,)))
         host = LinuxHost(parse(hello()), [watch], HostClock())

@@ -1,4 +1,4 @@
-"""The collector against a real sshd on this machine: what ``local`` says there, it says from afar."""
+"""Tests of the collector with a real sshd on this machine, compared with ``local``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def watch(host: SshdHost, name: str = "sql1", disks: dict[str, str] | None = Non
 
 
 def gone(host: SshdHost, within_s: float = 10.0) -> bool:
-    """Whether nothing of ours is left on the host."""
+    """Return True if no process of the collector is left on the host."""
     return until(lambda: not host.ours(), within_s=within_s)
 
 
@@ -49,7 +49,7 @@ def read_often(collector: Collector, times: int = 5) -> None:
 
 
 def second_reading(collector: Collector) -> Sequence[Sample]:
-    """A reading with the machine's rates in it: what is asked for, as threads, may come in one without."""
+    """Return the second reading, which has rates; extra readings, as of threads, may come without rates."""
     collector.read()
     for _ in range(30):
         found = collector.read()
@@ -59,7 +59,7 @@ def second_reading(collector: Collector) -> Sequence[Sample]:
 
 
 def test_it_says_what_local_says(host: SshdHost, tmp_path: Path) -> None:
-    """The same metrics and instances; the same machine; the same inventory."""
+    """The metrics, instances, machine and inventory are those of ``local``."""
     disks = {"data": str(tmp_path)}
     there = SshKind().connect([watch(host, disks=disks)])
     try:
@@ -73,7 +73,7 @@ def test_it_says_what_local_says(host: SshdHost, tmp_path: Path) -> None:
 
 
 def test_two_hosts_of_one_address_are_read_once(host: SshdHost) -> None:
-    """One machine, one link, one session; each host gets every sample under its own name."""
+    """Two hosts with one address share one session, and each gets every sample under its name."""
     kind = registry.kind("ssh")
     watches = [watch(host, "sql1"), watch(host, "web1")]
     assert len({kind.machine(each) for each in watches}) == 1
@@ -93,7 +93,7 @@ def test_two_hosts_of_one_address_are_read_once(host: SshdHost) -> None:
 
 
 def test_readings_stand_at_whole_intervals_and_come_often(host: SshdHost) -> None:
-    """Five a second, none lost, evenly spaced by the host's own clock."""
+    """Five readings a second arrive without loss at even intervals of the host's clock."""
     collector = SshKind().connect([watch(host, interval="200ms")])
     try:
         end = time.monotonic() + 2.5
@@ -110,7 +110,7 @@ def test_readings_stand_at_whole_intervals_and_come_often(host: SshdHost) -> Non
 
 
 def test_a_tier_that_shares_the_host_is_its_processes(host: SshdHost) -> None:
-    """Here one of this test, which works; of names that nobody has the inventory says so."""
+    """A tier on a shared host is its processes; an unknown process name is in the inventory."""
     worker, name = Worker(), f"pp-{os.getpid()}"
     worker.do(f"name {name}")
     worker.begin("burn 30")
@@ -134,9 +134,9 @@ def test_a_tier_that_shares_the_host_is_its_processes(host: SshdHost) -> None:
     assert not any(why.startswith("no process") for why in said["sql1"])
 
 
-@pytest.mark.slow  # the pause
+@pytest.mark.slow  # waits for the pause
 def test_a_pause_in_which_nobody_reads_is_no_gap(host: SshdHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run prepares its data between the check and the first reading: then a new session begins, quietly."""
+    """After a long pause without a reading, a new session starts and no gap is reported."""
     monkeypatch.setattr(remote, "_IDLE_S", 3.0)
     collector = SshKind().connect([watch(host)])
     try:
@@ -151,7 +151,7 @@ def test_a_pause_in_which_nobody_reads_is_no_gap(host: SshdHost, monkeypatch: py
 
 
 def test_the_clock_of_this_machine_is_right_and_what_watching_costs_is_said(host: SshdHost) -> None:
-    """Host and controller are one: the offset is nothing, within its error. Bytes and CPU, there and here."""
+    """On this machine the clock offset is zero within its error, and the costs on both sides are reported."""
     collector = SshKind().connect([watch(host)])
     try:
         readings = [collector.read() for _ in range(5)]
@@ -170,11 +170,12 @@ def test_the_clock_of_this_machine_is_right_and_what_watching_costs_is_said(host
     ]
     assert 5_000 < sum(received) < 1_000_000
     costs = [each.value for found in readings for each in found if each.metric == "collector.cpu_s"]
-    assert all(value is not None and value >= 0 for value in costs)  # in ticks: single ones may be 0
+    # in clock ticks, so single values may be 0
+    assert all(value is not None and value >= 0 for value in costs)
 
 
 def test_nothing_is_left_when_we_are_killed(host: SshdHost) -> None:
-    """As by SIGKILL: ssh's input ends, and with it all that runs there."""
+    """If the collector is killed, ssh's input ends and all its processes on the host end."""
     collector: Any = SshKind().connect([watch(host)])
     collector.read()
     assert host.ours()
@@ -187,7 +188,7 @@ def test_nothing_is_left_when_we_are_killed(host: SshdHost) -> None:
 
 
 def test_what_was_ended_on_the_host_is_started_again(host: SshdHost) -> None:
-    """Somebody there kills it: one reading fails and says so, a later one works, the gap between is told."""
+    """After a kill on the host one reading fails, a later one works, and the gap is reported."""
     collector = SshKind().connect([watch(host)])
     try:
         second_reading(collector)
@@ -213,10 +214,10 @@ def test_what_was_ended_on_the_host_is_started_again(host: SshdHost) -> None:
     assert gone(host)
 
 
-@pytest.mark.slow  # three shells, three servers; the other tests run in dash
+@pytest.mark.slow  # three shells and servers; the other tests use dash
 @pytest.mark.parametrize("shell", ["dash", "busybox ash", "bash --posix"])
 def test_it_runs_in_every_posix_shell(shell: str, tmp_path: Path) -> None:
-    """The same samples; here every login gets that shell, and its own small tools where it brings them."""
+    """The samples are the same in each POSIX shell, with its own tools if it has any."""
     program = shell.split(maxsplit=1)[0]
     require(program, program)
     path = tmp_path / "bin"
@@ -255,7 +256,7 @@ def test_it_runs_in_every_posix_shell(shell: str, tmp_path: Path) -> None:
 
 
 def test_a_host_whose_sleep_and_date_know_whole_seconds_only(tmp_path: Path) -> None:
-    """Old small systems: it reads itself once a second, in steps of 10 ms of its uptime, and that is said."""
+    """A system with whole seconds only is read once a second with 10 ms steps, and this is reported."""
     path = tmp_path / "bin"
     path.mkdir()
     tmp_path.chmod(0o755)
@@ -283,7 +284,7 @@ def test_a_host_whose_sleep_and_date_know_whole_seconds_only(tmp_path: Path) -> 
 
 
 def test_a_jump_host_of_the_users_configuration(host: SshdHost, tmp_path: Path) -> None:
-    """Aliases, ports, keys and the way through another host stand there; farm.yaml says the alias alone."""
+    """An alias in the user's ssh configuration, with port, key and jump host, is enough for farm.yaml."""
     config = tmp_path / "config"
     with sshd_host() as inner:
         config.write_text(
@@ -305,7 +306,7 @@ def test_a_jump_host_of_the_users_configuration(host: SshdHost, tmp_path: Path) 
 
 
 def test_a_wrong_key_is_a_sentence(host: SshdHost, tmp_path: Path) -> None:
-    """What sshd takes, what to do."""
+    """A wrong key's error states which logins sshd accepts and what to do."""
     config = tmp_path / "config"
     config.write_text((host.folder / "client_config").read_text().replace(f"{host.folder}/key", "/dev/null"))
     with pytest.raises(CollectorError, match=r"accepts no key of ours \(it takes publickey\)"):
@@ -313,7 +314,7 @@ def test_a_wrong_key_is_a_sentence(host: SshdHost, tmp_path: Path) -> None:
 
 
 def test_an_unknown_host_key_is_a_sentence(host: SshdHost, tmp_path: Path) -> None:
-    """known_hosts is respected: nobody is trusted at first sight."""
+    """An unknown host key is refused as known_hosts requires."""
     config = tmp_path / "config"
     config.write_text(
         (host.folder / "client_config").read_text().replace("known_hosts\n", "nobody_knows\n", 1)
@@ -323,13 +324,13 @@ def test_an_unknown_host_key_is_a_sentence(host: SshdHost, tmp_path: Path) -> No
 
 
 def test_nobody_listens_there(host: SshdHost) -> None:
-    """With the remedy."""
+    """A port without a listener gives an error with the remedy."""
     with pytest.raises(CollectorError, match="nothing listens there; start sshd"):
         SshKind().connect([Watch("sql1", "sql", options={"address": "127.0.0.1", "port": 1})])
 
 
 def test_an_account_without_a_shell_is_a_sentence() -> None:
-    """The login works, and that is all."""
+    """An account without a shell gives one sentence."""
     nologin = require("nologin", "login")
     words = "there is no shell that runs our commands"
     with sshd_host(nologin) as other, pytest.raises(CollectorError, match=words):
@@ -337,7 +338,7 @@ def test_an_account_without_a_shell_is_a_sentence() -> None:
 
 
 def test_a_banner_of_the_login_shell_is_no_reading(tmp_path: Path) -> None:
-    """Whatever stands in its start-up files is passed over."""
+    """The output of login scripts is ignored."""
     wrapper = tmp_path / "login"
     tmp_path.chmod(0o755)
     wrapper.write_text('#!/bin/sh\necho "Welcome. #e"; echo "#e"\neval "$SSH_ORIGINAL_COMMAND"\n')
@@ -351,7 +352,7 @@ def test_a_banner_of_the_login_shell_is_no_reading(tmp_path: Path) -> None:
 
 
 def test_the_script_writes_no_file_and_names_no_secret() -> None:
-    """Nothing in it redirects into a file but /dev/null."""
+    """The script writes no file and contains no secret."""
     text = scripts.script(1.0, 40.0, ("/proc/stat",), ("/it's here",), processes=False)
     targets = set(re.findall(r"(?<!-)>+\s*([^\s;)'\"]+)", text))
     assert targets == {"/dev/null", "&1", "&2"}

@@ -1,4 +1,4 @@
-"""A tier on a host that runs more: its CPU from each reading, threads and caps as the host is asked."""
+"""Tests of a tier on a shared host: CPU in each reading; threads and limits on request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CAPPED_V2 = {
 
 
 def stat(pid: int, parent: int, name: str, own: int, reaped: int = 0, threads: int = 1) -> str:
-    """As /proc/PID/stat has it, 52 fields."""
+    """Return /proc/PID/stat with 52 fields."""
     head = (
         f"{pid} ({name}) S {parent} 1 1 0 -1 4194560 5 0 0 0 {own} 0 {reaped} 0 20 0 {threads} 0 {900 + pid}"
     )
@@ -49,7 +49,7 @@ def text(*processes: str) -> str:
 
 
 class RemoteMachine:
-    """The host's end: it answers with the files it has, as grep prints them."""
+    """Simulates the host: it returns its files as grep prints them."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self.files = dict(files)
@@ -75,7 +75,7 @@ class RemoteMachine:
 
 
 class Talk:
-    """Readings of one host with one tier of processes named postgres, two seconds apart."""
+    """Readings of one host with a tier of processes named postgres, two seconds apart."""
 
     def __init__(self, files: Mapping[str, str], *more: str, name: str = "postgres") -> None:
         watch = Watch("sql1", "sql", processes=Processes(names=(name,)))
@@ -84,13 +84,13 @@ class Talk:
         self._readings = 0
 
     def prepared(self, *processes: str) -> Talk:
-        """With all that is known of its processes, as after it was connected."""
+        """Set the known processes, as after connecting."""
         self.tiers.find(parse_all(text(*processes)))
         self.tiers.prepare(self.there, until_s=1e18)
         return self
 
     def read(self, *processes: str) -> list[Sample]:
-        """One reading."""
+        """Return the samples of one reading."""
         interval_s = 2.0 if self._readings else 0.0
         self._readings += 1
         self.there.uptime_s += 2.0
@@ -105,7 +105,7 @@ def values(samples: Sequence[Sample]) -> dict[tuple[str, str], float | None]:
 
 
 def test_a_tier_is_its_processes_and_all_that_descend_from_them() -> None:
-    """Of 4 cores in 2 s, 800 ticks: the server 100, its child 50, a new child 30; others do not count."""
+    """Of 800 ticks the server used 100, its child 50 and a new child 30; other processes do not count."""
     before = stat(1, 0, "systemd", 9), stat(10, 1, "postgres", 500), stat(11, 10, "worker", 7)
     after = (
         stat(1, 0, "systemd", 99),
@@ -123,7 +123,7 @@ def test_a_tier_is_its_processes_and_all_that_descend_from_them() -> None:
 
 
 def test_a_tier_that_is_gone_is_not_measured() -> None:
-    """Null, not idle."""
+    """A tier without processes is null, not idle."""
     server = stat(10, 1, "postgres", 500)
     talk = Talk(ALLOWED).prepared(server)
     talk.read(server)
@@ -131,14 +131,14 @@ def test_a_tier_that_is_gone_is_not_measured() -> None:
 
 
 def test_names_are_cut_as_the_kernel_cuts_them() -> None:
-    """15 letters."""
+    """Process names are cut to 15 characters, as the kernel does."""
     server = stat(10, 1, "prometheus-node", 5)
     talk = Talk(ALLOWED, name="prometheus-node-exporter").prepared(server)
     assert set(values(talk.read(server)).values()) == {4.0}
 
 
 def test_a_process_with_a_strange_name_spoils_no_other() -> None:
-    """Spaces and parentheses are read; one with a line break is left out."""
+    """A name with spaces and parentheses is read; one with a line break is left out."""
     found = parse_all(text(stat(10, 1, "a) b (c", 5), stat(11, 1, "two\nlines", 5), stat(12, 1, "ok", 7)))
     assert {pid: one.name for pid, one in found.items()} == {10: "a) b (c", 12: "ok"}
 
@@ -171,7 +171,7 @@ def test_caps_of_version_2_are_asked_for_step_by_step() -> None:
 
 
 def test_caps_of_version_1() -> None:
-    """Each controller has its own tree there."""
+    """For version 1 each controller's own tree is read."""
     cpu, memory = "/sys/fs/cgroup/cpu,cpuacct/pg", "/sys/fs/cgroup/memory/pg"
     files = {
         **ALLOWED,
@@ -197,7 +197,7 @@ def test_caps_of_version_1() -> None:
 
 
 def test_what_is_not_known_yet_is_null_and_never_another_ratio() -> None:
-    """A server that was started anew: its caps are known some readings later; until then nothing is said."""
+    """After a server's restart its limits are known some readings later; until then they are null."""
     files = {**CAPPED_V2, **{path.replace("/10/", "/77/"): text for path, text in CAPPED_V2.items()}}
     first, second = stat(10, 1, "postgres", 500), stat(77, 1, "postgres", 40)
     talk = Talk(files, MOUNT_V2).prepared(first)
@@ -213,7 +213,7 @@ def test_what_is_not_known_yet_is_null_and_never_another_ratio() -> None:
 
 
 def threads(pid: int, **ticks: int) -> dict[str, str]:
-    """The stat files of a process' threads."""
+    """Return the stat files of a process's threads."""
     tids = range(pid, pid + len(ticks))
     return {
         f"/proc/{pid}/task/{tid}/stat": stat(tid, 1, name, own) + "\n"
@@ -222,7 +222,7 @@ def threads(pid: int, **ticks: int) -> dict[str, str]:
 
 
 def test_the_busiest_thread_is_told_apart() -> None:
-    """Of a process with three threads that of 180 ticks in 2 s; one that did not run is not asked for."""
+    """Of three threads the one with 180 ticks in 2 s is named; an idle process is not asked for."""
     server, idle = stat(10, 1, "postgres", 500, threads=3), stat(30, 1, "postgres", 7, threads=2)
     files = {**ALLOWED, "/proc/30/status": ALLOWED["/proc/10/status"], **threads(30, main=5, other=2)}
     talk = Talk({**files, **threads(10, main=100, writer=300, reader=100)}).prepared(server, idle)
@@ -245,7 +245,7 @@ def test_the_busiest_thread_is_told_apart() -> None:
 
 
 def test_a_question_that_is_not_answered_is_not_asked_again() -> None:
-    """A slow link gets no second one on top."""
+    """While a request is unanswered, it is not sent again."""
     server = stat(10, 1, "postgres", 500)
     talk = Talk(ALLOWED).prepared(server)
     talk.read(server)
@@ -268,5 +268,5 @@ def test_a_question_that_is_not_answered_is_not_asked_again() -> None:
     ],
 )
 def test_a_path_is_one_word_of_the_shell(path: str, word: str) -> None:
-    """Whatever a group is called."""
+    """A group's path is one word for the shell, whatever its name."""
     assert pattern(path) == word

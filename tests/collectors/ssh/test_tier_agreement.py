@@ -1,4 +1,4 @@
-"""`local` and `ssh` on one host, of one tier: its CPU, its busiest thread, its caps and what they leave."""
+"""Comparison of `local` and `ssh` for a tier on one host: CPU, busiest thread, limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def host() -> Iterator[SshdHost]:
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    """A server of a name of its own."""
+    """Yield a worker process with a name of its own."""
     found = Worker()
     found.do(f"name pp-ssh-{os.getpid()}")
     yield found
@@ -39,7 +39,7 @@ def worker() -> Iterator[Worker]:
 
 @contextmanager
 def both(host: SshdHost, worker: Worker) -> Iterator[tuple[Collector, Collector]]:
-    """Who watches the worker here, and who from afar."""
+    """Yield a local and an ssh collector that watch the worker."""
     name = Path(f"/proc/{worker.pid}/comm").read_text().strip()
     here = LocalKind().connect([Watch("app1", "app", options={"process": name})])
     there = SshKind().connect([Watch("app1", "app", options=host.options(process=name))])
@@ -51,19 +51,19 @@ def both(host: SshdHost, worker: Worker) -> Iterator[tuple[Collector, Collector]
 
 
 def watched(here: Collector, there: Collector, seconds: float) -> tuple[list[Sample], list[Sample]]:
-    """What both read in the same time."""
+    """Return the samples that both read in the same time."""
     mine: list[Sample] = []
     theirs: list[Sample] = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         mine += here.read()
-        theirs += there.read()  # waits for about a second
+        theirs += there.read()  # waits about a second
         time.sleep(0.2)
     return mine, theirs
 
 
 def mean(samples: Sequence[Sample], metric: str, instance: str, span: Span | None = None) -> float:
-    """Over a span of time (UTC s), or over all that was read: each value for the part that it covers."""
+    """Return the mean over a time span (UTC s) or over all readings, weighted by covered time."""
     total = covered = 0.0
     for end, length_s, value in _covered(samples, metric, instance):
         part = length_s if span is None else min(end, span[1]) - max(end - length_s, span[0])
@@ -74,14 +74,14 @@ def mean(samples: Sequence[Sample], metric: str, instance: str, span: Span | Non
 
 
 def common(mine: Sequence[Sample], theirs: Sequence[Sample], metric: str, instance: str) -> Span:
-    """The time that both have seen: elsewhere the machine may have been busy with something else."""
+    """Return the time span that both cover, because the load outside it may differ."""
     spans = [_covered(each, metric, instance) for each in (mine, theirs)]
     begin = max(min(end - length for end, length, _ in each) for each in spans)
     return begin, min(max(end for end, _, _ in each) for each in spans)
 
 
 def _covered(samples: Sequence[Sample], metric: str, instance: str) -> list[tuple[float, float, float]]:
-    """(end, length, value) of each that was measured."""
+    """Return (end, length, value) of each measured sample."""
     return [
         (each.time_ns / 1e9, each.interval_s, each.value)
         for each in samples
@@ -92,7 +92,7 @@ def _covered(samples: Sequence[Sample], metric: str, instance: str) -> list[tupl
 
 
 def agree(mine: Sequence[Sample], theirs: Sequence[Sample], metric: str, instance: str) -> None:
-    """Within a fifth: the ends of the span fall into readings, of which nobody knows how they were spread."""
+    """Assert agreement within a fifth, because the span's ends lie within readings."""
     span = common(mine, theirs, metric, instance)
     here, there = (mean(each, metric, instance, span) for each in (mine, theirs))
     assert here > 0.05
@@ -100,7 +100,7 @@ def agree(mine: Sequence[Sample], theirs: Sequence[Sample], metric: str, instanc
 
 
 def test_cpu_and_the_busiest_thread_agree(host: SshdHost, worker: Worker) -> None:
-    """A thread that wants all it can get: its share of a core, and the tier's of all it may use."""
+    """A busy thread's core share, and the tier's share of its cores, agree."""
     with both(host, worker) as (here, there):
         worker.begin("thread spinner 30")
         watched(here, there, 2.0)
@@ -115,7 +115,7 @@ def test_cpu_and_the_busiest_thread_agree(host: SshdHost, worker: Worker) -> Non
 
 @pytest.mark.root
 def test_caps_and_what_they_leave_agree(host: SshdHost, worker: Worker) -> None:
-    """Half a core and 64 MiB, by control groups: the same limit, the same use of it, the same memory left."""
+    """With limits of half a core and 64 MiB, the limits and their use agree."""
     if os.geteuid() != 0 or not all((each / "tasks").exists() for each in (CPU, MEMORY)):
         pytest.skip(f"needs root and the version 1 controllers at {CPU} and {MEMORY}")
     groups = [each / f"pp-test-{os.getpid()}" for each in (CPU, MEMORY)]
@@ -144,7 +144,7 @@ def test_caps_and_what_they_leave_agree(host: SshdHost, worker: Worker) -> None:
     finally:
         worker.close()
         for group in groups:
-            for _ in range(50):  # the last pages are given back a moment after the process has gone
+            for _ in range(50):  # the kernel frees the last pages shortly after the process has ended
                 try:
                     group.rmdir()
                     break
@@ -152,9 +152,9 @@ def test_caps_and_what_they_leave_agree(host: SshdHost, worker: Worker) -> None:
                     time.sleep(0.1)
 
 
-@pytest.mark.slow  # waits for a link to be given up and opened again
+@pytest.mark.slow  # waits until a link is given up and opened again
 def test_after_a_cut_link_the_tier_is_measured_again(host: SshdHost, worker: Worker) -> None:
-    """A new session knows nothing of the one before: it asks anew, and says nothing until it knows."""
+    """After a cut link a new session asks for all again, and sends nothing until it has it."""
     name = Path(f"/proc/{worker.pid}/comm").read_text().strip()
     collector = SshKind().connect([Watch("app1", "app", options=host.options(process=name))])
     try:

@@ -1,4 +1,4 @@
-"""A whole run that watches hosts over ssh, one of which is cut off in the middle (root)."""
+"""Tests of a whole run that watches hosts over ssh and loses one in the middle (root)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def plan_file(folder: Path, measure_s: int) -> Path:
 
 @contextmanager
 def cut_when_measuring(process: Any, host: SshdHost, for_s: float) -> Iterator[None]:
-    """Cut the link two seconds into the measuring; it is put back after so long, or when all is over."""
+    """Cut the link two seconds into the measure phase; restore it after ``for_s`` seconds or at the end."""
     wait_for_line(process, "measur")
     time.sleep(2)
     host.cut()
@@ -76,7 +76,7 @@ def cut_when_measuring(process: Any, host: SshdHost, for_s: float) -> Iterator[N
 def test_a_host_that_is_cut_off_costs_its_own_samples_only(
     hosts: list[SshdHost], nosql: str, tmp_path: Path
 ) -> None:
-    """The run ends as planned; the manifest and the report say which host was not seen, and when."""
+    """The run ends as planned; the manifest and the report name the missing host and the time."""
     farm = farm_file(tmp_path, hosts, nosql)
     process = start_cli("run", plan_file(tmp_path, 36), "--farm", farm, "--out", tmp_path / "runs")
     try:
@@ -110,11 +110,11 @@ def test_a_host_that_is_cut_off_costs_its_own_samples_only(
         assert host.ours() == []
 
 
-@pytest.mark.slow  # the same once more, for one option
+@pytest.mark.slow  # another such run, for one option
 def test_a_run_that_must_not_do_without_a_host_ends(
     hosts: list[SshdHost], nosql: str, tmp_path: Path
 ) -> None:
-    """`required: true`: not seen for ten seconds, and the run ends with what it has, and says why."""
+    """With `required: true`, ten seconds without the host end the run with its data and the reason."""
     farm = farm_file(tmp_path, hosts, nosql, required=True)
     process = start_cli("run", plan_file(tmp_path, 60), "--farm", farm, "--out", tmp_path / "runs")
     try:
@@ -122,5 +122,5 @@ def test_a_run_that_must_not_do_without_a_host_ends(
             status, _out, said = end(process, timeout_s=100)
     finally:
         process.kill()
-    assert status in (3, 5), said  # 3 where the machine was too busy for its load generator
+    assert status in (3, 5), said  # 3 if the machine was too busy for the load generator
     assert "n2: not seen for 10 s, and the collector ssh is required" in said

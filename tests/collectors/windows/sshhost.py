@@ -1,4 +1,4 @@
-"""A stand-in Windows machine behind a real sshd: its ``powershell`` is the stand-in."""
+"""A simulated Windows machine behind a real sshd, with a simulated ``powershell``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STANDIN = "collectors.windows.standin"
 
 
 class SshHost:
-    """The machine.
+    """A simulated Windows machine behind sshd.
 
     Args:
         host: the sshd.
@@ -29,16 +29,16 @@ class SshHost:
         self._host = host
 
     def options(self, **options: Any) -> dict[str, Any]:
-        """What farm.yaml says of it."""
+        """Return the ``collect`` entry of farm.yaml."""
         return self._host.options(transport="ssh", **options)
 
     def cut(self) -> None:
-        """Every connection is gone, as after a restart of sshd's sessions; sshd itself goes on."""
+        """End every ssh session; sshd itself continues."""
         for session in psutil.Process(self._host.pid).children():
             session.kill()
 
     def running(self) -> list[int]:
-        """The stand-ins that run."""
+        """Return the ids of the running simulated ``powershell`` processes."""
         return [one.pid for one in self._host.ours() if _is_standin(one)]
 
 
@@ -50,13 +50,13 @@ def _is_standin(process: psutil.Process) -> bool:
 
 
 def powershell(every_s: float) -> str:
-    """A shell script that is the stand-in, where ``powershell`` is asked for as it should be."""
+    """Return a shell script that simulates ``powershell`` if it is called correctly."""
     return f"PYTHONPATH={shlex.quote(str(TESTS))} exec {shlex.quote(sys.executable)} -m {STANDIN} {every_s:g}"
 
 
 @contextmanager
 def ssh_host(folder: Path, every_s: float = 0.1) -> Iterator[SshHost]:
-    """A machine behind sshd."""
+    """Yield a machine behind sshd."""
     shell = folder / "shell"
     shell.write_text(
         "#!/bin/sh\n"

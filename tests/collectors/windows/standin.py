@@ -1,8 +1,8 @@
-"""A Windows machine as far as its script shows it: it answers a request with the script's lines.
+"""A simulated Windows machine that answers a request with the script's lines.
 
-What its counters grow by in a second is known, so that every value is. The types are those that Windows' own
-classes have (learn.microsoft.com/previous-versions/aa394307(v=vs.85) and its neighbours). Started as a
-program it is ``powershell`` at the other end of ssh.
+The growth of its counters per second is known, so each metric is known. The counter types are those of
+Windows' classes (learn.microsoft.com/previous-versions/aa394307(v=vs.85) and its neighbours). As a program it
+is ``powershell`` at the other end of ssh.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUEUE, PRECISION, PRECISION_BASE = 5571840, 542573824, 1073939712
 FRACTION, FRACTION_BASE = 537003264, 1073939712
 
 Grows = tuple[int, int, int]
-"""(counter type, value at the begin, growth per second)"""
+"""(counter type, initial value, growth per second)"""
 
 DISK: Mapping[str, Grows] = {
     "AvgDiskQueueLength": (QUEUE, 7_000_000_000, 6_000_000),  # 0.2 s of reads and 0.4 s of writes
@@ -40,14 +40,14 @@ DISK: Mapping[str, Grows] = {
         AVERAGE,
         2**32 - 6_000_000,
         4_000_000,
-    ),  # 50 writes of 8 ms; wraps in the second second
+    ),  # 50 writes of 8 ms; wraps in the next second
     "AvgDisksecPerWrite_Base": (AVERAGE_BASE, 2**32 - 25, 50),
     "CurrentDiskQueueLength": (RAW, 1, 0),
     "DiskReadBytesPersec": (BULK, 2**40, 819_200),
     "DiskReadsPersec": (RATE, 40_000, 100),
     "DiskWriteBytesPersec": (BULK, 2**33, 3_276_800),
     "DiskWritesPersec": (RATE, 2**32 - 25, 50),
-    "PercentIdleTime": (PRECISION, 9_000_000_000, 4_000_000),  # of 10,000,000: busy 0.6
+    "PercentIdleTime": (PRECISION, 9_000_000_000, 4_000_000),  # of 10,000,000: a busy ratio of 0.6
     "PercentIdleTime_Base": (PRECISION_BASE, 133_000_000_000_000_000, 10_000_000),
 }
 CLASSES: Mapping[str, tuple[tuple[str | None, ...], Mapping[str, Grows]]] = {
@@ -106,14 +106,14 @@ PROCESSES: Mapping[str, tuple[int, int, int, int]] = {
     "_Total": (0, 0, 0, 0),
     "Idle": (0, 0, 0, 15_000_000),
     "System": (4, 0, START, 100_000),
-    "services": (600, 500, START + 10, 0),  # what started it has ended
-    "sqlservr": (1433, 600, START + 100, 4_000_000),  # 0.4 s a second
+    "services": (600, 500, START + 10, 0),  # its parent has ended
+    "sqlservr": (1433, 600, START + 100, 4_000_000),  # 0.4 s of CPU per second
     "conhost": (1500, 1433, START + 110, 1_000_000),
     "w3wp": (2000, 700, START + 200, 500_000),
     "w3wp#1": (2001, 700, START + 210, 3_000_000),
-    "late": (2100, 1433, START + 90, 700_000),  # older than 1433: that id was another's when it was started
+    "late": (2100, 1433, START + 90, 700_000),  # older than 1433, which was another process's id at that time
 }
-"""Name -> (id, id of what started it, start in 100 ns, growth of its CPU time per second)."""
+"""Name -> (id, parent's id, start in 100 ns, growth of CPU time per second)."""
 FOUND: Mapping[tuple[str, str], str] = {
     ("service", "MSSQLSERVER"): "1433",
     ("command_line", '-ap "SharePoint - 80"'): "2001",
@@ -139,7 +139,7 @@ CLOUD: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("cloud_disk", {"lun": 0, "type": "Premium_LRS", "size_gib": 1024}),
     ("cloud_disk", {"lun": 1, "type": "Premium_LRS", "size_gib": 64}),
 )
-"""What a machine of Azure says besides."""
+"""Further lines of an Azure machine."""
 FACTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("host", HOST),
     (
@@ -207,16 +207,16 @@ FACTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
 
 @dataclass
 class Machine:
-    """The machine.
+    """A simulated machine.
 
     Attributes:
-        ahead_s: its clock minus ours.
-        failing: classes that cannot be read now.
-        without: classes it does not have.
-        asked: the requests it was given.
-        processes: what runs there, as ``PROCESSES`` has it.
-        found: what looking for processes finds there, as ``FOUND`` has it.
-        facts: what it says of itself.
+        ahead_s: offset of its clock from this machine's, in seconds.
+        failing: classes that cannot be read.
+        without: classes that it lacks.
+        asked: requests so far.
+        processes: its processes, as in ``PROCESSES``.
+        found: results of searches for processes, as in ``FOUND``.
+        facts: its facts.
     """
 
     ahead_s: float = 0.0
@@ -231,11 +231,11 @@ class Machine:
     cpu_s: float = 0.5
 
     def utc(self) -> int:
-        """Its time, 100 ns since 1601."""
+        """Its time in 100 ns since 1601."""
         return EPOCH + int((time.time() + self.ahead_s) * 1e7)
 
     def hello(self, request: str) -> Iterator[str]:
-        """What it says before the first reading."""
+        """Yield the lines before the first reading."""
         asked = json.loads(request)
         self.asked.append(asked)
         for kind, facts in self.facts:
@@ -262,7 +262,7 @@ class Machine:
             yield line("ready", utc=self.utc())
 
     def reading(self) -> Iterator[str]:
-        """One reading; each is a second after the one before, whatever time it is."""
+        """Yield one reading, which is one second after the previous one regardless of the real time."""
         if self.readings % 10 == 0:
             for one in self.asked[-1]["find"]:
                 ids = self.found.get((one["what"], one["text"]), "")
@@ -278,7 +278,7 @@ class Machine:
             stamps = [BEGUN + self.readings * PERF_PER_S, self.utc(), PERF_PER_S]
             cells = [self._value(counters[column]) for column in columns]
             rows = [[instance or "", *stamps, *cells] for instance in instances]
-            # Processors' times are in the 100 ns of their stamps: these must be a second apart, too.
+            # Processor times are in the 100 ns of their stamps, so the stamps must be a second apart too.
             for row in rows:
                 row[2] = BEGUN + self.readings * 10_000_000
             yield line("rows", **{"class": name}, utc=self.utc(), rows=rows)
@@ -287,7 +287,7 @@ class Machine:
         yield line("reading", number=self.readings, utc=self.utc(), cpu_s=self.cpu_s)
 
     def time(self, asked: str) -> str:
-        """Its answer to "time N"."""
+        """Return the reply to "time N"."""
         return line("time", asked=int(asked), utc=self.utc())
 
     def _processes(self, columns: list[str]) -> list[list[Any]]:
@@ -305,18 +305,18 @@ class Machine:
 
 
 def line(kind: str, /, **fields: Any) -> str:
-    """A line as the script writes it."""
+    """Return a line as the script writes it."""
     return json.dumps({"kind": kind, **fields}, ensure_ascii=True, separators=(",", ":"))
 
 
 def serve(every_s: float) -> None:
-    """Be ``powershell -Command -``, given the loader, the script and a request."""
+    """Act as ``powershell -Command -`` with the loader, the script and a request as input."""
     machine = Machine()
     loader, sent, request = (sys.stdin.buffer.readline().decode().strip() for _ in range(3))
     if loader != LOADER or base64.b64decode(sent).decode() != script():
         print(line("end", why=f"the stand-in was given another loader or script: {loader}"), flush=True)
         return
-    print("Welcome to SQL1\r\n{ not json\r\n[1, 2]\r")  # as a profile does
+    print("Welcome to SQL1\r\n{ not json\r\n[1, 2]\r")  # as a profile prints
     for text in machine.hello(request):
         print(text, end="\r\n", flush=True)
     if json.loads(request)["interval_ms"] == 0:
@@ -327,7 +327,7 @@ def serve(every_s: float) -> None:
         for text in machine.reading():
             print(text, end="\r\n", flush=True)
         if select.select([sys.stdin], [], [], every_s)[0]:
-            data = os.read(sys.stdin.fileno(), 4096)  # nothing is held back by Python
+            data = os.read(sys.stdin.fileno(), 4096)  # unbuffered, so that Python holds no input back
             if not data:
                 return
             waiting += data

@@ -1,4 +1,4 @@
-"""From the counters of the Performance Monitor's logs to CIM classes, and back."""
+"""Tests of the mapping between Performance Monitor counters and CIM classes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ BY_OBJECT = {one.object: one for one in wanted()}
     ],
 )
 def test_names_are_spelt_as_wmi_spells_them(counter: str, name: str) -> None:
-    """Properties and classes as generators of class bindings found them on real systems."""
+    """Property and class names are those of generated class bindings on real systems."""
     assert property_name(counter) == name
 
 
 def test_every_object_of_the_logs_is_asked_for() -> None:
-    """A counter that is added for logs is read from machines as well: there is one table."""
+    """Each object of the logs is read from machines as well."""
     assert set(BY_OBJECT) == set(COUNTERS) - {"Processor"}
     assert BY_OBJECT["LogicalDisk"].pattern == "PerfDisk_LogicalDisk"
     assert BY_OBJECT["Processor Information"].pattern == "Counters_ProcessorInformation"
@@ -44,7 +44,7 @@ def test_every_object_of_the_logs_is_asked_for() -> None:
 
 
 def test_sql_server_may_be_left_to_its_own_kind() -> None:
-    """Of the others nothing is left out."""
+    """SQL Server's classes can be left to their own kind; no other class is left out."""
     left = {one.object for one in wanted(sql_server=False)}
     assert left == {name for name in BY_OBJECT if not name.startswith("SQLServer:")}
 
@@ -60,12 +60,12 @@ def test_sql_server_may_be_left_to_its_own_kind() -> None:
     ],
 )
 def test_an_instance_of_sql_server_is_told_by_its_class(name: str, instance: str | None) -> None:
-    """Also one with an underscore; what only looks like one is none."""
+    """The instance of SQL Server is taken from the class name, also with an underscore."""
     assert sql_instance(BY_OBJECT["SQLServer:Locks"], name) == instance
 
 
 def test_of_several_counters_for_one_metric_the_finest_is_taken() -> None:
-    """Available memory in bytes, where the machine has it; and each of two spellings of a counter."""
+    """If several counters give one metric, the finest available one is used."""
     memory = BY_OBJECT["Memory"]
     present = {"AvailableMBytes": 65792, "AvailableKBytes": 65792, "PagesInputPersec": 272696320}
     assert set(chosen(memory, present)) == {"AvailableKBytes", "PagesInputPersec"}

@@ -1,4 +1,4 @@
-"""The formulas of the counter types, on raw values of real machines and on ones computed by hand."""
+"""Tests of the formulas of counter types, on raw values of real machines and computed ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PERF_PER_S = 10_000_000
 REAL_LIFE_READ_TIME_100NS = 7_739_282_824
 REAL_LIFE_READ_TIMER = 3_444_315_528
 REAL_LIFE_READS = 1_129_605
-"""Disk ``0 C:`` of a Windows machine with a performance counter of 10 MHz, as the Checkmk agent recorded it
-(tests of its winperf_phydisk plugin): Avg. Disk Read Queue Length, Avg. Disk sec/Read and its base, all since
-the machine's start."""
+"""Disk ``0 C:`` of a Windows machine with a 10 MHz performance counter, from the Checkmk agent (tests of its
+winperf_phydisk plugin): Avg. Disk Read Queue Length, Avg. Disk sec/Read and its base, since the machine's
+start."""
 
 
 def cook(name: str, before: Raw, now: Raw) -> Formatted:
@@ -26,7 +26,7 @@ def raw(value: int, base: int | None = None, *, ticks: int = 0, sys: int = 0, pe
 
 
 def test_the_numbers_are_those_of_winperf_h() -> None:
-    """As Microsoft's tables of the WMI counter types have them, in decimal."""
+    """The type numbers are those of Microsoft's tables of WMI counter types."""
     decimal = {
         "PERF_COUNTER_RAWCOUNT": 65536,
         "PERF_COUNTER_LARGE_RAWCOUNT": 65792,
@@ -54,11 +54,11 @@ def test_the_numbers_are_those_of_winperf_h() -> None:
 
 
 def test_a_real_timer_of_32_bits_has_wrapped() -> None:
-    """The same time is in the queue length's 64 bits and in the timer's 32: they differ by one turn."""
+    """The queue length's 64 bits and the timer's 32 bits differ by one wrap."""
     assert REAL_LIFE_READ_TIME_100NS - REAL_LIFE_READ_TIMER == 2**32
     just_before, reads = REAL_LIFE_READ_TIME_100NS - 2**32 - REAL_LIFE_READ_TIMER, 100
     assert just_before == 0
-    # Since the counter passed its end: 3,444,315,528 ticks, were they 100 reads' and not many more.
+    # Growth across the wrap: 3,444,315,528 ticks of 100 reads.
     before, now = raw(2**32 - 1000, REAL_LIFE_READS - reads), raw(REAL_LIFE_READ_TIMER, REAL_LIFE_READS)
     assert cook("PERF_AVERAGE_TIMER", before, now) == Formatted(
         (REAL_LIFE_READ_TIMER + 1000) / 1e7 / 100, 100
@@ -68,7 +68,8 @@ def test_a_real_timer_of_32_bits_has_wrapped() -> None:
 def test_latencies_of_a_real_volume_since_its_start() -> None:
     """HarddiskVolume1 of a domain controller (windows_exporter's issue 388): one read, four writes.
 
-    Its queue lengths say the same times in 100 ns: 0.4633 s and 0.0038 s; that tells its counter's frequency.
+    Its queue lengths have the same times in 100 ns, 0.4633 s and 0.0038 s, which gives the counter's
+    frequency.
     """
     per_s = 2_338_337
     nothing = raw(0, 0, per_s=per_s)
@@ -80,7 +81,7 @@ def test_latencies_of_a_real_volume_since_its_start() -> None:
 
 
 def test_rates_of_a_real_interface() -> None:
-    """Two raw readings of an Intel AX200 (the ServerBox monitor's tests), 1.053 s apart by their stamps."""
+    """Two raw readings of an Intel AX200 (the ServerBox monitor's tests), 1.053 s apart, give its rates."""
     apart = 134_288_934_066_370_000 - 134_288_934_055_840_000
     assert apart == 10_530_000
     received = cook("PERF_COUNTER_BULK_COUNT", raw(704_834_947), raw(704_836_663, ticks=apart))
@@ -97,7 +98,7 @@ def test_rates_of_a_real_interface() -> None:
         ("PERF_COUNTER_BULK_COUNT", raw(2**40), raw(2**40 + 4096, ticks=20_000_000), 2048.0),
         ("PERF_100NSEC_TIMER", raw(100), raw(2_500_100, sys=10_000_000), 25.0),
         ("PERF_100NSEC_TIMER_INV", raw(0), raw(7_500_000, sys=10_000_000), 25.0),
-        # Idle for longer than there was time: that is what clocks make of an idle processor.
+        # Idle time longer than the interval, as clocks report for an idle processor.
         ("PERF_100NSEC_TIMER_INV", raw(0), raw(10_100_000, sys=10_000_000), -1.0),
         ("PERF_PRECISION_100NS_TIMER", raw(0, 5), raw(4_000_000, 10_000_005), 40.0),
         ("PERF_COUNTER_100NS_QUEUELEN_TYPE", raw(0), raw(60_000_000, sys=20_000_000), 3.0),
@@ -108,12 +109,12 @@ def test_rates_of_a_real_interface() -> None:
     ],
 )
 def test_each_formula(name: str, before: Raw, now: Raw, shown: float) -> None:
-    """Computed by hand."""
+    """Each formula gives the value computed by hand."""
     assert cook(name, before, now).value == pytest.approx(shown)
 
 
 def test_no_operation_has_no_latency() -> None:
-    """Nothing was read: the latency is not known, and that is of weight 0; it is no latency of 0."""
+    """Without operations the latency is null with weight 0."""
     assert cook("PERF_AVERAGE_TIMER", raw(7, 3), raw(7, 3)) == Formatted(None, 0)
 
 
@@ -121,7 +122,7 @@ def test_no_operation_has_no_latency() -> None:
     ("name", "before", "now"),
     [
         ("PERF_COUNTER_BULK_COUNT", raw(2**40), raw(5, ticks=10_000_000)),
-        ("PERF_COUNTER_BULK_COUNT", raw(1), raw(2)),  # read twice at one instant
+        ("PERF_COUNTER_BULK_COUNT", raw(1), raw(2)),  # two readings at the same time
         ("PERF_COUNTER_COUNTER", raw(1, ticks=9), raw(2, ticks=3)),
         ("PERF_100NSEC_TIMER", raw(9), raw(8, sys=10_000_000)),
         ("PERF_100NSEC_TIMER_INV", raw(9, sys=5), raw(10, sys=5)),
@@ -133,11 +134,11 @@ def test_no_operation_has_no_latency() -> None:
     ],
 )
 def test_what_cannot_be_known_is_none(name: str, before: Raw, now: Raw) -> None:
-    """A counter of 64 bits that went back, no time between, or no base: null, and never 0."""
+    """A 64-bit counter that went back, no time, or no base gives null."""
     assert cook(name, before, now).value is None
 
 
 def test_only_a_small_counter_wraps() -> None:
-    """One of 64 bits does not live to see it: it was reset."""
+    """Only a 32-bit counter wraps; a 64-bit counter that went back was reset."""
     assert grown(2**32 - 1, 1, large=False) == 2
     assert grown(2**63, 1, large=True) is None

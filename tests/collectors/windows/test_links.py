@@ -1,4 +1,4 @@
-"""The kind over both transports: WinRM as pypsrp speaks it, SSH by the system's client."""
+"""Tests of the kind with both transports: WinRM by pypsrp, SSH by the system's client."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ BOTH = pytest.mark.parametrize("way", ["winrm", "ssh"])
 
 @pytest.fixture(autouse=True)
 def nothing_open() -> Iterator[None]:
-    """What a link leaves open is found by the test that left it, not by a later one."""
+    """Fail the test that leaves a connection open."""
     yield
     gc.collect()
 
 
 @contextmanager
 def standing(way: str, folder: Path) -> Iterator[WinRmHost | SshHost]:
-    """The machine behind one of the two."""
+    """Yield the machine behind WinRM or SSH."""
     if way == "ssh":
         with ssh_host(folder) as ssh:
             yield ssh
@@ -46,7 +46,7 @@ def standing(way: str, folder: Path) -> Iterator[WinRmHost | SshHost]:
 
 @contextmanager
 def watching(server: WinRmHost | SshHost, *hosts: str, **options: Any) -> Iterator[Collector]:
-    """A collector of it, under the names of these hosts."""
+    """Yield a collector of the machine under the names of these hosts."""
     disks = {"log": "L:", "tempdb": "C:\\mnt\\tempdb\\files"}
     given = server.options(interval="200ms", **options)
     collector = kind("windows").connect(
@@ -60,7 +60,7 @@ def watching(server: WinRmHost | SshHost, *hosts: str, **options: Any) -> Iterat
 
 
 def read_until(collector: Collector, enough: Callable[[list[Sample]], bool], within_s: float = 30) -> None:
-    """Read as the sampler does, failures included, until it is enough."""
+    """Read as the sampler does, failures included, until ``enough`` returns True."""
     deadline = time.monotonic() + within_s
     while True:
         try:
@@ -74,7 +74,7 @@ def read_until(collector: Collector, enough: Callable[[list[Sample]], bool], wit
 
 
 def read_for(collector: Collector, within_s: float) -> None:
-    """Read once and again."""
+    """Read repeatedly until the time is over or a reading fails."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         collector.read()
@@ -87,7 +87,7 @@ def has(metric: str) -> Callable[[list[Sample]], bool]:
 
 @BOTH
 def test_a_machine_is_watched_over_a_real_connection(way: str, tmp_path: Path) -> None:
-    """The script arrives whole, its lines become samples of every host, and what watching costs is told."""
+    """The script arrives completely, its lines become samples of each host, and the cost is reported."""
     with standing(way, tmp_path) as server, watching(server, "sql1", "report1") as collector:
         samples = list(collector.read())
         found = {(one.host, one.metric, one.instance): one.value for one in samples}
@@ -116,7 +116,7 @@ def test_a_machine_is_watched_over_a_real_connection(way: str, tmp_path: Path) -
 
 @BOTH
 def test_a_link_that_is_cut_comes_back_and_its_gap_is_told(way: str, tmp_path: Path) -> None:
-    """Readings fail meanwhile with the reason; then they work again, and nothing was made up between."""
+    """During a cut link readings fail with the reason; afterwards they work, with a gap between."""
     with standing(way, tmp_path) as server, watching(server) as collector:
         list(collector.read())
         if isinstance(server, SshHost):
@@ -134,7 +134,7 @@ def test_a_link_that_is_cut_comes_back_and_its_gap_is_told(way: str, tmp_path: P
 
 @BOTH
 def test_nothing_is_left_on_the_machine(way: str, tmp_path: Path) -> None:
-    """Neither after an orderly end nor after a link that was cut."""
+    """Nothing is left on the machine after a normal end or a cut link."""
     with standing(way, tmp_path) as server:
         with watching(server) as collector:
             list(collector.read())
@@ -156,7 +156,7 @@ def test_nothing_is_left_on_the_machine(way: str, tmp_path: Path) -> None:
 
 @BOTH
 def test_a_machine_that_is_not_there_says_so_at_once(way: str, tmp_path: Path) -> None:
-    """With the host, the place and the reason."""
+    """An unreachable machine gives host, address and reason at once."""
     with standing(way, tmp_path) as server:
         options = server.options()
     options.pop("config", None)
@@ -168,7 +168,7 @@ def test_a_machine_that_is_not_there_says_so_at_once(way: str, tmp_path: Path) -
 
 @BOTH
 def test_a_drive_that_is_not_there_is_said_with_those_that_are(way: str, tmp_path: Path) -> None:
-    """Before the run, and the session is ended."""
+    """A missing drive's error lists the existing ones before the run, and the session ends."""
     with standing(way, tmp_path) as server:
         watch = Watch("sql1", "sql", disks={"log": "X:\\log"}, options=server.options(interval="200ms"))
         with pytest.raises(
@@ -180,7 +180,7 @@ def test_a_drive_that_is_not_there_is_said_with_those_that_are(way: str, tmp_pat
 
 
 def test_winrm_fetches_what_windows_held_while_the_link_was_cut(tmp_path: Path) -> None:
-    """Connections drop for a second; the session and what it said meanwhile are still there: no gap."""
+    """After a second without connections WinRM continues its session, without a gap."""
     with winrm_host(Machine(), tmp_path) as server, watching(server) as collector:
         list(collector.read())
         server.cut.set()
@@ -199,7 +199,7 @@ def test_winrm_fetches_what_windows_held_while_the_link_was_cut(tmp_path: Path) 
         assert len(times) >= 10
 
 
-# requests gives no connection back whose answer a login's hook has thrown: it is closed when it is collected.
+# If a login hook has read a reply, requests does not return its connection; garbage collection closes it.
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("tls", [True, False])
@@ -222,7 +222,7 @@ def test_winrm_logs_in_by_ntlm(tls: bool, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_winrm_trusts_no_certificate_by_itself(tmp_path: Path) -> None:
-    """One that nobody vouches for is refused, with the remedy, unless the user says it does not matter."""
+    """A self-signed certificate is refused with the remedy, unless the user turns verification off."""
     with winrm_host(Machine(), tmp_path) as server:
         options = {key: value for key, value in server.options().items() if key != "ca"}
         with pytest.raises(CollectorError, match=r"not one that is trusted here; .*`ca:`"):
@@ -237,12 +237,12 @@ def test_winrm_trusts_no_certificate_by_itself(tmp_path: Path) -> None:
 def test_a_machine_that_says_nothing_more_is_a_failure_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The link stands, and no reading comes: that is said after a while, and no empty reading goes on."""
+    """If a machine sends nothing for some time, the reading fails with the reason."""
     monkeypatch.setattr(winrm, "_ANSWER_S", 3)
     with winrm_host(Machine(), tmp_path) as server, watching(server) as collector:
         list(collector.read())
         monkeypatch.setattr("pinchpoint_collectors.windows.collector._SILENT_S", 0.5)
         for shell in server.shells.values():
-            shell.running.clear()  # it hangs
+            shell.running.clear()  # the machine hangs
         with pytest.raises(CollectorError, match=r"nothing has come for \d+ s"):
             read_for(collector, 20)

@@ -1,4 +1,4 @@
-"""``local`` on Windows: PDH's counters by their English names, through a stand-in of pywin32's module."""
+"""Tests of ``local`` on Windows: PDH's counters through a simulated pywin32 module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DISK = {
     "Avg. Disk Queue Length": (0.6, True),
     "% Idle Time": (40.0, True),
 }
-"""Counter -> (what PDH shows, whether it needs two readings)."""
+"""Counter -> (PDH's value, True if it needs two readings)."""
 OBJECTS: dict[str, tuple[list[str], dict[str, tuple[float, bool]]]] = {
     "LogicalDisk": (["C:", "L:", "HarddiskVolume1", "_Total"], DISK),
     "PhysicalDisk": (["0 C:", "1 L:", "_Total"], DISK),
@@ -53,11 +53,11 @@ OBJECTS: dict[str, tuple[list[str], dict[str, tuple[float, bool]]]] = {
 
 
 class PdhError(Exception):
-    """pywintypes.error."""
+    """Replaces pywintypes.error."""
 
 
 class StandInPdh:
-    """What is used of win32pdh; as PDH, it gives a rate only after a second reading."""
+    """The used part of win32pdh; like PDH it gives a rate only after a second reading."""
 
     PDH_FMT_DOUBLE = 512
 
@@ -106,7 +106,7 @@ class StandInPdh:
 
 @pytest.fixture
 def machine() -> WindowsMachine:
-    """What PowerShell says of it."""
+    """Return the machine as PowerShell describes it."""
     found = WindowsMachine()
     for text in StandIn().hello(request((), 0)):
         found.take(json.loads(text))
@@ -122,7 +122,7 @@ def by_series(samples: Any) -> dict[tuple[str, str], Sample]:
 
 
 def test_two_readings_tell_what_pdh_shows_in_our_units(machine: WindowsMachine) -> None:
-    """The same figures as from raw counters; latencies are weighted with their operations."""
+    """PDH gives the same metrics as raw counters, in base units; latencies have their weights."""
     pdh = StandInPdh()
     local = collector(pdh, machine, log="L:")
     local.read()
@@ -146,7 +146,7 @@ def test_two_readings_tell_what_pdh_shows_in_our_units(machine: WindowsMachine) 
 
 
 def test_the_first_reading_tells_what_needs_no_difference(machine: WindowsMachine) -> None:
-    """PDH has no rate after one reading: it is not there, and not 0."""
+    """After one reading rates are missing, not 0."""
     pdh = StandInPdh()
     local = collector(pdh, machine)
     pdh.readings = 0
@@ -158,7 +158,7 @@ def test_the_first_reading_tells_what_needs_no_difference(machine: WindowsMachin
 
 
 def test_no_operation_has_no_latency(machine: WindowsMachine) -> None:
-    """Of none Windows shows a latency of 0."""
+    """Without operations the latency is null, although Windows shows 0."""
     pdh = StandInPdh()
     local = collector(pdh, machine)
     pdh.idle = True
@@ -168,7 +168,7 @@ def test_no_operation_has_no_latency(machine: WindowsMachine) -> None:
 
 
 def test_a_disk_that_goes_away_is_null(machine: WindowsMachine) -> None:
-    """Not silent, and not 0."""
+    """A removed disk's metrics are null."""
     pdh = StandInPdh()
     local = collector(pdh, machine)
     local.read()
@@ -178,7 +178,7 @@ def test_a_disk_that_goes_away_is_null(machine: WindowsMachine) -> None:
 
 
 def test_instances_of_sql_server_are_found_by_the_registry_s_names(machine: WindowsMachine) -> None:
-    """The default one, and a named one beside it."""
+    """SQL Server's default and named instances are found by the registry's names."""
     local = collector(StandInPdh(), machine, "MSSQLSERVER", "PROD")
     local.read()
     found = by_series(local.read())
@@ -187,7 +187,7 @@ def test_instances_of_sql_server_are_found_by_the_registry_s_names(machine: Wind
 
 
 def test_the_inventory_says_what_is_not_there(machine: WindowsMachine) -> None:
-    """Disks with what lies below them; counters that this machine lacks, and what PDH does not show."""
+    """The inventory lists disks with their parts, missing counters, and metrics that PDH lacks."""
     facts = collector(StandInPdh(), machine, log="L:\\log").inventory()["sql1"]
     assert facts["roles"]["log"]["device"] == "L:"
     assert facts["disks"]["L:"]["members"] == ["1 L:"]
@@ -200,7 +200,7 @@ def test_the_inventory_says_what_is_not_there(machine: WindowsMachine) -> None:
 
 
 def test_a_tier_is_told_apart_from_the_machine(machine: WindowsMachine) -> None:
-    """Of the two processors PowerShell told, what this test's process uses of them."""
+    """The tier's CPU is this process's share of the two processors."""
     watch = Watch("sql1", "sql", processes=Processes(pids=(os.getpid(),)))
     local = LocalWindows([watch], StandInPdh(), PdhError, machine)
     local.read()
@@ -216,7 +216,7 @@ def test_a_tier_is_told_apart_from_the_machine(machine: WindowsMachine) -> None:
 
 
 def test_what_is_wrong_is_said(machine: WindowsMachine) -> None:
-    """A drive that is not there, and counters that are damaged; the query is given back."""
+    """A missing drive and damaged counters give an error, and the query is closed."""
     pdh = StandInPdh()
     with pytest.raises(CollectorError, match=r"role 'log': Windows counts no disk 'X:'; there are C:, L:"):
         collector(pdh, machine, log="X:")
@@ -229,7 +229,7 @@ def test_what_is_wrong_is_said(machine: WindowsMachine) -> None:
 
 @pytest.fixture
 def windows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
-    """Makes this machine one of Windows, as far as the kind can tell; its PowerShell is a given program."""
+    """Return a function that simulates Windows with the given program as its PowerShell."""
 
     def make(program: str) -> None:
         path = tmp_path / "powershell"
@@ -242,7 +242,7 @@ def windows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
 
 
 def test_powershell_is_asked_what_the_machine_is(windows: Callable[[str], None]) -> None:
-    """By the script that goes to other machines, which ends after that."""
+    """The machine's facts come from the script that is used for remote machines, which then ends."""
     windows(powershell(1))
     found = ask_machine()
     assert found.said["hostname"] == "SQL1"
@@ -251,13 +251,13 @@ def test_powershell_is_asked_what_the_machine_is(windows: Callable[[str], None])
 
 
 def test_a_powershell_that_says_nothing_is_not_known_and_no_error(windows: Callable[[str], None]) -> None:
-    """Its words are the reason."""
+    """If PowerShell fails, its output is the reason and no error is raised."""
     windows("echo 'scripts are disabled on this system' >&2; exit 1")
     assert "scripts are disabled" in ask_machine().unknown["host"]
 
 
 def test_local_on_windows_says_that_it_needs_pywin32(windows: Callable[[str], None]) -> None:
-    """Which is nothing that can be installed here."""
+    """Without pywin32, which this machine cannot install, the error names it."""
     windows("exit 1")
     with pytest.raises(CollectorError, match=r"needs pywin32, .*pinchpoint-collectors\[windows\]"):
         kind("local").connect([Watch("sql1", "sql")])

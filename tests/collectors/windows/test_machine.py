@@ -1,4 +1,4 @@
-"""What a machine is and where its disks are: from the script's lines to the inventory."""
+"""Tests of a machine's facts and disks, from the script's lines to the inventory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pinchpoint_collectors.windows.script import request, wanted
 
 @pytest.fixture
 def machine() -> WindowsMachine:
-    """The stand-in's, with the disks its counters show."""
+    """Return the simulated machine, with the disks of its counters."""
     found = WindowsMachine()
     for text in StandIn().hello(request((), 0)):
         found.take(json.loads(text))
@@ -44,13 +44,13 @@ def machine() -> WindowsMachine:
 def test_a_disk_is_found_by_letter_folder_or_name(
     machine: WindowsMachine, given: str, device: str, mount_point: str | None
 ) -> None:
-    """The longest mount point is the one a folder lies below, as Windows compares names."""
+    """A folder resolves to the longest mount point, in any case of letters."""
     place = machine.storage.place(given)
     assert (place.device, place.mount_point) == (device, mount_point)
 
 
 def test_a_mounted_volume_that_windows_counts_by_another_name_is_not_taken_for_its_folder_s_drive() -> None:
-    r"""The volume at C:\mnt\log counts as HarddiskVolume7: what it does is not on C:."""
+    r"""A volume at C:\mnt\log that counts as HarddiskVolume7 is not taken for C:."""
     storage = Storage(logical=("C:", "HarddiskVolume7"), mounts=[("C:", "v1"), ("C:\\mnt\\log", "v2")])
     place = storage.place("C:\\mnt\\log\\file")
     assert place.device is None
@@ -58,21 +58,21 @@ def test_a_mounted_volume_that_windows_counts_by_another_name_is_not_taken_for_i
 
 
 def test_without_the_list_of_volumes_the_counters_own_names_tell() -> None:
-    """A user who may not list volumes still sees the drives."""
+    """Without the list of volumes, the counters' names give the drives."""
     storage = Storage(logical=("C:", "C:\\mnt\\log"))
     assert storage.place("C:\\mnt\\log\\x").device == "C:\\mnt\\log"
     assert storage.place("C:\\x").device == "C:"
 
 
 def test_a_disk_that_is_not_there_names_those_that_are(machine: WindowsMachine) -> None:
-    """With the role, the host, and what to correct."""
+    """A missing disk's error names the role, the host, the existing disks and the remedy."""
     watch = Watch("sql1", "sql", disks={"log": "M:"})
     with pytest.raises(CollectorError, match=r"host 'sql1', role 'log'.*'M:'.*C:, L:.*correct `device:`"):
         role_places(watch, machine.storage, "collector 'windows'")
 
 
 def test_roles_say_what_lies_below_them(machine: WindowsMachine) -> None:
-    """File system, allocation unit, disk, its model and its write cache."""
+    """A role has its file system, allocation unit, disk, disk model and write cache."""
     places = role_places(
         Watch("sql1", "sql", disks={"log": "L:", "tempdb": "C:\\mnt\\tempdb"}), machine.storage, ""
     )
@@ -101,7 +101,7 @@ def test_roles_say_what_lies_below_them(machine: WindowsMachine) -> None:
 
 
 def test_the_machine_s_facts(machine: WindowsMachine) -> None:
-    """In base units, under the names every kind uses."""
+    """The machine's facts are in base units, with the names of every kind."""
     assert machine.facts() == {
         "machine_id": "4C4C4544-0042 SQL1",
         "hostname": "SQL1",
@@ -119,7 +119,7 @@ def test_the_machine_s_facts(machine: WindowsMachine) -> None:
 
 
 def test_a_cloud_s_machine_and_its_disks() -> None:
-    """Region, zone and type; a disk's type by its LUN, unless another disk of that LUN has another size."""
+    """A cloud machine has region, zone and type; a disk's type is found by its LUN and size."""
     found = WindowsMachine()
     for text in StandIn(facts=FACTS + CLOUD).hello(request((), 0)):
         found.take(json.loads(text))
@@ -137,13 +137,13 @@ def test_a_cloud_s_machine_and_its_disks() -> None:
 
 
 def test_a_hypervisor_below_real_hardware_is_no_virtual_machine(machine: WindowsMachine) -> None:
-    """Windows on real hardware may run on a hypervisor of its own."""
+    """A hypervisor on physical hardware does not make a machine virtual."""
     machine.said = {**machine.said, "manufacturer": "Dell Inc.", "model": "PowerEdge R740"}
     assert machine.facts()["virtualisation"] is None
 
 
 def test_what_is_not_known_is_null_and_said(machine: WindowsMachine) -> None:
-    """A machine that tells nothing of itself: no fact is made up, and the reason stands there."""
+    """A machine without facts has nulls and the reason."""
     silent = WindowsMachine()
     silent.take({"kind": "unknown", "what": "host", "why": "Access denied"})
     facts = silent.facts()

@@ -1,4 +1,4 @@
-"""What farm.yaml may say of a Windows machine."""
+"""Tests of the options of a Windows machine in farm.yaml."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOGIN = {"user": "FARM\\watcher", "password": "hunter2"}
 
 
 def test_the_defaults_are_the_safe_ones() -> None:
-    """TLS, a certificate that must be good, and whichever login the machine takes."""
+    """Defaults are TLS, certificate verification, and any login that the machine accepts."""
     assert transport({"address": "sql1", **LOGIN}) == WinRm(
         host="sql1", port=5986, tls=True, auth="negotiate", user="FARM\\watcher", password="hunter2"
     )
@@ -32,7 +32,7 @@ def test_the_defaults_are_the_safe_ones() -> None:
 
 
 def test_a_password_is_shown_nowhere() -> None:
-    """Not in what Python prints of the record."""
+    """The record's printed form has no password."""
     assert "hunter2" not in repr(transport({"address": "sql1", **LOGIN}))
 
 
@@ -60,13 +60,13 @@ def test_a_password_is_shown_nowhere() -> None:
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_tried(options: dict[str, Any], says: str) -> None:
-    """With the key, what was found and what is allowed; a secret is not shown."""
+    """A wrong option is refused before connecting, with key, value and allowed values, without secrets."""
     with pytest.raises(CollectorError, match=says):
         transport(options)
 
 
 def test_how_often_it_is_read() -> None:
-    """A duration; once a second where nothing is said."""
+    """The interval is a duration with a default of one second."""
     assert [interval_s(options) for options in ({}, {"interval": "500ms"}, {"interval": "5s"})] == [1, 0.5, 5]
     for wrong in ("100ms", "2m", 5, True, "fast"):
         with pytest.raises(
@@ -76,7 +76,7 @@ def test_how_often_it_is_read() -> None:
 
 
 def test_hosts_of_one_address_are_one_machine() -> None:
-    """They share a connection; what they say differently is an error."""
+    """Hosts with one address share a connection; contradicting options are an error."""
     windows = kind("windows")
     one, two = (Watch(name, "sql", options={"address": "sql1", **LOGIN}) for name in ("a", "b"))
     other = Watch("c", "sql", options={"address": "sql2", **LOGIN})
@@ -92,7 +92,7 @@ def test_hosts_of_one_address_are_one_machine() -> None:
 
 
 def test_a_file_of_an_authority_must_be_there(tmp_path: Path) -> None:
-    """It is taken where it is."""
+    """The file of a certificate authority must exist, and is used in place."""
     path = tmp_path / "ca.pem"
     path.write_text("-")
     found = transport({"address": "sql1", **LOGIN, "ca": str(path), "cert_validation": False})
@@ -101,7 +101,7 @@ def test_a_file_of_an_authority_must_be_there(tmp_path: Path) -> None:
 
 
 def test_a_tier_s_processes_are_known_by_one_thing() -> None:
-    """A name, a service or a part of the command line; one of them or several."""
+    """A tier's processes are given by names, services or command lines, only one of the three."""
     assert sought({"address": "sql1"}) is None
     assert sought({"process": "sqlservr.exe"}) == ProcessSelector("process", ("sqlservr.exe",))
     assert sought({"service": ["MSSQLSERVER", "SQLSERVERAGENT"]}) == ProcessSelector(
@@ -116,7 +116,7 @@ def test_a_tier_s_processes_are_known_by_one_thing() -> None:
 
 
 def test_tiers_of_one_machine_share_its_link() -> None:
-    """Whatever processes each of them has."""
+    """Tiers on one machine share its link, with processes of their own."""
     windows = kind("windows")
     common = {"address": "app1", **LOGIN}
     watches = [

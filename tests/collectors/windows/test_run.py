@@ -1,4 +1,4 @@
-"""A farm with a Windows machine: its farm.yaml, ``check``, and a run whose link is cut half-way."""
+"""Tests of a farm with a Windows machine: farm.yaml, ``check``, and a run with a cut link."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DISKS = {"log": {"device": "L:"}, "tempdb": {"path": "C:\\mnt\\tempdb\\files"}, 
 def write(
     folder: Path, collect: dict[str, Any], disks: dict[str, Any], measure_s: int = 9
 ) -> tuple[Path, Path]:
-    """The plan and the farm."""
+    """Write the plan and the farm; return their paths."""
     (folder / "idle.py").write_text(FILE)
     farm, plan = folder / "farm.yaml", folder / "plan.yaml"
     host = {"collect": [{"kind": "windows", **collect}], "disks": disks}
@@ -56,17 +56,17 @@ def write(
 
 
 def measures(runs: Path) -> bool:
-    """Whether a run there has begun to measure."""
+    """Return True if a run in the folder has begun its measure phase."""
     return any('"measure"' in path.read_text() for path in runs.glob("*/events.jsonl"))
 
 
 def collect_of(server: WinRmHost) -> dict[str, Any]:
-    """The entry of farm.yaml; its password is not in it."""
+    """Return the ``collect`` entry, with a variable as the password."""
     return server.options(password="${WATCHER_PASSWORD}")
 
 
 def test_variables_are_filled_in_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file and the farm hold names, the watch holds values; one that is not set is named."""
+    """Files and farm contain variable names, the watch their values; an unset variable is named."""
     entry = {"address": "sql1.example", "user": "${WATCHER}", "password": "${WATCHER_PASSWORD}"}
     _, path = write(tmp_path, entry, DISKS)
     farm = load_farm(path)
@@ -87,7 +87,7 @@ def test_variables_are_filled_in_late(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_path_of_windows_must_be_whole_too(tmp_path: Path) -> None:
-    """A letter and a folder; not a letter alone, nor a folder that begins nowhere."""
+    """A Windows path needs a drive letter and an absolute folder."""
     for path in ("C:data", "\\data", "data"):
         _, farm = write(tmp_path, {"address": "sql1"}, {"log": {"path": path}})
         with pytest.raises(InputError, match="an absolute path on that host"):
@@ -95,14 +95,14 @@ def test_a_path_of_windows_must_be_whole_too(tmp_path: Path) -> None:
 
 
 def test_an_option_of_no_kind_is_named(tmp_path: Path) -> None:
-    """With those there are."""
+    """An unknown option's error lists the known ones."""
     _, farm = write(tmp_path, {"adress": "sql1"}, {})
     with pytest.raises(InputError, match=r"adress: unknown field; allowed: .*nearest: address"):
         load_farm(farm)
 
 
 def test_check_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The collector is reached and read as a user has it done, its tier found; no password is shown."""
+    """``check`` connects, reads and finds the tier, and shows no password."""
     with winrm_host(Machine(), tmp_path) as server:
         plan, farm = write(tmp_path, {**collect_of(server), "service": "MSSQLSERVER"}, DISKS)
         monkeypatch.setenv("WATCHER_PASSWORD", PASSWORD)
@@ -114,14 +114,14 @@ def test_check_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert PASSWORD not in done.stdout + done.stderr
 
 
-@pytest.mark.slow  # a whole run, half a minute
+@pytest.mark.slow  # a whole run of half a minute
 @pytest.mark.farm
 @pytest.mark.alone
 @pytest.mark.timeout(300)
 def test_a_run_watches_a_windows_machine_through_a_cut_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The link is lost in mid-run: the run goes on, its gap is marked, the figures are Windows' own."""
+    """After a cut link the run continues, the gap is marked, and the metrics are Windows' own."""
     monkeypatch.setenv("WATCHER_PASSWORD", PASSWORD)
     with winrm_host(Machine(), tmp_path, every_s=1.0) as server:
         plan, farm = write(tmp_path, collect_of(server), DISKS)

@@ -1,7 +1,6 @@
-"""The PowerShell script: it parses, it calls only what Windows PowerShell has, and it speaks the protocol.
+"""Tests of the PowerShell script: syntax, commands of Windows PowerShell, and the protocol.
 
-There is no PowerShell to run it with: its grammar is checked by tree-sitter, and what it says is compared
-with what the stand-in says.
+PowerShell is not available: tree-sitter checks the grammar, and the simulated machine the output.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def test_the_script_can_be_read_by_windows() -> None:
 
 
 def test_what_is_said_around_it_parses() -> None:
-    """The loader over SSH is one line; the question for the time is one, too."""
+    """The SSH loader and the time request are valid PowerShell, one line each."""
     assert not wrong(openssh.LOADER)
     assert not wrong(winrm.TIME.format(asked=1))
     assert "\n" not in openssh.LOADER
@@ -46,7 +45,7 @@ def test_what_is_said_around_it_parses() -> None:
 
 
 def test_every_command_is_its_own_or_powershell_s() -> None:
-    """A function that is called and not defined would be found only on a Windows machine."""
+    """Each called command is defined in the script or part of PowerShell."""
     defined = set(re.findall(r"^function ([\w-]+)", script(), re.MULTILINE))
     called = {name for name in named(script(), "command_name") if "-" in name}
     own = {name for name in called if "Pinchpoint" in name}
@@ -55,21 +54,21 @@ def test_every_command_is_its_own_or_powershell_s() -> None:
 
 
 def test_it_changes_nothing_on_the_machine() -> None:
-    """It reads only: no command that sets, removes, installs or writes a file, and no file of its own."""
+    """The script only reads: it has no command that sets, removes, installs or writes a file."""
     verbs = {name.partition("-")[0] for name in named(script(), "command_name") if "-" in name}
     assert verbs.isdisjoint({"Set", "Remove", "Add", "Install", "Register", "Out", "Copy", "Import"})
     assert not re.search(r"WriteAll|Out-File|Add-Type|Set-Content|>>|Temp(?!db)", script())
 
 
 def test_it_reads_the_classes_that_are_asked_for() -> None:
-    """The prefix stands in both, and every need of the formulas: the stamps and the frequency."""
+    """The script has the class prefix, the timestamps and the frequency that the formulas need."""
     assert f"$Prefix = '{PREFIX}'" in script()
     for stamp in ("Timestamp_PerfTime", "Timestamp_Sys100NS", "Frequency_PerfTime"):
         assert stamp in script()
 
 
 def test_the_stand_in_speaks_as_the_script_does() -> None:
-    """Every kind of line has the same fields in both, so that what is tested is what Windows would say."""
+    """The simulated machine's lines have the fields of the script's lines."""
     said: dict[str, set[str]] = {}
     machine = Machine(failing={"PerfOS_System"}, facts=FACTS + CLOUD)
     sought = [ProcessSelector("service", ("MSSQLSERVER",))]
@@ -87,7 +86,7 @@ def test_the_stand_in_speaks_as_the_script_does() -> None:
 
 
 def test_a_request_is_one_line_that_the_script_understands() -> None:
-    """What the script takes from it, and nothing else; ASCII, as it goes through a console."""
+    """A request is one line of ASCII with exactly the keys that the script reads."""
     text = request(wanted(), 0.5)
     assert text.isascii()
     assert "\n" not in text
@@ -99,7 +98,7 @@ def test_a_request_is_one_line_that_the_script_understands() -> None:
 
 
 def test_processes_are_asked_for_where_a_tier_has_some() -> None:
-    """By name all that is needed is in the rows; the rest is looked for there, each thing once."""
+    """Processes are requested only for tiers with processes, each search once."""
     assert "PerfProc_Process" not in request(wanted(), 1)
     by_name = json.loads(request(wanted(), 1, [ProcessSelector("process", ("sqlservr",))]))
     assert by_name["classes"][-1] == {"pattern": "PerfProc_Process", "properties": ",".join(PROPERTIES)}
@@ -117,14 +116,14 @@ def test_processes_are_asked_for_where_a_tier_has_some() -> None:
 
 
 def test_command_lines_stay_on_the_machine() -> None:
-    """They may hold passwords: they are compared there, and no line that is written has one."""
+    """Command lines, which may contain passwords, are compared on the machine and never sent."""
     written = re.findall(r"Write-PinchpointLine '\w+' @\{(.*?)\}", script(), re.DOTALL)
     assert script().count("CommandLine") == 2
     assert not [body for body in written if "CommandLine" in body]
 
 
 def test_every_column_of_the_stand_in_is_asked_for() -> None:
-    """The stand-in has no column that nobody reads, except those of another rank."""
+    """Each column of the simulated machine is requested, except those of another rank."""
     asked = {name for one in wanted() for name in (*one.counters, *one.errors)}
     assert set(PROCESS_TYPES) == set(PROPERTIES)
     columns = {name.removesuffix("_Base") for _, counters in CLASSES.values() for name in counters}
@@ -132,12 +131,12 @@ def test_every_column_of_the_stand_in_is_asked_for() -> None:
 
 
 def test_what_a_profile_prints_is_no_line() -> None:
-    """Only objects with a kind are."""
+    """Only JSON objects with a kind are lines; a profile's output is ignored."""
     for text in ("Welcome", "{ not json", "[1]", '{"a": 1}', '{"kind": 3}', ""):
         assert line_of(text) is None
     assert line_of(' {"kind": "ready"}\r') == {"kind": "ready"}
 
 
 def test_windows_time_becomes_ours() -> None:
-    """FILETIME of 2023-02-09T11:11:22.71Z, as a recorded counter's base has it."""
+    """A FILETIME (2023-02-09T11:11:22.71Z, from a recorded counter) becomes Unix time."""
     assert unix_ns(133_204_146_827_100_000) == 1_675_941_082_710_000_000

@@ -1,4 +1,4 @@
-"""A tier's processes on a Windows machine: found, followed, and their CPU, from rows as documented."""
+"""Tests of a tier's processes on a Windows machine: search, tracking and CPU, from documented rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SQL = ProcessSelector("process", ("SQLSERVR.exe",))
 
 
 class Conversation:
-    """A reader that is told what a machine says of a tier's processes."""
+    """A reader that gets a machine's lines on a tier's processes."""
 
     def __init__(self, **sought: ProcessSelector) -> None:
         self.machine = Machine()
@@ -35,7 +35,7 @@ class Conversation:
         self.link = 0
 
     def begin(self) -> list[Sample]:
-        """A new link, up to its first reading."""
+        """Open a new link up to its first reading."""
         self.link += 1
         found: list[Sample] = []
         for text in self.machine.hello(request(wanted(), 1, self.sought)):
@@ -44,7 +44,7 @@ class Conversation:
         return [*found, *self.read()]
 
     def read(self) -> list[Sample]:
-        """One reading; of what it says that about tiers."""
+        """Return the tier samples of one reading."""
         found = [sample for text in self.machine.reading() for sample in self._told(text)]
         return [sample for sample in found if sample.instance.startswith("tier:")]
 
@@ -60,14 +60,15 @@ def values(samples: list[Sample]) -> dict[tuple[str, str], float | None]:
 @pytest.mark.parametrize(
     ("sought", "cpu_s"),
     [
-        (SQL, 0.5),  # itself 0.4, what it has started 0.1; what only has its id as a parent not
-        (ProcessSelector("process", ("sqlservr", "W3WP")), 0.85),  # and both w3wp, whatever stands behind #
+        (SQL, 0.5),  # itself 0.4, its child 0.1; not a process that only has its id as parent
+        # and both w3wp processes, with and without #1
+        (ProcessSelector("process", ("sqlservr", "W3WP")), 0.85),
         (ProcessSelector("service", ("MSSQLSERVER",)), 0.5),
         (ProcessSelector("command_line", ('-ap "SharePoint - 80"',)), 0.3),
     ],
 )
 def test_cpu_of_a_tier_is_that_of_its_processes(sought: ProcessSelector, cpu_s: float) -> None:
-    """Of the machine's two logical processors, in a second; the first reading says how many there are."""
+    """A tier's CPU is that of its processes on two processors; the first reading has the core count."""
     talk = Conversation(sql1=sought)
     assert values(talk.begin()) == {("sql1", "cpu.cores"): 2}
     samples = talk.read()
@@ -79,7 +80,7 @@ def test_cpu_of_a_tier_is_that_of_its_processes(sought: ProcessSelector, cpu_s: 
 
 
 def test_two_tiers_of_one_machine_are_told_apart() -> None:
-    """From the same rows."""
+    """Two tiers on one machine get their own CPU from the same rows."""
     talk = Conversation(sql1=SQL, web1=ProcessSelector("process", ("w3wp",)))
     talk.begin()
     found = values(talk.read())
@@ -88,7 +89,7 @@ def test_two_tiers_of_one_machine_are_told_apart() -> None:
 
 
 def test_a_server_that_is_started_anew_is_found_again() -> None:
-    """A name that another takes over, and an id that is given to somebody else, are not the one before."""
+    """A restarted server is found again; a reused name or id is a new process."""
     talk = Conversation(sql1=SQL)
     talk.begin()
     talk.machine.processes.pop("sqlservr")
@@ -101,7 +102,7 @@ def test_a_server_that_is_started_anew_is_found_again() -> None:
 
 
 def test_a_process_stays_the_tier_s_when_what_started_it_ends() -> None:
-    """As on Linux."""
+    """A process stays in the tier when its parent ends, as on Linux."""
     talk = Conversation(sql1=SQL)
     talk.begin()
     talk.read()
@@ -110,7 +111,7 @@ def test_a_process_stays_the_tier_s_when_what_started_it_ends() -> None:
 
 
 def test_what_cannot_be_read_is_null_and_another_link_begins_anew() -> None:
-    """Not 0; after a gap nothing covers the time in which nobody looked."""
+    """An unreadable value is null, and after a gap no sample covers the missing time."""
     talk = Conversation(sql1=SQL)
     talk.begin()
     talk.read()
@@ -124,7 +125,7 @@ def test_what_cannot_be_read_is_null_and_another_link_begins_anew() -> None:
 
 
 def test_what_is_not_measured_is_said_with_the_remedy() -> None:
-    """Threads always; processes that are not there; a machine whose counters of processes are gone."""
+    """Threads, missing processes, and missing process counters are listed with the remedy."""
     talk = Conversation(sql1=SQL, web1=ProcessSelector("service", ("W3SVC",)))
     talk.begin()
     assert [each.instance for each in talk.tiers.missing("sql1")] == ["thread:*"]
@@ -141,19 +142,19 @@ def test_what_is_not_measured_is_said_with_the_remedy() -> None:
 
 @pytest.mark.parametrize("name", ["sqlservr", "SQLSERVR.EXE", "sqlservr#12", " sqlservr.exe#1 "])
 def test_a_program_has_one_name(name: str) -> None:
-    """With or without its ending, its number, and whatever its case."""
+    """A process name matches with or without its suffix and number, in any case."""
     assert plain(name) == "sqlservr"
 
 
 def test_names_that_end_with_the_id_are_understood() -> None:
-    """As Windows writes them where ``ProcessNameFormat`` says so, and in the object of version 2."""
+    """Names that end with the process id are read, as with ``ProcessNameFormat`` and the version 2 object."""
     cells = (1433, 600, START, 5, 3)
     rows = ClassRows(0, {"sqlservr_1433": Row(1, 1, 1, cells), "w3wp:7": Row(1, 1, 1, (7, *cells[1:]))})
     assert {one.name for one in table_of(rows, PROPERTIES).values()} == {"sqlservr", "w3wp"}
 
 
 def test_rows_without_the_needed_cells_are_no_processes() -> None:
-    """The sum of all, the idle one, and one of which a cell is missing."""
+    """The total, the idle process, and rows with a missing cell are no processes."""
     whole = (1433, 600, START, 5, 3)
     rows = {"_Total": (0, 0, 0, 9, 9), "Idle": (0, 0, 0, 9, 2), "odd": (8, 1, None, 5, 1), "sqlservr": whole}
     table = table_of(ClassRows(0, {name: Row(1, 1, 1, cells) for name, cells in rows.items()}), PROPERTIES)
@@ -170,7 +171,7 @@ def worker() -> Iterator[Worker]:
 
 @pytest.mark.parametrize("by", ["pid", "name", "port"])
 def test_this_machine_s_own_processes_by_psutil(worker: Worker, by: str) -> None:
-    """What `local` does on Windows, on a real process: found each way, its child with it, its CPU exact."""
+    """With psutil, as `local` does on Windows, a process is found with its child and exact CPU."""
     port = int(worker.answer())
     name = f"pp-win-{os.getpid()}"
     worker.do(f"name {name}")

@@ -1,4 +1,4 @@
-"""A stand-in Windows machine behind WinRM: a runspace pool in which the script runs, and others beside it."""
+"""A simulated Windows machine behind WinRM, with a runspace pool in which the script runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIME = re.compile(re.escape(TIME.format(asked=0)).replace("0", r"(\d+)", 1))
 
 
 class HostShell(Shell):
-    """A runspace of the machine: the script goes on in one pipeline, the time is told in another."""
+    """A runspace of the machine: one pipeline runs the script, another returns the time."""
 
     def __init__(self, machine: Machine, every_s: float) -> None:
         super().__init__()
@@ -70,14 +70,14 @@ class HostShell(Shell):
 
 
 class WinRmHost(WinRmServer):
-    """The server; see ``WinRmServer``.
+    """The simulated machine's server; see ``WinRmServer``.
 
     Args:
-        machine: what the script says there.
-        folder: for the certificate.
-        tls: HTTPS, not HTTP.
-        login: how it is logged in to.
-        every_s: seconds between two readings; each is told as a second.
+        machine: the machine that produces the script's lines.
+        folder: path for the certificate.
+        tls: True: HTTPS; False: HTTP.
+        login: kind of login.
+        every_s: real seconds between two readings; each reading counts as one second.
     """
 
     def __init__(self, machine: Machine, folder: Path, *, tls: bool, login: str, every_s: float) -> None:
@@ -86,7 +86,7 @@ class WinRmHost(WinRmServer):
         super().__init__(lambda: HostShell(machine, every_s), folder, configuration, tls=tls, login=login)
 
     def options(self, **options: Any) -> dict[str, Any]:
-        """What farm.yaml says of it."""
+        """Return the ``collect`` entry of farm.yaml."""
         login = {"user": USER, "password": PASSWORD, "auth": "basic", "tls": self.tls}
         ca = {"ca": str(self.ca)} if self.tls else {}
         return {"address": "127.0.0.1", "port": self.port, **login, **ca, **options}
@@ -96,7 +96,7 @@ class WinRmHost(WinRmServer):
 def winrm_host(
     machine: Machine, folder: Path, *, tls: bool = True, login: str = "basic", every_s: float = 0.1
 ) -> Iterator[WinRmHost]:
-    """A machine behind WinRM."""
+    """Yield a machine behind WinRM."""
     server = WinRmHost(machine, folder, tls=tls, login=login, every_s=every_s)
     try:
         yield server

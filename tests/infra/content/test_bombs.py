@@ -208,7 +208,7 @@ def test_the_search_tier_refuses_it_and_stays_up(name: str, corpus: Path, search
 
 
 def test_a_corpus_of_them_is_taken_in_without_them(corpus: Path, tmp_path: Path) -> None:
-    """What needs no full reading to be refused is skipped, with its reason; the good document is there."""
+    """Ingest skips each such document that a quick check detects, with its reason, and keeps the good one."""
     found = ingest(corpus, None, None, tmp_path, lambda _: None)
     there = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert "good.txt" in there

@@ -111,7 +111,7 @@ def test_copies_have_names_of_their_own() -> None:
 
 
 def test_what_went_away_since_it_was_looked_at_is_counted(tmp_path: Path) -> None:
-    """Neither loaded nor copied, and no error: a folder in use changes."""
+    """A document that vanished after the survey is neither loaded nor copied; it is counted without error."""
     put(tmp_path / "corpus", b"there", b"words")
     (tmp_path / "share").mkdir()
     documents = found(b"gone", b"there")

@@ -53,7 +53,7 @@ def in_database(url: str) -> dict[str, bytes]:
 
 
 def test_every_third_document_goes_to_the_folder(tmp_path: Path, database: str, share: Path) -> None:
-    """In path order, whatever lies between; both places together hold every byte; all else is counted."""
+    """Every third document, by path, goes to the folder; no byte is lost, and the rest is counted."""
     corpus = tmp_path / "corpus"
     documents = {b"%02d/doc" % number: b"words %d" % number for number in range(8)} | {b"zz": b""}
     for path, content in documents.items():
@@ -223,7 +223,7 @@ def test_a_folder_that_refuses_is_said(tmp_path: Path) -> None:
 def test_the_default_corpus_is_bounded_and_generated_only_where_there_is_none(
     tmp_path: Path, share: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The machine's documentation, its large files left out; without a document there, a made-up corpus."""
+    """The default corpus is the machine's documentation without large files, or else a generated one."""
     documentation = tmp_path / "doc"
     monkeypatch.setattr(filling, "DOCUMENTATION", documentation)
     for name in ("missing", "empty"):

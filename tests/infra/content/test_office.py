@@ -1,4 +1,4 @@
-"""PDF and Office documents: their text is found, whatever they are; damaged ones are refused in words."""
+"""Text in all parts of PDF and Office documents is found; damaged documents are refused with a reason."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def declared(root: Node, kind: str) -> dict[str, Node]:
 
 
 def objects(node: Node, variables: Mapping[str, Node]) -> Iterator[Node]:
-    """The objects that a value is, or holds as an array, a loop, a choice or a mapping does."""
+    """Yield the objects in a value: the value, or those in an array, a loop, a condition or a mapping."""
     if node.type == "object":
         yield node
     elif node.type == "identifier" and said(node) in variables:
@@ -66,7 +66,7 @@ def properties(node: Node) -> dict[str, Node]:
 
 
 def misfits(value: Node, allowed: Mapping[str, Any], where: str, variables: Mapping[str, Node]) -> list[str]:
-    """What of a value Azure's type does not have: properties, required ones, values."""
+    """Return differences between a value and Azure's type: properties, required ones, allowed values."""
     found = []
     texts = [said(value)[1:-1]] if value.type == "string" else []
     found += [f"{where}: {text}" for text in texts if text not in allowed.get("enum", [text])]

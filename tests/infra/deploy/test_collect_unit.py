@@ -114,7 +114,7 @@ def recording(installed: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.root
 def test_it_records_with_the_unit_s_account_and_nothing_more(installed: Path) -> None:
-    """No capability, one folder to write to; disks, interfaces and others' processes are seen."""
+    """The recorder works without capabilities, writes one folder only, and sees disks and processes."""
     with recording(installed) as process:
         ring = Path(f"/proc/{process.pid}/root/run/pinchpoint-collect")
         until(lambda: any(each.stat().st_size > 4000 for each in ring.glob("readings-*")), process=process)
@@ -157,7 +157,7 @@ def test_what_confines_it_holds(installed: Path) -> None:
 
 @pytest.mark.root
 def test_the_unit_s_filter_allows_every_system_call_it_makes(installed: Path) -> None:
-    """systemd's expansion of the filter allows every system call that strace sees, from start to end."""
+    """The filter, as systemd expands it, allows every system call that strace sees from start to end."""
     strace = require("strace", "strace")
     allowed = _allowed()
     log = installed / "calls"

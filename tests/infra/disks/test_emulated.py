@@ -140,7 +140,7 @@ LOG_SHAPED = ("--rw=write", "--bs=8k", "--fdatasync=1", "--direct=0", "--overwri
     ],
 )
 def test_the_cap_holds_for_log_and_data_shaped_writes(made: Made, spec: DiskSpec, expected: str) -> None:
-    """The kernel's own count is within 3 % of the cap: nothing escapes, journal and write-back included."""
+    """For log and data writes the kernel's count, with journal and write-back, is within 3 % of the limit."""
     disk = made.make(spec)
     assert expected in disk.describe()["way"]
     cap = spec.write_iops or spec.iops or 0

@@ -135,7 +135,7 @@ def test_jitter_comes_on_top_of_the_floor() -> None:
 
 
 def test_a_floor_and_a_cap_do_not_add_up() -> None:
-    """Below the cap the floor is the latency; at the cap I/O waits for the cap, and then for the floor."""
+    """Below the limit the latency is the minimum; at the limit an I/O waits for the limit before it."""
     spec = DiskSpec(iops=500, latency_s=0.01)
     assert Driver(spec).run(10, 2).mean_s(since=1) == pytest.approx(0.01, rel=0.05)
     pressed = Driver(spec).run(20, 32)
@@ -174,7 +174,7 @@ def test_credits_at_half_the_burst_last_longer_and_come_back() -> None:
 
 
 def test_a_burst_of_one_cap_leaves_the_other_as_it_is() -> None:
-    """As gp2's: more I/Os on credits, the same bytes; no credits of nothing that run out at every I/O."""
+    """As with gp2, a burst of IOPS does not change the byte limit; a limit without burst has no credits."""
     spec = DiskSpec(iops=300, bytes_per_s=128e6, burst=BurstAllowance(3000, 128e6, 2000), time_scale=60)
     driver = Driver(spec).run(10, 64)
     assert driver.happened == []

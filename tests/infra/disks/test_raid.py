@@ -63,7 +63,7 @@ def test_no_two_chunks_share_a_disk_s_place(level: Level, disks: int) -> None:
     ],
 )
 def test_a_small_write_costs_what_its_level_says(level: Level, disks: int, reads: int, writes: int) -> None:
-    """The write penalty: 2 of a mirror, 4 of one parity, 6 of two; less if the rest of a row is shorter."""
+    """A small write costs 2 I/Os on a mirror, 4 with one parity, 6 with two; fewer at a row's short end."""
     *before, last = RaidLayout(level, disks).steps(write=True, offset=5 * CHUNK_BYTES + 4096, size_bytes=8192)
     assert sum(len(step) for step in before) == reads
     assert not any(one.write for step in before for one in step)
@@ -83,7 +83,7 @@ def test_a_small_write_costs_what_its_level_says(level: Level, disks: int, reads
     ],
 )
 def test_random_io_at_the_cap_of_each_disk(level: Level, disks: int, reads: float, writes: float) -> None:
-    """Times the IOPS of one disk: RAID 4 has one parity disk, which each write reads and writes."""
+    """Random I/O reaches the level's multiple of one disk's IOPS; RAID 4 is limited by its parity disk."""
     for share, times in ((0.0, reads), (1.0, writes)):
         driver = Driver(DiskSpec(iops=100, stripes=disks, raid=level)).run(30, 128, writes=share)
         assert driver.rate(since=10) == pytest.approx(100 * times, rel=0.12)

@@ -63,7 +63,7 @@ def started(wanted: FarmSpec) -> FarmStatus:
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FarmSpec, FarmStatus]]:
-    """One for all that only look: started under the usual umask, by who has a secret in a variable."""
+    """Start one farm for all tests that only read, under the usual umask, with a secret in a variable."""
     wanted = spec(tmp_path_factory.mktemp("standing"))
     before = os.umask(0o022)
     try:
@@ -176,7 +176,7 @@ def test_as_root_the_database_runs_as_an_ordinary_user(standing: tuple[FarmSpec,
 
 
 def test_down_after_everything_was_killed(wanted: FarmSpec) -> None:
-    """SIGKILL of supervisor and tiers: status says broken, down clears all away, up works again."""
+    """After SIGKILL of supervisor and tiers, status is broken, down removes all, and up works again."""
     before = started(wanted)
     for process in of_farm(farm_id(wanted.identity), farm_directory(wanted.identity)):
         process.kill()

@@ -51,7 +51,7 @@ def told(site: Endpoint) -> dict[str, Any]:
 
 @pytest.mark.farm
 def test_a_crawl_obeys_and_counts_what_the_web_tier_refuses(farm: tuple[FarmSpec, FarmStatus]) -> None:
-    """Nothing is refused before limits hold; then each refusal is counted on both sides, and none is lost."""
+    """Without limits nothing is refused; with limits both sides count each refusal, and nothing is lost."""
     spec, found = farm
     endpoints = {
         name: Endpoint(name, given["url"], {key: value for key, value in given.items() if key != "url"})

@@ -70,7 +70,7 @@ def test_items(told: dict[str, Any]) -> None:
 
 
 def test_files_and_folders(told: dict[str, Any]) -> None:
-    """Every byte, whatever the name; by path and GUID; a file's item; what lies in a folder."""
+    """Files have every byte for any name, by path and GUID; a file's item and a folder's files are right."""
     page = FILES[b"case/page.html"].decode()
     assert (told["file"]["Name"], told["file"]["Length"]) == ("page.html", str(len(page)))
     assert told["text"] == told["file_by_id"] == page

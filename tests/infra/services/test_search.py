@@ -1,4 +1,4 @@
-"""The search service as a real process: every word of every document is found, and nothing else."""
+"""Tests of the search service as a process: a query finds each word of each document and nothing else."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_a_crawl_gets_every_byte_of_every_document_once(site: Service, page_size
 
 
 def test_what_comes_too_fast_is_refused(site: Service) -> None:
-    """With Retry-After and the status that was set; both are counted; setting it needs the token."""
+    """Requests above the rate get Retry-After and the set status, and count; a change needs the token."""
 
     def throttle(to: object) -> dict[str, Any]:
         answer = site.post("/throttle", json.dumps(to).encode(), **BEARER)
