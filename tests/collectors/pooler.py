@@ -16,8 +16,8 @@ _REFUSED = b"SFATAL\0C08P01\0Munsupported startup parameter: options\0\0"
 def pooled(place: str) -> Iterator[str]:
     """Yield the address of a pooler that forwards everything to a server, with two exceptions.
 
-    - It refuses settings a client asks for as it begins (``options``).
-    - It tells a process id of its own, as a client's session is none of the server's.
+    - It refuses settings that a client requests at connect (``options``).
+    - It reports a process id of its own, because a client's session is not the server's.
     """
     host, _, port = place.rpartition(":")
 

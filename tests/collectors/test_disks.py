@@ -27,7 +27,7 @@ MOUNTS = """\
 
 @pytest.fixture
 def sys(tmp_path: Path) -> Path:
-    """A machine with an NVMe disk in two partitions, a volume over two disks, virtual ones."""
+    """Return a machine's /sys: an NVMe disk of two partitions, a volume over two disks, virtual disks."""
     disks = {
         "nvme0n1": ("259:0", 1000, {"queue/rotational": "0", "queue/scheduler": "[none] mq-deadline"}),
         "sda": ("8:0", 2000, {"queue/rotational": "1", "device/model": "ST4000  "}),
@@ -385,7 +385,7 @@ def emulated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[P
 
 @pytest.mark.root
 def test_three_truths_on_emulated_disks(emulated: tuple[Path, Path, str]) -> None:
-    """A write cache has flushes counted as writes, a journal puts data in them; without cache, neither."""
+    """A write cache counts flushes as writes, a journal adds data to them; without a cache neither holds."""
     folder, device, feature = emulated
     with_cache = "unknown" if feature == "has_journal" else "writes-flushes"
     switch = Path(f"/sys/block/{device.name}/queue/write_cache")

@@ -58,7 +58,7 @@ def part(name: str, begin: int, *values: float, **labels: str) -> Series:
 
 
 def test_a_series_goes_on_under_other_labels() -> None:
-    """The exporter's pod was replaced, twice: only the intervals in which it was are lost, in any order."""
+    """When an exporter's pod is replaced, only the interval of each change is lost, in any series order."""
     parts = [
         part(name, begin, *(value + 10 * at for at in range(3)), pod=pod, **labels)
         for pod, begin, value in (("a", 0, 100.0), ("b", 3, 130.0), ("c", 6, 5.0))

@@ -215,7 +215,7 @@ def test_an_endpoint_s_other_ways_to_say_it(server: MariaDb) -> None:
 
 @pytest.mark.slow  # a second server, started twice
 def test_without_the_performance_schema_there_are_counts_and_no_times() -> None:
-    """As MariaDB comes: all files of InnoDB together, with the remedy. A restart costs one interval."""
+    """Without the performance schema there are counts for all InnoDB files together, without times."""
     with mariadb() as server, watching(server.url(WATCHER)) as collector:
         with server.session() as session:
             session.execute("CREATE TABLE notes (payload VARCHAR(300))")

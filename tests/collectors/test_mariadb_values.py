@@ -50,7 +50,7 @@ def test_the_age_of_the_checkpoint_is_told_by_both() -> None:
     [(100, 101, 1, True), (100, 100, 1.2, True), (100, 1, 1, False), (1, 2, 4.5, False), (50, 110, 60, True)],
 )
 def test_a_restart_is_told_by_the_uptime(before: float, after: float, interval_s: float, same: bool) -> None:
-    """A restart is detected by the uptime in whole seconds, even if the new uptime is the same as before."""
+    """A restart is a lower uptime, or one that grew clearly less than the interval, in whole seconds."""
     found = mariadb.is_same_server({"uptime": before}, {"uptime": after}, interval_s)
     assert found is same
 

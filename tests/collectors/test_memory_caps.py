@@ -55,7 +55,7 @@ def test_no_cap_of_version_1_is_a_very_large_number(limit: str, cap: int | None)
     ("limits", "cap"), [(("max\n", "max\n"), None), (("max", "5"), 5), (("7", "max"), 7), (("7", "5"), 5)]
 )
 def test_the_lower_limit_of_version_2_is_the_cap(limits: tuple[str, str], cap: int | None) -> None:
-    """Beyond `memory.high` a group is slowed down until it keeps below: as good as a cap."""
+    """The lower of `memory.high` and `memory.max` is the limit; above `memory.high` a group is slowed."""
     assert cgroups.cap_bytes_v2(*limits) == cap
 
 
@@ -90,7 +90,7 @@ def unified(folder: Path, **files: str) -> MemoryCaps:
 
 
 def test_version_2_from_its_files(tmp_path: Path) -> None:
-    """From a process to values; without a cap, or with one above the machine's memory, nothing is sent."""
+    """Values come from the process's group; a limit above the machine's memory sends nothing."""
     caps = unified(tmp_path, max=f"{80 * MIB}\n", high="max\n", current="70000000\n", stat=STAT_V2)
     tier = TierMemory("sql", caps, os.sysconf("SC_PAGE_SIZE"))
     assert list(tier.read([os.getpid()], 0.0)) == [], "a group that goes away at this moment"

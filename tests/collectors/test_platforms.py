@@ -1,4 +1,4 @@
-"""Kinds ``azure`` and ``aws``, by the clouds' own libraries: lag, throttling, logins, what never came."""
+"""Tests of kinds ``azure`` and ``aws`` with the clouds' libraries: lag, throttling, logins, gaps."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def of_aws(measured: Measured, url: str) -> PlatformCollector:
 
 
 def test_volumes_of_amazon_are_read_by_the_minute() -> None:
-    """Rates per second, balances as what is used, checks under either dimension, stripes together."""
+    """EBS metrics are rates per second and used balances; checks have either dimension; stripes are added."""
     measured = Measured(START, late_s=90)
     for minute in range(-10, 3):
         at = MINUTE + 60 * minute

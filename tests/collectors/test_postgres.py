@@ -166,7 +166,7 @@ def test_an_ordinary_role_sees_its_own_sessions_and_says_so(server: Server) -> N
 
 
 def test_what_a_session_is_to_be_like_is_asked_for_as_it_begins(server: Server) -> None:
-    """None of it is set by a statement, which a pooler's next client would inherit; the URL's own stay."""
+    """Session settings are requested at connect; a statement's would pass to a pooler's next client."""
     url = f"{server.monitor}?options=-c%20work_mem%3D128kB"
     with watching(url) as collector:
         rows = collector._server.ask(  # type: ignore[attr-defined]

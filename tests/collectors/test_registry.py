@@ -19,7 +19,7 @@ from pinchpoint_collectors.sampler import Sampler
 
 
 def test_the_local_kind_is_there_with_its_options() -> None:
-    """What farm.yaml may say: `verify` writes to disks and is nothing a farm.yaml may ask for."""
+    """The local kind has its options; `verify`, which writes to disks, is not allowed in farm.yaml."""
     kind = registry.kind("local")
     assert kind.name == "local"
     assert kind.options == {"process", "command_line", "port"}

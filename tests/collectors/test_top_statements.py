@@ -64,7 +64,7 @@ def test_a_statement_is_one_line_without_the_texts_in_it(text: str, shown: str) 
 
 
 def test_postgres_counts_statements_once_the_extension_is_there() -> None:
-    """What is to be done is said until then; calls, rows and the text without constants are the server's."""
+    """Without the extension the remedy is given; with it calls, rows and normalised text are the server's."""
     with older_postgres("shared_preload_libraries=pg_stat_statements") as server:
         options = {"user": "monitor", "password": "sesame"}
         with asking("postgres", "db1", "sql", server.admin, **options) as collector:
@@ -99,7 +99,7 @@ def test_a_postgres_without_the_library_says_how_to_load_it() -> None:
 
 
 def test_mariadb_counts_digests() -> None:
-    """With its performance schema: calls, rows and normalised text; else the reason and the remedy."""
+    """With the performance schema calls, rows and normalised text are counted, else the remedy is given."""
     with mariadb("--performance-schema=ON") as server:
         with asking("mariadb", "db1", "sql", server.url(WATCHER)) as collector:
             assert isinstance(collector, CountsStatements)

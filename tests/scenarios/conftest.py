@@ -1,4 +1,4 @@
-"""Real servers for the scenarios, one of each for all tests of this folder."""
+"""Fixtures of the scenarios' tests: one real server of each kind for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pinchpoint_scenarios.contract import Endpoint
 
 @pytest.fixture(scope="session")
 def sql_server() -> Iterator[Endpoint]:
-    """A PostgreSQL server."""
+    """Yield a PostgreSQL server."""
     with postgres() as url:
         yield Endpoint("sql", url)
 
 
 @pytest.fixture
 def sql(sql_server: Endpoint) -> Iterator[Endpoint]:
-    """The PostgreSQL server, without any schema of ours before and after."""
+    """Yield the PostgreSQL server, without schemas of Pinchpoint before and after the test."""
     _drop_all(sql_server)
     yield sql_server
     _drop_all(sql_server)
@@ -31,14 +31,14 @@ def sql(sql_server: Endpoint) -> Iterator[Endpoint]:
 
 @pytest.fixture(scope="session")
 def nosql() -> Iterator[Endpoint]:
-    """A Valkey server."""
+    """Yield a Valkey server."""
     with valkey() as url:
         yield Endpoint("nosql", url)
 
 
 @pytest.fixture
 def client(nosql: Endpoint) -> Iterator[Valkey]:
-    """A client of the Valkey server, which is empty before and after."""
+    """Yield a client of the Valkey server, which is empty before and after the test."""
     with Valkey.from_url(nosql.url) as found:
         found.flushdb()
         yield found
@@ -47,7 +47,7 @@ def client(nosql: Endpoint) -> Iterator[Valkey]:
 
 @pytest.fixture(scope="session")
 def maria_server() -> Iterator[MariaDb]:
-    """A MariaDB server."""
+    """Yield a MariaDB server."""
     need_driver("MariaDB", package="odbc-mariadb")
     with mariadb() as server:
         yield server

@@ -1,10 +1,10 @@
-"""Run by test_greenlets.py in a process of its own: twenty sessions of each kind in one thread.
+"""Run twenty sessions of each scenario in one gevent thread; test_greenlets.py starts this program.
 
 Arguments: the URLs of a PostgreSQL, a Valkey, a slow site and a search service, and a folder of files. Prints
 one JSON object.
 """
 
-# ruff: noqa: E402 - the patches come before all other imports, as in a load generator
+# ruff: noqa: E402 - gevent must patch the process before all other imports, as in a load generator
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SESSIONS = 20
 
 
 def together(work: Callable[[int], object]) -> dict[str, float]:
-    """Seconds that ``work`` took in twenty greenlets, and the longest time the loop did not turn."""
+    """Return the seconds of ``work`` in twenty greenlets, and the longest time without a loop iteration."""
     lag_s = 0.0
 
     def tick() -> None:
@@ -53,7 +53,7 @@ def together(work: Callable[[int], object]) -> dict[str, float]:
 
 
 def sql(endpoint: Endpoint) -> dict[str, float]:
-    """Each session has the server sleep for 0.2 s."""
+    """Each session makes the server sleep for 0.2 s."""
     connections = [
         FastConnection(endpoint, application="greenlets", statement_timeout_s=5, greet=lambda _: None)
         for _ in range(SESSIONS)
@@ -67,7 +67,7 @@ def sql(endpoint: Endpoint) -> dict[str, float]:
 
 
 def nosql(endpoint: Endpoint) -> dict[str, float]:
-    """Each session writes once while the server answers nobody for 0.3 s."""
+    """Each session writes once while the server is blocked for 0.3 s."""
     driver = made("nosql-burst", {"nosql": endpoint})
     driver.prepare(quiet)
     sessions = [driver.session(number) for number in range(SESSIONS)]
@@ -83,12 +83,12 @@ def nosql(endpoint: Endpoint) -> dict[str, float]:
 
 
 def http(endpoints: dict[str, Endpoint]) -> dict[str, float]:
-    """A whole crawl of a site that takes 0.2 s for each answer."""
+    """Crawl a site that takes 0.2 s for each reply."""
     return crawl(endpoints)
 
 
 class SlowDisk:
-    """The module ``os`` on a disk that takes 0.2 s for each read, in which the kernel alone can wait."""
+    """Replaces the module ``os``: each read takes 0.2 s in the kernel."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
@@ -99,14 +99,14 @@ class SlowDisk:
 
 
 def files(endpoints: dict[str, Endpoint], folder: str) -> dict[str, float]:
-    """A whole crawl of a folder there."""
+    """Crawl a folder on the slow disk."""
     params = {"sources": [{"kind": "files", "name": "share", "path": folder}]}
     with patch.object(files_source, "os", SlowDisk()):
         return crawl(endpoints, params)
 
 
 def crawl(endpoints: dict[str, Endpoint], params: dict[str, Any] | None = None) -> dict[str, float]:
-    """All of it, by twenty sessions."""
+    """Run a whole crawl with twenty sessions."""
     events, recorder = Events(), Recorder()
     driver: Scenario = made("full-crawl", endpoints, params, event=events, name="greenlets")
     driver.prepare(quiet)
@@ -124,7 +124,7 @@ def crawl(endpoints: dict[str, Endpoint], params: dict[str, Any] | None = None) 
 
 
 def main() -> None:
-    """All of them, one after the other."""
+    """Run all scenarios in turn and print the results."""
     sql_url, nosql_url, site_url, search_url, folder = sys.argv[1:]
     endpoints = {
         "sql": Endpoint("sql", sql_url),

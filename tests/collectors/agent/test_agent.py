@@ -164,7 +164,7 @@ def test_a_ring_that_is_too_short_is_told(host: SshdHost, tmp_path: Path) -> Non
 
 
 def test_a_host_without_it_is_told_what_to_do(host: SshdHost, tmp_path: Path) -> None:
-    """No such command; nothing recorded; a disk that is not there."""
+    """A host without the command, the readings, or the named disk gives an error with the remedy."""
     kind = registry.kind("agent")
     with pytest.raises(CollectorError, match="no pinchpoint-collect is there"):
         kind.connect([Watch("sql1", "sql", options=host.options(command="/nowhere/pinchpoint-collect"))])
@@ -175,7 +175,7 @@ def test_a_host_without_it_is_told_what_to_do(host: SshdHost, tmp_path: Path) ->
 
 
 def test_a_recorder_that_runs_out_of_room_says_so(tmp_path: Path) -> None:
-    """It ends with one sentence, for systemd to start it again; what it kept till then can be read."""
+    """A recorder on a full disk ends with one sentence and exit status 1; older readings stay readable."""
     (tmp_path / "collect.toml").write_text(f'folder = "{tmp_path}/ring"\ninterval_s = 0.1\n')
     # limits each file to 8 or 16 KiB
     limited = f"ulimit -f 16; exec {COLLECT} record --config {tmp_path}/collect.toml"

@@ -123,7 +123,7 @@ LONG = "1" * 200_000
     ],
 )
 def test_what_make_fuzz_found_is_read_or_refused_with_a_sentence(kind: str, text: str) -> None:
-    """A cell longer than csv's limit, a line or a header without a cell, an offset that no zone has."""
+    """Inputs found by ``make fuzz`` are read or refused: long or missing cells, an impossible time zone."""
     with suppress(ForeignFileError):  # the last line may be truncated
         read(kind, text)
 

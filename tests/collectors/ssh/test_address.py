@@ -19,7 +19,7 @@ SHELLS = ("sh", "dash", "bash", "csh", "tcsh", "fish", "zsh")  # each in a packa
 
 
 def test_the_command_line_asks_nobody_and_holds_no_secret(tmp_path: Path) -> None:
-    """BatchMode, bounded waiting, no master left behind; user, port, key, configuration as given."""
+    """The command line has BatchMode, timeouts, no shared connection, and the given options."""
     key, config = tmp_path / "key", tmp_path / "config"
     key.touch()
     config.touch()

@@ -144,7 +144,7 @@ def test_a_process_with_a_strange_name_spoils_no_other() -> None:
 
 
 def test_caps_of_version_2_are_asked_for_step_by_step() -> None:
-    """Its group, whose name has a colon and a space, the caps on the way up, what is left below them."""
+    """For version 2 the group, its limits up to the root, and the available memory are requested in turn."""
     server = stat(10, 1, "postgres", 500)
     talk = Talk(CAPPED_V2, MOUNT_V2).prepared(server)
     assert talk.tiers.facts("sql1") == {

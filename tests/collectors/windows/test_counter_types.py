@@ -66,7 +66,9 @@ def test_a_real_timer_of_32_bits_has_wrapped() -> None:
 
 
 def test_latencies_of_a_real_volume_since_its_start() -> None:
-    """HarddiskVolume1 of a domain controller (windows_exporter's issue 388): one read, four writes.
+    """The latency of a domain controller's HarddiskVolume1 is right: one read and four writes.
+
+    The values are from issue 388 of windows_exporter.
 
     Its queue lengths have the same times in 100 ns, 0.4633 s and 0.0038 s, which gives the counter's
     frequency.

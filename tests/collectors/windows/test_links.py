@@ -74,7 +74,7 @@ def read_until(collector: Collector, enough: Callable[[list[Sample]], bool], wit
 
 
 def read_for(collector: Collector, within_s: float) -> None:
-    """Read repeatedly until the time is over or a reading fails."""
+    """Read repeatedly until the time is over; raise the first failure."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         collector.read()
@@ -204,7 +204,10 @@ def test_winrm_fetches_what_windows_held_while_the_link_was_cut(tmp_path: Path) 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("tls", [True, False])
 def test_winrm_logs_in_by_ntlm(tls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a peer checks it; without TLS every message is sealed. A wrong password is said, and not shown."""
+    """NTLM logs in to an independent implementation; without TLS messages are encrypted.
+
+    A wrong password's error does not show the password.
+    """
     users = tmp_path / "users"
     users.write_text(f"FARM:loader:{PASSWORD}\n")
     monkeypatch.setenv("NTLM_USER_FILE", str(users))

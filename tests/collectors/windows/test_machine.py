@@ -155,7 +155,7 @@ def test_what_is_not_known_is_null_and_said(machine: WindowsMachine) -> None:
 
 
 def test_classes_that_are_missing_or_odd_are_not_measured_with_the_remedy(machine: WindowsMachine) -> None:
-    """Damaged counters, a type that nobody knows; SQL Server's are missed by nobody who has none."""
+    """Damaged counters and unknown types are not measured, with the remedy; no SQL Server is normal."""
     line = {"class": "PerfOS_System", "pattern": "PerfOS_System", "columns": "ProcessorQueueLength"}
     system = class_of({"kind": "class", **line, "types": "12345"}, wanted())
     assert system is not None

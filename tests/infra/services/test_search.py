@@ -95,7 +95,7 @@ def test_a_document_is_found_once_committed(search: Service) -> None:
 
 
 def test_the_time_each_document_was_added(search: Service) -> None:
-    """In ns since 1970, of findable documents alone; nothing from an empty index."""
+    """The service returns the time in ns since 1970 of each searchable document; none without documents."""
     assert search.get("/added").json() == {}
     before_ns = time.time_ns()
     for url in ("file:///a", "file:///b"):

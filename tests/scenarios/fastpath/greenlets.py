@@ -1,9 +1,9 @@
-"""Run by test_greenlets.py in a process of its own: fast connections under gevent, as in a load generator.
+"""Run fast connections under gevent, as a load generator does; test_greenlets.py starts this program.
 
 Arguments: the URLs of a PostgreSQL and a Valkey. Prints one JSON object.
 """
 
-# ruff: noqa: E402 - the patches come before all other imports, as in a load generator
+# ruff: noqa: E402 - gevent must patch the process before all other imports, as in a load generator
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ RECORD = [(0, [b"x"])]
 
 
 def took_s(work: Callable[[int], object]) -> float:
-    """Seconds that ``work`` takes in twenty greenlets."""
+    """Return the seconds that ``work`` takes in twenty greenlets."""
     begun = time.perf_counter()
     gevent.joinall([gevent.spawn(work, number) for number in range(SESSIONS)], raise_error=True)
     return time.perf_counter() - begun
 
 
 def connection(endpoint: Endpoint) -> FastConnection:
-    """An open one."""
+    """Return an open connection."""
     made = FastConnection(endpoint, application="greenlets", statement_timeout_s=5, greet=lambda _: None)
     made.try_open()
     return made
 
 
 def sql(endpoint: Endpoint) -> dict[str, object]:
-    """Sleeps side by side; a megabyte each at once; a greenlet killed while it waits; a killed session."""
+    """Test concurrent sleeps, large statements, a greenlet killed during a wait, and a killed session."""
     made = [connection(endpoint) for _ in range(SESSIONS)]
     slept_s = took_s(lambda number: made[number].execute("SELECT pg_sleep($1::float8)", [0.2]))
     content = os.urandom(2**20)
@@ -94,7 +94,7 @@ def _outcome(made: FastConnection, statement: LiteralString) -> str:
 
 
 def nosql(endpoint: Endpoint) -> dict[str, object]:
-    """Twenty writes while the server answers nobody; then one that it answers too late."""
+    """Test twenty writes while the server is blocked, then one write with a late reply."""
     store = Valkey(endpoint, "", NosqlBurstParams.model_validate({"timeout_s": "500ms"}))
     made = [store.connect(number) for number in range(SESSIONS)]
     first = [each.write(RECORD) for each in made]
@@ -114,14 +114,14 @@ def nosql(endpoint: Endpoint) -> dict[str, object]:
 
 
 def waits() -> dict[str, object]:
-    """Waits that end in time, that do not, and that follow one another on one descriptor."""
+    """Test waits that end in time, waits that time out, and successive waits on one descriptor."""
     here, there = socket.socketpair()
     ready = readiness(here.fileno())
     begun = time.perf_counter()
     silent = ready.wait_readable(time.monotonic() + 0.2)
     silent_s = time.perf_counter() - begun
     answered = []
-    for _ in range(8):  # 0.8 s in all, each wait well within its time
+    for _ in range(8):  # 0.8 s in all, each wait well within its time limit
         gevent.spawn_later(0.1, there.send, b"x")
         answered.append(ready.wait_readable(time.monotonic() + 0.3))
         here.recv(1)
@@ -149,7 +149,7 @@ def waits() -> dict[str, object]:
 
 
 def crowd() -> dict[str, object]:
-    """More descriptors than are told of at once; nobody waits for one; a waiting greenlet is killed."""
+    """Test more descriptors than one call reports, an unwaited end of stream, and a killed greenlet."""
     pairs = [socket.socketpair() for _ in range(200)]
     waits = [readiness(here.fileno()) for here, _ in pairs]
     woken: list[int] = []
@@ -162,7 +162,7 @@ def crowd() -> dict[str, object]:
 
     greenlets = [gevent.spawn(wait, number) for number in range(1, len(pairs))]
     gevent.sleep(0.01)
-    pairs[0][1].close()  # nobody waits for this end
+    pairs[0][1].close()  # no greenlet waits for this end
     used_s = time.process_time()
     gevent.sleep(0.3)
     used_s = time.process_time() - used_s
@@ -171,7 +171,7 @@ def crowd() -> dict[str, object]:
     gevent.sleep(0.05)
     first = sorted(woken)
     greenlets[0].kill()
-    pairs[1][1].send(b"y")  # whom nobody waits for any more
+    pairs[1][1].send(b"y")  # the greenlet that waited for it was killed
     for _, there in pairs[2:]:
         there.close()
     gevent.joinall(greenlets, timeout=5)
@@ -186,13 +186,13 @@ def crowd() -> dict[str, object]:
 
 
 def _reused() -> bool:
-    """Whether a wait works for a descriptor whose number one had that was closed before it was forgotten."""
+    """Return True if a wait works on a descriptor number that was closed and used again."""
     here, there = socket.socketpair()
     forgotten, number = readiness(here.fileno()), here.fileno()
     here.close()
     there.close()
     new, peer = socket.socketpair()
-    if new.fileno() != number:  # one of the two has it: the lowest free numbers are given
+    if new.fileno() != number:  # the lowest free numbers are used, so one of the two has this number
         new, peer = peer, new
     ready = readiness(number)
     forgotten.close()
@@ -201,7 +201,7 @@ def _reused() -> bool:
 
 
 def main() -> None:
-    """All of them, one after the other."""
+    """Run all tests in turn and print the results."""
     sql_url, nosql_url = sys.argv[1:]
     found = {
         "sql": sql(Endpoint("sql", sql_url)),

@@ -1,4 +1,4 @@
-"""Messages and answers over a socket: whole answers, however they come, and every way in which none comes."""
+"""Tests of messages and replies over a socket: whole replies in any pieces, and each kind of failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pinchpoint_scenarios.fastpath.drivers import MORE, EndedError, More
 
 
 class Lines:
-    """A driver: an answer ends with a newline."""
+    """A driver whose replies end with a newline."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
@@ -35,7 +35,7 @@ class Lines:
 
 
 class Lined(Channel[bytes]):
-    """A channel whose answers are lines."""
+    """A channel whose replies are lines."""
 
     def __init__(self, descriptor: int, timeout_s: float) -> None:
         self.lines = Lines()
@@ -48,7 +48,7 @@ class Lined(Channel[bytes]):
 
 @contextmanager
 def opened(serve: Callable[[socket.socket], None], timeout_s: float = 5) -> Iterator[Lined]:
-    """A channel to a peer that does this."""
+    """Yield a channel to a peer that runs this function."""
     here, there = socket.socketpair()
     thread = threading.Thread(target=serve, args=(there,))
     channel = Lined(here.fileno(), timeout_s)
@@ -64,7 +64,7 @@ def opened(serve: Callable[[socket.socket], None], timeout_s: float = 5) -> Iter
 
 
 def answer(*pieces: bytes) -> Callable[[socket.socket], None]:
-    """Read one message, then send these, a moment apart."""
+    """Return a peer that reads one message, then sends these pieces with pauses."""
 
     def serve(peer: socket.socket) -> None:
         peer.recv(65_536)
@@ -77,7 +77,7 @@ def answer(*pieces: bytes) -> Callable[[socket.socket], None]:
 
 @pytest.mark.parametrize("pieces", [[b"yes\n"], [b"y", b"e", b"s\n"]])
 def test_an_answer_is_whole_however_it_comes(pieces: list[bytes]) -> None:
-    """The parser is asked until it has enough."""
+    """A reply is complete however its bytes are split."""
     with opened(answer(*pieces)) as channel:
         assert channel.exchange(b"?") == b"yes\n"
 
@@ -91,7 +91,7 @@ def test_a_large_answer_is_read_in_large_pieces() -> None:
 
 
 def test_a_message_larger_than_all_buffers_is_sent_whole() -> None:
-    """It is sent piece by piece as the peer takes it."""
+    """A message larger than all buffers is sent in pieces as the peer reads it."""
     message = bytes(2**24)
     taken: list[int] = []
 
@@ -106,7 +106,7 @@ def test_a_message_larger_than_all_buffers_is_sent_whole() -> None:
 
 
 def test_a_peer_that_says_nothing_or_takes_nothing_is_a_timeout() -> None:
-    """In time, neither before nor much later; half an answer is none."""
+    """A peer that sends or reads nothing causes a timeout at the time limit; half a reply is no reply."""
     done = threading.Event()
 
     def serve(peer: socket.socket) -> None:
@@ -124,7 +124,7 @@ def test_a_peer_that_says_nothing_or_takes_nothing_is_a_timeout() -> None:
 
 
 def test_a_peer_that_hangs_up_is_an_end_and_one_that_is_gone_a_loss() -> None:
-    """Both say that the connection is of no use any more."""
+    """A closed and a lost connection raise an error, and the connection cannot be used again."""
     ended = pytest.raises(ChannelError, match="closed the connection")
     with opened(lambda peer: peer.shutdown(socket.SHUT_WR)) as channel, ended:
         channel.exchange(b"?")
@@ -135,7 +135,7 @@ def test_a_peer_that_hangs_up_is_an_end_and_one_that_is_gone_a_loss() -> None:
 
 
 def test_a_peer_that_answers_before_it_has_all_is_heard() -> None:
-    """It takes no more of the message: what it says meanwhile is not lost, and nothing spins."""
+    """If a peer replies before it has read the whole message, the reply is read and no CPU is wasted."""
     done = threading.Event()
 
     def serve(peer: socket.socket) -> None:
@@ -155,7 +155,7 @@ def test_a_peer_that_answers_before_it_has_all_is_heard() -> None:
 
 
 def test_answers_to_the_first_messages_are_read_while_the_last_are_sent() -> None:
-    """A peer that answers as it reads, and reads no further while nobody hears it, does not block."""
+    """A peer that reads no further until its replies are read does not block the sending."""
 
     def serve(peer: socket.socket) -> None:
         left = 2**24
@@ -169,6 +169,6 @@ def test_answers_to_the_first_messages_are_read_while_the_last_are_sent() -> Non
 
 
 def test_what_a_driver_raises_comes_out() -> None:
-    """An answer that cannot be understood is its driver's to name."""
+    """An exception of the driver, as for an invalid reply, is passed on."""
     with opened(answer(b"what?")) as channel, pytest.raises(ValueError, match="what"):
         channel.exchange(b"?")

@@ -1,4 +1,4 @@
-"""Drivers read the same answers however the bytes are split, and none from bytes that end early."""
+"""Tests of the drivers: replies are the same however their bytes are split, and truncated ones are errors."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pinchpoint_scenarios.fastpath.drivers.resp import RespDriver
 
 
 def pieces(content: bytes, cuts: Sequence[int]) -> list[bytes]:
-    """The content, cut there."""
+    """Return the content in pieces, split at these places."""
     at = [0, *sorted(cut % (len(content) + 1) for cut in cuts), len(content)]
     return [part for first, last in pairwise(at) if (part := content[first:last])]
 
 
 def fed(driver: Driver[Any], parts: Sequence[bytes]) -> Any:
-    """The answer, which comes with the last part and not before."""
+    """Return the driver's reply, which must come with the last piece and not before."""
     for part in parts[:-1]:
         assert driver.receive(part) is MORE
     return driver.receive(parts[-1])
@@ -45,7 +45,7 @@ def cql_frame(opcode: int, body: bytes, flags: int = 0) -> bytes:
 
 
 class Page(Response):
-    """An answer that equals another of the same status, head and body."""
+    """A response that compares by status, head and body."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Response) and (
@@ -91,7 +91,7 @@ CUTS: SearchStrategy[list[int]] = st.lists(st.integers(0, 100_000), max_size=12)
 
 @BY_NAME
 def test_one_cut_at_every_place_changes_nothing(name: str) -> None:
-    """Exhaustively, to the 200th byte."""
+    """A split at each of the first 200 places gives the same reply."""
     make, content, answer = CASES[name]
     for cut in range(min(len(content), 200) + 1):
         driver = make()
@@ -102,7 +102,7 @@ def test_one_cut_at_every_place_changes_nothing(name: str) -> None:
 @UNHURRIED
 @given(cuts=CUTS)
 def test_any_cuts_change_nothing(name: str, cuts: list[int]) -> None:
-    """Whatever the network makes of an answer."""
+    """Any splits give the same reply."""
     make, content, answer = CASES[name]
     assert fed(make(), pieces(content, cuts)) == answer
 
@@ -111,7 +111,7 @@ def test_any_cuts_change_nothing(name: str, cuts: list[int]) -> None:
 @UNHURRIED
 @given(first=CUTS, second=CUTS)
 def test_one_answer_leaves_nothing_to_the_next(name: str, first: list[int], second: list[int]) -> None:
-    """The same answer twice, on one connection."""
+    """The same reply twice on one connection is read twice."""
     make, content, answer = CASES[name]
     driver = make()
     assert fed(driver, pieces(content, first)) == answer
@@ -124,7 +124,7 @@ def test_one_answer_leaves_nothing_to_the_next(name: str, first: list[int], seco
 @UNHURRIED
 @given(end=st.integers(0, 100_000), cuts=CUTS)
 def test_an_end_within_an_answer_is_no_answer(name: str, end: int, cuts: list[int]) -> None:
-    """A peer that closes early has answered nothing, wherever it does."""
+    """A reply truncated at any place is no reply."""
     make, content, _ = CASES[name]
     driver = make()
     for part in pieces(content[: end % len(content)], cuts):
@@ -137,15 +137,15 @@ def test_an_end_within_an_answer_is_no_answer(name: str, end: int, cuts: list[in
 @UNHURRIED
 @given(more=st.binary(min_size=1, max_size=20), cuts=CUTS)
 def test_more_than_was_requested_is_no_answer(name: str, more: bytes, cuts: list[int]) -> None:
-    """What comes with an answer would be taken for the next one's: the connection is of no use."""
+    """Bytes after the reply make the connection unusable, because they would be read as the next reply."""
     make, content, _ = CASES[name]
     *parts, last = pieces(content, cuts)
     driver = make()
     for part in parts:
         assert driver.receive(part) is MORE
-    if isinstance(driver, HttpDriver):  # its answer counts, and nothing after it
+    if isinstance(driver, HttpDriver):  # only the first reply counts
         assert driver.receive(last + more) == CASES[name][2]
-        assert not (driver.keep_alive and more.strip(b"\r\n"))  # empty lines may stand between answers
+        assert not (driver.keep_alive and more.strip(b"\r\n"))  # blank lines are allowed between replies
         return
     with pytest.raises((exceptions.InvalidResponse, CqlError), match="more than was requested"):
         driver.receive(last + more)
@@ -163,7 +163,7 @@ def garbage(draw: DrawFn, begin: SearchStrategy[bytes]) -> list[bytes]:
 @UNHURRIED
 @given(parts=garbage(st.sampled_from([b"", b"*", b"$", b"%2\r\n", b"$-7\r\n", b"+"])))
 def test_garbage_is_no_reply_or_named(parts: list[bytes]) -> None:
-    """Never another exception than those by which the failure is named."""
+    """Random bytes give no reply or a named failure, never another exception."""
     driver = RespDriver()
     try:
         for part in [*parts, b""]:
@@ -177,7 +177,7 @@ def test_garbage_is_no_reply_or_named(parts: list[bytes]) -> None:
 @UNHURRIED
 @given(parts=garbage(st.sampled_from([b"", b"\x84", cql_frame(8, b"")[:5], cql_frame(8, b"\0\1", 0x08)])))
 def test_garbage_is_no_frame_or_named(parts: list[bytes]) -> None:
-    """Likewise."""
+    """Random bytes give no CQL frame or a named failure."""
     driver = CqlDriver()
     try:
         for part in [*parts, b""]:
@@ -210,13 +210,13 @@ def test_a_list_that_says_it_is_enormous_is_no_answer(make: Callable[[], RespDri
 @pytest.mark.parametrize("make", [RespDriver, resp_several])
 @pytest.mark.parametrize("content", [b"%1\r\n%1\r\n+a\r\n+b\r\n+c\r\n", b"%1\r\n*1\r\n:1\r\n+a\r\n"])
 def test_a_list_as_a_key_is_no_answer(make: Callable[[], RespDriver], content: bytes) -> None:
-    """Found by ``make fuzz``: the parser's TypeError came out."""
+    """A list as a map key is an invalid reply, not a TypeError (found by ``make fuzz``)."""
     with pytest.raises(exceptions.InvalidResponse, match="no RESP"):
         make().receive(content)
 
 
 def test_a_value_without_end_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is kept in memory until it is complete."""
+    """An endless value is refused, because it would stay in memory until it is complete."""
     monkeypatch.setattr(resp, "_LARGEST_BYTES", 2**20)
     driver = RespDriver()
     driver.receive(b"$1000000000\r\n")
@@ -225,7 +225,7 @@ def test_a_value_without_end_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_refusals_are_answers() -> None:
-    """One of several is refused: the others' replies are there."""
+    """If one of several commands is refused, the replies of the others are returned."""
     driver = resp_several()
     first, refused, last = driver.receive(b"+OK\r\n-WRONGTYPE no\r\n+OK\r\n")
     assert (first, last) == (b"OK", b"OK")

@@ -1,7 +1,7 @@
-"""Each driver against a peer that stalls, reads slowly or not at all, closes one side, or resets mid-answer.
+"""Tests of each driver with a peer that stalls, reads slowly or not at all, half-closes, or resets.
 
-PostgreSQL and Valkey are real servers. HTTP, TLS and CQL have a server of the test's, as a page and a frame
-are all that is asked of them. Each stands behind a proxy that shows the fault.
+PostgreSQL and Valkey are real servers. HTTP, TLS and CQL have simple test servers, because a page and a frame
+are enough. Each is behind a proxy that causes the fault.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
 from pinchpoint_scenarios.nosql_burst.stores.valkey import Valkey
 
 LIMIT_S, PATIENT_S = 1.0, 60.0
-"""How long a driver waits for its peer; and where that must not end while the peer is merely slow."""
+"""Time limits of a driver in seconds: the usual one, and one for a peer that is only slow."""
 LARGE = 2**24
-"""More than all buffers on the way hold."""
+"""More bytes than all buffers between driver and peer."""
 
 
 class Asked(NamedTuple):
-    """A connection of a driver: ``ask`` sends that many bytes and says how the operation ended."""
+    """A connection; ``ask`` sends this number of bytes and returns the operation's outcome."""
 
     ask: Callable[[int], str]
     close: Callable[[], None]
 
 
 class Peer(NamedTuple):
-    """A server, and how a driver connects to it through the port of a proxy."""
+    """A server, and a function that connects a driver through a proxy's port."""
 
     port: int
     connect: Callable[[int, float], Asked]
@@ -54,7 +54,7 @@ class Peer(NamedTuple):
 
 @contextmanager
 def serving(answer: Callable[[socket.socket], bool], tls: ssl.SSLContext | None) -> Iterator[int]:
-    """A server's port; ``answer`` reads one message and answers it, until it says that there is none."""
+    """Run a server and yield its port; ``answer`` replies to one message and returns False at the end."""
     clients: list[socket.socket] = []
 
     def talk(client: socket.socket) -> None:
@@ -83,7 +83,7 @@ def serving(answer: Callable[[socket.socket], bool], tls: ssl.SSLContext | None)
 
 
 def received(peer: socket.socket, length: int) -> bytes:
-    """That many bytes; fewer at the end of the stream."""
+    """Return this number of bytes; fewer at the end of the stream."""
     parts, left = [], length
     while left and (part := peer.recv(min(left, 65_536))):
         parts.append(part)
@@ -92,7 +92,7 @@ def received(peer: socket.socket, length: int) -> bytes:
 
 
 def answer_page(peer: socket.socket) -> bool:
-    """Read a request with its body, send a page."""
+    """Read a request with its body and send a page."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         part = peer.recv(1)
@@ -107,7 +107,7 @@ def answer_page(peer: socket.socket) -> bool:
 
 
 def answer_frame(peer: socket.socket) -> bool:
-    """Read a frame of CQL: a greeting is answered by READY, all else by a result without rows."""
+    """Read a CQL frame; answer a greeting with READY, any other frame with a result without rows."""
     head = received(peer, 9)
     if len(head) < 9:
         return False
@@ -121,7 +121,7 @@ def answer_frame(peer: socket.socket) -> bool:
 
 @contextmanager
 def http(request: pytest.FixtureRequest, *, tls: bool) -> Iterator[Peer]:
-    """Pages, with TLS or without."""
+    """Yield a server of pages, with or without TLS."""
     folder: Path = request.getfixturevalue("tmp_path")
     theirs, ours = tls_contexts(folder) if tls else (None, None)
 
@@ -144,7 +144,7 @@ def http(request: pytest.FixtureRequest, *, tls: bool) -> Iterator[Peer]:
 
 @contextmanager
 def cql(request: pytest.FixtureRequest, *, tls: bool) -> Iterator[Peer]:
-    """Statements without rows, with TLS or without."""
+    """Yield a server of CQL statements without rows, with or without TLS."""
     folder: Path = request.getfixturevalue("tmp_path")
     theirs, ours = tls_contexts(folder) if tls else (None, None)
 
@@ -167,27 +167,27 @@ def cql(request: pytest.FixtureRequest, *, tls: bool) -> Iterator[Peer]:
 
 
 def in_statement(connection: FastConnection, size: int) -> None:
-    """A prepared statement, as sql-mix and the crawl send it."""
+    """Run a prepared statement, as sql-mix and the crawl do."""
     connection.execute("SELECT octet_length($1::bytea), repeat('x', 50)", [bytes(size)])
 
 
 def in_text(connection: FastConnection, size: int) -> None:
-    """A text of the user's own."""
+    """Run a user's own text."""
     connection.query(f"SELECT octet_length('{'x' * size}'), repeat('x', 50)")
 
 
 def in_text_with_values(connection: FastConnection, size: int) -> None:
-    """Likewise, prepared, with its values beside it."""
+    """Run a user's own text as a prepared statement with its values."""
     connection.execute_as_text("SELECT octet_length($1::text), repeat('x', 50)", [b"x" * size])
 
 
 def in_copy(connection: FastConnection, size: int) -> None:
-    """Rows of 64 bytes by COPY."""
+    """Copy rows of 64 bytes with COPY."""
     connection.copy("COPY pg_temp.copied FROM STDIN", (b"x" * 63 + b"\n") * (size // 64 + 1))
 
 
 def in_transaction(connection: FastConnection, size: int) -> None:
-    """A statement within a transaction."""
+    """Run a statement in a transaction."""
     with connection.transaction():
         in_statement(connection, size)
 
@@ -203,7 +203,7 @@ COPIED = "CREATE TEMP TABLE IF NOT EXISTS copied (v text)"
 
 
 def fast_connection(url: str, limit_s: float) -> FastConnection:
-    """A connection whose statements may take that long."""
+    """Return a connection whose statements have this time limit."""
 
     def greet(connection: Connection) -> None:
         connection.execute(COPIED)
@@ -215,7 +215,7 @@ def fast_connection(url: str, limit_s: float) -> FastConnection:
 
 @contextmanager
 def postgresql(request: pytest.FixtureRequest) -> Iterator[Peer]:
-    """A real server."""
+    """Yield a real PostgreSQL."""
     url, send = request.getfixturevalue("sql").url, POSTGRESQL[request.param]
 
     def connect(port: int, limit_s: float) -> Asked:
@@ -235,9 +235,9 @@ def postgresql(request: pytest.FixtureRequest) -> Iterator[Peer]:
 
 @contextmanager
 def valkey(request: pytest.FixtureRequest) -> Iterator[Peer]:
-    """A real server."""
+    """Yield a real Valkey."""
     url = request.getfixturevalue("nosql").url
-    request.getfixturevalue("client")  # empties it
+    request.getfixturevalue("client")  # the fixture empties the server
 
     def connect(port: int, limit_s: float) -> Asked:
         params = NosqlBurstParams.model_validate({"timeout_s": f"{limit_s:g}s"})
@@ -248,7 +248,7 @@ def valkey(request: pytest.FixtureRequest) -> Iterator[Peer]:
 
 
 def through(url: str, port: int) -> str:
-    """The same URL, at another port."""
+    """Return the same URL with another port."""
     return url.replace(f":{urlsplit(url).port}", f":{port}", 1)
 
 
@@ -263,7 +263,7 @@ DRIVERS: dict[str, Callable[[pytest.FixtureRequest], AbstractContextManager[Peer
 
 
 class Proxied(NamedTuple):
-    """A connection that has served once, the proxy in front of its server, and the name of a timeout."""
+    """A connection that has worked once, its proxy, and the name of its timeout."""
 
     asked: Asked
     proxy: StallingProxy
@@ -273,7 +273,7 @@ class Proxied(NamedTuple):
 
 @pytest.fixture(params=DRIVERS)
 def proxied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxied]:
-    """One of each driver."""
+    """Yield a proxied connection of each driver."""
     monkeypatch.setattr(native, "SILENT_S", 0.0)
     with ExitStack() as stack:
         peer = stack.enter_context(DRIVERS[request.param](request))
@@ -286,7 +286,7 @@ def proxied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_server_that_stalls_is_a_timeout_in_time(proxied: Proxied) -> None:
-    """Nothing comes though all that is sent is acknowledged; once it goes on, so does the driver."""
+    """A stalled server causes a timeout at the time limit; when the server continues, the driver works."""
     proxied.proxy.stalled.set()
     begun = time.monotonic()
     assert proxied.asked.ask(10) == proxied.timeout
@@ -296,7 +296,7 @@ def test_a_server_that_stalls_is_a_timeout_in_time(proxied: Proxied) -> None:
 
 
 def test_a_reader_that_is_slow_gets_all(proxied: Proxied) -> None:
-    """A message larger than all buffers arrives, however long that takes, and is answered."""
+    """A message larger than all buffers reaches a slow reader completely and is answered."""
     proxied.proxy.slow.set()
     patient = proxied.peer.connect(proxied.proxy.port, PATIENT_S)
     try:
@@ -308,7 +308,7 @@ def test_a_reader_that_is_slow_gets_all(proxied: Proxied) -> None:
 
 
 def test_a_reader_that_reads_nothing_is_a_timeout_in_time(proxied: Proxied) -> None:
-    """The message fills the buffers, and no more of it is taken."""
+    """A peer that reads nothing, so that the buffers fill, causes a timeout at the time limit."""
     proxied.proxy.unread.set()
     begun = time.monotonic()
     assert proxied.asked.ask(LARGE) == proxied.timeout
@@ -318,7 +318,7 @@ def test_a_reader_that_reads_nothing_is_a_timeout_in_time(proxied: Proxied) -> N
 
 
 def test_a_connection_closed_by_one_side_is_lost_at_once(proxied: Proxied) -> None:
-    """The server's side is closed in place of an answer; it still reads."""
+    """A server that closes its sending side in place of a reply is a lost connection at once."""
     proxied.proxy.half_closed.set()
     begun = time.monotonic()
     assert proxied.asked.ask(10) == "connection_lost"
@@ -328,7 +328,7 @@ def test_a_connection_closed_by_one_side_is_lost_at_once(proxied: Proxied) -> No
 
 
 def test_a_reset_in_the_middle_of_an_answer_is_lost_at_once(proxied: Proxied) -> None:
-    """Half an answer is none, and never the beginning of the next."""
+    """A reset in the middle of a reply is a lost connection; the half reply is dropped."""
     proxied.proxy.reset.set()
     begun = time.monotonic()
     assert proxied.asked.ask(10) == "connection_lost"
@@ -338,16 +338,16 @@ def test_a_reset_in_the_middle_of_an_answer_is_lost_at_once(proxied: Proxied) ->
 
 
 def goes_on(proxied: Proxied) -> bool:
-    """Whether the driver serves again, twice in a row, on a new connection where the old one is lost."""
+    """Return True if the driver works twice in a row, on a new connection if the old one is lost."""
     return [proxied.asked.ask(10) for _ in range(2)] == ["ok", "ok"]
 
 
 def test_a_text_that_sets_its_own_time_limit_is_waited_for(
     sql: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that works on it for longer than the plan allows a statement has not stalled."""
+    """A server that works on a text longer than the plan's statement limit is not taken for stalled."""
     monkeypatch.setattr(native, "SILENT_S", 0.0)
-    limit_s = 4 * LIMIT_S  # a machine that stands still for a moment keeps it
+    limit_s = 4 * LIMIT_S  # high enough for a machine that stalls for a moment
     connection = fast_connection(sql.url, limit_s)
     try:
         connection.query("SET statement_timeout = '60s'")
@@ -358,7 +358,7 @@ def test_a_text_that_sets_its_own_time_limit_is_waited_for(
 
 @pytest.mark.parametrize("answer", ["nothing", "a reset"])
 def test_a_handshake_of_tls_that_does_not_end_has_the_name_of_its_driver(answer: str, tmp_path: Path) -> None:
-    """In time, and nothing of Python's own comes out."""
+    """An unfinished TLS handshake ends at the time limit with the driver's own error."""
     _, ours = tls_contexts(tmp_path)
 
     def greet(peer: socket.socket) -> bool:

@@ -1,4 +1,4 @@
-"""The fast HTTP connection beside urllib3, on a server that sends whatever a test wants, and in TLS."""
+"""Tests of the fast HTTP connection compared with urllib3, on a test server, also with TLS."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from support import require
 from pinchpoint_scenarios.fastpath.http import HttpConnection, HttpError, Response
 
 Talk: TypeAlias = Callable[[socket.socket, bytes], bool]
-"""Answers one request on a connection; whether the connection goes on."""
+"""Answers one request on a connection; returns True if the connection stays open."""
 
 REQUEST = b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
 @contextmanager
 def serving(talk: Talk, context: ssl.SSLContext | None = None) -> Iterator[tuple[int, list[bytes]]]:
-    """A server of raw bytes: its port, and the requests it has got."""
+    """Run a server of raw bytes; yield its port and the requests so far."""
     got: list[bytes] = []
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(10)
     clients: list[socket.socket] = []
 
     def answer(client: socket.socket) -> None:
-        with suppress(OSError):  # the client went first
+        with suppress(OSError):  # the client has already closed
             connection = context.wrap_socket(client, server_side=True) if context else client
             with connection:
                 while request := connection.recv(65_536):
@@ -113,7 +113,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-A: 1\r\nx-a: 2\r\n"
 def test_answers_of_every_form_are_read_as_urllib3_reads_them(
     parts: list[bytes], goes_on: bool, body: bytes
 ) -> None:
-    """Length, chunks, end of the connection, an interim answer; the connection serves again where it can."""
+    """Each form of reply is read as by urllib3: length, chunks, end of connection, interim reply."""
     with serving(saying(*parts, goes_on=goes_on, pause_s=0.01)) as (port, _):
         made = connection(port)
         plain = urllib3.HTTPConnectionPool("127.0.0.1", port, retries=False)
@@ -136,7 +136,7 @@ def test_answers_of_every_form_are_read_as_urllib3_reads_them(
     ],
 )
 def test_an_answer_may_come_in_two_pieces_cut_anywhere(answer: bytes) -> None:
-    """Wherever the cut is, it is the same answer, and the connection serves again."""
+    """A reply in two pieces, split at any place, is read correctly, and the connection can be used again."""
     cuts = iter(range(1, len(answer)))
 
     def talk(peer: socket.socket, _: bytes) -> bool:
@@ -164,7 +164,7 @@ def test_an_answer_may_come_in_two_pieces_cut_anywhere(answer: bytes) -> None:
     ],
 )
 def test_an_answer_without_a_body_is_complete_with_its_head(answer: bytes, status: int) -> None:
-    """Whatever length it names: that of a 304 is of what it does not send."""
+    """A reply without a body, such as a 304, ends with its head, whatever its Content-Length."""
     with serving(saying(answer)) as (port, _):
         made = connection(port)
         for _ in range(2):
@@ -176,7 +176,7 @@ def test_an_answer_without_a_body_is_complete_with_its_head(answer: bytes, statu
 
 @pytest.mark.parametrize("tls", [False, True])
 def test_what_follows_an_answer_is_not_taken_for_the_next(tls: bool, tmp_path: Path) -> None:
-    """A server that says more than was asked for: whole, in part, or with chunks before it."""
+    """Bytes after a reply, whole or in part or after chunks, are not read as the next reply."""
     whole = HEAD + b"Content-Length: 4\r\n\r\nmine"
     more = HEAD + b"Content-Length: 5\r\n\r\nother"
     chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\n4\r\nmine\r\n0\r\n\r\n"
@@ -195,13 +195,13 @@ def test_what_follows_an_answer_is_not_taken_for_the_next(tls: bool, tmp_path: P
 
 
 def test_an_idle_connection_that_was_closed_is_opened_again() -> None:
-    """A GET is sent once more; a POST is not sent into a connection that is seen to be closed."""
+    """On an idle connection that was closed, a GET is sent again; a POST uses a new connection at once."""
     with serving(saying(HEAD + b"Content-Length: 1\r\n\r\nx", goes_on=False)) as (port, got):
         made = connection(port)
         post = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\ny"
         for request, again in ((REQUEST, True), (REQUEST, True), (post, False), (post, False)):
             assert ask(made, request, again=again).body == b"x"
-            time.sleep(0.05)  # so that its end has come
+            time.sleep(0.05)  # so that the end of the connection has arrived
         assert made.opened == len(got) == 4
         made.close()
 
@@ -223,7 +223,7 @@ def test_an_idle_connection_that_was_closed_is_opened_again() -> None:
     ],
 )
 def test_broken_answers_have_names(talk: Talk, kind: str) -> None:
-    """And the connection is of use again afterwards: nothing late is taken for the next answer."""
+    """Each broken reply has its named failure, and the next request gets its own reply."""
     good = saying(HEAD + b"Content-Length: 4\r\n\r\ngood")
     asked = 0
 
@@ -242,7 +242,7 @@ def test_broken_answers_have_names(talk: Talk, kind: str) -> None:
 
 
 def test_a_server_that_drips_is_given_up_in_time() -> None:
-    """The limit holds for the whole answer, not for each byte of it."""
+    """The time limit is for the whole reply, not for each byte."""
     drip = saying(HEAD + b"Content-Length: 1000\r\n\r\n", *[b"x"] * 100, pause_s=0.03)
     with serving(drip) as (port, _):
         made = connection(port)
@@ -254,7 +254,7 @@ def test_a_server_that_drips_is_given_up_in_time() -> None:
 
 
 def test_a_refusal_that_does_not_wait_for_the_body_is_read() -> None:
-    """A large body the server does not want: its answer counts, whether it closes or not."""
+    """A refusal before the body was sent is read, whether the server closes or not."""
     refusal = saying(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
     with serving(refusal) as (port, _):
         made = connection(port)
@@ -265,7 +265,7 @@ def test_a_refusal_that_does_not_wait_for_the_body_is_read() -> None:
 
 
 def test_nobody_there() -> None:
-    """A port nobody listens on, a name that is none."""
+    """A port without a listener and an invalid host name are connection failures."""
     for host in ("127.0.0.1", "no such host"):
         made = HttpConnection(host, 1, tls=None, connect_timeout_s=2, largest_bytes=10)
         with pytest.raises(HttpError) as caught:
@@ -286,7 +286,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 def tls_contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """(a server's, that of a client who trusts it)."""
+    """Return the TLS contexts of a server and of a client that trusts it."""
     key, cert = certificate(folder)
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(cert, key)
@@ -294,7 +294,7 @@ def tls_contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 
 def test_tls(tmp_path: Path) -> None:
-    """The same answers through TLS, large ones, too; a certificate nobody vouches for fails by that name."""
+    """Replies through TLS are the same, also large ones; an unknown certificate is a named failure."""
     server, trusting = tls_contexts(tmp_path)
     body = bytes(range(256)) * 4096
     with serving(saying(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body), server) as (port, _):
@@ -315,7 +315,7 @@ def test_tls(tmp_path: Path) -> None:
 
 
 def test_tls_in_many_small_records(tmp_path: Path) -> None:
-    """A head and a body of some bytes a record, as a server may write them."""
+    """A reply in many small TLS records is read correctly."""
     server, trusting = tls_contexts(tmp_path)
     answer = HEAD + b"Content-Length: 50\r\n\r\n" + bytes(range(50))
     pieces = [answer[at : at + 7] for at in range(0, len(answer), 7)]
@@ -328,7 +328,7 @@ def test_tls_in_many_small_records(tmp_path: Path) -> None:
 
 
 def test_the_end_of_tls_is_an_end(tmp_path: Path) -> None:
-    """A body without a length ends with the goodbye; one that is shorter than it said is no answer."""
+    """The TLS end ends a body without a length; a body shorter than its length is no reply."""
     server, trusting = tls_contexts(tmp_path)
 
     def talk(peer: socket.socket, request: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Answers in pieces, hostile ones included: read exactly as httptools by itself, step by step, reads them."""
+"""Tests of HTTP replies in pieces, also hostile ones: read exactly as by httptools alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ JUNK = b"\r\n\t :;,%x09aZ\0\xff+-"
 
 @dataclass
 class Plain:
-    """The reference: every callback in Python, every byte through the parser."""
+    """The reference: each callback in Python, each byte through the parser."""
 
     body: bytes = b""
     status: int = 0
@@ -66,7 +66,7 @@ class Plain:
 
 
 def plainly(pieces: list[bytes]) -> Plain | None:
-    """What the reference makes of it: None if it refuses it, or where it is not whole."""
+    """Return the reference's reading; None if the reply is refused or incomplete."""
     plain = Plain()
     for piece in pieces:
         try:
@@ -79,7 +79,7 @@ def plainly(pieces: list[bytes]) -> Plain | None:
 
 
 def taken(pieces: list[bytes]) -> tuple[Response, bool] | None:
-    """What ours makes of it: the answer, and whether the connection goes on."""
+    """Return the driver's reading: the response, and True if the connection stays open."""
     driver = HttpDriver(LARGEST)
     try:
         for piece in pieces:
@@ -93,7 +93,7 @@ def taken(pieces: list[bytes]) -> tuple[Response, bool] | None:
 
 
 def said(random: Random) -> bytes:
-    """An answer, mostly a proper one; some bytes of the head may be others, and it may be cut or go on."""
+    """Return a mostly valid reply, with some changed bytes, or truncated, or with further bytes."""
     size = random.choice(SIZES)
     if random.random() < 0.2:
         head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -109,7 +109,7 @@ def said(random: Random) -> bytes:
 
 
 def cut(whole: bytes, random: Random) -> list[bytes]:
-    """In up to five pieces, many of them near the head's end."""
+    """Return up to five pieces, often split near the end of the head."""
     near = whole.find(b"\r\n\r\n") + 4
     places = {random.choice((random.randrange(1, len(whole) + 1), near, near + 1)) for _ in range(4)}
     edges = [0, *sorted(place for place in places if 0 < place < len(whole)), len(whole)]
@@ -140,7 +140,7 @@ def test_no_answer_is_read_otherwise_than_by_the_parser_alone(seed: int) -> None
 
 
 def test_what_chunks_say_is_no_field_of_the_head() -> None:
-    """Wherever the pieces are cut, a body that looks like the end of a head and fields adds none to it."""
+    """A body that looks like the end of a head and fields adds no field, wherever it is split."""
     body = b"a\r\nContent-Encoding: gzip\r\nX-A: 2\r\n\r\n"
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n"
     whole = head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)

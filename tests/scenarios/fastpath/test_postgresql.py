@@ -1,4 +1,4 @@
-"""The fast path to PostgreSQL against the reference, psycopg: same rows, same errors, same counts."""
+"""Tests of the fast path to PostgreSQL compared with psycopg: same rows, errors and counts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def opened(
 
 @pytest.fixture
 def table(sql: Endpoint) -> Iterator[Endpoint]:
-    """A database with one table of ours, gone afterwards."""
+    """Yield a database with one test table."""
     ask(sql, "CREATE SCHEMA pinchpoint_fast")
     ask(
         sql,
@@ -53,7 +53,7 @@ def table(sql: Endpoint) -> Iterator[Endpoint]:
 
 
 def outcome(connection: SqlConnection, statement: LiteralString, *values: Any) -> str:
-    """How a statement ends: ``ok`` or the name of its failure."""
+    """Return a statement's outcome: ``ok`` or the name of its failure."""
     try:
         connection.execute(statement, values)
     except DatabaseFailure as failure:
@@ -82,11 +82,11 @@ VALUES: Sequence[tuple[LiteralString, Any]] = (
 
 @pytest.mark.parametrize(("statement", "value"), VALUES)
 def test_rows_are_those_of_the_reference(sql: Endpoint, statement: LiteralString, value: Any) -> None:
-    """Every type a parameter may have, and what comes back: equal in value and in type, one by one or all."""
+    """Each parameter type gives rows of the same values and types as psycopg, one by one or all at once."""
     found = []
     for driver in DRIVERS:
         with opened(sql, driver) as connection:
-            for _ in range(2):  # prepared now, and known the second time
+            for _ in range(2):  # the first time it is prepared, the second time it is known
                 result = connection.execute(statement, [value])
                 rowcount, first, rest = result.rowcount, result.fetchone(), result.fetchall()
                 assert result.fetchone() is None
@@ -135,7 +135,7 @@ FAILING: dict[str, tuple[LiteralString, tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("name", FAILING)
 def test_failures_have_the_names_of_the_reference(table: Endpoint, name: str) -> None:
-    """By either driver the same outcome, and the connection is as good as before."""
+    """Each failure has the name that psycopg gives, and the connection works afterwards."""
 
     def greet(connection: Connection) -> None:
         if name == "read_only":
@@ -151,7 +151,7 @@ def test_failures_have_the_names_of_the_reference(table: Endpoint, name: str) ->
 
 
 def test_a_commit_that_fails_is_no_ok(table: Endpoint) -> None:
-    """The statement went well and its commit did not: the second answer of the server is what counts."""
+    """A statement that succeeds with a failing commit is no success."""
     for driver in DRIVERS:
         with opened(table, driver) as connection:
             assert (
@@ -162,7 +162,7 @@ def test_a_commit_that_fails_is_no_ok(table: Endpoint) -> None:
 
 
 def test_transactions_commit_and_roll_back(table: Endpoint) -> None:
-    """Several statements are one transaction; what is raised inside undoes them all."""
+    """Statements in a transaction commit together, and an exception rolls all of them back."""
     insert: LiteralString = "INSERT INTO pinchpoint_fast.t (id) VALUES ($1::int4)"
     with opened(table, FastConnection) as connection:
         with connection.transaction():
@@ -179,14 +179,14 @@ def test_transactions_commit_and_roll_back(table: Endpoint) -> None:
 
 
 def test_what_does_not_fit_into_one_packet(sql: Endpoint) -> None:
-    """A parameter and an answer larger than any socket buffer, in both directions at once."""
+    """A parameter and a result larger than any socket buffer are sent at the same time."""
     content = bytes(range(256)) * 2**16  # 16 MiB
     with opened(sql, FastConnection) as connection:
         assert connection.execute("SELECT $1::bytea, $1::bytea", [content]).fetchall() == [(content, content)]
 
 
 def test_notices_are_not_taken_for_the_answer(sql: Endpoint) -> None:
-    """More of them than a socket buffer holds come before it."""
+    """Notices before the reply, more than a socket buffer holds, are not read as the reply."""
     with opened(sql, FastConnection, _noisy) as connection:
         assert connection.execute("SELECT pg_temp.noisy($1::text)", ["content"]).fetchall() == [("content",)]
 
@@ -207,7 +207,7 @@ def _kill(endpoint: Endpoint) -> None:
 
 
 def test_a_connection_killed_while_idle_is_lost_once(sql: Endpoint) -> None:
-    """The statement that meets it fails by its name, the next one has a new connection, greeted again."""
+    """After a kill of an idle connection one statement fails by name, and the next has a new connection."""
     for driver in DRIVERS:
         greetings: list[Connection] = []
         with opened(sql, driver, greetings.append) as connection:
@@ -220,7 +220,7 @@ def test_a_connection_killed_while_idle_is_lost_once(sql: Endpoint) -> None:
 
 
 def test_a_connection_killed_while_it_waits_is_lost_at_once(sql: Endpoint) -> None:
-    """Who waits for an answer learns that none will come."""
+    """A connection killed while it waits fails at once."""
     for driver in DRIVERS:
         with opened(sql, driver) as connection:
             killing = threading.Timer(0.2, _kill, [sql])
@@ -233,7 +233,7 @@ def test_a_connection_killed_while_it_waits_is_lost_at_once(sql: Endpoint) -> No
 
 
 def test_a_server_that_is_away_is_named_and_waited_for(sql: Endpoint) -> None:
-    """Failures to connect have the reference's name, and each is followed by a pause."""
+    """A missing server has psycopg's failure name, and each failure is followed by a pause."""
     for driver in DRIVERS:
         with opened(other_url(sql, port="1"), driver) as connection:
             begun = time.monotonic()
@@ -252,7 +252,7 @@ WRONG: dict[str, tuple[LiteralString, tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("message", WRONG)
 def test_errors_of_ours_are_no_outcomes(sql: Endpoint, message: str) -> None:
-    """A wrong call is raised as what it is: a run must not count it as the farm's failure."""
+    """A wrong call raises an error and is not counted as a failure of the farm."""
     statement, values = WRONG[message]
     with opened(sql, FastConnection) as connection, pytest.raises(psycopg.ProgrammingError, match=message):
         connection.execute(statement, values)
@@ -260,7 +260,7 @@ def test_errors_of_ours_are_no_outcomes(sql: Endpoint, message: str) -> None:
 
 @pytest.mark.parametrize(("statement", "value"), [("SELECT $1::bytea", 5), ("SELECT $1::int4", 2**31)])
 def test_values_that_do_not_fit_are_no_outcomes(sql: Endpoint, statement: LiteralString, value: Any) -> None:
-    """Nothing was sent: the connection goes on."""
+    """A value that does not fit raises an error before anything is sent, and the connection works."""
     with opened(sql, FastConnection) as connection:
         with pytest.raises((TypeError, struct.error)):
             connection.execute(statement, [value])
@@ -268,14 +268,14 @@ def test_values_that_do_not_fit_are_no_outcomes(sql: Endpoint, statement: Litera
 
 
 def test_a_statement_without_rows_gives_none(sql: Endpoint) -> None:
-    """Asking for rows of a statement that gives none is an error of ours, as with the reference."""
+    """Reading rows of a statement without rows raises an error, as in psycopg."""
     for driver in DRIVERS:
         with opened(sql, driver) as connection, pytest.raises(psycopg.ProgrammingError):
             connection.execute("SET work_mem = '1MB'").fetchone()
 
 
 def test_closing_twice_is_no_error_and_leaves_nothing(sql: Endpoint) -> None:
-    """The server's session is gone."""
+    """Closing twice is allowed, and the server's session is gone."""
     with opened(sql, FastConnection) as connection:
         connection.execute("SELECT 1")
         connection.close()

@@ -1,4 +1,4 @@
-"""Waiting for a descriptor without gevent; with it: test_greenlets.py."""
+"""Tests of waits for a descriptor without gevent; test_greenlets.py has those with gevent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pinchpoint_scenarios.fastpath.readiness import readiness
 
 
 def test_what_is_there_is_seen_at_once_and_what_comes_in_time() -> None:
-    """Data, data that comes, and an end of the stream are all something to read."""
+    """Present data, arriving data, and the end of the stream end a wait."""
     here, there = socket.socketpair()
     ready = readiness(here.fileno())
     there.send(b"x")
@@ -29,7 +29,7 @@ def test_what_is_there_is_seen_at_once_and_what_comes_in_time() -> None:
 
 
 def test_a_wait_ends_when_its_time_is_up() -> None:
-    """Neither before nor much later, again and again."""
+    """A wait ends at its time limit, repeatedly."""
     here, there = socket.socketpair()
     ready = readiness(here.fileno())
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""The fast path to Valkey against the reference, valkey-py: the same failures have the same names."""
+"""Tests of the fast path to Valkey compared with valkey-py: same failure names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEY = f"{PREFIX}0"
 
 
 class Writer:
-    """Writes one record again and again."""
+    """A session that writes one record repeatedly."""
 
     def __init__(self, connection: ValkeyConnection) -> None:
         self._connection = connection
@@ -58,7 +58,7 @@ def as_user(endpoint: Endpoint, user: str, password: str, query: str = "") -> En
 
 @BOTH
 def test_what_is_written_is_there(nosql: Endpoint, client: valkey.Valkey, fast: bool) -> None:
-    """Plain values and hashes, any bytes, also those that need many writes to the socket."""
+    """Values and hashes of any bytes and large sizes are stored."""
     contents = [b"", b"\r\n$5\r\n\0\xff", bytes(range(256)) * 2**14]
     with opened(nosql, fast) as connection:
         for content in contents:
@@ -73,7 +73,7 @@ def test_what_is_written_is_there(nosql: Endpoint, client: valkey.Valkey, fast: 
 def test_refusals_are_named_and_the_connection_stays(
     nosql: Endpoint, client: valkey.Valkey, fast: bool
 ) -> None:
-    """What the server answers is an outcome; the same connection goes on."""
+    """A refusal by the server is an outcome, and the connection stays in use."""
     run(client, "ACL", "SETUSER", "narrow", "on", ">narrow", "~*", "+@all", "-hset")
     try:
         with opened(as_user(nosql, "narrow", "narrow"), fast) as connection:
@@ -123,7 +123,7 @@ def test_more_than_a_server_hears_at_once(nosql: Endpoint, client: valkey.Valkey
 def test_both_versions_of_the_protocol_with_login(
     nosql: Endpoint, client: valkey.Valkey, fast: bool, query: str
 ) -> None:
-    """Logging in is the library's, in RESP2 and RESP3; a wrong password is named."""
+    """Login works in RESP2 and RESP3, and a wrong password is a named failure."""
     run(client, "ACL", "SETUSER", "one", "on", ">secret", "~*", "+@all")
     try:
         with opened(as_user(nosql, "one", "secret", query), fast) as connection:
@@ -136,7 +136,7 @@ def test_both_versions_of_the_protocol_with_login(
 
 @BOTH
 def test_a_killed_connection_is_lost_once(nosql: Endpoint, client: valkey.Valkey, fast: bool) -> None:
-    """The write that meets it fails by its name, the next one has a new connection."""
+    """After a kill of the connection one write fails by name, and the next has a new connection."""
     with opened(nosql, fast) as connection:
         assert connection.write([b"x"]) == "ok"
         run(client, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
@@ -145,7 +145,7 @@ def test_a_killed_connection_is_lost_once(nosql: Endpoint, client: valkey.Valkey
 
 @BOTH
 def test_a_server_that_takes_no_more_is_a_timeout(nosql: Endpoint, client: valkey.Valkey, fast: bool) -> None:
-    """A value larger than all buffers, and nobody who reads it."""
+    """A value larger than all buffers, to a server that reads nothing, is a timeout."""
     with _answering(lambda _: None) as endpoint, opened(endpoint, fast, timeout_s=0.3) as connection:
         begun = time.monotonic()
         assert connection.write([bytes(2**25)]) == "timeout"
@@ -165,7 +165,7 @@ ANSWERS = {
 @BOTH
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answers_in_pieces_and_answers_that_are_none(fast: bool, name: str) -> None:
-    """However an answer is cut up, cut off or malformed, both drivers call it the same."""
+    """Split, truncated and malformed replies have the same outcome in both drivers."""
 
     def answer(peer: socket.socket) -> None:
         peer.recv(65_536)
@@ -182,12 +182,12 @@ def test_answers_in_pieces_and_answers_that_are_none(fast: bool, name: str) -> N
 
 @BOTH
 def test_a_server_that_is_loading_is_left_in_the_middle_of_several(fast: bool) -> None:
-    """What it says to one of several is the outcome; the connection is given up, as valkey-py does."""
+    """If a loading server refuses one of several writes, this is the outcome, and the connection closes."""
 
     def answer(peer: socket.socket) -> None:
         peer.recv(65_536)
         peer.sendall(b"+OK\r\n-LOADING Valkey is loading the dataset in memory\r\n+OK\r\n")
-        peer.settimeout(5)  # until the connection is closed, or reset as there was more to read
+        peer.settimeout(5)  # until the client closes or resets the connection
         with contextlib.suppress(ConnectionResetError):
             while peer.recv(65_536):
                 continue
@@ -198,7 +198,7 @@ def test_a_server_that_is_loading_is_left_in_the_middle_of_several(fast: bool) -
 
 @contextmanager
 def _answering(answer: Callable[[socket.socket], None]) -> Iterator[Endpoint]:
-    """A server of one connection, whose answer is a test's."""
+    """Run a server of one connection with the test's replies."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         done = threading.Event()
 

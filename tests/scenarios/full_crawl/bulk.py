@@ -1,4 +1,4 @@
-"""A peer that speaks the part of OpenSearch's REST API that a crawl uses, and insists on its form."""
+"""A test server for the part of OpenSearch's REST API that a crawl uses; it checks each request's form."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class BulkPeer(Server):
 
     @property
     def endpoint(self) -> Endpoint:
-        """As farm.yaml names it."""
+        """The index as in farm.yaml."""
         return Endpoint("search", f"{self.url}/crawl", {"kind": "opensearch"})
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """The REST API."""
+        """Answer a REST request."""
         path, query = urlsplit(target).path, urlsplit(target).query
         headers = {name.lower(): value for name, value in headers.items()}
         self.logins.add(headers.get("authorization", ""))
@@ -61,7 +61,7 @@ class BulkPeer(Server):
         return _json({})
 
     def _bulk(self, body: bytes) -> Reply:
-        """Lines of JSON, each ended: an action, and a document where the action is ``index``."""
+        """Process lines of JSON: an action, followed by a document if the action is ``index``."""
         assert body.endswith(b"\n"), "the last line is not ended"
         lines = [json.loads(line) for line in body[:-1].split(b"\n")]
         items = []

@@ -1,4 +1,4 @@
-"""A repository with a change log, in memory: what a source promises, and nothing else."""
+"""A repository with a change log in memory, with only the methods of a source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = 2
 
 
 class Log:
-    """Repository and source in one. ``documents``: address -> (identity, content); ``log``: what happened."""
+    """A repository and its source. ``documents``: address -> (identity, content); ``log``: the changes."""
 
     def __init__(self) -> None:
         self.documents: dict[str, tuple[str, bytes]] = {}
@@ -60,7 +60,7 @@ class Log:
         return ""
 
     def hold(self, host: str, seconds: float) -> None:
-        """Nobody asks for a pause."""
+        """Do nothing: this source requests no pause."""
 
     def enumerate(self, container: Item) -> Sequence[Item]:
         self.enumerated += 1
@@ -95,11 +95,11 @@ class Log:
         return Changes(tuple(changed), tuple(deleted), str(end), more=end < len(self.log))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: this source opens nothing."""
 
 
 def in_place_of_folders(monkeypatch: pytest.MonkeyPatch, names: Iterable[str]) -> Log:
-    """A log that every source of kind ``files`` is from now on, with a document of each name."""
+    """Replace each source of kind ``files`` by a log with a document of each name; return the log."""
     found = Log()
     monkeypatch.setitem(sources.KINDS, "files", lambda *_: found)
     for name in names:

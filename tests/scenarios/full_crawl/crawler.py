@@ -1,6 +1,7 @@
-"""Run by test_resume.py in a process of its own, to be killed: sessions of a crawl prepared elsewhere.
+"""Crawl with sessions of a crawl that test_resume.py has prepared, until the test kills this process.
 
-Arguments: the crawl's endpoints and params as JSON, how many sessions. Prints a line per finished document.
+Arguments: the crawl's endpoints and params as JSON, the number of sessions. Prints a line per finished
+document.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pinchpoint_scenarios.contract import Endpoint
 
 
 class GapReporter(Recorder):
-    """Says each document as it is done, so that the test knows when to kill."""
+    """A recorder that prints each finished document, so that the test knows when to kill."""
 
     def __call__(self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0) -> None:
         if "/" not in operation:
@@ -23,7 +24,7 @@ class GapReporter(Recorder):
 
 
 def main() -> None:
-    """Crawl until it is over, or until killed."""
+    """Crawl to the end or until killed."""
     endpoints, params, sessions = json.loads(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
     given = {name: Endpoint(name, url, options) for name, (url, options) in endpoints.items()}
     crawl(made("full-crawl", given, params), sessions, GapReporter())

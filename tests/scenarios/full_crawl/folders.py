@@ -1,4 +1,4 @@
-"""What the core's tests share: crawls of folders, whose documents, versions and failures are files."""
+"""Helpers for crawls of folders, whose documents, versions and failures are files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMA = "pinchpoint_test"
 
 
 def fill(folder: Path, count: int, *, folders: int = 1, size_bytes: int = 100) -> list[Path]:
-    """So many text files, spread over so many folders below one."""
+    """Write ``count`` text files, spread over ``folders`` folders; return their paths."""
     paths = []
     for number in range(count):
         place = folder / f"f{number % folders}" if folders > 1 else folder
@@ -28,13 +28,13 @@ def fill(folder: Path, count: int, *, folders: int = 1, size_bytes: int = 100) -
 
 
 def source(folder: Path, name: str, **options: Any) -> dict[str, Any]:
-    """A source of a plan."""
+    """Return a source of a plan."""
     return {"kind": "files", "name": name, "path": str(folder), **options}
 
 
 @contextmanager
 def prepared(driver: Scenario, *, keep_data: bool = False) -> Iterator[Scenario]:
-    """Prepare, and clear away however the block ends."""
+    """Prepare the scenario, and finish it at the end of the block in any case."""
     try:
         driver.prepare(quiet)
         yield driver
@@ -50,7 +50,7 @@ def crawled(
     keep_data: bool = False,
     recorder: Recorder | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """A whole crawl; source -> its line of the crawl_ended event."""
+    """Run a whole crawl; return source -> its entry of the crawl_ended event."""
     events = Events()
     driver = made("full-crawl", endpoints, params, event=events)
     with prepared(driver, keep_data=keep_data):
@@ -59,13 +59,13 @@ def crawled(
 
 
 def ended(events: Events) -> dict[str, dict[str, Any]]:
-    """Source -> its line of the one crawl_ended event."""
+    """Return source -> its entry of the only crawl_ended event."""
     (event,) = events.named("crawl_ended")
     return {each["source"]: each for each in event["sources"]}
 
 
 def rows(sql: Endpoint, query: str) -> list[tuple[Any, ...]]:
-    """What the crawl database says."""
+    """Return the rows of a query on the crawl database."""
     with psycopg.connect(sql.url) as connection:
         connection.execute(f"SET search_path = {SCHEMA}".encode())
         return connection.execute(query.encode()).fetchall()

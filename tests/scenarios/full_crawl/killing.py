@@ -1,4 +1,4 @@
-"""Crawls that are killed, and gone on with, for the tests of it on every kind of crawl database."""
+"""Kill and resume crawls, for tests on every kind of crawl database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TESTS = Path(__file__).parents[2]
 def resuming(
     endpoints: Mapping[str, Endpoint], params: Mapping[str, Any], events: Events | None = None
 ) -> Scenario:
-    """The crawl as ``run --resume`` makes it."""
+    """Return the crawl as ``run --resume`` creates it."""
     return FullCrawl(
         ScenarioContext(
             name="test",
@@ -40,7 +40,7 @@ def resuming(
 
 
 def killed_after(documents: int, endpoints: Mapping[str, Endpoint], params: Mapping[str, Any]) -> int:
-    """Let a process crawl, and kill it after so many documents; how many it had said."""
+    """Start a crawl in a process and kill it after so many documents; return the number it has reported."""
     given = {name: (each.url, dict(each.options)) for name, each in endpoints.items()}
     process = subprocess.Popen(
         [sys.executable, "-m", "scenarios.full_crawl.crawler", json.dumps(given), json.dumps(params), "6"],

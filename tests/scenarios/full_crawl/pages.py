@@ -1,4 +1,4 @@
-"""A web site that notes when it was asked for what, with which conditions."""
+"""A web site that records the time and the conditions of each request."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scenarios.support import Reply, Server, reply
 
 
 def linking(*names: str, text: str = "") -> bytes:
-    """A page that links to others."""
+    """Return a page that links to others."""
     return f"<p>{text}</p>{''.join(f'<a href={name!r}>{name}</a> ' for name in names)}".encode()
 
 
 class Pages(Server):
-    """``pages``: path -> HTML, with an ETag; anything else is not there."""
+    """A site; ``pages``: path -> HTML, which has an ETag; other paths are 404."""
 
     def __init__(self, pages: Mapping[str, bytes]) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Pages(Server):
         self.full: list[str] = []
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """A page, or that it is still the one the client has."""
+        """Return a page, or 304 if the client has its current version."""
         path = urlsplit(target).path
         self.asked.append((time.monotonic(), path))
         if path not in self.pages:

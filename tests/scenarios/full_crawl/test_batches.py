@@ -1,4 +1,4 @@
-"""Many items taken and handed in at a time, by turns of the sources: counted as exactly as one by one."""
+"""Tests of batches, which take and finish many items at a time and must be counted exactly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOWHERE = Endpoint("search", "", {"kind": "none"})
 
 
 def test_a_batch_costs_two_statements(sql: Endpoint, tmp_path: Path) -> None:
-    """Sixty documents by twenty: taken in three statements, handed in in three, timed each by itself."""
+    """Sixty documents in batches of twenty need six statements, and each document has its own time."""
     fill(tmp_path, 60)
     recorder = Recorder()
     params = {"sources": [source(tmp_path, "share", access=False)], "batch": 20}
@@ -40,7 +40,7 @@ def test_a_batch_costs_two_statements(sql: Endpoint, tmp_path: Path) -> None:
 def test_of_a_slow_source_no_batch_is_waited_for(
     sql: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What took long is handed in at once; the crawl log says when each document was done, not its batch."""
+    """A slow source's documents are finished at once, and the crawl log has each document's own time."""
     log = in_place_of_folders(monkeypatch, "abcdefgh")
     log.delay_s = 0.2
     recorder = Recorder()
@@ -57,7 +57,7 @@ def test_of_a_slow_source_no_batch_is_waited_for(
 
 
 def test_killed_connections_lose_and_double_nothing_of_a_batch(sql: Endpoint, tmp_path: Path) -> None:
-    """What a session had done and could not hand in is done again; each document is in the log once."""
+    """After killed connections, unfinished documents are crawled again, and each is in the log once."""
     fill(tmp_path, 300, folders=5)
     events, recorder = Events(), Recorder()
     over = threading.Event()
@@ -117,7 +117,7 @@ def test_a_row_that_is_refused_for_good_is_a_failure_of_its_own(
 
 
 def test_a_lease_that_was_lost_costs_that_item_alone(sql: Endpoint, tmp_path: Path) -> None:
-    """One of four is another session's by now: three count, the fourth is theirs."""
+    """Of four items with one lost lease, three count and the fourth belongs to the other session."""
     fill(tmp_path, 4)
     params = {"sources": [source(tmp_path, "share")], "batch": 4, "timeout_s": 5, "retries": 0}
     driver = made("full-crawl", {"sql": sql, "search": NOWHERE}, params)
@@ -143,10 +143,10 @@ def test_a_lease_that_was_lost_costs_that_item_alone(sql: Endpoint, tmp_path: Pa
 def test_what_another_session_is_moving_is_neither_waited_for_nor_queued_again(
     sql: Endpoint, tmp_path: Path
 ) -> None:
-    """Two sessions hand in pages that link to each other, one while the other has not committed yet.
+    """Two sessions finish pages that link to each other without waiting for each other's transaction.
 
-    To wait would be a deadlock where both do, and to find the page gone from the queue afterwards would have
-    it crawled a second time.
+    Waiting would deadlock if both did it; finding the page gone from the queue later would crawl it a second
+    time.
     """
     fill(tmp_path, 2)
     params = {"sources": [source(tmp_path, "share")], "timeout_s": 5}
@@ -171,7 +171,7 @@ def test_what_another_session_is_moving_is_neither_waited_for_nor_queued_again(
 
 
 def test_what_was_queued_too_late_is_not_crawled_again(sql: Endpoint, tmp_path: Path) -> None:
-    """By a session that began to before anybody had, and ended when it was crawled: it is dropped."""
+    """An item that is queued after it was crawled, by a session that began earlier, is dropped."""
     fill(tmp_path, 2)
     driver = made("full-crawl", {"sql": sql, "search": NOWHERE}, {"sources": [source(tmp_path, "share")]})
     with prepared(driver):
@@ -215,14 +215,14 @@ def test_what_was_found_by_a_session_that_lost_all_it_had_is_not_queued(
 
 
 def test_dropping_waits_for_sessions_and_they_for_it_in_one_order(sql: Endpoint, tmp_path: Path) -> None:
-    """Whatever table a session waits for, it has none that is dropped earlier: else both would wait for ever.
+    """Sessions lock the crawl's tables in one order, so that dropping the tables cannot deadlock.
 
-    Each table in turn is locked as by whoever drops it, while a crawl with all it takes goes on; of whoever
-    waits for it, the server says which other tables he has locked.
+    Each table in turn is locked as by a drop while a crawl runs; the server then reports which other tables
+    the waiting sessions have locked.
     """
     fill(tmp_path, 30, folders=3)
     place = {table: number for number, table in enumerate(TABLES)}
-    # One item at a time: a session that ends holds none that the others would wait for.
+    # One item at a time: a session that ends has no item that the others wait for.
     params = {"sources": [source(tmp_path, "share")], "timeout_s": 20}
     driver = made("full-crawl", {"sql": sql, "search": NOWHERE}, params, repeat_s=None)
     waited: set[str] = set()
@@ -253,7 +253,7 @@ def test_dropping_waits_for_sessions_and_they_for_it_in_one_order(sql: Endpoint,
 
 
 def _held_while_locked(connection: psycopg.Connection[Any], table: str) -> list[set[str]]:
-    """Of each session that waits for the table: the crawl's tables it has locked."""
+    """Return, for each session that waits for the table, the crawl's tables that it has locked."""
     waiting = """
         SELECT waiting.pid, coalesce(array_agg(held.relation::regclass::text)
             FILTER (WHERE held.granted), '{}')
@@ -279,7 +279,7 @@ MOST_AT_ONCE = """
 
 
 def test_a_source_has_no_more_workers_than_it_allows(sql: Endpoint, tmp_path: Path) -> None:
-    """Eight sessions, a source that allows two, one that allows any: the limit holds, nobody starves."""
+    """With eight sessions a source's limit of two workers is kept, and another source is not delayed."""
     fill(tmp_path / "shy", 60)
     fill(tmp_path / "open", 60)
     sources = [source(tmp_path / "shy", "shy", workers=2), source(tmp_path / "open", "open")]
@@ -291,7 +291,7 @@ def test_a_source_has_no_more_workers_than_it_allows(sql: Endpoint, tmp_path: Pa
 
 
 def test_documents_are_fetched_while_folders_are_still_enumerated(sql: Endpoint, tmp_path: Path) -> None:
-    """Of forty folders the first documents are done long before the last folder has been listed."""
+    """With forty folders the first documents are fetched long before the last folder is listed."""
     fill(tmp_path, 400, folders=40)
     recorder = Recorder()
     crawled(
@@ -310,7 +310,7 @@ def test_documents_are_fetched_while_folders_are_still_enumerated(sql: Endpoint,
 
 @pytest.mark.parametrize("sessions", [1, 5])
 def test_a_batch_is_of_one_source(sql: Endpoint, tmp_path: Path, sessions: int) -> None:
-    """However little of it there is: what is found in a batch belongs to the source it was found in."""
+    """Items found in a batch belong to the source of the batch, however small the batch is."""
     names = [f"s{number}" for number in range(4)]
     for name in names:
         fill(tmp_path / name, 12, folders=6)
@@ -324,7 +324,7 @@ def test_a_batch_is_of_one_source(sql: Endpoint, tmp_path: Path, sessions: int) 
 
 
 def test_all_sources_begin_together(sql: Endpoint, tmp_path: Path) -> None:
-    """A source with much to do does not keep the others waiting: each is under way among the first items."""
+    """A large source does not delay the others: each is crawled among the first items."""
     names = [f"s{number}" for number in range(5)]
     for name in names:
         fill(tmp_path / name, 200 if name == "s0" else 10)

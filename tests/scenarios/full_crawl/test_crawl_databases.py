@@ -1,4 +1,4 @@
-"""The crawl database on other servers than PostgreSQL: the same crawls, the same answers."""
+"""Tests of the crawl database on servers other than PostgreSQL: the same crawls give the same results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support import run_script
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
 
-pytestmark = pytest.mark.slow  # a server of its own, which takes five seconds to make
+pytestmark = pytest.mark.slow  # a server of its own, which takes five seconds to create
 NOWHERE = Endpoint("search", "", {"kind": "none"})
 INCREMENTAL = {"mode": "incremental"}
 DOCUMENTS = 150
@@ -30,7 +30,7 @@ DOCUMENTS = 150
 
 @pytest.fixture(params=["mysql+odbc", "mssql+odbc"])
 def target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    """Each server in turn, clean before and after a test."""
+    """Yield each server in turn, clean before and after a test."""
     found = Maria(request.getfixturevalue("maria_server")) if request.param == "mysql+odbc" else mssql()
     found.clear()
     yield found
@@ -39,12 +39,12 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    """A source with a change log, in place of folders."""
+    """Yield a source with a change log in place of folders."""
     return in_place_of_folders(monkeypatch, "abcdefg")
 
 
 def test_a_crawl_and_what_changed_since(target: Target, log: Log, tmp_path: Path) -> None:
-    """Counts, failures by kind, access lists, links, moves, deletions and tokens, as on PostgreSQL."""
+    """Counts, failures, access lists, links, moves, deletions and tokens are the same as on PostgreSQL."""
     endpoints = {"sql": target.endpoint, "search": NOWHERE}
     params: dict[str, Any] = {"sources": [source(tmp_path, "share")], "batch": 3}
     log.failing = {"log://d"}
@@ -78,7 +78,7 @@ def test_a_crawl_and_what_changed_since(target: Target, log: Log, tmp_path: Path
 
 
 def test_a_batch_is_of_one_source(target: Target, tmp_path: Path) -> None:
-    """However little of it there is: what is found in a batch belongs to the source it was found in."""
+    """Items found in a batch belong to the source of the batch, however small the batch is."""
     names = ["one", "two", "three"]
     for name in names:
         fill(tmp_path / name, 12, folders=6)
@@ -92,7 +92,7 @@ def test_a_batch_is_of_one_source(target: Target, tmp_path: Path) -> None:
 
 
 def test_sessions_share_a_site_and_hear_of_its_pauses(target: Target) -> None:
-    """Pages that link to each other, in batches by six sessions: each fetched once; a pause is obeyed."""
+    """Six sessions fetch linked pages in batches, each page once, and obey a pause."""
     pages = {f"/p{n}": linking(*(f"/p{(n * k + 1) % 60}" for k in (1, 2, 3, 7))) for n in range(60)}
     server = Pages(pages | {"/": linking("/p0", "/gone")})
     server.pausing("/p1", 1)
@@ -109,7 +109,7 @@ def test_sessions_share_a_site_and_hear_of_its_pauses(target: Target) -> None:
 
 
 def test_a_killed_crawl_is_gone_on_with(target: Target, tmp_path: Path) -> None:
-    """Killed with SIGKILL, by places: nothing lost, none twice."""
+    """After SIGKILL at several places a resumed crawl loses no document and repeats none."""
     fill(tmp_path, DOCUMENTS, folders=4)
     endpoints = {"sql": target.endpoint, "search": NOWHERE}
     params = {"sources": [source(tmp_path, "share", workers=3)]}
@@ -131,7 +131,7 @@ def test_a_killed_crawl_is_gone_on_with(target: Target, tmp_path: Path) -> None:
 
 
 def test_connections_that_are_ended_lose_nothing(target: Target, tmp_path: Path) -> None:
-    """They are, again and again, in a crawl by batches: all documents are there, once."""
+    """A batch crawl whose connections are ended repeatedly has all documents once."""
     fill(tmp_path, DOCUMENTS, folders=4)
     endpoints = {"sql": target.endpoint, "search": NOWHERE}
     params = {"sources": [source(tmp_path, "share", workers=3)], "batch": 4}
@@ -140,7 +140,7 @@ def test_connections_that_are_ended_lose_nothing(target: Target, tmp_path: Path)
 
     def kill() -> None:
         while not over.wait(0.2):
-            with contextlib.suppress(pymysql.err.OperationalError):  # one has ended by itself
+            with contextlib.suppress(pymysql.err.OperationalError):  # a connection has ended by itself
                 target.kill_sessions()
 
     killer = threading.Thread(target=kill)
@@ -158,7 +158,7 @@ def test_connections_that_are_ended_lose_nothing(target: Target, tmp_path: Path)
 
 
 def test_a_driver_that_waits_holds_up_nobody_else(maria_server: MariaDb) -> None:
-    """Under gevent, ten sessions wait for the server side by side."""
+    """Under gevent, ten sessions wait for the server at the same time."""
     found = run_script(Path(__file__).parent / "waiting.py", maria_server.url)
     assert found["waited_s"] < 1.5, "ten waits of 0.3 s, one after the other"
     assert found["turns"] > 20, "the loop stood still"

@@ -1,4 +1,4 @@
-"""Where documents go: nowhere, an index by ``_bulk``, and a real OpenSearch."""
+"""Tests of document destinations: none, an index by ``_bulk``, and a real OpenSearch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAST = {"timeout_s": 5, "retries": 1}
 
 
 def test_without_a_search_tier_documents_are_fetched_and_logged(sql: Endpoint, tmp_path: Path) -> None:
-    """``kind: none``: everything is counted, and there is no index stage: what was not done has no time."""
+    """With ``kind: none`` documents are fetched and counted, and the index stage has no time."""
     fill(tmp_path, 12)
     recorder = Recorder()
     endpoints = {"sql": sql, "search": Endpoint("search", "", {"kind": "none"})}
@@ -41,7 +41,7 @@ def test_without_a_search_tier_documents_are_fetched_and_logged(sql: Endpoint, t
 def test_an_index_is_made_filled_by_batches_and_every_refusal_is_counted(
     sql: Endpoint, tmp_path: Path
 ) -> None:
-    """Per item: a passing refusal is tried again, a lasting one fails its document and no other."""
+    """In a batch a temporary refusal is retried, and a permanent one fails only its document."""
     fill(tmp_path, 40)
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\x00\xff")
     peer = BulkPeer()
@@ -74,7 +74,7 @@ def test_an_index_is_made_filled_by_batches_and_every_refusal_is_counted(
 def test_a_proxy_that_takes_no_large_request_costs_only_what_is_too_large(
     sql: Endpoint, tmp_path: Path
 ) -> None:
-    """Answered 413, a batch goes in smaller ones; the one document that is too large alone is a failure."""
+    """After a 413 a batch is split; only a document that is too large alone fails."""
     paths = fill(tmp_path, 40, size_bytes=300)
     paths[7].write_bytes(b"x" * 5000)
     server = BulkPeer()
@@ -90,7 +90,7 @@ def test_a_proxy_that_takes_no_large_request_costs_only_what_is_too_large(
 
 
 def test_an_index_of_somebody_else_is_never_touched(sql: Endpoint, tmp_path: Path) -> None:
-    """One without our mark is refused by check, with the remedy, and no reset deletes it."""
+    """An index without Pinchpoint's mark is refused by check with the remedy, and no reset deletes it."""
     fill(tmp_path, 3)
     peer = BulkPeer()
     peer.mappings = {"properties": {}}
@@ -112,7 +112,7 @@ def test_an_index_of_somebody_else_is_never_touched(sql: Endpoint, tmp_path: Pat
 
 
 def test_logins_and_a_pipeline_travel_with_every_request(sql: Endpoint, tmp_path: Path) -> None:
-    """A pipeline gets everything as ``data``; a password in the URL is sent as a login, not as an address."""
+    """A pipeline gets documents as ``data``, and a password in the URL is sent as a login."""
     fill(tmp_path, 3)
     peer = BulkPeer()
     with peer.running():
@@ -125,14 +125,14 @@ def test_logins_and_a_pipeline_travel_with_every_request(sql: Endpoint, tmp_path
 
 
 def test_a_name_no_index_can_have_is_refused(sql: Endpoint, tmp_path: Path) -> None:
-    """Said when the scenario is made: what was found and what is allowed."""
+    """An impossible index name is refused with the allowed form when the scenario is created."""
     endpoint = Endpoint("search", "http://127.0.0.1:1/Crawl", {"kind": "opensearch"})
     with pytest.raises(ScenarioError, match="'Crawl' is no name of an index; allowed: lower-case"):
         made("full-crawl", {"sql": sql, "search": endpoint}, {"sources": [source(tmp_path, "share")]})
 
 
 def test_batches_take_what_has_come_and_lose_nobody() -> None:
-    """Whoever brings an entry gets its own answer, and no more requests are going on than allowed."""
+    """Each caller gets its own entry's result, and concurrent requests stay below their limit."""
     going_on, most, sizes, lock = 0, 0, [], threading.Lock()
     slow = threading.Event()
 
@@ -175,7 +175,7 @@ def test_batches_take_what_has_come_and_lose_nobody() -> None:
 
 @pytest.mark.slow
 def test_a_real_opensearch_is_filled_and_emptied(sql: Endpoint, tmp_path: Path) -> None:
-    """Slow: a Java server starts. All are there once and found by their words; a crawl anew replaces them."""
+    """A real OpenSearch has each document once, found by its words; a new crawl replaces them. Slow: Java."""
     fill(tmp_path, 300, folders=3)
     with opensearch() as server:
         endpoint = Endpoint("search", f"{server.url}/crawl", {"kind": "opensearch"})

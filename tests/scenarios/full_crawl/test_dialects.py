@@ -1,4 +1,4 @@
-"""The statements for SQL Server, which no test can run: parsed, and compared with PostgreSQL's."""
+"""Tests of the statements for SQL Server, which is not available: parsed, and compared with PostgreSQL's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROCEDURAL = ("place[0]",)  # a loop around a stored procedure
 
 
 class Overheard:
-    """A connection, and its cursor, that keeps the sizes it is told."""
+    """A connection and cursor that records the input sizes."""
 
     rowcount, description = 1, None
 
@@ -58,7 +58,7 @@ def parsed(name: str) -> list[exp.Expr]:
 
 @pytest.mark.parametrize("name", sorted(TSQL))
 def test_every_statement_is_tsql(name: str) -> None:
-    """It is parsed whole: nothing of it falls back to a command that the parser only passes on."""
+    """Each statement parses completely as T-SQL."""
     statements = parsed(name)
     assert statements
     commands = [each.sql(dialect="tsql") for each in statements for each in each.find_all(exp.Command)]
@@ -68,7 +68,7 @@ def test_every_statement_is_tsql(name: str) -> None:
 
 
 def test_what_is_taken_is_locked_row_by_row_and_what_others_hold_is_passed_over() -> None:
-    """READPAST, UPDLOCK and ROWLOCK stand on the queue where an item is chosen."""
+    """READPAST, UPDLOCK and ROWLOCK are on the queue where an item is taken."""
     hints = {
         hint.sql(dialect="tsql").upper()
         for statement in parsed("take[0]")
@@ -79,7 +79,7 @@ def test_what_is_taken_is_locked_row_by_row_and_what_others_hold_is_passed_over(
 
 
 def test_a_queue_s_insert_locks_no_range_of_keys() -> None:
-    """As an insert does by any index but the clustered one that passes over keys it has (IGNORE_DUP_KEY)."""
+    """No index but the clustered one ignores duplicate keys, because others would lock key ranges."""
     passing = [each for each in DIALECTS["mssql"].create if "IGNORE_DUP_KEY" in each]
     assert [each.partition(" ON our.queue ([key]) ")[0] for each in passing] == [
         "CREATE UNIQUE CLUSTERED INDEX queue_key"
@@ -87,7 +87,7 @@ def test_a_queue_s_insert_locks_no_range_of_keys() -> None:
 
 
 def test_names_that_differ_in_case_alone_stay_two() -> None:
-    """Whom a document is shown to is compared letter by letter, whatever the database takes for the same."""
+    """Names of users are compared with case, whatever the database's collation."""
     (granted,) = [
         each
         for statement in parsed("finish[0]")
@@ -102,7 +102,7 @@ def test_names_that_differ_in_case_alone_stay_two() -> None:
     ("driver", "sizes"), [(MICROSOFT, [None, (pyodbc.SQL_WVARCHAR, 0, 0)]), (FREETDS, [])]
 )
 def test_a_list_travels_without_its_length(driver: str, sizes: list[Any]) -> None:
-    """Of which Microsoft's driver would make a plan each; other drivers take no text of any length."""
+    """A list has no declared length, because Microsoft's driver would prepare a plan for each length."""
     told = Overheard()
     link = OdbcLink(cast("pyodbc.Connection", told), driver)
     link.lists_as_texts()
@@ -111,7 +111,7 @@ def test_a_list_travels_without_its_length(driver: str, sizes: list[Any]) -> Non
 
 
 def test_only_tables_that_are_made_are_used() -> None:
-    """Every table a statement names is one of the crawl database's, a variable, or part of the statement."""
+    """Each table in a statement is part of the crawl database, a variable, or defined in the statement."""
     made = {
         table_of(each)
         for name in TSQL
@@ -120,7 +120,7 @@ def test_only_tables_that_are_made_are_used() -> None:
         if isinstance(each, exp.Create) and each.kind == "TABLE"
     }
     assert made == set(TABLES)
-    for name in TSQL.keys() - {"there[0]"}:  # asks the server's own catalogue
+    for name in TSQL.keys() - {"there[0]"}:  # these read the server's own catalogue
         for statement in parsed(name):
             own = {cte.alias for cte in statement.find_all(exp.CTE)} | {
                 table.alias for table in statement.find_all(exp.Table) if table.alias
@@ -134,7 +134,7 @@ def test_only_tables_that_are_made_are_used() -> None:
 
 
 def test_every_table_stands_in_the_schema_of_the_crawl() -> None:
-    """A connection there looks names up in its user's schema: each table is written with ours before it."""
+    """Each table is written with its schema, because a connection uses its user's schema."""
     sql = within(DIALECTS["mssql"], "[pinchpoint_crawl]")
     bare = re.compile(rf"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|ON) (?:{'|'.join(TABLES)})\b")
     for each in fields(sql):
@@ -152,7 +152,7 @@ def test_every_table_stands_in_the_schema_of_the_crawl() -> None:
 
 
 def test_parameters_are_numbered_as_they_are_given() -> None:
-    """Each batch binds its parameters first, in the order that ``CrawlSql`` tells."""
+    """Each batch declares its parameters first, in the order of ``CrawlSql``."""
     for name, statement in TSQL.items():
         numbers = [int(number) for number in re.findall(r"\$(\d+)", statement)]
         assert numbers == list(range(1, len(numbers) + 1)), name
@@ -179,7 +179,7 @@ def test_columns_are_the_same_in_all_dialects() -> None:
 
 
 def test_a_server_that_is_not_driven_is_refused_in_words() -> None:
-    """PostgreSQL is driven by its own library, and another scheme not at all."""
+    """PostgreSQL over ODBC and unknown schemes are refused with a message."""
     with pytest.raises(ScenarioError, match="not driven by ODBC; allowed: postgresql://"):
         known(Endpoint("sql", "postgresql+odbc://host/db"))
     with pytest.raises(ScenarioError, match=r"'mysql'.*no crawl database is known"):
@@ -208,7 +208,7 @@ def test_a_server_that_is_not_driven_is_refused_in_words() -> None:
 def test_a_server_that_is_too_old_is_said_before(
     kind: str, version: str, settings: dict[str, str], said: str
 ) -> None:
-    """By the version of MariaDB, which MySQL is not, and the level a database of SQL Server is kept at."""
+    """A server is refused by MariaDB's version, or by the compatibility level of a SQL Server database."""
     why = too_old(kind, {"version": version, "settings": settings})
     assert said in why
     assert bool(why) == bool(said)

@@ -1,4 +1,4 @@
-"""Sites and shares that are odd, wrong or unfriendly: what of them is crawled."""
+"""Tests of crawls of unusual, wrong or hostile sites and shares."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def moved(where: str, code: int = 301) -> Reply:
 
 
 class Odd(Server):
-    """``answers``: path and query -> what is answered; anything else is not there."""
+    """A site; ``answers``: path and query -> reply; other paths are 404."""
 
     def __init__(self, answers: Answers) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ def odd(answers: Answers) -> Iterator[Odd]:
 
 
 class Crawl:
-    """A crawl of an odd site: what came of it, by path."""
+    """A crawl of an unusual site with its results by path."""
 
     def __init__(self, sql: Endpoint, server: Odd, sessions: int = 2, batch: int = 8, **options: Any) -> None:
         self.search, self.recorder = Search(), Recorder()
@@ -83,7 +83,7 @@ class Crawl:
 
 
 def test_redirects(sql: Endpoint) -> None:
-    """On the site they lead on, in any number; off it nowhere; a circle ends; nowhere is a failure."""
+    """Redirects on the site are followed, those off the site are not; circles and empty ones are failures."""
     with odd({}) as elsewhere, odd({}) as server:
         server.answers |= {
             "/": html(linking("/away", "/circle1", "/nowhere", "/chain1", "/self", "/odd")),
@@ -110,7 +110,7 @@ def test_redirects(sql: Endpoint) -> None:
 
 
 def test_redirects_without_end_are_given_up(sql: Endpoint) -> None:
-    """Each to a new address of the site, which no depth would end: after twenty it is a failure."""
+    """A chain of redirects to new addresses is a failure after twenty."""
 
     class Maze(Odd):
         def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
@@ -125,7 +125,7 @@ def test_redirects_without_end_are_given_up(sql: Endpoint) -> None:
 
 
 def test_pages_that_say_they_are_each_other(sql: Endpoint) -> None:
-    """Of a circle of canonical addresses one page is indexed, not none; a page that is its own, always."""
+    """Of pages with canonical addresses in a circle one is indexed; a page that is its own always is."""
 
     def at(own: str, *links: str) -> Reply:
         return html(f"<link rel=canonical href='{own}'>".encode() + linking(*links))
@@ -174,7 +174,7 @@ def test_a_pause_until_a_date_is_made(sql: Endpoint, code: int) -> None:
 
 
 def test_what_is_no_page_is_a_document_without_links(sql: Endpoint) -> None:
-    """PDF, Office, text and an untyped file go to the index byte by byte; nothing in them is a link."""
+    """PDF, Office, text and untyped files are indexed byte by byte, and their content has no links."""
     inside = linking("/not-a-link")
     files: dict[str, tuple[str, bytes]] = {
         "/a.pdf": ("application/pdf", b"%PDF-1.7 " + inside),
@@ -199,7 +199,7 @@ def test_what_is_no_page_is_a_document_without_links(sql: Endpoint) -> None:
 
 
 def test_links_of_every_kind_and_charset(sql: Endpoint) -> None:
-    """Fragments, data, other schemes, entities, a charset of its own: each page is asked for once."""
+    """Links with fragments, other schemes, entities and charsets lead to one request per page."""
     start = (
         "<a href='/one#a'><a href='/one#b'><a href='/%6fne'><a href='HTTP:/one'><a href=' /one '>"
         "<a href='data:text/html,<a href=/no>'><a href='javascript:go(\"/no\")'><a href='tel:1'><a href='//'>"
@@ -224,7 +224,7 @@ ROBOTS = (
 
 
 def test_robots_txt_however_it_is_written(sql: Endpoint) -> None:
-    """A byte order mark, any case and spacing, groups of several names, wildcards; other names' groups."""
+    """robots.txt works with a byte order mark, any case and spacing, several names and wildcards."""
     links = "/no/x", "/no/but-this", "/a.php", "/a.php5", "/gr\u00f6\u00dfe", "/yes"
     with odd({"/robots.txt": (200, {"Content-Type": "text/plain"}, ROBOTS.encode())}) as server:
         server.answers |= {"/": html(linking(*links)), "/no/but-this": html("this"), "/a.php5": html("5")}
@@ -251,7 +251,7 @@ def test_robots_txt_however_it_is_written(sql: Endpoint) -> None:
     ],
 )
 def test_what_a_host_without_proper_rules_allows(sql: Endpoint, reply: Reply, count: int | None) -> None:
-    """All if it has none, wherever they moved to on the site; nothing while it cannot say (RFC 9309)."""
+    """Without robots.txt, also after redirects, all is allowed; while it fails, nothing is (RFC 9309)."""
     with odd({"/robots.txt": reply, "/": html(linking("/p")), "/p": html("p")}) as server:
         server.answers["/other/robots.txt"] = 200, {}, b"User-agent: *\nDisallow: /p"
         crawl = Crawl(sql, server, sitemaps=False)
@@ -267,7 +267,7 @@ XML = '<?xml version="1.0" encoding="utf-8"?>\n<{0} xmlns="http://www.sitemaps.o
 
 
 def test_sitemaps_however_they_are_packed(sql: Endpoint) -> None:
-    """An index of indexes, one of them itself, packed or not; what is none is one failure; hosts hold."""
+    """Sitemaps work nested, in a circle, and compressed; an invalid one is one failure; hosts are limited."""
 
     def index(*names: str) -> bytes:
         inside = "".join(f"<sitemap><loc> {name} </loc></sitemap>" for name in names)
@@ -301,7 +301,7 @@ def test_sitemaps_however_they_are_packed(sql: Endpoint) -> None:
 
 
 def test_what_is_too_large_is_skipped_however_it_is_sent(sql: Endpoint) -> None:
-    """Said beforehand, packed small, or both: a reason in the log, and the crawl goes on."""
+    """A document that is too large, declared or compressed, is skipped with the reason."""
     huge = b"x" * (LARGEST_BYTES + 1)
     with odd({"/": html(linking("/huge", "/bomb", "/small"))}) as server:
         server.answers["/huge"] = html(huge)
@@ -313,7 +313,7 @@ def test_what_is_too_large_is_skipped_however_it_is_sent(sql: Endpoint) -> None:
 
 
 def test_what_is_packed_though_nobody_asked_is_unpacked_whole(sql: Endpoint) -> None:
-    """In several parts, with something behind them, or of nothing at all; cut off, it is a failure."""
+    """Unrequested gzip is unpacked with several members, extra bytes, or no content; truncated, it fails."""
     parts = gzip.compress(b"<a href=/first>") + gzip.compress(b"<a href=/second>")
     packed = {"/parts": parts, "/behind": parts + b"\0\0", "/nothing": b"", "/cut": parts[:-9]}
     with odd({"/": html(linking(*packed))}) as server:
@@ -326,7 +326,7 @@ def test_what_is_packed_though_nobody_asked_is_unpacked_whole(sql: Endpoint) -> 
 
 
 def test_a_site_that_has_no_end_is_crawled_to_its_depth(sql: Endpoint) -> None:
-    """A calendar that always has a next month: as deep as was asked for, and no further."""
+    """An endless site is crawled to its depth limit."""
 
     class Calendar(Odd):
         def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
@@ -347,14 +347,14 @@ USER, PASSWORD = "nobody", "a secret word"
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that other users of the system reach, too."""
+    """Yield a folder that other users of the system can reach."""
     with tempfile.TemporaryDirectory(prefix=disk_folder(), dir="/var/tmp") as name:
         Path(name).chmod(0o755)
         yield Path(name)
 
 
 def filled(folder: Path) -> Path:
-    """Two files that may be read, one that may not, and a folder that may not."""
+    """Write two readable files, an unreadable file and an unreadable folder."""
     for name in ("a.txt", "sub/b.txt", "sub/secret.txt", "closed/c.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
@@ -364,7 +364,7 @@ def filled(folder: Path) -> Path:
 
 
 def test_a_share_that_nobody_answers_for_is_one_failure(sql: Endpoint) -> None:
-    """All failures is a normal outcome: none found, one kind, no password anywhere in the log."""
+    """A share without a server gives one failure, no documents, and no password in the log."""
     files = Endpoint("files", "smb://127.0.0.1:1/docs", {"user": USER, "password": PASSWORD})
     params = {"sources": [{"kind": "files"}], "retries": 1, "timeout_s": 5}
     endpoints = {"sql": sql, "search": NOWHERE, "files": files}
@@ -377,7 +377,7 @@ def test_a_share_that_nobody_answers_for_is_one_failure(sql: Endpoint) -> None:
 
 @pytest.mark.root
 def test_what_a_share_does_not_let_be_read_is_a_failure_each(sql: Endpoint, open_folder: Path) -> None:
-    """A closed folder and a closed file are named; everything else of the share is crawled."""
+    """An unreadable folder and file of a share are a failure each; the rest is crawled."""
     if os.geteuid() != 0:
         missing("Samba's server needs root to change to the user who logs in")
     if USER not in {each.pw_name for each in pwd.getpwall()}:

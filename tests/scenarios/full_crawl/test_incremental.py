@@ -1,4 +1,4 @@
-"""Only what changed since the last crawl: by a change log, and by versions if there is none."""
+"""Tests of incremental crawls: by a change log, or by versions without one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ INCREMENTAL = {"mode": "incremental"}
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    """A source with a change log, in place of folders."""
+    """Yield a source with a change log in place of folders."""
     return in_place_of_folders(monkeypatch, "abcde")
 
 
 def test_by_a_change_log_only_what_changed_is_asked_for(sql: Endpoint, log: Log, tmp_path: Path) -> None:
-    """Changed, added, moved and deleted documents, over several pages of the log; nothing else is fetched."""
+    """With a change log only changed, new, moved and deleted documents are requested, over several pages."""
     search = Search()
     with search.running():
         endpoints = {"sql": sql, "search": search.endpoint}
@@ -64,7 +64,7 @@ def test_by_a_change_log_only_what_changed_is_asked_for(sql: Endpoint, log: Log,
 def test_what_failed_is_tried_again_and_an_old_token_means_everything(
     sql: Endpoint, log: Log, tmp_path: Path
 ) -> None:
-    """A document that failed is not forgotten; where a log does not reach back, all is looked at."""
+    """A failed document is retried, and an expired token leads to a crawl of everything."""
     search = Search()
     with search.running():
         endpoints = {"sql": sql, "search": search.endpoint}
@@ -89,7 +89,7 @@ def test_what_failed_is_tried_again_and_an_old_token_means_everything(
 def test_by_versions_what_is_the_same_is_not_fetched_and_what_is_gone_is_removed(
     sql: Endpoint, tmp_path: Path
 ) -> None:
-    """A folder has no change log: it is listed again, and its files are compared by time and size."""
+    """Without a change log a folder is listed again, and files are compared by time and size."""
     paths = fill(tmp_path, 30, folders=3)
     search = Search()
     with search.running():
@@ -107,7 +107,7 @@ def test_by_versions_what_is_the_same_is_not_fetched_and_what_is_gone_is_removed
 
 
 def test_without_an_earlier_crawl_there_is_nothing_to_follow(sql: Endpoint, tmp_path: Path) -> None:
-    """Said with the remedy, before anything is done."""
+    """Without an earlier crawl an incremental crawl is refused with the remedy."""
     fill(tmp_path, 3)
     endpoints = {"sql": sql, "search": Endpoint("search", "", {"kind": "none"})}
     params = {"sources": [source(tmp_path, "share")], **INCREMENTAL}
@@ -118,7 +118,7 @@ def test_without_an_earlier_crawl_there_is_nothing_to_follow(sql: Endpoint, tmp_
 
 
 def test_incremental_crawls_that_repeat_do_not_spin(sql: Endpoint, log: Log, tmp_path: Path) -> None:
-    """With nothing new, one follows another once a second, not as fast as the database can."""
+    """Without changes, repeated incremental crawls start once a second at most."""
     search = Search()
     events = Events()
     with search.running():

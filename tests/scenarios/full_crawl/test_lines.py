@@ -1,4 +1,4 @@
-"""What the crawl database is told: the same keys always, any name a source may have, no more than fits."""
+"""Tests of the lines for the crawl database: stable keys, any names, bounded sizes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NAMES = ("plain", "größe ☃", "nul\0inside", "half \ud800 a pair", "a \N{GRIN
 
 
 def test_a_key_is_what_it_was() -> None:
-    """An index that is kept has its entries by it: the first half of a SHA-256, as a UUID."""
+    """Keys never change, because kept indexes use them: the first half of a SHA-256, as a UUID."""
     for source, url in (("s", "http://h/"), ("größe", "file:///x%20y")):
         digest = hashlib.sha256(f"{source}\n{url}".encode()).digest()
         assert key_of(source, url) == str(uuid.UUID(bytes=digest[:16]))
 
 
 def test_whatever_a_source_names_can_be_stored(sql: Endpoint) -> None:
-    """The database reads every line: a NUL and half a surrogate pair, which it cannot hold, are replaced."""
+    """A NUL and half a surrogate pair, which the database cannot store, are replaced."""
     item = Item("document", "u", detail="".join(NAMES), identity=NAMES[2])
     taken = LeasedItem(1, 1, key_of("s", "u"), "s", "document", item, None, {})
     access = tuple(Grant(name, name) for name in NAMES)
@@ -45,7 +45,7 @@ def test_whatever_a_source_names_can_be_stored(sql: Endpoint) -> None:
 
 
 def test_a_remembered_address_takes_a_quarter_of_a_kilobyte() -> None:
-    """However many pages link to it, and not the room that it was written in."""
+    """A remembered address takes a quarter of a kilobyte, however many pages link to it."""
     links = tuple(f"http://h/page{number}.html" for number in range(2000))
     done = Done(
         LeasedItem(1, 1, key_of("m", "u"), "m", "document", Item("document", "u"), None, {}),
@@ -64,7 +64,7 @@ def test_a_remembered_address_takes_a_quarter_of_a_kilobyte() -> None:
 
 
 def test_a_memo_asks_once_and_holds_so_many() -> None:
-    """A value is found out once; when it is full it begins anew; what was raised is asked for again."""
+    """A memo computes a value once, begins again when full, and does not keep exceptions."""
     asked: list[int] = []
 
     def ask(number: int) -> int:

@@ -1,4 +1,4 @@
-"""A login goes to the scheme, host and port it is for: what a TLS server points to never receives it."""
+"""Tests that a login is sent only to its own scheme, host and port, on servers with TLS."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LOGIN_FIELDS = ("authorization", "cookie", "x-requestdigest")
 
 
 class Recording:
-    """An HTTP server: what it answers to a path, and the logins it received."""
+    """An HTTP server with given replies that records the logins it receives."""
 
     def __init__(self, answer: Callable[[str], tuple[int, Mapping[str, str], bytes]]) -> None:
         self.paths: list[str] = []
@@ -63,14 +63,14 @@ class Recording:
             do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - http.server's names
 
             def log_message(self, *_: Any) -> None:
-                """Say nothing."""
+                """Discard the log message."""
 
         self.handler = Handler
 
 
 @pytest.fixture
 def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ssl.SSLContext, Path]]:
-    """A server's TLS, and the certificate, which the clients trust."""
+    """Yield a server's TLS context and its certificate, which the clients trust."""
     crt, key = certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(crt))
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(crt))
@@ -83,7 +83,7 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[s
 
 @pytest.fixture
 def no_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Certificates are of 127.0.0.1: here, servers on the default ports have addresses of their own."""
+    """Accept the certificate of 127.0.0.1 for other addresses, so that servers can use default ports."""
     made = ssl.create_default_context
 
     def any_name(*given: Any, **named: Any) -> ssl.SSLContext:
@@ -95,7 +95,7 @@ def no_names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _address() -> str:
-    """An address of this machine on which the default ports are free, and may be taken."""
+    """Return an address of this machine on which the default ports are free."""
     host = f"127.{random.randrange(1, 255)}.{random.randrange(255)}.{random.randrange(2, 255)}"
     try:
         for port in (80, 443):
@@ -107,7 +107,7 @@ def _address() -> str:
 
 
 def crawl_all(site: Repository) -> None:
-    """Follow everything the site names, as a crawl does, at most 50 items of it."""
+    """Follow every link of the site, as a crawl does, at most 50 items."""
     source = site.connect()
     try:
         waiting, known = [source.root()], set[str]()
@@ -134,7 +134,7 @@ def crawl_all(site: Repository) -> None:
 def test_a_site_that_points_elsewhere_gets_the_login_for_itself_alone(
     login: str, first: str, default_ports: bool, trusted: tuple[ssl.SSLContext, Path]
 ) -> None:
-    """By redirects, links, sitemaps, a base or a canonical address; on the default ports as on others."""
+    """Redirects, links, sitemaps, base and canonical addresses to other servers get no login, on any port."""
     elsewhere = ""
 
     def pointing(path: str) -> tuple[int, Mapping[str, str], bytes]:
@@ -173,7 +173,7 @@ def test_a_site_that_points_elsewhere_gets_the_login_for_itself_alone(
 def test_a_start_that_moves_to_another_origin_says_what_to_write(
     trusted: tuple[ssl.SSLContext, Path],
 ) -> None:
-    """The login does not follow the redirect, and the check says where the site is."""
+    """A start page that redirects to another origin gets no login there, and the check names the origin."""
     far = Recording(lambda _: (200, {}, b""))
     with http_served(far.handler, "127.0.0.1", 0, trusted[0]) as far_port:
         to = f"https://127.0.0.1:{far_port}/home"
@@ -193,7 +193,7 @@ def test_a_start_that_moves_to_another_origin_says_what_to_write(
 def test_sharepoint_redirects_and_links_get_no_login(
     kind: Any, login: str, trusted: tuple[ssl.SSLContext, Path]
 ) -> None:
-    """Neither a redirect nor the link to a next page on another server is followed with the login."""
+    """SharePoint redirects and links to next pages on another server are not followed with the login."""
     far = Recording(lambda _: (200, {}, b"{}"))
     with http_served(far.handler, "127.0.0.1", 0, None) as far_port:
         elsewhere = f"http://127.0.0.1:{far_port}"
@@ -238,7 +238,7 @@ def test_a_search_service_that_redirects_gets_no_second_request(
 def test_prometheus_that_redirects_gets_no_second_request(
     options: dict[str, str], trusted: tuple[ssl.SSLContext, Path]
 ) -> None:
-    """The login stays with the configured address, and the message says what to write instead."""
+    """Prometheus' login stays with the configured address, and the message names the new one."""
     far = Recording(lambda _: (200, {}, b"{}"))
     with http_served(far.handler, "127.0.0.1", 0, None) as far_port:
         elsewhere = f"http://127.0.0.1:{far_port}"
@@ -257,7 +257,7 @@ def test_prometheus_that_redirects_gets_no_second_request(
 def test_winrm_that_redirects_gets_no_second_request(
     auth: str, status: int, trusted: tuple[ssl.SSLContext, Path]
 ) -> None:
-    """Another server that asks for a login gets none, of a crawl's link as of a collector's."""
+    """A server to which WinRM is redirected gets no login, from a crawl or from a collector."""
     far = Recording(lambda _: (401, {"WWW-Authenticate": "Negotiate"}, b""))
     with http_served(far.handler, "127.0.0.1", 0, None) as far_port:
         near = Recording(lambda path: (status, {"Location": f"http://127.0.0.1:{far_port}{path}"}, b""))

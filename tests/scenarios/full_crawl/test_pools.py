@@ -1,4 +1,4 @@
-"""Which pool was full: of each source, and of where documents go; pools of several processes."""
+"""Tests of the pools in the verdict: of each source, of the destination, and over several processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pinchpoint_scenarios.contract import Endpoint
 
 
 def judged(limit: int | None, *, bulk: bool) -> list[dict[str, Any]]:
-    """A crawl by eight users that was forty seconds in its index; half a second each of twenty a second."""
+    """Return the result of a crawl by eight users with twenty documents a second of half a second each."""
     build = Build(measure_s=60, warm_up_s=10).closed("crawl", "full-crawl", 8)
     during = range(5, 45)
     for operation, each_s in (("", 0.7), ("/fetch", 0.1), ("/index", 0.3)):
@@ -42,7 +42,7 @@ def judged(limit: int | None, *, bulk: bool) -> list[dict[str, Any]]:
 
 
 def test_a_request_for_each_document_fills_a_pool_of_users() -> None:
-    """Twenty a second of 0.3 s are six going on, of eight users: three quarters."""
+    """Twenty requests a second of 0.3 s use six of eight users, a ratio of 0.75."""
     (row,) = judged(None, bulk=False)
     assert row["destination"]["busy"] == pytest.approx(6, rel=0.1)
     assert (row["destination"]["limit"], row["workers"]) == (8, 4)
@@ -50,7 +50,7 @@ def test_a_request_for_each_document_fills_a_pool_of_users() -> None:
 
 
 def test_requests_for_many_documents_fill_the_destinations_own_pool() -> None:
-    """Ten a second of 0.25 s are two and a half, of the four that may go on; and the report says so."""
+    """Ten bulk requests a second of 0.25 s use 2.5 of four connections, and the report shows it."""
     rows = judged(4, bulk=True)
     assert rows[0]["destination"]["busy_ratio"] == pytest.approx(2.5 / 4, rel=0.1)
     table = crawl_stages({"crawl": rows})
@@ -59,7 +59,7 @@ def test_requests_for_many_documents_fill_the_destinations_own_pool() -> None:
 
 
 def test_documents_that_go_nowhere_fill_no_pool() -> None:
-    """Not measured is not 0."""
+    """Documents without a destination have no pool ratio, not 0."""
     build = Build(measure_s=60).closed("crawl", "full-crawl", 4)
     build.operations("crawl", "document:site", 20, 0.2, noise=0, seconds=range(10, 30))
     build.operations("crawl", "document:site/fetch", 20, 0.05, noise=0, seconds=range(10, 30))
@@ -72,13 +72,13 @@ def test_documents_that_go_nowhere_fill_no_pool() -> None:
     ("fetch_s", "words"), [(0.3, "the source and the way to it, 75 %"), (0.02, "the index, 83 %")]
 )
 def test_a_table_says_what_takes_most_of_a_document_s_time(fetch_s: float, words: str) -> None:
-    """A share behind a VPN is bound by its link; another source by the index."""
+    """The table names the largest stage: a share's connection, or the index."""
     [row] = crawl_stages({"crawl": [{"source": "share", "stages": {"fetch": fetch_s, "index": 0.1}}]}).rows
     assert row["waits_for"] == words
 
 
 def test_a_crawl_tells_its_requests_for_many(sql: Endpoint, tmp_path: Any) -> None:
-    """Each bulk request once, however many sessions it served; how many there may be is in the event."""
+    """Each bulk request is counted once for all its sessions, and the event has the limit."""
     fill(tmp_path, 60)
     server = BulkPeer()
     recorder, events = Recorder(), Events()
@@ -107,7 +107,7 @@ PAGES, PROCESSES, SESSIONS, LIMIT_S = 300, 3, 4, 100
 
 
 def test_each_page_is_fetched_once_and_nobody_waits_in_a_circle(sql: Endpoint) -> None:
-    """Pages that all link to each other, in batches: no deadlock, none fetched twice, none missed."""
+    """Pages that all link to each other are fetched once each, in batches without deadlock."""
     chance = random.Random(5)
     near = [[2 * n + 1, 2 * n + 2, n + 1, n + 2, *chance.choices(range(PAGES), k=3)] for n in range(PAGES)]
     site = {f"/p{n}": linking(*(f"/p{each % PAGES}" for each in links)) for n, links in enumerate(near)}

@@ -1,4 +1,4 @@
-"""A crawl that is killed and gone on with, from each kind of source: nothing lost, nothing twice."""
+"""Tests of crawls that are killed and resumed, with each kind of source: nothing lost or repeated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DOCUMENTS = 400
 
 
 def test_a_killed_crawl_is_gone_on_with(sql: Endpoint, tmp_path: Path) -> None:
-    """Killed twice with SIGKILL in the middle: every document ends up done once, indexed at one address."""
+    """After two SIGKILLs every document is crawled once and indexed at one address."""
     fill(tmp_path, DOCUMENTS, folders=8)
     search = Search()
     search.delay_s = 0.005
@@ -52,14 +52,15 @@ def test_a_killed_crawl_is_gone_on_with(sql: Endpoint, tmp_path: Path) -> None:
     assert search.resets == 1, "what had been indexed was thrown away"
     assert len(search.documents) == DOCUMENTS
     assert 0 < recorder.counts()["document:share", "ok"] < DOCUMENTS - 100
-    # Only what a killed session had indexed and not yet finished was given twice, to the same address.
+    # Only documents that a killed session had indexed and not finished are indexed twice, at the same
+    # address.
     assert sum(search.given.values()) - DOCUMENTS <= 2 * 6
     assert found["paused_s"] > 0.3
     assert found["duration_s"] < 50
 
 
 def test_a_killed_crawl_does_at_most_its_batches_again(sql: Endpoint) -> None:
-    """A site by batches, killed twice: what was fetched and not handed in is, with its links, done again."""
+    """After two SIGKILLs of a batch crawl at most the unfinished batches are fetched again."""
     pages, sessions, batch = 200, 6, 16
     site = {"/": linking("/p0")}
     for n in range(pages):
@@ -89,7 +90,7 @@ def test_a_killed_crawl_does_at_most_its_batches_again(sql: Endpoint) -> None:
 
 
 def test_what_cannot_be_gone_on_with_is_said_and_left_alone(sql: Endpoint, tmp_path: Path) -> None:
-    """Nothing there, another plan's crawl, one that ended: a sentence each; a crawl that was left stays."""
+    """A missing crawl, another plan's crawl, or an ended crawl cannot be resumed, and stays unchanged."""
     fill(tmp_path, 20)
     search = Search()
     with search.running():
@@ -123,7 +124,7 @@ EACH = 60
 
 @pytest.fixture(scope="module")
 def sharepoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """The web tier, with so many documents and so many people."""
+    """Yield the web tier with a number of documents and people."""
     folder = tmp_path_factory.mktemp("sharepoint")
     fill(folder / "corpus", EACH, folders=3)
     with postgres() as url:
@@ -135,7 +136,7 @@ def sharepoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
 
 @pytest.fixture(scope="module")
 def share(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """A Samba share with so many files."""
+    """Yield a Samba share with a number of files."""
     if os.geteuid() != 0:
         missing("Samba's server needs root to change to the user who logs in")
     folder = tmp_path_factory.mktemp("samba")
@@ -149,7 +150,7 @@ def share(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
 def test_every_kind_of_source_is_gone_on_with(
     sql: Endpoint, sharepoint: Endpoint, share: Endpoint, tmp_path: Path, batch: int
 ) -> None:
-    """SharePoint, people, a share, a folder at once, killed three times with SIGKILL."""
+    """A crawl of SharePoint, people, a share and a folder is complete after three SIGKILLs."""
     fill(tmp_path, EACH, folders=3)
     search = Search()
     search.delay_s = 0.005

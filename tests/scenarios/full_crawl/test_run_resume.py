@@ -1,4 +1,4 @@
-"""``run --resume`` as a user calls it, on a farm that stays up while its run is killed."""
+"""Tests of ``run --resume`` on a farm that stays up while its run is killed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DOCUMENTS = 150
 pytestmark = [
     pytest.mark.farm,
     pytest.mark.alone,
-    pytest.mark.slow,  # a farm is started, and three runs with all that belongs to them
+    pytest.mark.slow,  # starts a farm and three whole runs
     pytest.mark.timeout(400),
 ]
 
 
 def test_a_killed_run_is_gone_on_with(tmp_path: Path) -> None:
-    """SIGKILL in the middle of a crawl, then --resume: the second run's crawl has every document, once."""
+    """After SIGKILL in the middle of a crawl, the resumed run has every document once."""
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     for number in range(DOCUMENTS):

@@ -1,4 +1,4 @@
-"""A crawl of a site on another host: far away, and cut off in the middle. The host is a network namespace."""
+"""Tests of a crawl of a site on another host, a network namespace, with a long delay and a cut link."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ PAGES = 60
 
 
 class Host:
-    """Another host with a web site, and the cable to it."""
+    """Another host with a web site, and the cable to the host."""
 
     def __init__(self, root: Path) -> None:
         self.url = f"http://{THERE}:{PORT}"
         self._name, self._cable = f"ppcrawl{os.getpid()}", f"pp{os.getpid()}"
         self._root = root
         self._server: subprocess.Popen[bytes] | None = None
-        # The first namespace ever makes it a mount, a bind of the same device: is_mount() does not see it.
+        # The first namespace makes the folder a bind mount of the same device, which is_mount() does not
+        # detect.
         self._mounted = f" {NAMESPACES} " in Path("/proc/self/mountinfo").read_text()
 
     def make(self) -> None:
-        """A namespace, a cable, nginx."""
+        """Create the namespace, the cable and nginx."""
         _run("ip", "netns", "add", self._name)
         far = ("type", "veth", "peer", "name", "cable", "netns", self._name)
         _run("ip", "link", "add", self._cable, *far)
@@ -63,22 +64,22 @@ class Host:
         until(_answers, "nginx does not answer through the cable")
 
     def cut(self) -> None:
-        """Nothing goes through any more, and nobody is told. The route stays: no packet goes elsewhere."""
+        """Cut the cable without an error; the route stays, so that no packet goes elsewhere."""
         self._there("link", "set", "cable", "down")
 
     def plug(self) -> None:
-        """The cable is in."""
+        """Restore the cable."""
         self._there("link", "set", "cable", "up")
 
     def far_away(self, delay_ms: int) -> None:
-        """Every packet from there takes so long."""
+        """Delay each packet from the host."""
         command = ["tc", "-n", self._name, "qdisc", "add", "dev", "cable", "root", "netem"]
         done = subprocess.run([*command, "delay", f"{delay_ms}ms"], check=False, capture_output=True)
         if done.returncode:
             pytest.skip(f"needs netem in the kernel: {done.stderr.decode().strip()}")
 
     def remove(self) -> None:
-        """Server, namespace, and with it the cable."""
+        """Remove the server, and the namespace with the cable."""
         if self._server is not None:
             self._server.terminate()
             self._server.wait(10)
@@ -132,7 +133,7 @@ def sources(host: Host, share: Path, **options: Any) -> list[dict[str, Any]]:
 def test_a_link_that_is_cut_fails_what_is_behind_it_and_nothing_else(
     sql: Endpoint, host: Host, tmp_path: Path
 ) -> None:
-    """In mid-crawl, then from the start: what could not be fetched has failed by name; the crawl ends."""
+    """With a cut link only the site's documents fail, by name, and the crawl ends."""
     fill(tmp_path / "share", 30)
     endpoints = {"sql": sql, "search": NOWHERE}
     params = {"sources": sources(host, tmp_path / "share", delay="20ms"), "timeout_s": 0.5, "retries": 0}
@@ -173,7 +174,7 @@ def test_a_link_that_is_cut_fails_what_is_behind_it_and_nothing_else(
 def test_a_host_far_away_is_slow_and_its_latency_is_the_repositorys(
     sql: Endpoint, host: Host, tmp_path: Path
 ) -> None:
-    """30 ms on the way: each fetch takes that long; the folder beside it does not."""
+    """With a delay of 30 ms each fetch from the host takes at least that long; a local folder's does not."""
     require("tc", "iproute2")
     fill(tmp_path / "share", 30)
     host.far_away(30)

@@ -1,4 +1,4 @@
-"""A search tier of two hosts: a document goes to the one with less to do, and ends up on one alone."""
+"""Tests of a search tier with two hosts: each document goes to the less busy host and is on one host only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOCUMENTS = 200
 
 @contextmanager
 def two_hosts() -> Iterator[tuple[tuple[Search, Search], Endpoint]]:
-    """Two search services, and the endpoint that names both."""
+    """Yield two search services and the endpoint that names both."""
     hosts = Search(), Search()
     with ExitStack() as stack:
         for host in hosts:
@@ -31,7 +31,7 @@ def two_hosts() -> Iterator[tuple[tuple[Search, Search], Endpoint]]:
 
 
 def test_a_killed_crawl_of_two_hosts_is_gone_on_with(sql: Endpoint, tmp_path: Path) -> None:
-    """Killed with SIGKILL in the middle: every document is on one host in the end."""
+    """After a SIGKILL and a resume every document is on exactly one host."""
     fill(tmp_path, DOCUMENTS, folders=4)
     with two_hosts() as (hosts, search):
         endpoints = {"sql": sql, "search": search}
@@ -56,7 +56,7 @@ def test_a_killed_crawl_of_two_hosts_is_gone_on_with(sql: Endpoint, tmp_path: Pa
 def test_what_changed_or_was_deleted_is_on_no_other_host(
     sql: Endpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """An incremental crawl replaces and removes a document, whichever host the full crawl sent it to."""
+    """An incremental crawl replaces and deletes a document on whichever host has it."""
     log = in_place_of_folders(monkeypatch, "abcdefgh")
     with two_hosts() as (hosts, search):
         endpoints = {"sql": sql, "search": search}
@@ -80,7 +80,7 @@ def test_what_changed_or_was_deleted_is_on_no_other_host(
 
 
 def test_of_two_hosts_the_one_that_is_down_is_named(sql: Endpoint, tmp_path: Path) -> None:
-    """The check names it; the other host takes the documents that it refuses."""
+    """The check names a host that is down; the other host takes all documents."""
     fill(tmp_path, 40)
     with two_hosts() as (hosts, both):
         up, down = hosts
@@ -96,7 +96,7 @@ def test_of_two_hosts_the_one_that_is_down_is_named(sql: Endpoint, tmp_path: Pat
 
 
 def test_the_host_with_less_to_do_gets_more(sql: Endpoint, tmp_path: Path) -> None:
-    """A host ten times as slow gets fewer documents; the sessions do not all wait for it."""
+    """A host that is ten times slower gets fewer documents, and not all sessions wait for it."""
     fill(tmp_path, DOCUMENTS)
     with two_hosts() as (hosts, both):
         slow, fast = hosts
@@ -106,7 +106,7 @@ def test_the_host_with_less_to_do_gets_more(sql: Endpoint, tmp_path: Path) -> No
 
 
 def test_a_session_has_one_connection_to_each_host(sql: Endpoint, tmp_path: Path) -> None:
-    """The documents of a session go to each host by one connection that is kept."""
+    """A session keeps one connection to each host."""
     fill(tmp_path, 60)
     with two_hosts() as (hosts, both):
         crawled({"sql": sql, "search": both}, {"sources": [source(tmp_path, "share")]}, sessions=3)

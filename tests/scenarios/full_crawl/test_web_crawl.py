@@ -1,4 +1,4 @@
-"""A web site crawled whole: found by its links, looked at again with conditions, left alone when it asks."""
+"""Tests of web crawls: links, conditional requests, and pauses that a site requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def source(server: Pages, **options: Any) -> dict[str, Any]:
 
 
 def test_a_site_without_sitemaps_is_found_from_its_start(sql: Endpoint, tmp_path: Path) -> None:
-    """From nginx: the start page and whatever it leads to, each page once, however many link to it."""
+    """On nginx each page reachable from the start page is fetched once."""
     site = tmp_path / "site"
     site.mkdir()
     names = [f"p{number}.html" for number in range(40)]
@@ -58,7 +58,7 @@ def test_a_site_without_sitemaps_is_found_from_its_start(sql: Endpoint, tmp_path
 def test_a_batch_of_pages_and_what_they_lead_to_is_one_statement(
     sql: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two statements a batch, one that takes and one that hands in, and no transaction around them."""
+    """A batch needs one statement to take items and one to finish them, without a transaction."""
     site = tmp_path / "site"
     site.mkdir()
     names = [f"p{number}.html" for number in range(40)]
@@ -84,7 +84,7 @@ def test_a_batch_of_pages_and_what_they_lead_to_is_one_statement(
 
 
 def test_a_batch_of_long_listings_is_handed_in_by_parts(sql: Endpoint) -> None:
-    """Pages of thousands of links each: no statement grows with all of a batch's."""
+    """Batches of pages with thousands of links are finished in several statements of limited size."""
     pages = {f"/p{n}": linking(*(f"http://h{n}.example/{m}" for m in range(6_000))) for n in range(8)}
     server, recorder = Pages({"/": linking(*pages)} | pages), Recorder()
     with server.running():
@@ -97,7 +97,7 @@ def test_a_batch_of_long_listings_is_handed_in_by_parts(sql: Endpoint) -> None:
 
 
 def test_what_the_server_calls_unchanged_is_not_sent_again(sql: Endpoint) -> None:
-    """By ETag; what an unchanged page leads to stays; what changed is indexed, what is gone is removed."""
+    """An unchanged ETag keeps a page and its links; changed pages are indexed, missing ones deleted."""
     search = Search()
     pages = {
         "/": linking("/a", "/gone"),
@@ -126,7 +126,7 @@ def test_what_the_server_calls_unchanged_is_not_sent_again(sql: Endpoint) -> Non
 
 
 def test_a_time_is_a_condition_too(sql: Endpoint, tmp_path: Path) -> None:
-    """Where a server tells no ETag, its Last-Modified serves: nginx sends each page once."""
+    """Without an ETag, Last-Modified is used, and nginx sends each page once."""
     site = tmp_path / "site"
     site.mkdir()
     (site / "index.html").write_bytes(linking("a.html"))
@@ -143,7 +143,7 @@ def test_a_time_is_a_condition_too(sql: Endpoint, tmp_path: Path) -> None:
 
 
 def test_a_pause_one_process_is_told_of_is_made_by_all(sql: Endpoint) -> None:
-    """Two processes crawl one host; to one it says Retry-After, and neither asks until that is over."""
+    """A Retry-After received by one of two processes pauses both."""
     names = [f"/p{number}" for number in range(60)]
     pages = {"/": linking(*names)} | {name: linking(text=name) for name in names}
     with serving(pages) as server:
@@ -165,14 +165,14 @@ def test_a_pause_one_process_is_told_of_is_made_by_all(sql: Endpoint) -> None:
                 thread.join()
     assert ended(events)["site"]["count"] == 61
     told_at = next(at for at, path in server.asked if path == "/p30")
-    # Who is on the way already when it is said, arrives; who has one in hand has not heard.
+    # Requests already sent still arrive; a process that holds an item may not know of the pause.
     early = [at - told_at for at, _ in server.asked if 0.1 < at - told_at < 1.9]
     assert len(early) <= 2, early
     assert max(at for at, _ in server.asked) - told_at > 2
 
 
 def test_hosts_that_are_held_are_told_with_what_is_taken(sql: Endpoint) -> None:
-    """Exactly: each take says which hosts of its source are to be left alone, and for how long still."""
+    """Each take returns the paused hosts of its source and the remaining time."""
     with serving({"/": linking("/a", "/b"), "/a": b"a", "/b": b"b"}) as server:
         endpoints = {"sql": sql, "search": NOWHERE}
         params = {"sources": [source(server, robots=False, sitemaps=False)]}
@@ -201,7 +201,7 @@ MAP = (
 
 
 def test_a_guessed_sitemap_that_does_not_answer_costs_nothing_else(sql: Endpoint) -> None:
-    """Nobody named it: the start page is crawled all the same, and what it named is not taken for gone."""
+    """If a guessed sitemap fails, the start page is crawled, and the sitemap's pages are not deleted."""
     search = Search()
     pages = {"/": linking("/a"), "/a": linking(), "/only-mapped": linking(), "/sitemap.xml": MAP.encode()}
     with serving(pages) as server, search.running():

@@ -1,9 +1,9 @@
-"""Run by test_crawl_databases.py in a process of its own: sessions whose driver waits, in one gevent loop.
+"""Wait for a database in ten gevent sessions; test_crawl_databases.py starts this program.
 
-Argument: the URL of a MariaDB. Prints how long ten waits of 0.3 s took, and how often the loop turned.
+Argument: the URL of a MariaDB. Prints the time of ten waits of 0.3 s and the number of loop iterations.
 """
 
-# ruff: noqa: E402 - the patches come before all other imports, as in a load generator
+# ruff: noqa: E402 - gevent must patch the process before all other imports, as in a load generator
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pinchpoint_scenarios.full_crawl.database import CrawlDatabase
 
 
 def main() -> None:
-    """All ten together."""
+    """Run all ten sessions at the same time."""
     database = CrawlDatabase(Endpoint("sql", sys.argv[1]), "waiting")
     database.make()
     connections = [database.session(10, lambda: None) for _ in range(10)]

@@ -1,4 +1,4 @@
-"""Peers of logins: a Kerberos domain, a directory that gives tokens as Entra ID does, a site's front."""
+"""Login servers for tests: a Kerberos domain, a directory like Entra ID, a front that checks logins."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ except ImportError:
 
 
 class _Front(BaseHTTPRequestHandler):
-    """Lets through to a site what has logged in."""
+    """Forwards requests of logged-in clients to a site."""
 
     url: ClassVar[str]
     token: ClassVar[str]
@@ -51,7 +51,7 @@ class _Front(BaseHTTPRequestHandler):
     admitted = False
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Discard the log message."""
 
     def handle_any(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -76,7 +76,7 @@ class _Front(BaseHTTPRequestHandler):
                 return self.reply(error.code, {}, error.read())
 
     def challenge(self) -> str | None:
-        """What is asked back; None if the client is who it says."""
+        """Return the challenge for the client; None if the client is authenticated."""
         scheme, _, given = self.headers.get("Authorization", "").partition(" ")
         if scheme != self.scheme:
             return self.scheme
@@ -109,11 +109,11 @@ class _Front(BaseHTTPRequestHandler):
 
 @dataclass
 class Front:
-    """A site's front.
+    """A front that checks logins.
 
     Attributes:
-        port: where it listens, on 127.0.0.1.
-        statuses: of all its answers.
+        port: TCP port on 127.0.0.1.
+        statuses: HTTP statuses of all its replies.
     """
 
     port: int = 0
@@ -124,15 +124,15 @@ class Front:
 def front(
     url: str, token: str, scheme: str, *, each_request: bool = False, valid_tokens: Collection[str] = ()
 ) -> Iterator[Front]:
-    """A front of a site that wants a bearer token.
+    """Run a front of a site that requires a bearer token.
 
     Args:
-        url: the site's.
-        token: what it wants.
-        scheme: of its login: ``NTLM`` (``NTLM_USER_FILE`` in the environment names a file of lines
+        url: the site's URL.
+        token: token that the site requires.
+        scheme: scheme of the login: ``NTLM`` (``NTLM_USER_FILE`` in the environment names a file of lines
             ``DOMAIN:USER:PASSWORD``), ``Negotiate`` (the service's key is in ``KRB5_KTNAME``) or ``Bearer``.
-        each_request: whether each request must log in, as IIS has it by default with Kerberos.
-        valid_tokens: the bearer tokens that it lets through.
+        each_request: True if each request must log in, as in IIS's default for Kerberos.
+        valid_tokens: bearer tokens that the front accepts.
     """
     made = Front()
     handler = type("Handler", (_Front,), {
@@ -153,10 +153,10 @@ class Domain:
     """A Kerberos realm with the user ``crawler`` and the service ``HTTP/localhost``.
 
     Attributes:
-        folder: its files; ``cache`` there is where tickets are.
-        port: of its domain controller.
-        password: of ``crawler``.
-        environ: what its programs and the library are told by.
+        folder: path of its files; ``cache`` there has the tickets.
+        port: port of its domain controller.
+        password: password of ``crawler``.
+        environ: environment variables for its programs and the library.
     """
 
     folder: Path
@@ -204,12 +204,12 @@ class Domain:
         )
 
     def kinit(self, *options: str) -> None:
-        """Obtain a ticket of ``crawler``, for the time that the options say."""
+        """Obtain a ticket of ``crawler`` with these options."""
         self.run(require("kinit", "krb5-user"), *options, "crawler", text=f"{self.password}\n")
 
     @contextmanager
     def controller(self, *before: str) -> Iterator[None]:
-        """Its domain controller; ``before`` is a command that runs it, as faketime."""
+        """Run its domain controller; ``before`` is a command that starts it, such as faketime."""
         command = [*before, require("krb5kdc", "krb5-kdc"), "-n"]
         with running(command, self.port, self.folder / "kdc.log", env=self.environ):
             yield
@@ -243,17 +243,17 @@ def application_certificate(folder: Path, password: str) -> x509.Certificate:
 
 @dataclass
 class Directory:
-    """What Entra ID does of tokens for applications (its OAuth 2.0 client credentials flow).
+    """A simulated Entra ID for applications' tokens (OAuth 2.0 client credentials flow).
 
     Attributes:
-        url: of a tenant.
-        certificate: the one that is registered with the application.
-        secret: likewise.
-        site: of which tokens are given.
-        given: how many tokens it gave.
-        valid: those that it gave and did not revoke.
-        lives_s: how long a token is valid.
-        clock_s: how far its clock is ahead.
+        url: URL of a tenant.
+        certificate: certificate that is registered with the application.
+        secret: secret that is registered with the application.
+        site: URL of the site for which tokens are issued.
+        given: number of issued tokens.
+        valid: issued tokens that are not revoked.
+        lives_s: lifetime of a token in seconds.
+        clock_s: offset of its clock in seconds.
     """
 
     certificate: x509.Certificate
@@ -266,7 +266,7 @@ class Directory:
     clock_s: float = 0
 
     def answer(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        """What a request for a token gets."""
+        """Return the reply to a request for a token."""
         refused = self.refusal(form)
         if refused:
             said = f"{refused} Trace ID: {uuid.uuid4()} Correlation ID: {uuid.uuid4()}"
@@ -305,7 +305,7 @@ class _DirectoryHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Discard the log message."""
 
     def do_GET(self) -> None:
         if self.path != f"/{TENANT}/v2.0/.well-known/openid-configuration":
@@ -338,7 +338,7 @@ class _DirectoryHandler(BaseHTTPRequestHandler):
 
 @contextmanager
 def entra(directory: Directory, tls: Any) -> Iterator[None]:
-    """The directory behind HTTPS, whose context is ``tls``."""
+    """Run the directory behind HTTPS with the context ``tls``."""
     handler = type("Handler", (_DirectoryHandler,), {"directory": directory})
     with http_served(handler, tls=tls) as port:
         directory.url = f"https://127.0.0.1:{port}/{TENANT}"

@@ -17,7 +17,7 @@ from pinchpoint_scenarios.full_crawl.sources import Fetched, Item, Source
 
 
 def walk(source: Source) -> tuple[list[Item], dict[str, Fetched]]:
-    """Everything a source holds: the containers, and each document as it was fetched."""
+    """Return a source's containers and its fetched documents."""
     waiting, containers, fetched = [source.root()], [], dict[str, Fetched]()
     known = {(waiting[0].url, waiting[0].kind)}
     while waiting:
@@ -71,7 +71,7 @@ def running(
 
 @contextmanager
 def nginx(folder: Path, site: Path, extra: str = "") -> Iterator[str]:
-    """A static site; ``extra`` are directives of its server block."""
+    """Run a static site; ``extra`` has directives of its server block."""
     program, port = require("nginx", "nginx-light"), free_port()
     config = folder / "nginx.conf"
     temporary = " ".join(
@@ -92,7 +92,7 @@ def nginx(folder: Path, site: Path, extra: str = "") -> Iterator[str]:
 def samba(
     folder: Path, share: Path, user: str, password: str
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A share ``docs`` of a folder, for one user of the system; its URL and its process. Needs root."""
+    """Run a share ``docs`` of a folder for one system user; yield its URL and process. Needs root."""
     program, port = require("smbd", "samba"), free_port()
     places = ("private dir", "lock directory", "state directory", "cache directory")
     lines = [

@@ -1,4 +1,4 @@
-"""Answers made to hurt who reads them: each is a failure by name, or harmless, in little time and memory."""
+"""Tests of hostile replies: each is a named failure or harmless, with little time and memory."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ JSONS = {
 
 
 def _held(make: Callable[[], bytes], read: Callable[[bytes], None]) -> None:
-    """Make a bomb and read it in a child that it may kill; reading has little memory and CPU time.
+    """Make a bomb and read it in a child process with limits of memory and CPU time.
 
-    The memory is what the child may take beyond what it has when the bomb is made.
+    The memory limit is relative to the child's memory after the bomb is made.
     """
 
     def child() -> None:
@@ -93,7 +93,7 @@ def _held(make: Callable[[], bytes], read: Callable[[bytes], None]) -> None:
 
 @pytest.mark.parametrize("bomb", SITEMAPS)
 def test_a_sitemap(bomb: str) -> None:
-    """It is a failure that names it."""
+    """A sitemap bomb is a failure that names it."""
 
     def read(content: bytes) -> None:
         with pytest.raises(Failure, match=r"^bad_answer: /sitemap.xml (is no sitemap|cannot be unpacked): "):
@@ -104,7 +104,7 @@ def test_a_sitemap(bomb: str) -> None:
 
 @pytest.mark.parametrize("bomb", PAGES)
 def test_a_page(bomb: str) -> None:
-    """Its begin is read for links, at most 10,000."""
+    """Of a page bomb only the beginning is read, with at most 10,000 links."""
 
     def read(body: bytes) -> None:
         answer = HttpAnswer(200, body, Response(200, HEAD + b"\r\n", body), 0, 0)
@@ -114,7 +114,7 @@ def test_a_page(bomb: str) -> None:
 
 
 def test_a_packed_body_of_many_empty_members() -> None:
-    """A page whose gzip has 400,000 of them is a failure at once; what has two is read whole."""
+    """A page whose gzip has 400,000 empty members is a failure at once; with two it is read."""
     head = HEAD + b"Content-Encoding: gzip\r\n\r\n"
     begun_s = time.process_time()
     with pytest.raises(Failure, match="more than 20,000 members"):
@@ -125,7 +125,7 @@ def test_a_packed_body_of_many_empty_members() -> None:
 
 
 def test_robots_txt_of_100_mib_whose_patterns_begin_anew_everywhere() -> None:
-    """500 KiB of it are read; a pattern of many wildcards takes no longer than another."""
+    """Of robots.txt 500 KiB are read, and a pattern of many wildcards takes no longer than others."""
     begun_s = time.process_time()
     content = b"User-agent: *\n" + b"Disallow: /*a*a*a*a*a*a*a*a*b$\n" * (100 * MIB // 32)
     assert web.parsed(content, "test").allow("http://h/" + "a" * 8_000)
@@ -134,7 +134,7 @@ def test_robots_txt_of_100_mib_whose_patterns_begin_anew_everywhere() -> None:
 
 @contextmanager
 def saying(*parts: bytes, every_s: float = 0.0, endless: bytes = b"") -> Iterator[str]:
-    """The URL of a server that answers each connection with these bytes, then with some without end."""
+    """Run a server that answers with these bytes, then with an endless repetition; yield its URL."""
     ended = threading.Event()
 
     def talk(one: socket.socket) -> None:
@@ -187,7 +187,7 @@ def saying(*parts: bytes, every_s: float = 0.0, endless: bytes = b"") -> Iterato
     ],
 )
 def test_an_answer_without_end(parts: tuple[bytes, ...], every_s: float, endless: bytes, why: str) -> None:
-    """The time limit is that of the whole request; head and body have a largest size."""
+    """An endless reply ends at the time limit of the request, or at the size limit of head or body."""
     with saying(*parts, every_s=every_s, endless=endless) as url:
         client = Http(url, timeout_s=2 if every_s else 60, headers={})
         begun_s = time.monotonic()
@@ -200,7 +200,7 @@ def test_an_answer_without_end(parts: tuple[bytes, ...], every_s: float, endless
 @pytest.mark.parametrize("kind", ["sharepoint", "profiles", "opensearch", "pinchpoint"])
 @pytest.mark.parametrize("content", JSONS)
 def test_json_that_nobody_can_read(kind: str, content: str) -> None:
-    """Nested 200,000 deep, or with a number of 100,000 figures: a failure, whoever asked."""
+    """JSON nested 200,000 deep, or with a number of 100,000 digits, is a failure in each reader."""
     body = JSONS[content]
     answer = HEAD + b"Connection: close\r\nContent-Type: application/json\r\nContent-Length: "
     with saying(answer + f"{len(body)}\r\n\r\n".encode() + body) as url:

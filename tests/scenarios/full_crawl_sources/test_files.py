@@ -1,4 +1,4 @@
-"""File sources: a folder with its permissions, and a real Samba share."""
+"""Tests of file sources: a folder with permissions, and a real Samba share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fill(folder: Path) -> Path:
 
 
 def test_a_folder_tells_versions_and_permissions(tmp_path: Path) -> None:
-    """The version is the same whoever tells it, and changes with the file; owner, group, others."""
+    """A file's version changes with the file, and its permissions are those of owner, group and others."""
     file = tmp_path / "f"
     file.write_bytes(b"x")
     file.chmod(0o640)
@@ -57,7 +57,7 @@ def test_a_folder_tells_versions_and_permissions(tmp_path: Path) -> None:
 
 
 def test_entries_of_an_access_list_count_as_far_as_its_mask_lets_them(tmp_path: Path) -> None:
-    """A named user with rwx under a mask of r-x may read and execute."""
+    """An access list entry counts within the mask: rwx under r-x gives read and execute."""
     file = tmp_path / "f"
     file.write_bytes(b"x")
     owner, user, group, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20  # acl(5)
@@ -80,14 +80,14 @@ def test_entries_of_an_access_list_count_as_far_as_its_mask_lets_them(tmp_path: 
 
 
 def described(*entries: bytes, revision: int = 2) -> bytes:
-    """A security descriptor (MS-DTYP 2.4.6) with a list of such entries."""
+    """Return a security descriptor (MS-DTYP 2.4.6) with a list of these entries."""
     entire = b"".join(entries)
     listed = struct.pack("<BxHHH", revision, 8 + len(entire), len(entries), 0) + entire
     return struct.pack("<BBHIIII", 1, 0, 0x8004, 0, 0, 0, 20) + listed
 
 
 def entry(kind: int = 0, flags: int = 0) -> bytes:
-    """Everyone may, or may not, read (MS-DTYP 2.4.4.2)."""
+    """Return an entry that allows or denies everyone to read (MS-DTYP 2.4.4.2)."""
     return struct.pack("<BBHI", kind, flags, 20, 0x120089) + bytes([1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0])
 
 
@@ -110,7 +110,7 @@ def entry(kind: int = 0, flags: int = 0) -> bytes:
 def test_an_access_list_that_cannot_be_read_is_not_known(
     descriptor: bytes, grants: tuple[Grant, ...] | None
 ) -> None:
-    """Which is no reason to fail its document: None, not nobody; entries of other kinds are passed over."""
+    """An unreadable access list is None and does not fail its document; unknown entries are skipped."""
     assert descriptor_grants(descriptor) == grants
 
 
@@ -127,7 +127,7 @@ def share(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]
 
 @pytest.mark.root
 def test_a_share_gives_every_file_with_its_access_list(share: tuple[str, int]) -> None:
-    """Names, bytes and versions as they are there; who may what, by SID; a link is no file of its own."""
+    """A share's files have their names, bytes, versions and access lists by SID; links are skipped."""
     source = made(share[0], user=getpass.getuser(), password=PASSWORD)
     assert source.check()["kind"] == "files"
     containers, fetched = walk(source)
@@ -147,7 +147,7 @@ def test_a_share_gives_every_file_with_its_access_list(share: tuple[str, int]) -
 
 @pytest.mark.root
 def test_failures_of_a_share_have_names(share: tuple[str, int]) -> None:
-    """A wrong password, a share or file that is not there, nobody listening: none hangs or tells a secret."""
+    """A wrong password, a missing share or file, or no server is a named failure without a secret."""
     wrong = made(share[0], user=getpass.getuser(), password="guessed")
     with pytest.raises(Failure) as caught:
         wrong.check()
@@ -170,7 +170,7 @@ def test_failures_of_a_share_have_names(share: tuple[str, int]) -> None:
 
 @pytest.mark.root
 def test_a_share_that_hangs_is_given_up_and_comes_back(share: tuple[str, int]) -> None:
-    """As behind a VPN that went away: a request ends in time, and the next one opens a connection again."""
+    """A request to a hanging share ends at the time limit, and the next request opens a new connection."""
     url, pid = share
     source = made(url, timeout_s=1.5, user=getpass.getuser(), password=PASSWORD)
     source.check()
@@ -195,6 +195,6 @@ def test_a_share_that_hangs_is_given_up_and_comes_back(share: tuple[str, int]) -
     ],
 )
 def test_addresses_of_shares_that_make_no_sense(url: str, options: dict[str, str]) -> None:
-    """Told when the source is made."""
+    """An invalid share address is refused when the source is created."""
     with pytest.raises(ScenarioError, match=r"smb://files\.example/documents"):
         made(url, 10, **options)

@@ -1,4 +1,4 @@
-"""Logins of the SharePoint client against real peers: NTLM, Kerberos with a domain of our own, Entra ID."""
+"""Tests of the SharePoint client's logins with real servers: NTLM, Kerberos, and a simulated Entra ID."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SECRET = "a client secret"
 
 @dataclass
 class Site:
-    """A SharePoint-style site of 30 documents behind no login."""
+    """A SharePoint-style site of 30 documents without a login."""
 
     service: Service
     database_url: str
@@ -61,7 +61,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Domain:
-    """A Kerberos realm whose controller is not running yet."""
+    """Yield a Kerberos realm whose controller does not run yet."""
     made = Domain(tmp_path, free_port())
     made.make()
     for name, value in made.environ.items():
@@ -72,20 +72,20 @@ def domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Domain:
 
 @pytest.fixture
 def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user of NTLM, for spnego's server side."""
+    """Define the NTLM user for the server side of spnego."""
     (tmp_path / "users").write_text("CORP:crawler:secret word\n")
     monkeypatch.setenv("NTLM_USER_FILE", str(tmp_path / "users"))
 
 
 def opened(url: str, options: dict[str, str]) -> Source:
-    """A session's source."""
+    """Return a session's source."""
     source = SourceParams.model_validate({"kind": "sharepoint"})
     endpoint = Endpoint("sharepoint", url, options)
     return repository(source, endpoint, FullCrawlParams(page_size=10, timeout_s=20)).connect()
 
 
 def refusal(url: str, options: dict[str, str]) -> str:
-    """What is said of a login that fails."""
+    """Return the error of a failed login."""
     source = opened(url, options)
     try:
         with pytest.raises(LoginFailed) as caught:
@@ -98,7 +98,7 @@ def refusal(url: str, options: dict[str, str]) -> str:
 
 
 def crawled(source: Source) -> set[str]:
-    """The texts of all documents."""
+    """Return the texts of all documents."""
     _, fetched = walk(source)
     source.close()
     return {each.content.decode() for each in fetched.values()}
@@ -109,7 +109,7 @@ NTLM = {"auth": "ntlm", "user": "CORP\\crawler", "password": "secret word"}
 
 @pytest.mark.usefixtures("users")
 def test_ntlm_logs_a_connection_in_once(site: Site) -> None:
-    """Three messages on one connection that is kept; then every request goes without a login."""
+    """NTLM authenticates a connection once, and later requests on it need no login."""
     with front(site.service.url, TOKEN, "NTLM") as peer:
         assert crawled(opened(f"http://127.0.0.1:{peer.port}", NTLM)) == set(FILES.values())
     assert peer.statuses.count(401) == 1  # the challenge
@@ -118,7 +118,7 @@ def test_ntlm_logs_a_connection_in_once(site: Site) -> None:
 
 @pytest.mark.usefixtures("users")
 def test_a_wrong_password_of_ntlm_is_a_failure_of_that_name(site: Site) -> None:
-    """Also where the server offers another login."""
+    """A wrong NTLM password is an authentication failure, also if the server offers another login."""
     with front(site.service.url, TOKEN, "NTLM") as peer:
         said = refusal(f"http://127.0.0.1:{peer.port}", {**NTLM, "password": "guessed"})
     assert said == "the server refused the credentials; correct auth, user or password in farm.yaml"
@@ -130,7 +130,7 @@ def test_a_wrong_password_of_ntlm_is_a_failure_of_that_name(site: Site) -> None:
 @pytest.mark.parametrize("each_request", [False, True])
 @pytest.mark.parametrize("way", ["password", "ticket"])
 def test_kerberos_logs_in(site: Site, domain: Domain, way: str, each_request: bool) -> None:
-    """With a password and with kinit's ticket, once for a connection or, as IIS has it, with each request."""
+    """Kerberos logs in with a password or kinit's ticket, per connection or, as in IIS, per request."""
     options = {"auth": "kerberos"}
     with domain.controller(), front(site.service.url, TOKEN, "Negotiate", each_request=each_request) as peer:
         if way == "password":
@@ -138,12 +138,12 @@ def test_kerberos_logs_in(site: Site, domain: Domain, way: str, each_request: bo
         else:
             domain.kinit()
         assert crawled(opened(f"http://localhost:{peer.port}", options)) == set(FILES.values())
-    # The server requests it again once, after which it goes with every request: no round trip is added.
+    # The server requests the login once more, and then each request carries it without a further round trip.
     assert peer.statuses.count(401) == (1 if each_request else 0)
 
 
 def test_what_kerberos_refuses_is_said_in_a_sentence(site: Site, domain: Domain) -> None:
-    """No ticket, a wrong password, an unknown user, service and realm; then no controller at all."""
+    """No ticket, a wrong password, user, service or realm, or no controller gives one sentence."""
     password = {"auth": "kerberos", "user": f"crawler@{REALM}", "password": domain.password}
     cases = {
         "there is no Kerberos ticket": ({"auth": "kerberos"}, "localhost"),
@@ -165,7 +165,7 @@ def test_what_kerberos_refuses_is_said_in_a_sentence(site: Site, domain: Domain)
 
 
 def test_kerberos_without_its_libraries_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is reached."""
+    """Without its libraries Kerberos is refused before any request, with the extra as remedy."""
     monkeypatch.setattr("spnego._gss.HAS_GSSAPI", False)
     said = refusal("http://127.0.0.1:9", {"auth": "kerberos"})
     assert said == (
@@ -174,7 +174,7 @@ def test_kerberos_without_its_libraries_names_the_extra(monkeypatch: pytest.Monk
 
 
 def test_a_clock_that_is_off_is_named(site: Site, domain: Domain) -> None:
-    """The controller's clock is half an hour ahead, and so is the ticket's time: the server refuses it."""
+    """With the controller's clock half an hour ahead, the refusal names the clock difference."""
     options = {"auth": "kerberos", "user": f"crawler@{REALM}", "password": domain.password}
     ahead = domain.controller(require("faketime", "faketime"), "-f", "+30m")
     with ahead, front(site.service.url, TOKEN, "Negotiate") as peer:
@@ -183,7 +183,7 @@ def test_a_clock_that_is_off_is_named(site: Site, domain: Domain) -> None:
 
 
 def test_a_ticket_that_ends_in_mid_crawl(site: Site, domain: Domain) -> None:
-    """With a password a new one is obtained; without one it is said what to do."""
+    """A ticket that expires in mid-crawl is renewed with a password; without one the remedy is given."""
     password = {"auth": "kerberos", "user": f"crawler@{REALM}", "password": domain.password}
     with (
         domain.controller(),
@@ -212,7 +212,7 @@ def test_a_ticket_that_ends_in_mid_crawl(site: Site, domain: Domain) -> None:
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Directory]:
-    """Entra ID's stand-in with one application, over HTTPS."""
+    """Yield a simulated Entra ID with one application, over HTTPS."""
     made = Directory(application_certificate(tmp_path, "file word"), SECRET, "")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority = certificate(tmp_path / "tls.pem", tmp_path / "tls.key")
@@ -235,9 +235,9 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Direc
 def test_entra_gives_an_application_a_token(
     site: Site, directory: Directory, tmp_path: Path, credential: dict[str, str]
 ) -> None:
-    """By a secret, or an assertion signed with its certificate, whose signature the directory checks.
+    """A secret or a certificate-signed assertion, whose signature is checked, obtains a token.
 
-    Tokens that are revoked in mid-crawl are replaced: no document is lost.
+    Tokens that are revoked in mid-crawl are replaced without a lost document.
     """
     if "certificate" in credential:
         credential = {**credential, "certificate": str(tmp_path / credential["certificate"])}
@@ -254,7 +254,7 @@ def test_entra_gives_an_application_a_token(
 
 
 def test_what_entra_refuses_is_said_in_a_sentence(site: Site, directory: Directory, tmp_path: Path) -> None:
-    """In the directory's own words, without a trace id; files that cannot be read; a site that refuses it."""
+    """A refusal quotes the directory without a trace id; unreadable files and a refusing site are named."""
     own = {"auth": "entra", "tenant": directory.url, "client": CLIENT}
     application_certificate(tmp_path / "other", "x")
     (tmp_path / "empty.pem").write_text("nothing")
@@ -294,7 +294,7 @@ def test_what_entra_refuses_is_said_in_a_sentence(site: Site, directory: Directo
 
 
 def test_check_tests_the_login(site: Site, directory: Directory, tmp_path: Path) -> None:
-    """Exit status 0, or 5 and one sentence; the secret is in nothing that is written or printed."""
+    """``check`` exits with 0, or with 5 and one sentence, and never shows the secret."""
     plan = {
         "name": "p",
         "scenarios": {"crawl": {"use": "full-crawl", "load": {"model": "closed", "users": 1}}},
@@ -325,7 +325,7 @@ def test_check_tests_the_login(site: Site, directory: Directory, tmp_path: Path)
 def test_a_run_logs_in_with_all_its_sessions(
     auth: str, site: Site, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """In a load generator, where what blocks is made cooperative; no secret is in the run's files."""
+    """All sessions of a run log in under gevent, and no file of the run has a secret."""
     crawl = {"use": "full-crawl", "load": {"model": "closed", "users": 4}}
     phases = {"warm_up": "0s", "measure": {"until": "done", "at_most": "60s"}}
     (tmp_path / "plan.yaml").write_text(

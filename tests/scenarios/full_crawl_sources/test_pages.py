@@ -1,4 +1,4 @@
-"""What is read out of a page, however it is written: against literals, and against a second parser."""
+"""Tests of what is read from a page, against literals and a second parser."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read(body: bytes, *fields: str, content_type: str = HTML, agent: str = "pinc
     ],
 )  # fmt: skip
 def test_links(body: bytes, links: list[str]) -> None:
-    """Of what leads to a page, where the page ends up being when a browser reads it."""
+    """Links are resolved as a browser resolves them."""
     assert list(read(body).links) == links
 
 
@@ -86,7 +86,7 @@ def test_charsets(body: bytes, content_type: str, link: str) -> None:
 
 
 def test_what_may_not_be_followed() -> None:
-    """A link with nofollow counts as a link; the same without it may be followed; robots forbid all."""
+    """A nofollow link is not followed, unless the same link exists without it; robots forbid all."""
     body = b"<a rel='ugc NoFollow' href=no><a rel=nofollow href=yes><a rel=me href=yes>"
     body += b"<a rel=nofollower href=too>"
     said = read(body)
@@ -112,12 +112,12 @@ def test_what_may_not_be_followed() -> None:
     ],
 )
 def test_what_the_server_says_of_indexing(fields: list[str], noindex: bool) -> None:
-    """To everybody, or to a crawler of one name: another's words are not ours."""
+    """An X-Robots-Tag counts for all crawlers or this one, not for others."""
     assert read(b"<a href=x>", *fields).noindex is noindex
 
 
 def test_the_address_a_page_says_is_its_own() -> None:
-    """The first canonical that leads somewhere, below what the page says its base is."""
+    """A page's own address is its first valid canonical link, relative to its base."""
     assert read(b"<link rel='alternate' href=no><LINK REL='next Canonical' HREF='/c?b&a'>").canonical == (
         "http://h/c?a=&b="
     )
@@ -127,7 +127,7 @@ def test_the_address_a_page_says_is_its_own() -> None:
 
 
 def test_a_listing_without_end_is_read_to_a_limit() -> None:
-    """Ten thousand links of one page; and a page nested as deep as a program that went wrong nests it."""
+    """Of a long listing 10,000 links are read, and deep nesting is no problem."""
     body = b"".join(b"<a href=%d>" % number for number in range(12_000))
     assert len(read(body).links) == 10_000
     assert read(b"<div>" * 50_000 + b"<a href=deep>").links == ("http://h/a/deep",)
@@ -148,7 +148,7 @@ def test_a_listing_without_end_is_read_to_a_limit() -> None:
     ],
 )
 def test_what_is_a_page(content_type: str, body: bytes, page: bool) -> None:
-    """By the type its server tells; by its beginning where it tells none."""
+    """A reply is a page by its content type, or by its beginning without one."""
     assert is_page(content_type, body) is page
 
 
@@ -164,7 +164,7 @@ PIECES = (
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_links_are_those_another_parser_finds(seed: int) -> None:
-    """Pages put together at random, right and wrong: an HTML5 parser's tree has the same links."""
+    """Random pages, valid and invalid, have the links of an HTML5 parser's tree."""
     chance = random.Random(seed)
     for _ in range(60):
         body = "".join(piece.format(n=number) for number, piece in enumerate(chance.choices(PIECES, k=25)))

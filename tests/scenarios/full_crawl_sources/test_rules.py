@@ -1,4 +1,4 @@
-"""The rules of a polite crawl, without a server: addresses, scope, robots.txt, sitemaps, pauses."""
+"""Tests of a polite crawl's rules without a server: addresses, scope, robots.txt, sitemaps, pauses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pinchpoint_scenarios.full_crawl.sources.web import Page, Scope, canonical, 
     ],
 )
 def test_one_address_for_one_page(given: str, one: str | None) -> None:
-    """Spellings that mean the same become the same; what is no web address is none."""
+    """Equivalent spellings become one address, and an invalid address becomes None."""
     assert canonical(given) == one
 
 
@@ -70,13 +70,13 @@ def test_one_address_for_one_page(given: str, one: str | None) -> None:
     ],
 )
 def test_where_a_link_leads(href: str, leads: str | None) -> None:
-    """The short way for plain links and the long one agree."""
+    """A link is resolved correctly, by the short way for plain links and by the long way."""
     assert Page("http://h/a/p.html").link(href) == leads
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_link_leads_to_the_same_the_short_way_and_the_long_one(seed: int) -> None:
-    """At random: what is remembered by folder, or needs no rewriting, is what the long way says."""
+    """Random links give the same result by the short way and by the long way."""
     chance = random.Random(seed)
     pieces = [
         "/",
@@ -101,7 +101,7 @@ def test_a_link_leads_to_the_same_the_short_way_and_the_long_one(seed: int) -> N
         href = "".join(chance.choices(pieces, k=chance.randint(1, 5)))
         page, given = canonical(base) or "", href.strip(" ")
         if not given or given.startswith(("#", "///", "//?", "//#")) or given == "//":
-            continue  # nowhere, whatever joining says
+            continue  # urljoin does not matter for an invalid link
         try:
             long = canonical(urljoin(page, given))
         except ValueError:
@@ -131,12 +131,12 @@ def scope(**options: object) -> Scope:
     ],
 )
 def test_scope(options: dict[str, object], url: str, depth: int, held: bool) -> None:
-    """Hosts, depth, patterns of paths and addresses; what is special to expressions is plain text."""
+    """The scope's hosts, depth and patterns work, and regex characters are plain text."""
     assert scope(**options).holds(url, depth) is held
 
 
 def test_robots() -> None:
-    """An agent's own group counts; delay and sitemaps are read; no robots.txt allows everything."""
+    """An agent's own group counts; delays and sitemaps are read; without robots.txt all is allowed."""
     text = b"User-agent: *\nDisallow: /\n\nUser-agent: pin\nDisallow: /x\nRequest-rate: 1/2\nSitemap: /m"
     rules = parsed(text, "pin")
     assert rules.allow("http://h/y")
@@ -165,7 +165,7 @@ def test_robots() -> None:
     ],
 )
 def test_pauses_that_make_no_sense_are_none(text: str, delay_s: float) -> None:
-    """The longest of those that do counts."""
+    """Invalid delays are ignored, and the longest valid one counts."""
     assert parsed(b"\xef\xbb\xbfUser-agent: *\n" + text.encode(), "pin").delay_s == delay_s
 
 
@@ -182,13 +182,13 @@ def test_pauses_that_make_no_sense_are_none(text: str, delay_s: float) -> None:
     ],
 )
 def test_a_broken_sitemap_is_a_failure(content: bytes) -> None:
-    """Not an empty one."""
+    """A broken sitemap is a failure, not an empty sitemap."""
     with pytest.raises(Failure, match="bad_answer"):
         entries(content, "/sitemap.xml")
 
 
 def test_a_chain_of_entities_in_a_sitemap_is_refused() -> None:
-    """60,000 entities, each of which names the one before, crash expat before 2.7; the process stays up."""
+    """A chain of 60,000 entities, which crashes expat before 2.7, is refused."""
     chain = "".join(f'<!ENTITY e{at} "&e{at - 1};">' for at in range(1, 60_000))
     bomb = f'<!DOCTYPE u [<!ENTITY e0 "x">{chain}]><u><url><loc>&e59999;</loc></url></u>'
     with pytest.raises(Failure, match="it has a DOCTYPE"):
@@ -196,7 +196,7 @@ def test_a_chain_of_entities_in_a_sitemap_is_refused() -> None:
 
 
 def test_retry_after() -> None:
-    """Seconds, a date, and words that are neither; no text of a server ends in an error."""
+    """Retry-After can be seconds, a date, or invalid text, which is no error."""
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     assert retry_after_s("120") == 120
     assert 27 < (retry_after_s(later) or 0) <= 30
@@ -207,7 +207,7 @@ def test_retry_after() -> None:
 
 
 def test_turns_keep_their_distance_and_their_number() -> None:
-    """However many ask: starts lie a pause apart, and no more than the limit are under way."""
+    """Starts are one pause apart, and at most the limit of requests is in flight."""
     pace = RequestLimits(0.05, 2)
     lock = threading.Lock()
     starts: list[float] = []
@@ -235,7 +235,7 @@ def test_turns_keep_their_distance_and_their_number() -> None:
 
 
 def test_a_hold_stops_who_already_waits() -> None:
-    """Retry-After counts for those, too, whose turn was about to come."""
+    """A hold also delays requests that already wait."""
     pace = RequestLimits(0.1)
     with pace.turn("h"):
         pass
@@ -259,6 +259,6 @@ def test_a_hold_stops_who_already_waits() -> None:
     ],
 )
 def test_params_that_make_no_sense(given: dict[str, object], said: str) -> None:
-    """Each is told with what is allowed."""
+    """An invalid parameter gives an error with the allowed values."""
     with pytest.raises(ValidationError, match=said):
         SourceParams.model_validate(given)

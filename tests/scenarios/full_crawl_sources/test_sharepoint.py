@@ -1,4 +1,4 @@
-"""SharePoint sources against the web tier: logins, access lists, throttling, changes, profiles."""
+"""Tests of SharePoint sources on the web tier: logins, access lists, throttling, changes, profiles."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Farm:
 
 
 def refusals(source: Source) -> Iterator[Failure]:
-    """What of twenty requests fails."""
+    """Yield the failures of twenty requests."""
     for _ in range(20):
         try:
             source.check()
@@ -72,7 +72,7 @@ def made(endpoint: Endpoint, kind: str = "sharepoint", page_size: int = 10, **op
 
 
 def test_documents_come_with_their_access_lists(farm: Farm) -> None:
-    """Every file once, by pages; its list's access list, or its own; identity and version to know it by."""
+    """Every file comes once, with its own or its list's access list, its identity and its version."""
     source = made(farm.endpoint()).connect()
     containers, fetched = walk(source)
     source.close()
@@ -92,7 +92,7 @@ def test_documents_come_with_their_access_lists(farm: Farm) -> None:
 
 
 def test_access_lists_can_be_left_out(farm: Farm) -> None:
-    """Not asked for is not the same as nobody."""
+    """Access lists that are not requested are None, not empty."""
     source = made(farm.endpoint(), access=False).connect()
     _, fetched = walk(source)
     source.close()
@@ -100,7 +100,7 @@ def test_access_lists_can_be_left_out(farm: Farm) -> None:
 
 
 def test_what_changed_since_a_token(farm: Farm) -> None:
-    """Added, changed and deleted documents, page by page, and nothing else; an alien token has expired."""
+    """Changes since a token come by pages, without others; a foreign token is expired."""
     source = made(farm.endpoint()).connect()
     _, before = walk(source)
     token = source.token()
@@ -130,7 +130,7 @@ def test_what_changed_since_a_token(farm: Farm) -> None:
 
 
 def test_throttling_is_told_and_obeyed(farm: Farm, tmp_path: Path) -> None:
-    """A 429 is a failure with what Retry-After asks for, and all who share the source wait."""
+    """A 429 is a failure with its Retry-After, and all sessions of the source wait."""
     throttle = {"requests_per_s": 3, "retry_after_s": 1}
     with serving(MODULE, tmp_path, token=TOKEN, database_url=farm.database_url, throttle=throttle) as service:
         shared = made(Endpoint("sharepoint", service.url, {"token": TOKEN}))
@@ -158,13 +158,13 @@ def test_throttling_is_told_and_obeyed(farm: Farm, tmp_path: Path) -> None:
     ],
 )
 def test_logins_that_make_no_sense_are_told_at_once(options: dict[str, str], said: str) -> None:
-    """Before anything is reached."""
+    """An invalid login is refused before any request."""
     with pytest.raises(ScenarioError, match=said):
         made(Endpoint("sharepoint", "http://127.0.0.1:1", options))
 
 
 def test_cookies_and_a_wrong_token_are_refused_by_name(farm: Farm) -> None:
-    """The site knows neither; both are failures of authentication, and no secret is in the message."""
+    """Unknown cookies and tokens are authentication failures without a secret in the message."""
     for options in ({"cookies": "FedAuth=abc; rtFa=d"}, {"token": "a-wrong-one"}):
         source = made(Endpoint("sharepoint", farm.service.url, options)).connect()
         with pytest.raises(Failure) as caught:
@@ -175,7 +175,7 @@ def test_cookies_and_a_wrong_token_are_refused_by_name(farm: Farm) -> None:
 
 
 def test_profiles(farm: Farm) -> None:
-    """Every user's profile is one document that says who it is; pages follow each other."""
+    """Every user's profile is one document with the user's identity, over several pages."""
     source = made(farm.endpoint(), kind="profiles").connect()
     assert source.check()["kind"] == "profiles"
     containers, fetched = walk(source)
@@ -187,7 +187,7 @@ def test_profiles(farm: Farm) -> None:
 
 
 def test_the_library_s_own_object_model_reads_the_web_tier(farm: Farm) -> None:
-    """A client that is not ours finds what it asks for: lists, items, files, access lists, people."""
+    """An independent client reads lists, items, files, access lists and people from the web tier."""
     context = ClientContext(farm.service.url).with_access_token(lambda: TokenResponse(TOKEN, "Bearer"))
     web = context.web.get().execute_query()
     assert web.properties["Title"] == "Corpus"
@@ -209,7 +209,7 @@ def test_the_library_s_own_object_model_reads_the_web_tier(farm: Farm) -> None:
 
 
 class Anything(Server):
-    """A server that is not SharePoint's: the same answer to everything, but to who asks for a digest."""
+    """A server that is not SharePoint: one reply for all requests but those for a digest."""
 
     said: Any = None
     digest: Reply = 200, {}, b'{"FormDigestValue": "x", "FormDigestTimeoutSeconds": 1800}'
@@ -234,7 +234,7 @@ DOCUMENT = json.dumps({"web": "/_api/web", "access": "/_api/web/lists/getbytitle
 
 @pytest.mark.parametrize("kind", ["sharepoint", "profiles"])
 def test_answers_of_another_form_are_failures(kind: str) -> None:
-    """Whatever JSON a server gives: an item fails by name, and no session ends."""
+    """Any unexpected JSON fails the item by name and ends no session."""
     server = Anything()
     with server.running():
         for server.said in ODD:
@@ -265,7 +265,7 @@ def test_answers_of_another_form_are_failures(kind: str) -> None:
     ],
 )
 def test_a_login_that_has_ended_fails_documents(digest: Reply, failure: str) -> None:
-    """In mid-crawl, where cookies or rights are over: the library gets no digest any more."""
+    """If cookies or rights expire in mid-crawl, so that no digest comes, documents fail by name."""
     server = Anything()
     server.digest = digest
     with server.running():

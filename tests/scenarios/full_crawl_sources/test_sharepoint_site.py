@@ -1,4 +1,4 @@
-"""A SharePoint site that writes its own path otherwise than the URL, and whose lists come and go."""
+"""Tests of a SharePoint site whose path differs in case from the URL, and whose lists come and go."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ WEBS = {"top": SITE, "sub": f"{SITE}/Pay"}
 
 
 class Lists(Server):
-    """A site and a web below it with a library each, in two pages; in the first tasks and hidden files, too.
+    """A site and a subsite with a library each, in two pages; the site also has tasks and hidden files.
 
-    ``gone``: what is not there any more. ``log``: the entries of its change log.
+    ``gone``: what no longer exists. ``log``: entries of its change log.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Lists(Server):
         self.log: list[dict[str, Any]] = []
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """The REST API; paths in any case, as SharePoint takes them."""
+        """Answer a REST request; paths may have any case, as in SharePoint."""
         where, _, asked = unquote(target).partition("/_api/")
         web = next((name for name, path in WEBS.items() if path.lower() == where.lower()), "")
         if not web or (self.gone and self.gone in asked):
@@ -69,21 +69,21 @@ class Lists(Server):
         return answers.get("contextinfo" if first.lower() == "contextinfo" else first)
 
     def changed(self, web: str, **what: object) -> None:
-        """One more entry of the change log."""
+        """Add an entry to the change log."""
         token = {"StringValue": f"1;{len(self.log)}"}
         self.log.append({"ChangeType": 2, "WebId": web, "ChangeToken": token, **what})
 
 
 @pytest.fixture
 def server() -> Iterator[Lists]:
-    """The site."""
+    """Yield the site."""
     lists = Lists()
     with lists.running():
         yield lists
 
 
 def opened(server: Lists, path: str = "/sites/hr") -> Source:
-    """The site by that URL."""
+    """Return a source of the site at that URL."""
     source = SourceParams(kind="sharepoint", access=False)
     endpoint = Endpoint("sharepoint", server.url + path, {"token": "t"})
     return repository(source, endpoint, FullCrawlParams(timeout_s=10)).connect()
@@ -91,7 +91,7 @@ def opened(server: Lists, path: str = "/sites/hr") -> Source:
 
 @pytest.mark.parametrize("path", [SITE, "/sites/hr", "/Sites/Hr/"])
 def test_capitals_of_the_url_do_not_matter(server: Lists, path: str) -> None:
-    """Webs below, further pages and changes are found under the site's own path, whatever the URL has."""
+    """Subsites, further pages and changes are found under the site's own path, whatever case the URL has."""
     source = opened(server, path)
     _, fetched = walk(source)
     documents = {f"{server.url}{web}/Docs/{number}.txt" for web in WEBS.values() for number in (1, 2)}
@@ -104,7 +104,7 @@ def test_capitals_of_the_url_do_not_matter(server: Lists, path: str) -> None:
 
 
 def test_a_path_that_only_begins_alike_is_another_site(server: Lists) -> None:
-    """Of /sites/hr the site /sites/hr2 is no part."""
+    """The site /sites/hr2 is not part of /sites/hr."""
     source: Any = opened(server)
     assert source._client.behind("/Sites/HR/Pay") == "/Pay"
     assert source._client.behind("/sites/HR") == ""
@@ -113,7 +113,7 @@ def test_a_path_that_only_begins_alike_is_another_site(server: Lists) -> None:
 
 
 def test_changed_tasks_and_hidden_items_are_no_documents(server: Lists) -> None:
-    """As in a full crawl: what changed in a list that is no library, or hidden, is left alone."""
+    """Changes in hidden lists, or in lists that are not libraries, are ignored as in a full crawl."""
     for name in ("tasks", "hidden", "docs"):
         server.changed("top", ListId=name, ItemId=1)
     source = opened(server)
@@ -137,7 +137,7 @@ def test_changed_tasks_and_hidden_items_are_no_documents(server: Lists) -> None:
 def test_what_is_gone_by_now_makes_the_token_an_expired_one(
     server: Lists, gone: str, what: dict[str, object]
 ) -> None:
-    """The page that says so comes later: what was in it is found by looking at everything."""
+    """If a changed list or web is gone, the token is expired, and a full crawl finds the rest."""
     server.changed("sub", **what)
     server.gone = gone
     source = opened(server)

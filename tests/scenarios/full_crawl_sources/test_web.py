@@ -1,4 +1,4 @@
-"""Web sources against a real nginx: sitemaps, robots.txt, links, scope, one address for a page."""
+"""Tests of web sources on a real nginx: sitemaps, robots.txt, links, scope, canonical addresses."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def made(url: str, **options: object) -> Repository:
 
 
 def crawled(url: str, **options: object) -> tuple[list[Item], dict[str, Fetched]]:
-    """Path -> what was fetched there; what robots.txt forbids counts as never reached."""
+    """Return the containers, and path -> fetched reply; pages forbidden by robots.txt are missing."""
     source = made(url, **options).connect()
     try:
         containers, fetched = walk(source)
@@ -87,7 +87,7 @@ def crawled(url: str, **options: object) -> tuple[list[Item], dict[str, Fetched]
 
 
 def test_a_site_is_found_by_links_and_sitemaps_once_each(site: str) -> None:
-    """Index, packed and plain sitemaps; a link in every spelling; robots, nofollow and hosts hold."""
+    """Pages in sitemaps and links are found once each; robots.txt, nofollow and hosts are obeyed."""
     containers, fetched = crawled(site)
     assert {urlsplit(each.url).path for each in containers} == {
         "/",
@@ -115,7 +115,7 @@ def test_a_site_is_found_by_links_and_sitemaps_once_each(site: str) -> None:
 
 
 def test_scope_is_depth_include_and_exclude(site: str) -> None:
-    """Each narrows what is crawled; what it holds is decided on canonical addresses."""
+    """Depth, include and exclude limit the crawl, on canonical addresses."""
     assert set(crawled(site, sitemaps=False, depth=0)[1]) == {"/"}
     assert "/b/two.html" not in crawled(site, sitemaps=False, depth=1)[1]
     assert set(crawled(site, sitemaps=False, include=["/", "/a/*"])[1]) == {
@@ -126,7 +126,7 @@ def test_scope_is_depth_include_and_exclude(site: str) -> None:
 
 
 def test_what_robots_txt_forbids_is_not_asked_for(site: str) -> None:
-    """Also where an item names it; a site of one's own may be crawled without."""
+    """A page that robots.txt forbids is not requested; for an own site the rules can be turned off."""
     source = made(site).connect()
     private = Item("document", f"{site}/private/x.html", "0")
     with pytest.raises(Skipped, match=r"robots\.txt"):
@@ -138,7 +138,7 @@ def test_what_robots_txt_forbids_is_not_asked_for(site: str) -> None:
 
 
 def test_the_pause_a_host_asks_for_is_kept(site: str) -> None:
-    """Crawl-delay holds for all sessions of a source together; Retry-After, too."""
+    """Crawl-delay and Retry-After hold for all sessions of a source together."""
     shared = made(site, user_agent="slowcoach")
     first, second = shared.connect(), shared.connect()
     page = Item("document", f"{site}/plain.txt", "0")
@@ -159,7 +159,7 @@ def test_the_pause_a_host_asks_for_is_kept(site: str) -> None:
 
 
 def test_a_site_that_is_away_fails_by_name() -> None:
-    """All failures is a normal outcome."""
+    """A site without a server gives one named failure."""
     source = made("http://127.0.0.1:1").connect()
     with pytest.raises(Failure) as caught:
         source.enumerate(source.root())
@@ -168,7 +168,7 @@ def test_a_site_that_is_away_fails_by_name() -> None:
 
 
 def test_missing_pages_and_no_sitemap(tmp_path: Path) -> None:
-    """A site without robots.txt and sitemap is crawled by its links; a dead link is one failure."""
+    """Without robots.txt and sitemap a site is crawled by links, and a dead link is one failure."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "index.html").write_text('<a href="gone.html">gone</a>')
     with nginx(tmp_path, tmp_path / "site") as url:
@@ -182,7 +182,7 @@ def test_missing_pages_and_no_sitemap(tmp_path: Path) -> None:
 
 
 def test_ntlm_is_not_for_web_sites() -> None:
-    """Said when it is made."""
+    """NTLM for a web site is refused when the source is created."""
     endpoint = Endpoint("web", "http://127.0.0.1:1", {"auth": "ntlm", "user": "a", "password": "b"})
     with pytest.raises(ScenarioError, match="auth ntlm is not for web sites"):
         repository(SourceParams(kind="web"), endpoint, FullCrawlParams())
@@ -208,7 +208,7 @@ def test_ntlm_is_not_for_web_sites() -> None:
     ],
 )
 def test_a_login_goes_to_its_own_origin_alone(url: str, sent: bool, login: dict[str, str]) -> None:
-    """Scheme, host and port are compared: a link from https to http sends no login in clear."""
+    """A login is sent only to its own scheme, host and port, so never in clear text after https."""
     site = WebRepository(Endpoint("web", "https://site/", login), SourceParams(kind="web"), FullCrawlParams())
     source = site.connect()
     http = source._http(canonical(url) or "")

@@ -1,4 +1,4 @@
-"""One keyspace for all tests of this folder that want Cassandra."""
+"""One keyspace for all Cassandra tests of this folder."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ REPLICATION = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
 
 @pytest.fixture(scope="session")
 def cassandra_endpoint(cassandra_server: ServerProcess) -> Endpoint:
-    """A real Cassandra 5 with a keyspace of this folder's own."""
+    """Yield a real Cassandra 5 with a keyspace of this folder."""
     url = urlsplit(cassandra_server.url)
     with Cluster([url.hostname], port=url.port, protocol_version=4) as cluster:
         cluster.connect().execute(f"CREATE KEYSPACE burst WITH replication = {REPLICATION}")
-    return Endpoint("nosql", f"cassandra://127.0.0.1:{url.port}/burst")  # it goes with the server
+    return Endpoint("nosql", f"cassandra://127.0.0.1:{url.port}/burst")  # it ends with the server

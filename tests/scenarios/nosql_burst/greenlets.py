@@ -1,9 +1,9 @@
-"""Run by test_greenlets.py in a process of its own: Cassandra under gevent, as in a load generator.
+"""Run Cassandra sessions under gevent, as in a load generator; test_greenlets.py starts this program.
 
 Arguments: a Cassandra's URL with its keyspace, its process id. Prints one JSON object.
 """
 
-# ruff: noqa: E402 - the patches come before all other imports, as in a load generator
+# ruff: noqa: E402 - gevent must patch the process before all other imports, as in a load generator
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIELDS = [b"one", b"two"]
 
 
 def driven(url: str, pid: int) -> dict[str, object]:
-    """Writes of many sessions at once beside a clock that must not stand still; a node that is frozen."""
+    """Test concurrent writes next to a clock, and a suspended node."""
     params = NosqlBurstParams.model_validate({"fields": 2, "timeout_s": "600ms"})
     place = Cassandra(Endpoint("nosql", url), "greenlets", params)
     place.claim(lambda _: None)
@@ -63,7 +63,7 @@ def driven(url: str, pid: int) -> dict[str, object]:
 
 
 def while_frozen(write: Callable[[list[Row]], str], pid: int, ticks: list[float]) -> dict[str, object]:
-    """A write to a node that is stopped in mid-air, what else went on meanwhile; one when it goes on."""
+    """Test a write to a suspended node, other work meanwhile, and a write after the node continues."""
     with frozen(pid):
         begun, before = time.perf_counter(), len(ticks)
         late = write([(0, FIELDS)])
@@ -74,7 +74,7 @@ def while_frozen(write: Callable[[list[Row]], str], pid: int, ticks: list[float]
 
 
 def main() -> None:
-    """Say what was seen."""
+    """Print the results."""
     url, pid = sys.argv[1], int(sys.argv[2])
     sys.stdout.write(json.dumps(driven(url, pid)))
 

@@ -1,4 +1,4 @@
-"""A run holds what it has in a store: nobody empties it meanwhile, unless it is taken over."""
+"""Tests of a run's hold on a store: no other run empties the store unless it takes over."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ time.sleep(60)
 
 @pytest.fixture(params=["valkey", "cassandra", "mongodb"])
 def endpoint(request: pytest.FixtureRequest) -> Endpoint:
-    """Each kind of store's server in turn."""
+    """Yield each kind of store's server in turn."""
     if request.param == "mongodb":
         server: ServerProcess = request.getfixturevalue("mongo_server")
         return Endpoint("nosql", server.url)
@@ -45,7 +45,7 @@ def endpoint(request: pytest.FixtureRequest) -> Endpoint:
 
 
 def run(endpoint: Endpoint, events: Events | None = None, *, take_over: bool = False) -> Scenario:
-    """One run's scenario, in the process that prepares it and clears it away."""
+    """Return a run's scenario, as the process that prepares and finishes it has."""
     params = {"fields": 2, "field_bytes": 30, "keys": 20, "verify": "all"}
     return made(
         "nosql-burst", {"nosql": endpoint}, params, name=NAME, event=events or Events(), take_over=take_over
@@ -65,7 +65,7 @@ def write(scenario: Scenario, times: int) -> None:
 
 
 def lost(scenario: Scenario, events: Events) -> int:
-    """How many records with an acknowledged write are not there as they were written."""
+    """Return the number of records whose acknowledged write is missing or different."""
     assert isinstance(scenario, NosqlBurst)
     scenario.verify()
     line = events.named("writes_read_back")[-1]
@@ -75,7 +75,7 @@ def lost(scenario: Scenario, events: Events) -> int:
 
 
 def test_a_second_run_is_refused_and_takes_nothing(endpoint: Endpoint) -> None:
-    """Neither when it begins nor when it clears away; once the first has ended, the next begins at once."""
+    """A second run is refused at its start and removes nothing; after the first run it starts at once."""
     events = Events()
     first, second = run(endpoint, events), run(endpoint)
     first.prepare(quiet)
@@ -94,7 +94,7 @@ def test_a_second_run_is_refused_and_takes_nothing(endpoint: Endpoint) -> None:
 
 
 def test_records_that_are_kept_are_held_no_more(endpoint: Endpoint) -> None:
-    """They can be read and removed by the run that made them; the next one empties them at once."""
+    """Kept records have no hold: their run can read and remove them, and the next run empties them."""
     events = Events()
     first, second = run(endpoint, events), run(endpoint, events)
     first.prepare(quiet)
@@ -108,14 +108,14 @@ def test_records_that_are_kept_are_held_no_more(endpoint: Endpoint) -> None:
         assert all("of an earlier run" in sentence for sentence in told)
         write(second, 3)
         assert lost(first, events) > 0
-        first.finish(keep_data=False)  # what is there now is not what it made
+        first.finish(keep_data=False)  # the records are now those of another run
         assert lost(second, events) == 0
     finally:
         second.finish(keep_data=False)
 
 
 def test_a_run_that_was_taken_over_is_told(endpoint: Endpoint) -> None:
-    """What is there then is the other's, and stays, whether it is to be kept or not; each is told once."""
+    """A run that was taken over reports it once, and leaves the other run's records."""
     events = Events()
     second = run(endpoint, events, take_over=True)
     for ends in ("remove", "release"):
@@ -136,7 +136,7 @@ def test_a_run_that_was_taken_over_is_told(endpoint: Endpoint) -> None:
 
 
 def test_of_two_that_begin_together_one_at_most_gets_in(endpoint: Endpoint) -> None:
-    """Who does not is told so, also where both step back; afterwards there is room again."""
+    """Of two runs that start together at most one gets the hold; the other gets an error."""
     stores = [opened(endpoint), opened(endpoint)]
 
     def claimed(place: Store) -> bool:
@@ -156,7 +156,7 @@ def test_of_two_that_begin_together_one_at_most_gets_in(endpoint: Endpoint) -> N
 
 
 def test_a_killed_run_holds_until_it_is_taken_over(endpoint: Endpoint) -> None:
-    """Alive or dead it keeps others out, by its process and its start; who takes over begins at once."""
+    """A killed run keeps its hold, with its process and start time, until another run takes over."""
     command = [sys.executable, "-c", LIVING, endpoint.url, NAME]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as living:
         try:
@@ -178,7 +178,7 @@ def test_a_killed_run_holds_until_it_is_taken_over(endpoint: Endpoint) -> None:
 
 
 def test_a_store_that_forgot_the_hold_is_told_again(nosql: Endpoint) -> None:
-    """As one that was killed and keeps nothing: what this run made is removed all the same."""
+    """If a store lost the hold in a restart, the run's records are still removed."""
     first = opened(nosql)
     first.claim(quiet)
     with valkey.Valkey.from_url(nosql.url) as client:

@@ -1,4 +1,4 @@
-"""What was acknowledged must be there after the run; all else may be there or not."""
+"""Tests of the ledger: acknowledged writes must exist after the run, other writes may."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def found(book: Ledger, item: int, session: int, number: int) -> ReadBack:
 
 
 def test_the_last_acknowledged_write_must_be_there() -> None:
-    """An older one of ours, what was loaded before, or nothing is a loss; another worker's is none."""
+    """An older write, loaded data, or no record is a loss; another worker's write is not."""
     book = ledger()
     wrote(book, 9, 1, 1)
     wrote(book, 9, 1, 2)
@@ -47,7 +47,7 @@ def test_the_last_acknowledged_write_must_be_there() -> None:
 
 
 def test_a_session_that_moved_is_another_worker_s() -> None:
-    """It begins anew there, with the same records: what it wrote there is no old write of ours."""
+    """A session on another worker begins with the same records, so its writes are no old writes."""
     book = Ledger(CONTENTS, None, None)
     book.opened(author(0, 5))
     for number in (1, 2):
@@ -59,7 +59,7 @@ def test_a_session_that_moved_is_another_worker_s() -> None:
 
 
 def test_bytes_that_are_no_write_are_different() -> None:
-    """A record with the right stamp and a wrong byte is not what was acknowledged."""
+    """A record with the right stamp and a wrong byte is different."""
     book = ledger()
     wrote(book, 9, 1, 1)
     into = ReadBack()
@@ -68,7 +68,7 @@ def test_bytes_that_are_no_write_are_different() -> None:
 
 
 def test_a_write_without_an_answer_may_be_there_or_not() -> None:
-    """After a lost answer both the write before it and itself are right; it counts as no acknowledged one."""
+    """After a lost reply both the last two writes are right, and the last is not acknowledged."""
     book = ledger()
     wrote(book, 9, 1, 1)
     wrote(book, 9, 1, 2, ok=False)

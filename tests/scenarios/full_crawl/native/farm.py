@@ -1,7 +1,7 @@
-"""A stand-in for a SharePoint farm: answers the requests of the crawl script as the script would.
+"""A simulated SharePoint farm that answers requests as the crawl script does.
 
-What a content source does follows from the time since its crawl was started, and from what the test has asked
-for: a slow start, a pause, errors, a crawl that never begins.
+The state of a content source depends on the time since the start of its crawl and on the test's settings: a
+slow start, a pause, errors, a crawl that never begins.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ EARLIER = "2026-11-20T01:00:00.0000000Z"
 
 @dataclass
 class Source:
-    """One content source, and how its next crawl goes.
+    """One content source with the settings of its next crawl.
 
     Attributes:
-        name: its name.
-        items, errors, warnings, top_level_errors, deleted: what its crawl comes to.
-        per_s: how fast items are done.
-        starting_s: how long a crawl is starting.
-        refuses: what StartFullCrawl throws.
-        never_begins: StartFullCrawl returns, and nothing happens.
-        pause: (after how many seconds of crawling, for how long) somebody pauses it.
-        stopping_s: how long a crawl is stopping.
-        state: what it does before anything is asked of it.
+        name: name of the source. items, errors, warnings, top_level_errors, deleted: counts at the end of the
+            crawl.
+        per_s: items per second.
+        starting_s: duration of the start, in seconds.
+        refuses: error that StartFullCrawl throws; None: none.
+        never_begins: True: StartFullCrawl returns, but no crawl begins.
+        pause: (seconds of crawling before a pause by an administrator, its length in seconds).
+        stopping_s: duration of the stop, in seconds.
+        state: state before any request.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Source:
     stopped_s: float | None = None
 
     def line(self) -> dict[str, Any]:
-        """What the script says of it now."""
+        """Return the script's line on its present state."""
         state, done, lasted_s = self._now(time.monotonic())
         fresh = self.started_s is not None and state != "CrawlStarting" and not self.never_begins
         share = done / self.items if self.items else 1.0
@@ -72,7 +72,7 @@ class Source:
         }
 
     def start(self) -> str | None:
-        """StartFullCrawl: what it throws."""
+        """Start a full crawl; return the error that is thrown, or None."""
         state = self._now(time.monotonic())[0]
         if state != "Idle":
             return f"it is not Idle but {state}"
@@ -81,11 +81,11 @@ class Source:
         return self.refuses or None
 
     def stop(self) -> None:
-        """StopCrawl."""
+        """Stop the crawl."""
         self.stopped_s = time.monotonic()
 
     def _now(self, now_s: float) -> tuple[str, int, float | None]:
-        """(state, items done, seconds its crawl took where it has ended)."""
+        """Return (state, items done, duration of the crawl in seconds if it has ended)."""
         if self.started_s is None or self.never_begins:
             return self.state, 0, 3600.0 if self.state == "Idle" else None
         until_s = min(now_s, self.stopped_s) if self.stopped_s is not None else now_s
@@ -108,18 +108,18 @@ class Source:
 
 @dataclass
 class Farm:
-    """The farm.
+    """A simulated SharePoint farm.
 
     Attributes:
         sources: its content sources.
-        application: the name of its search service application.
-        paused: what IsPaused returns.
-        refuses: a request -> what it throws.
-        asked: the requests that came, in their order.
-        lease: which session looks after the crawls.
-        resets: how often the index was reset.
-        history: a row of the crawl history of any source.
-        others: its other search service applications, each with what is of it.
+        application: name of its search service application.
+        paused: result of IsPaused.
+        refuses: request -> error that it throws.
+        asked: requests so far, in order.
+        lease: session that controls the crawls.
+        resets: number of index resets.
+        history: row of the crawl history, the same for each source.
+        others: its other search service applications, each as a farm of its own.
     """
 
     sources: list[Source]
@@ -134,15 +134,15 @@ class Farm:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def session(self) -> Session:
-        """The script is loaded once more."""
+        """Return a new session with the loaded script."""
         return Session(self)
 
     def did(self) -> list[str]:
-        """The requests except those that only look."""
+        """Return the requests that change something."""
         return [asked["do"] for asked in self.asked if asked["do"] not in ("state", "check", "statistics")]
 
     def named(self, application: str | None) -> Farm:
-        """The search service application of that name; without a name the only one."""
+        """Return the application of that name; without a name, the only one."""
         known = {one.application: one for one in (self, *self.others)}
         names = ", ".join(known)
         if application is None and len(known) > 1:
@@ -155,7 +155,7 @@ class Farm:
         return found
 
     def chosen(self, names: list[str] | None) -> list[Source]:
-        """The sources of these names; all of them where none is named."""
+        """Return the sources of these names; without names, all."""
         known = [source.name for source in self.sources]
         for name in names or ():
             if name not in known:
@@ -164,7 +164,7 @@ class Farm:
 
 
 class Session:
-    """One loaded script."""
+    """One session with the loaded script."""
 
     def __init__(self, farm: Farm) -> None:
         self._all = self._farm = farm
@@ -173,7 +173,7 @@ class Session:
         self.ended = False
 
     def answer(self, text: str) -> list[str]:
-        """The lines that answer a request."""
+        """Return the lines that answer a request."""
         with self._all._lock:
             asked = json.loads(text)
             self._all.asked.append(asked)
@@ -187,7 +187,7 @@ class Session:
             return [json.dumps(line) for line in found]
 
     def orphan(self) -> None:
-        """The link is lost: what the script does then, in a thread of its own."""
+        """Act as the script does when its link is lost, in a thread of its own."""
         if self.ended or self.watched is None:
             return
         until = time.monotonic() + self.grace_s

@@ -1,4 +1,4 @@
-"""A stand-in farm behind an SSH server: what ``powershell -Command -`` would be given and would answer."""
+"""A simulated farm behind an SSH server, in place of ``powershell -Command -``."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ PASSWORD = "p@ss 'word\" $HOME"
 
 
 class SshFarm:
-    """The server.
+    """An SSH server.
 
     Args:
-        farm: what answers.
-        folder: for the client's key and the known hosts.
+        farm: the farm that answers.
+        folder: path for the client's key and the known hosts.
 
     Attributes:
-        noise: what is printed before the first answer, as by a profile.
-        faults: what the server saw that no PowerShell would have understood.
+        noise: text before the first answer, as a profile prints.
+        faults: errors in the client's input that PowerShell would not accept.
     """
 
     def __init__(self, farm: Farm, folder: Path) -> None:
@@ -58,27 +58,27 @@ class SshFarm:
         self.open()
 
     def open(self) -> None:
-        """Listen, at the port of before if there was one."""
+        """Listen, on the same port as before if there was one."""
         self._server = self._do(self._listen())
         self.port = self._server.get_port()
         public = self._host_key.export_public_key().decode()
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {public}")
 
     def shut(self) -> None:
-        """Listen no more, and cut every connection."""
+        """Stop listening and cut every connection."""
         assert self._server is not None
         self._loop.call_soon_threadsafe(self._server.close)
         self._do(self._server.wait_closed())
         self.cut()
 
     def cut(self) -> None:
-        """Cut every connection, as a router that forgets them."""
+        """Cut every connection, as a router without state does."""
         for connection in self._connections:
             self._loop.call_soon_threadsafe(connection.abort)
         self._connections.clear()
 
     def end(self) -> None:
-        """Nothing is left of it."""
+        """Stop the server."""
         self.shut()
         for orphan in self._orphans:
             orphan.join(10)
@@ -88,7 +88,7 @@ class SshFarm:
         self._loop.close()
 
     def endpoint(self, **options: str) -> Endpoint:
-        """Where it is; logged in to by key, where no option says otherwise."""
+        """Return the endpoint, with a login by key unless an option differs."""
         given = {"known_hosts": str(self.known_hosts), "user": "loader"}
         login = {} if "password" in options else {"key": str(self.key)}
         return Endpoint("crawler", f"ssh://127.0.0.1:{self.port}", {**given, **login, **options})
@@ -97,7 +97,7 @@ class SshFarm:
         return asyncio.run_coroutine_threadsafe(step, self._loop).result(10)
 
     async def _settle(self) -> None:
-        """Let what was cut end, so that nothing complains when the loop closes."""
+        """Wait for the tasks of cut connections, so that closing the loop gives no warnings."""
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in others:
             task.cancel()
@@ -140,7 +140,7 @@ class SshFarm:
             while not session.ended and (line := await process.stdin.readline()):
                 process.stdout.write("".join(f"{answer}\r\n" for answer in session.answer(line)))
         except (asyncssh.Error, OSError, asyncio.CancelledError):
-            pass  # the link was cut, which is what the test wanted
+            pass  # the test has cut the link
         orphan = threading.Thread(target=session.orphan, daemon=True)
         orphan.start()
         self._orphans.append(orphan)
@@ -149,12 +149,12 @@ class SshFarm:
 
 @contextmanager
 def ssh_farm(farm: Farm, folder: Path) -> Iterator[SshFarm]:
-    """A farm behind SSH, for the system's own client."""
+    """Yield a farm behind SSH, for the system's ssh client."""
     require("ssh", "openssh-client")
     server = SshFarm(farm, folder)
     try:
         yield server
     finally:
-        farm.lease = None  # no session waits any longer for another to take over
+        farm.lease = None  # no session waits for another session to take over
         server.end()
     assert not server.faults

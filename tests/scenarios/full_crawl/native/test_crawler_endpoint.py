@@ -1,4 +1,4 @@
-"""``endpoints.crawler`` as it stands in farm.yaml; and what is recorded of operations that nobody timed."""
+"""Tests of ``endpoints.crawler`` in farm.yaml, and of recorded operations without a start time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinchpoint.plan import expand_all, load_farm, redacted
 
 
 def farm_file(folder: Path, **crawler: Any) -> Path:
-    """A farm that has nothing but a crawler."""
+    """Write a farm with only a crawler."""
     path = folder / "farm.yaml"
     path.write_text(json.dumps({"name": "prod", "environment": "test", "endpoints": {"crawler": crawler}}))
     return path
@@ -63,7 +63,7 @@ def test_a_crawler_is_read_with_its_files_and_without_its_secrets(tmp_path: Path
 def test_what_does_not_fit_is_one_line_with_the_remedy(
     tmp_path: Path, crawler: dict[str, Any], words: str
 ) -> None:
-    """Options of the other way, half a login, a password anybody could read: each is said, no secret is."""
+    """Wrong options, half a login, or a readable password give one line with the remedy and no secret."""
     with pytest.raises(InputError) as caught:
         load_farm(farm_file(tmp_path, **crawler))
     assert words in str(caught.value)
@@ -71,7 +71,7 @@ def test_what_does_not_fit_is_one_line_with_the_remedy(
 
 
 def test_operations_without_a_start_are_counted_and_not_timed() -> None:
-    """A count with no histogram, no percentile; beside them one that was timed keeps its time."""
+    """Operations without a start are counted without a latency; timed ones keep their time."""
     recorder = Recorder()
     user = recorder.user("crawl")
     now_ns = time.perf_counter_ns()

@@ -1,4 +1,4 @@
-"""Both links against stand-ins that speak their protocols: SSH by the system's client, WinRM by pypsrp."""
+"""Tests of both links with simulated servers: SSH by the system's client, WinRM by pypsrp."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ pytestmark = pytest.mark.timeout(60)
 
 @pytest.fixture
 def farm() -> Farm:
-    """A farm whose second source has a name that no code page would leave alone."""
+    """Return a farm whose second source has a name outside any code page."""
     return Farm([Source("Intranet"), Source("Größe/Überblick ☃", items=10)])
 
 
 @pytest.fixture(autouse=True)
 def nothing_open() -> Iterator[None]:
-    """What a link leaves open is found by the test that left it, not by a later one."""
+    """Fail the test that leaves a connection open."""
     yield
     gc.collect()
 
 
 @contextmanager
 def standing(kind: str, farm: Farm, folder: Path) -> Iterator[SshFarm | WinRmFarm]:
-    """The farm behind one of the two."""
+    """Yield the farm behind SSH or WinRM."""
     if kind == "ssh":
         with ssh_farm(farm, folder) as ssh:
             yield ssh
@@ -52,7 +52,7 @@ def standing(kind: str, farm: Farm, folder: Path) -> Iterator[SshFarm | WinRmFar
 
 
 def states(endpoint: Endpoint) -> list[Any]:
-    """What a link opened for it is told."""
+    """Return the answer to a state request over a new link."""
     link = open_link(endpoint, 20)
     try:
         return [line["source"] for line in link.ask({"do": "state", "sources": None}, 20)]
@@ -62,7 +62,7 @@ def states(endpoint: Endpoint) -> list[Any]:
 
 @pytest.mark.parametrize("kind", ["ssh", "winrm"])
 def test_requests_are_answered_over_a_real_connection(kind: str, farm: Farm, tmp_path: Path) -> None:
-    """The script arrives whole, names of any letters come back, and a refusal is the farm's own sentence."""
+    """The script arrives completely, names have any letters, and a refusal is the farm's own sentence."""
     with standing(kind, farm, tmp_path) as server:
         link = open_link(server.endpoint(), 20)
         try:
@@ -80,7 +80,7 @@ def test_requests_are_answered_over_a_real_connection(kind: str, farm: Farm, tmp
 
 @pytest.mark.parametrize("name", ["my keys", 'Lena\'s "keys" \\ ☃'])
 def test_ssh_takes_files_of_any_name(name: str, farm: Farm, tmp_path: Path) -> None:
-    """They lie in a folder whose name ssh's configuration would take for several words."""
+    """Key and host files work in a folder whose name ssh's configuration would split into words."""
     (tmp_path / name).mkdir()
     with standing("ssh", farm, tmp_path / name) as server:
         assert states(server.endpoint()) == ["Intranet", "Größe/Überblick ☃"]
@@ -88,7 +88,7 @@ def test_ssh_takes_files_of_any_name(name: str, farm: Farm, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("kind", ["ssh", "winrm"])
 def test_a_link_that_is_cut_is_lost_and_can_be_opened_again(kind: str, farm: Farm, tmp_path: Path) -> None:
-    """What is lost is said with the place, and is not an error of ours; the next link works."""
+    """A cut link is a lost link with its address, and the next link works."""
     with standing(kind, farm, tmp_path) as server:
         link = open_link(server.endpoint(), 20)
         link.ask({"do": "state", "sources": None}, 20)
@@ -104,7 +104,7 @@ def test_a_link_that_is_cut_is_lost_and_can_be_opened_again(kind: str, farm: Far
 
 @pytest.mark.parametrize("kind", ["ssh", "winrm"])
 def test_a_server_that_is_not_there_is_a_lost_link(kind: str, farm: Farm, tmp_path: Path) -> None:
-    """Nothing listens: the same answer as a lost link, so that whoever asks may try again."""
+    """A missing server is a lost link, so that the caller can try again."""
     with standing(kind, farm, tmp_path) as server:
         endpoint = server.endpoint()
     with pytest.raises(LinkLost, match=r"endpoint crawler .*[Cc]onnection refused"):
@@ -113,7 +113,7 @@ def test_a_server_that_is_not_there_is_a_lost_link(kind: str, farm: Farm, tmp_pa
 
 @pytest.mark.parametrize("kind", ["ssh", "winrm"])
 def test_a_refused_login_says_so_without_the_password(kind: str, farm: Farm, tmp_path: Path) -> None:
-    """A wrong password is no lost link: nobody tries it again and again."""
+    """A wrong password is no lost link, so that it is not tried repeatedly, and is not shown."""
     with standing(kind, farm, tmp_path) as server:
         with pytest.raises(EndpointUnreachable) as caught:
             states(server.endpoint(password="hunter2"))
@@ -124,7 +124,7 @@ def test_a_refused_login_says_so_without_the_password(kind: str, farm: Farm, tmp
 
 
 def test_ssh_takes_a_password_that_no_command_line_shows(farm: Farm, tmp_path: Path) -> None:
-    """The password reaches the server whole, and is in no process's arguments, nor in a file."""
+    """The password reaches the server and is in no process's arguments and in no file."""
     with ssh_farm(farm, tmp_path) as server:
         link = open_link(server.endpoint(password=PASSWORD), 20)
         try:
@@ -133,7 +133,7 @@ def test_ssh_takes_a_password_that_no_command_line_shows(farm: Farm, tmp_path: P
                 try:
                     assert PASSWORD.encode() not in (folder / "cmdline").read_bytes()
                 except OSError:
-                    continue  # ended meanwhile
+                    continue  # the process has ended
             left = list(Path(os.environ["TMPDIR"]).glob("pinchpoint-ssh-*/*"))
             assert not any(PASSWORD in path.read_text() for path in left)
         finally:
@@ -143,13 +143,13 @@ def test_ssh_takes_a_password_that_no_command_line_shows(farm: Farm, tmp_path: P
 
 @pytest.mark.parametrize("url", ["ssh://-oProxyCommand=touch%20x", "ssh://-F", "ssh://"])
 def test_a_host_is_never_an_option_of_ssh(url: str) -> None:
-    """Refused before ssh is started."""
+    """A host that begins with "-" is refused before ssh starts."""
     with pytest.raises(EndpointUnreachable, match="write a host that does not begin with -"):
         open_link(Endpoint("crawler", url, {"user": "loader"}), 5.0)
 
 
 def test_ssh_does_not_talk_to_a_machine_that_it_does_not_know(farm: Farm, tmp_path: Path) -> None:
-    """A host key that is not known is refused, with the remedy; nothing is sent."""
+    """An unknown host key is refused with the remedy before anything is sent."""
     with ssh_farm(farm, tmp_path) as server:
         server.known_hosts.write_text("")
         with pytest.raises(EndpointUnreachable, match=r"its host key is not a known one.*known_hosts"):
@@ -158,14 +158,14 @@ def test_ssh_does_not_talk_to_a_machine_that_it_does_not_know(farm: Farm, tmp_pa
 
 
 def test_ssh_passes_over_what_a_profile_prints(farm: Farm, tmp_path: Path) -> None:
-    """Lines that are not the script's are no answers."""
+    """Output that is not the script's is ignored."""
     with ssh_farm(farm, tmp_path) as server:
         server.noise = "Welcome to APP3\r\n{ not json\r\n[1, 2]\r\n"
         assert len(states(server.endpoint())) == 2
 
 
 def test_ssh_waits_no_longer_than_it_is_told(farm: Farm, tmp_path: Path) -> None:
-    """A farm that hangs is a lost link when its time is over."""
+    """A hanging farm is a lost link at the time limit."""
     with ssh_farm(farm, tmp_path) as server:
         link = open_link(server.endpoint(), 20)
         try:
@@ -179,7 +179,7 @@ def test_ssh_waits_no_longer_than_it_is_told(farm: Farm, tmp_path: Path) -> None
 
 
 def test_ssh_that_is_lost_for_good_stops_the_crawls(farm: Farm, tmp_path: Path) -> None:
-    """Nobody comes back within the grace: the script stops what it looks after, and nothing else."""
+    """If the link does not come back, the script stops its own crawls and no others."""
     farm.sources[0].items = 100_000
     with ssh_farm(farm, tmp_path) as server:
         link = open_link(server.endpoint(), 20)
@@ -190,7 +190,7 @@ def test_ssh_that_is_lost_for_good_stops_the_crawls(farm: Farm, tmp_path: Path) 
         assert farm.did() == ["start", "stopped-as-orphan"]
 
 
-# requests gives no connection back whose answer a login's hook has thrown: it is closed when it is collected.
+# If a login hook has read a reply, requests does not return its connection; garbage collection closes it.
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_ssh_that_is_lost_for_good_stops_the_crawls(farm: Farm, tmp_path: Path) 
 def test_winrm_logs_in_as_a_real_peer_checks_it(
     login: str, tls: bool, farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NTLM, and CredSSP, which hands the credentials over; without TLS every message is sealed."""
+    """NTLM and CredSSP log in to an independent implementation; without TLS messages are encrypted."""
     users = tmp_path / "users"
     users.write_text(f"FARM:loader:{WINRM_PASSWORD}\n")
     monkeypatch.setenv("NTLM_USER_FILE", str(users))
@@ -215,7 +215,7 @@ def test_winrm_logs_in_as_a_real_peer_checks_it(
 
 
 def test_winrm_says_which_library_kerberos_needs(farm: Farm, tmp_path: Path) -> None:
-    """The library comes with an extra, as it is built against the system's Kerberos: it may be missing."""
+    """Without its library Kerberos gives an error that names the extra."""
     if find_spec("gssapi"):
         pytest.skip("the Python package gssapi is installed here: nothing is missing for Kerberos")
     says = r"needs a library that is not here; .*pyspnego\[kerberos\]"
@@ -224,7 +224,7 @@ def test_winrm_says_which_library_kerberos_needs(farm: Farm, tmp_path: Path) -> 
 
 
 def test_winrm_trusts_no_certificate_by_itself(farm: Farm, tmp_path: Path) -> None:
-    """A certificate that nobody vouches for is refused, with the remedy; the password is not sent."""
+    """A self-signed certificate is refused with the remedy before the password is sent."""
     with winrm_farm(farm, tmp_path) as server:
         endpoint = server.endpoint()
         options = {name: value for name, value in endpoint.options.items() if name != "ca"}
@@ -236,7 +236,7 @@ def test_winrm_trusts_no_certificate_by_itself(farm: Farm, tmp_path: Path) -> No
 
 
 def test_winrm_uses_the_session_configuration_it_is_given(farm: Farm, tmp_path: Path) -> None:
-    """The name reaches the server: another one than the server has is its error, in its words."""
+    """The session configuration's name reaches the server; an unknown one gives the server's error."""
     with (
         winrm_farm(farm, tmp_path) as server,
         pytest.raises(LinkLost, match=r"no such session configuration"),
@@ -245,6 +245,6 @@ def test_winrm_uses_the_session_configuration_it_is_given(farm: Farm, tmp_path: 
 
 
 def test_an_unknown_scheme_names_the_ones_there_are() -> None:
-    """An address that got past the plan's checks is still answered with a sentence."""
+    """An unknown scheme gives an error with the allowed ones."""
     with pytest.raises(ScenarioError, match=r"unknown scheme 'telnet'; allowed: ssh, winrm, winrm\+http"):
         open_link(Endpoint("crawler", "telnet://app3"), 1)

@@ -1,4 +1,4 @@
-"""A farm's own crawl as a scenario: started, watched, stopped, recorded; the farm is a stand-in."""
+"""Tests of a farm's own crawl as a scenario with a simulated farm: start, progress, stop, recording."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOURCES = "Local sites", "User profiles"
 
 @pytest.fixture
 def farm() -> Farm:
-    """Two content sources that are crawled in a second."""
+    """Return two content sources that are crawled in a second."""
     return Farm(
         [
             Source(SOURCES[0], items=90, errors=3, warnings=5, deleted=2),
@@ -36,7 +36,7 @@ def farm() -> Farm:
 
 @pytest.fixture
 def server(farm: Farm, tmp_path: Path) -> Iterator[SshFarm]:
-    """The farm behind SSH."""
+    """Yield the farm behind SSH."""
     with ssh_farm(farm, tmp_path) as standing:
         yield standing
 
@@ -50,7 +50,7 @@ def made(
     resume: bool = False,
     **native: Any,
 ) -> Scenario:
-    """The scenario as the harness makes it."""
+    """Return the scenario as the harness creates it."""
     params = {"drive": "native", "native": {"poll": "200ms", **native}}
     return FullCrawl(
         ScenarioContext(
@@ -69,7 +69,7 @@ def made(
 
 
 def crawl(driver: Scenario, recorder: Recorder, limit_s: float = 40) -> None:
-    """Perform until it is over."""
+    """Perform operations until the crawl is over."""
     deadline = time.monotonic() + limit_s
     session = driver.session(0)
     try:
@@ -80,18 +80,18 @@ def crawl(driver: Scenario, recorder: Recorder, limit_s: float = 40) -> None:
 
 
 def rows(events: Events) -> dict[str, dict[str, Any]]:
-    """The sources' lines of the one crawl that ended."""
+    """Return the sources' entries of the only crawl_ended event."""
     (ended,) = events.named("crawl_ended")
     return {row["source"]: row for row in ended["sources"]}
 
 
 def told(events: Events) -> list[str]:
-    """What a reader was told of the sources."""
+    """Return the messages on the sources' states."""
     return [f"{line['source']} {line['why']}" for line in events.named("crawl_state")]
 
 
 def test_a_crawl_is_started_watched_and_told(farm: Farm, server: SshFarm) -> None:
-    """Both sources are started by one request; every item is recorded once; results are the farm's own."""
+    """One request starts both sources, each item is recorded once, and the results are the farm's."""
     events, recorder = Events(), Recorder()
     driver = made(server, events)
     facts = driver.check()["crawler"]
@@ -138,7 +138,7 @@ def test_a_crawl_is_started_watched_and_told(farm: Farm, server: SshFarm) -> Non
 def test_the_index_is_reset_only_by_its_name_and_after_saying_what_is_lost(
     farm: Farm, server: SshFarm
 ) -> None:
-    """A wrong name resets nothing and says the right one; the right one says first what goes."""
+    """A wrong name resets nothing and names the right one; before a reset the lost counts are printed."""
     with pytest.raises(
         ScenarioError, match=r"--reset-index: found 'search'; .* is 'Search Service Application'"
     ):
@@ -159,7 +159,7 @@ def test_the_index_is_reset_only_by_its_name_and_after_saying_what_is_lost(
 
 
 def test_one_source_that_does_not_start_leaves_the_other_alone(farm: Farm, server: SshFarm) -> None:
-    """Why it did not is a row of the results and a sentence, not an end of the run."""
+    """A source that does not start has the reason in the results, and the other is crawled."""
     farm.sources[1].refuses = "The content source is locked."
     events, recorder = Events(), Recorder()
     driver = made(server, events)
@@ -175,7 +175,7 @@ def test_one_source_that_does_not_start_leaves_the_other_alone(farm: Farm, serve
 
 
 def test_a_slow_start_a_pause_and_a_crawl_that_never_begins(farm: Farm, server: SshFarm) -> None:
-    """Starting counts to no one's rate; a pause is no part of the duration; who never begins has failed."""
+    """The start is not in the rate, a pause not in the duration; a crawl that never begins has failed."""
     farm.sources[0].starting_s, farm.sources[0].pause = 0.6, (0.4, 1.0)
     farm.sources[1].never_begins = True
     events, recorder = Events(), Recorder()
@@ -192,7 +192,7 @@ def test_a_slow_start_a_pause_and_a_crawl_that_never_begins(farm: Farm, server: 
 
 
 def test_a_lost_link_is_opened_again_and_nothing_is_counted_twice(farm: Farm, server: SshFarm) -> None:
-    """The server vanishes in mid-crawl and comes back: the crawl went on, and all of it is counted."""
+    """After a lost server in mid-crawl the link reopens, and each item is counted once."""
     farm.sources[0].per_s = 40
     events, recorder = Events(), Recorder()
     driver = made(server, events)
@@ -220,7 +220,7 @@ def test_a_lost_link_is_opened_again_and_nothing_is_counted_twice(farm: Farm, se
 
 
 def test_a_link_that_does_not_come_back_ends_the_crawl_for_us(farm: Farm, server: SshFarm) -> None:
-    """After ``reconnect_within`` the crawl is given up, and said to be: what was seen of it stays."""
+    """After ``reconnect_within`` the crawl is given up with a message, and its counts so far stay."""
     farm.sources[0].items = 100_000
     events, recorder = Events(), Recorder()
     driver = made(server, events, reconnect_within="500ms")
@@ -240,7 +240,7 @@ def test_a_link_that_does_not_come_back_ends_the_crawl_for_us(farm: Farm, server
 
 
 def test_a_run_that_ends_early_stops_the_crawl(farm: Farm, server: SshFarm) -> None:
-    """A session that is closed asks for the stop; the scenario's end waits until the farm is idle."""
+    """Closing a session requests the stop, and the scenario's end waits until the farm is idle."""
     farm.sources[0].items, farm.sources[0].stopping_s = 100_000, 1.0
     events = Events()
     driver = made(server, events)
@@ -254,7 +254,7 @@ def test_a_run_that_ends_early_stops_the_crawl(farm: Farm, server: SshFarm) -> N
 
 
 def test_a_crawl_that_somebody_stops_is_told(farm: Farm, server: SshFarm) -> None:
-    """It ends, it is not taken for a whole one, and the reader is told."""
+    """A crawl stopped by an administrator ends, is not complete, and is reported."""
     farm.sources[0].items, farm.sources[0].stopping_s = 100_000, 0.6
     events, recorder = Events(), Recorder()
     driver = made(server, events)
@@ -269,7 +269,7 @@ def test_a_crawl_that_somebody_stops_is_told(farm: Farm, server: SshFarm) -> Non
 
 
 def test_a_farm_that_is_not_ready_is_refused_with_the_reason(farm: Farm, server: SshFarm) -> None:
-    """A crawl that is going on, a paused application, names that are not there: nothing is started."""
+    """A running crawl, a paused application, or an unknown name is refused before anything starts."""
     with pytest.raises(ScenarioError, match=r"unknown content source 'Local site'; .*nearest: Local sites"):
         made(server, Events(), content_sources=["Local site"]).check()
     with pytest.raises(ScenarioError, match=r"the farm has no search service application 'Extra'"):
@@ -297,7 +297,7 @@ def test_a_farm_that_is_not_ready_is_refused_with_the_reason(farm: Farm, server:
 def test_an_incremental_crawl_that_begins_meanwhile_is_not_taken_for_ours(
     farm: Farm, server: SshFarm
 ) -> None:
-    """Between the check and the start a schedule strikes: the run ends with the reason."""
+    """An incremental crawl that starts between check and run ends the run with the reason."""
     driver = made(server, Events())
     driver.prepare(quiet)
     farm.sources[0].state = "CrawlingIncremental"
@@ -313,7 +313,7 @@ def test_an_incremental_crawl_that_begins_meanwhile_is_not_taken_for_ours(
 
 
 def test_an_unreachable_farm_is_said_to_be(server: SshFarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no link can be had, the check says where, why and what to do."""
+    """For an unreachable farm the check gives the address, the reason and the remedy."""
     monkeypatch.setattr("pinchpoint_scenarios.full_crawl.native.drive._REACH_S", 0.5)
     server.shut()
     with pytest.raises(

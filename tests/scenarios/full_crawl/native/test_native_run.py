@@ -1,4 +1,4 @@
-"""``pinchpoint check`` and ``run`` with ``drive: native``, as a user calls them, against a stand-in farm."""
+"""Tests of ``pinchpoint check`` and ``run`` with ``drive: native`` on a simulated farm."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EMBEDDED = {"name": "f", "environment": "test", "embedded": {"tiers": ["sql", "s
 
 @pytest.fixture
 def farm() -> Farm:
-    """A farm with one source that fails in part."""
+    """Return a farm with one source that has some errors."""
     return Farm(
         [Source("Intranet", items=200, errors=4), Source("Share", items=0, errors=1, top_level_errors=1)]
     )
@@ -38,19 +38,19 @@ def farm() -> Farm:
 
 @pytest.fixture
 def server(farm: Farm, tmp_path: Path) -> Iterator[SshFarm]:
-    """It stands behind SSH, with a password."""
+    """Yield the farm behind SSH with a password."""
     with ssh_farm(farm, tmp_path) as standing:
         yield standing
 
 
 def files(server: SshFarm, folder: Path, secret: str = VARIABLE, **plan: Any) -> tuple[Path, Path]:
-    """(farm.yaml, plan.yaml), as a user writes them: the password is in the environment."""
+    """Write (farm.yaml, plan.yaml) as a user does, with the password in the environment."""
     crawler = {"url": f"ssh://127.0.0.1:{server.port}", "user": "loader", "password": secret}
     return written(folder, {**crawler, "known_hosts": "known_hosts"}, **plan)
 
 
 def written(folder: Path, crawler: dict[str, Any], **plan: Any) -> tuple[Path, Path]:
-    """(farm.yaml, plan.yaml) of a farm with this crawler."""
+    """Write (farm.yaml, plan.yaml) of a farm with this crawler."""
     given = {"name": "prod", "environment": "staging", "endpoints": {"crawler": crawler}}
     crawl = {"use": "full-crawl", "load": CLOSED, "params": NATIVE, **plan}
     phases = {"warm_up": "0s", "measure": {"until": "done", "at_most": "60s"}}
@@ -63,7 +63,7 @@ def written(folder: Path, crawler: dict[str, Any], **plan: Any) -> tuple[Path, P
 def test_a_run_crawls_the_farm_and_reports_it_as_any_crawl(
     farm: Farm, server: SshFarm, tmp_path: Path
 ) -> None:
-    """The verdict's crawl table, the report and the manifest have the farm's crawl; the password no file."""
+    """The verdict, the report and the manifest have the farm's crawl, and no file has the password."""
     farm_file, plan_file = files(server, tmp_path)
     command = ("run", plan_file, "--farm", farm_file, "--out", tmp_path / "runs")
     done = run_cli(*command, "--reset-index", farm.application, env={"SP_PASSWORD": PASSWORD})
@@ -92,7 +92,7 @@ def test_a_run_crawls_the_farm_and_reports_it_as_any_crawl(
 
 
 def test_two_search_service_applications_in_one_run(tmp_path: Path) -> None:
-    """Each index is reset by its own name before its crawl; one without a latency says why it has none."""
+    """Each of two indexes is reset by its own name; an application without latencies gives the reason."""
     farm = Farm([Source("Intranet", items=60)])
     farm.others = [
         Farm([Source("Public sites", items=40)], application="Public Search", history={"CrawlID": 9})
@@ -126,9 +126,9 @@ def test_two_search_service_applications_in_one_run(tmp_path: Path) -> None:
     assert "no column of repository latency; it has CrawlID." in events
 
 
-@pytest.mark.slow  # a whole run once more; the link itself is tested with the other one in test_links.py
+@pytest.mark.slow  # a whole further run; test_links.py tests the link itself
 def test_a_run_over_winrm_is_the_same(farm: Farm, tmp_path: Path) -> None:
-    """The library of that link works in a load generator, where what blocks is made cooperative."""
+    """A run over WinRM works in a load generator, where gevent has patched the library."""
     with winrm_farm(farm, tmp_path) as server:
         endpoint = server.endpoint()
         farm_file, plan_file = written(tmp_path, {"url": endpoint.url, **endpoint.options})
@@ -140,9 +140,9 @@ def test_a_run_over_winrm_is_the_same(farm: Farm, tmp_path: Path) -> None:
     assert farm.did().count("start") == 1
 
 
-@pytest.mark.slow  # a whole run once more
+@pytest.mark.slow  # a whole further run
 def test_an_interrupted_run_leaves_the_farm_idle(farm: Farm, server: SshFarm, tmp_path: Path) -> None:
-    """Ctrl-C stops the farm's crawl and waits for it; what was seen of it is reported."""
+    """Ctrl-C stops the farm's crawl, waits for its end, and reports its counts."""
     farm.sources[0].items = 1_000_000
     farm_file, plan_file = files(server, tmp_path, secret=PASSWORD)
     running = start_cli("run", plan_file, "--farm", farm_file, "--out", tmp_path / "runs")
@@ -159,7 +159,7 @@ def test_an_interrupted_run_leaves_the_farm_idle(farm: Farm, server: SshFarm, tm
 
 
 def test_check_asks_the_farm_and_changes_nothing(farm: Farm, server: SshFarm, tmp_path: Path) -> None:
-    """What it is, and that it would be crawled as it is; a farm that is busy is a failed check."""
+    """``check`` shows the farm and changes nothing; a busy farm fails the check."""
     farm_file, plan_file = files(server, tmp_path)
     arguments = ("check", plan_file, "--farm", farm_file, "--out", tmp_path)
     fine = run_cli(*arguments, env={"SP_PASSWORD": PASSWORD}, starts_nothing=True)
@@ -173,7 +173,7 @@ def test_check_asks_the_farm_and_changes_nothing(farm: Farm, server: SshFarm, tm
 
 
 def test_what_does_not_fit_is_said_before_anything_starts(server: SshFarm, tmp_path: Path) -> None:
-    """A load a farm's own crawler does not have, fields of the other drive, an endpoint that is not there."""
+    """A load model, a field of the other drive, or a missing endpoint is refused before anything starts."""
     with pytest.raises(
         InputError, match=r"scenarios.crawl.load: .*needed: load: \{model: closed, users: 1\}"
     ):
@@ -191,7 +191,7 @@ def test_what_does_not_fit_is_said_before_anything_starts(server: SshFarm, tmp_p
 
 
 def test_a_reset_that_no_scenario_could_do_is_refused(server: SshFarm, tmp_path: Path) -> None:
-    """``--reset-index`` beside a crawl that Pinchpoint makes: nothing is started."""
+    """``--reset-index`` with Pinchpoint's own crawl is refused before anything starts."""
     farm_file, plan_file = files(server, tmp_path, params={})
     farm_file.write_text(json.dumps(EMBEDDED))
     asked = [str(plan_file), "--farm", str(farm_file), "--reset-index", "Search"]

@@ -1,4 +1,4 @@
-"""What is concluded of a crawl that the farm made itself: items are counted, and nobody timed them."""
+"""Tests of the verdict on a farm's own crawl, whose items are counted without times."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pinchpoint.analysis import Verdict, analyse
 
 
 def concluded(build: Build) -> Verdict:
-    """The verdict on a native crawl of 60 items a second, beside what was built."""
+    """Return the verdict on a native crawl of 60 items a second, with the given build."""
     build.closed("crawl", "full-crawl", 1).operations("crawl", "document:Intranet", 60, 1.0)
     build.manifest["plan"]["scenarios"]["crawl"]["params"] = {"drive": "native"}
     for row in build.rows:
@@ -17,7 +17,7 @@ def concluded(build: Build) -> Verdict:
 
 
 def test_a_farm_that_nobody_watched_is_not_said_to_have_room() -> None:
-    """It works as fast as it can, so something holds it, whether it was measured or not."""
+    """A native crawl is always limited, so an unmeasured farm is not reported as not reached."""
     verdict = concluded(Build())
     assert verdict.outcome == "inconclusive"
     assert verdict.experiment is not None
@@ -26,7 +26,7 @@ def test_a_farm_that_nobody_watched_is_not_said_to_have_room() -> None:
 
 
 def test_search_servers_at_their_limit_are_named() -> None:
-    """The farm's own crawl with the search tier's CPU full at one level: named, not for certain."""
+    """With the search tier's CPU saturated at one load level, it is named, but not with high confidence."""
     farm = Build().host("app3", "search").cpu("app3", busy=1.0, tier_share=1.0, pressure=0.8, noise=0.005)
     verdict = concluded(farm.host("sql1", "sql", machine="machine-b").cpu("sql1", busy=0.3, tier_share=0.3))
     assert verdict.outcome == "bottleneck"

@@ -1,4 +1,4 @@
-"""What the farm tells of one content source becomes items, times and sentences."""
+"""Tests of a content source's progress: counts, times and messages from the farm's states."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ STARTED = "2026-11-21T01:00:00Z"
 
 
 def now(state: str, success: int = 0, **more: Any) -> CrawlState:
-    """The source in its new crawl."""
+    """Return the source's state in its new crawl."""
     return CrawlState("Intranet", state, STARTED, success=success, **more)
 
 
 def progress(joined: bool = False, before: CrawlState = BEFORE) -> SourceProgress:
-    """A source whose crawl was started at second 100."""
+    """Return a source whose crawl was started at second 100."""
     return SourceProgress(before, joined, 100.0, 300.0)
 
 
 def test_counts_of_the_crawl_before_are_not_counted_again() -> None:
-    """A farm shows the last crawl's counts until the new one begins: none of them is an item of this one."""
+    """Counts of the previous crawl, shown until the new one begins, are not counted."""
     source = progress()
     waiting = CrawlState("Intranet", "CrawlStarting", BEFORE.started, None, 7777, 5, 33)
     assert source.take(waiting, 105) == CrawlChange()
@@ -38,21 +38,21 @@ def test_counts_of_the_crawl_before_are_not_counted_again() -> None:
 
 
 def test_a_crawl_that_is_over_between_two_looks_is_seen() -> None:
-    """A small source begins and ends between two looks: its start time has changed, and that is enough."""
+    """A crawl that begins and ends between two polls is detected by its start time."""
     source = progress()
     change = source.take(now("Idle", 3, duration_s=0.8), 105)
     assert (change.done, source.begun, source.ended, source.not_started) == (3, True, True, None)
 
 
 def test_a_first_crawl_ever_begins() -> None:
-    """A content source that was never crawled has no start time before."""
+    """The first crawl of a source, without an earlier start time, is detected."""
     source = progress(before=CrawlState("Intranet", "Idle"))
     assert source.take(CrawlState("Intranet", "CrawlStarting"), 105) == CrawlChange()
     assert source.take(now("CrawlingFull", 7), 110).done == 7
 
 
 def test_a_slow_start_is_told_once_and_a_crawl_that_never_begins_has_failed() -> None:
-    """Minutes of starting are said in words; after ``start_within`` it is a failure, in the farm's words."""
+    """A slow start is reported once; after ``start_within`` it is a failure in the farm's words."""
     source = progress()
     waiting = CrawlState("Intranet", "CrawlStarting", BEFORE.started)
     assert source.take(waiting, 150).sentences == ()
@@ -68,7 +68,7 @@ def test_a_slow_start_is_told_once_and_a_crawl_that_never_begins_has_failed() ->
 
 
 def test_a_pause_is_told_and_is_no_part_of_the_duration() -> None:
-    """The time a crawl stands still by somebody's hand is taken out of its duration."""
+    """A pause is reported and is not part of the duration."""
     source = progress()
     source.take(now("CrawlingFull", 10), 110)
     assert source.take(now("Paused", 10), 120).sentences == ("is paused on the farm",)
@@ -79,7 +79,7 @@ def test_a_pause_is_told_and_is_no_part_of_the_duration() -> None:
 
 
 def test_other_states_and_ends_are_said_in_words() -> None:
-    """A crawl that somebody stops, start addresses that fail, a state of a newer farm: each is told."""
+    """A stop by an administrator, failing start addresses and an unknown state are reported."""
     source = progress()
     source.take(now("CrawlingFull", 10), 110)
     assert source.take(now("Melting", 10), 115).sentences == ("is in the state Melting",)
@@ -93,7 +93,7 @@ def test_other_states_and_ends_are_said_in_words() -> None:
 
 
 def test_a_crawl_that_was_going_on_is_counted_from_here_on() -> None:
-    """Who takes over from another worker counts what comes; what that one has recorded stays."""
+    """After a takeover only new items are counted; the other worker's records stay."""
     source = progress(joined=True, before=now("CrawlingFull", 40))
     assert source.take(now("CrawlingFull", 55), 110).done == 15
     done = progress(joined=True, before=now("Idle", 40, duration_s=9.0))
@@ -101,13 +101,13 @@ def test_a_crawl_that_was_going_on_is_counted_from_here_on() -> None:
 
 
 def test_counts_that_a_farm_does_not_tell_are_not_zeros() -> None:
-    """A count that is missing in the answer is None, whatever the others are."""
+    """A count that the farm's answer lacks is None."""
     state = CrawlState.of({"source": "A", "state": "Idle", "success": 3, "warning": None})
     assert (state.success, state.warning, state.error) == (3, None, None)
 
 
 def test_the_crawl_log_is_read_by_the_names_of_its_columns() -> None:
-    """Milliseconds where the column says repository latency; not measured where none does."""
+    """The latency is read from the column of repository latency, in ms; without it it is not measured."""
     assert latency_s([{"CrawlID": 3, "Repository latency (ms)": 467.0}]) == 0.467
     assert latency_s([{"CrawlID": 3, "Latency": 467.0}]) is None
     assert latency_s([]) is None
@@ -116,7 +116,7 @@ def test_the_crawl_log_is_read_by_the_names_of_its_columns() -> None:
 
 
 def test_failures_come_by_message_where_these_account_for_the_crawl() -> None:
-    """Messages are kinds of failure only where their counts add up to this crawl's; else examples."""
+    """Messages are kinds of failure only if their counts add up to this crawl's errors, else examples."""
     told: list[dict[str, Any]] = [
         {"ErrorID": 1, "ErrorMessage": "Access is denied.", "ErrorCount": 4},
         {"ErrorMessage": None},
@@ -131,6 +131,6 @@ def test_failures_come_by_message_where_these_account_for_the_crawl() -> None:
 
 
 def test_what_a_reset_would_lose_is_said_by_source() -> None:
-    """A phrase for each source, with every count above zero."""
+    """Before a reset, each source's counts above zero are listed."""
     rows = [{"ContentSourceName": "Sites", "SuccessCount": 13534, "ErrorCount": 0, "Average": 3.5}]
     assert items(rows) == ["Sites: SuccessCount 13,534"]

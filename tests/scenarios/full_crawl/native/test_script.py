@@ -1,7 +1,6 @@
-"""The PowerShell script: it parses, and it speaks the protocol that the rest is tested with.
+"""Tests of the PowerShell script: syntax, and the protocol that the simulated farm uses.
 
-There is no PowerShell to run it with: its grammar is checked by tree-sitter, and what it answers is compared
-with what the stand-in farm answers.
+PowerShell is not available: tree-sitter checks the grammar, and the simulated farm the answers.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def test_the_script_can_be_read_by_windows() -> None:
 
 
 def test_every_command_is_its_own_powershell_s_or_sharepoint_s() -> None:
-    """A function that is called and not defined would be found only on a farm."""
+    """Each called command is defined in the script, or part of PowerShell or SharePoint."""
     defined = set(re.findall(r"^function ([\w-]+)", script(), re.MULTILINE))
     called = {name for name in named(script(), "command_name") if "-" in name}
     own = {name for name in called if "Pinchpoint" in name}
@@ -45,7 +44,7 @@ def test_every_command_is_its_own_powershell_s_or_sharepoint_s() -> None:
 
 
 def test_the_stand_in_speaks_as_the_script_does() -> None:
-    """Both know the same requests, and a content source's line has the same fields in both."""
+    """The simulated farm knows the script's requests and has the same fields of a content source."""
     answers = script().partition("switch -CaseSensitive")[2].partition("default {")[0]
     requests = set(re.findall(r"^ +'(\w+)' \{", answers, re.MULTILINE)) | {"bye"}
     farm = Farm([Source("Intranet")])

@@ -1,4 +1,4 @@
-"""A stand-in farm behind WinRM: what a session that a crawler opens there answers."""
+"""A simulated farm behind WinRM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIGURATION = "PinchpointCrawl"
 
 
 class FarmShell(Shell):
-    """A runspace of the farm: the script, once it was sent, answers requests."""
+    """A runspace of the farm: after the script has arrived, it answers requests."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -41,20 +41,20 @@ class FarmShell(Shell):
 
 
 class WinRmFarm(WinRmServer):
-    """The server; see ``WinRmServer``.
+    """The farm's server; see ``WinRmServer``.
 
     Args:
-        farm: what answers.
-        folder: for the certificate.
-        tls: HTTPS, not HTTP.
-        login: how it is logged in to.
+        farm: the farm that answers.
+        folder: path for the certificate.
+        tls: True: HTTPS; False: HTTP.
+        login: kind of login.
     """
 
     def __init__(self, farm: Farm, folder: Path, *, tls: bool = True, login: str = "basic") -> None:
         super().__init__(lambda: FarmShell(farm.session()), folder, CONFIGURATION, tls=tls, login=login)
 
     def endpoint(self, **options: str) -> Endpoint:
-        """Where it is."""
+        """Return the farm's endpoint."""
         login = {"auth": "basic", "user": USER, "password": PASSWORD, "configuration": CONFIGURATION}
         url = f"{'winrm' if self.tls else 'winrm+http'}://127.0.0.1:{self.port}"
         return Endpoint("crawler", url, {**login, "ca": str(self.ca), **options})
@@ -62,7 +62,7 @@ class WinRmFarm(WinRmServer):
 
 @contextmanager
 def winrm_farm(farm: Farm, folder: Path, *, tls: bool = True, login: str = "basic") -> Iterator[WinRmFarm]:
-    """A farm behind WinRM."""
+    """Yield a farm behind WinRM."""
     server = WinRmFarm(farm, folder, tls=tls, login=login)
     try:
         yield server
