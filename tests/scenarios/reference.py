@@ -1,4 +1,4 @@
-"""PostgreSQL by psycopg's own cursors: what the fast path is held against."""
+"""PostgreSQL through psycopg's own cursors, the reference for the fast path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pinchpoint_scenarios.databases.native import FastConnection
 
 
 class ReferenceConnection(FastConnection):
-    """A session's connection whose statements a cursor runs."""
+    """A session's connection that runs statements with a cursor."""
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
         if self._connection is None:

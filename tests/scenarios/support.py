@@ -1,4 +1,4 @@
-"""What the scenarios' tests share: contexts, a recorder, two small HTTP servers that can be made to fail."""
+"""Helpers of the scenarios' tests: contexts, a recorder, two small HTTP servers with faults."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Recorded(NamedTuple):
 
 @dataclass
 class Recorder:
-    """A ``Record`` that keeps everything, for any number of threads."""
+    """A thread-safe ``Record`` that keeps all calls."""
 
     rows: list[Recorded] = field(default_factory=list)
 
@@ -42,22 +42,22 @@ class Recorder:
         self.rows.append(Recorded(operation, outcome, start_ns, end_ns, size_bytes))
 
     def counts(self, *, stages: bool = False) -> Counter[tuple[str, str]]:
-        """(operation, outcome) -> how many; of stages only where asked."""
+        """Return (operation, outcome) -> count, of operations or of stages."""
         return Counter((row.operation, row.outcome) for row in self.rows if ("/" in row.operation) == stages)
 
 
 @dataclass
 class Events:
-    """Takes a run's events."""
+    """Collects a run's events."""
 
     lines: list[dict[str, Any]] = field(default_factory=list)
 
     def __call__(self, event: str, **fields: Any) -> None:
-        json.dumps(fields)  # events.jsonl must be able to hold it
+        json.dumps(fields)  # events.jsonl needs JSON
         self.lines.append({"event": event, **fields})
 
     def named(self, event: str) -> list[dict[str, Any]]:
-        """All lines of one name."""
+        """Return all events of this name."""
         return [line for line in self.lines if line["event"] == event]
 
 
@@ -73,7 +73,7 @@ def made(
     workers: int = 1,
     take_over: bool = False,
 ) -> Scenario:
-    """A scenario as the harness makes it in one of its workers."""
+    """Return a scenario as the harness creates it in one of its workers."""
     kind = scenario(use)
     return kind(
         ScenarioContext(
@@ -91,12 +91,12 @@ def made(
 
 
 def quiet(sentence: str) -> None:
-    """A ``progress`` that only insists on being given a sentence."""
+    """Assert that a ``progress`` message is not empty."""
     assert sentence
 
 
 def crawl(driver: Scenario, sessions: int, recorder: Recorder, *, limit_s: float = 60) -> None:
-    """Run a crawl with so many sessions, each a thread, until every one says that it is over."""
+    """Crawl with ``sessions`` threads until each reports the end."""
     deadline = time.monotonic() + limit_s
     errors: list[BaseException] = []
 
@@ -120,7 +120,7 @@ def crawl(driver: Scenario, sessions: int, recorder: Recorder, *, limit_s: float
 
 
 class Server:
-    """A small HTTP server; ``answer`` decides. ``failing``: path -> what happens to its next requests."""
+    """A small HTTP server with replies by ``answer``. ``failing``: path -> faults of its next requests."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []
@@ -132,14 +132,14 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            wbufsize = -1  # head and body in one packet: else each answer waits for a delayed ACK
+            wbufsize = -1  # head and body in one packet, to avoid delayed ACKs
 
             def setup(self) -> None:
                 server.connections += 1
                 super().setup()
 
             def log_message(self, *_: Any) -> None:
-                """Say nothing."""
+                """Discard the log message."""
 
             def handle_any(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -159,7 +159,7 @@ class Server:
         self.url = ""
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """What is answered when nothing fails."""
+        """Return the reply to a request without a fault."""
         raise NotImplementedError
 
     @contextmanager
@@ -171,7 +171,7 @@ class Server:
 
 
 def reply(handler: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str], content: bytes) -> None:
-    """Answer a request."""
+    """Send a reply."""
     handler.send_response(status)
     for name, value in {"Content-Length": str(len(content)), **headers}.items():
         handler.send_header(name, value)
@@ -180,7 +180,7 @@ def reply(handler: BaseHTTPRequestHandler, status: int, headers: Mapping[str, st
 
 
 def status(code: int, headers: Mapping[str, str] | None = None) -> Callable[[BaseHTTPRequestHandler], bool]:
-    """A fault: this status."""
+    """Return a fault that replies with this status."""
 
     def fault(handler: BaseHTTPRequestHandler) -> bool:
         reply(handler, code, headers or {}, b"")
@@ -190,7 +190,7 @@ def status(code: int, headers: Mapping[str, str] | None = None) -> Callable[[Bas
 
 
 def cut(handler: BaseHTTPRequestHandler) -> bool:
-    """A fault: half a body, then nothing more."""
+    """Send half a body, as a fault."""
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
     handler.end_headers()
@@ -200,7 +200,7 @@ def cut(handler: BaseHTTPRequestHandler) -> bool:
 
 
 def stalled(seconds: float) -> Callable[[BaseHTTPRequestHandler], bool]:
-    """A fault: the answer comes late."""
+    """Return a fault that delays the reply."""
 
     def fault(_: BaseHTTPRequestHandler) -> bool:
         time.sleep(seconds)
@@ -210,7 +210,7 @@ def stalled(seconds: float) -> Callable[[BaseHTTPRequestHandler], bool]:
 
 
 def dripping(handler: BaseHTTPRequestHandler) -> bool:
-    """A fault: a byte now and then, for ever; each in time, the whole never."""
+    """Send a byte now and then without an end, as a fault."""
     handler.send_response(200)
     handler.send_header("Content-Length", "1000000")
     handler.end_headers()
@@ -225,7 +225,7 @@ def dripping(handler: BaseHTTPRequestHandler) -> bool:
 
 
 class Site(Server):
-    """A SharePoint-style site: list title -> file name -> bytes; webs below it; a bearer token, if any."""
+    """A SharePoint-style site: list title -> file name -> bytes; subsites; an optional bearer token."""
 
     def __init__(
         self,
@@ -240,11 +240,11 @@ class Site(Server):
 
     @property
     def endpoint(self) -> Endpoint:
-        """As farm.yaml names it."""
+        """The site as an endpoint of farm.yaml."""
         return Endpoint("sharepoint", self.url, {"auth": "bearer", "token": self.token} if self.token else {})
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """The REST API."""
+        """Answer a REST request."""
         del method, body
         if self.token and headers.get("Authorization") != f"Bearer {self.token}":
             return 401, {}, b""
@@ -294,7 +294,7 @@ class Site(Server):
 
 
 class Search(Server):
-    """The search tier: keeps what it is given; what begins like a PNG is no document."""
+    """A search tier that stores its documents; content that begins like a PNG is refused."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -305,11 +305,11 @@ class Search(Server):
 
     @property
     def endpoint(self) -> Endpoint:
-        """As farm.yaml names it."""
+        """The search tier as an endpoint of farm.yaml."""
         return Endpoint("search", self.url, {"kind": "pinchpoint"})
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """The HTTP API."""
+        """Answer an HTTP API request."""
         del headers
         parts = urlsplit(target)
         with self._lock:

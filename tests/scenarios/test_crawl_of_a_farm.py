@@ -1,4 +1,4 @@
-"""full-crawl against the embedded farm's own front end, search service and crawl database."""
+"""Tests of full-crawl on the embedded farm's own front end, search service and crawl database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOCUMENTS = 90
 
 @pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FarmStatus]:
-    """A farm with ninety documents, each with a word of its own, and two files that are none."""
+    """Yield a farm with ninety documents, each with a unique word, and two other files."""
     folder = tmp_path_factory.mktemp("corpus")
     for number in range(DOCUMENTS):
         content = f"<html><body><p>about wordnumber{number}</p></body></html>".encode()
@@ -48,7 +48,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FarmStatus]:
 
 
 def test_the_crawls_count_is_the_farms_count_and_all_is_found(farm: FarmStatus) -> None:
-    """Per source as many documents as the farm holds there, and each is the hit for its own word."""
+    """The crawl counts each source's documents, and a search for each unique word finds its document."""
     endpoints = {
         name: Endpoint(name, given["url"], {key: value for key, value in given.items() if key != "url"})
         for name, given in farm.endpoints.items()

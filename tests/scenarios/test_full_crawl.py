@@ -1,4 +1,4 @@
-"""full-crawl: every document is counted once, whatever fails on the way."""
+"""Tests of full-crawl: every document is counted once, whatever fails."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def prepared(driver: Scenario) -> Iterator[Scenario]:
 
 
 def ended(events: Events) -> dict[str, dict[str, Any]]:
-    """Source -> its line of the one crawl_ended event."""
+    """Return source -> its entry of the only crawl_ended event."""
     (event,) = events.named("crawl_ended")
     return {source["source"]: source for source in event["sources"]}
 
@@ -76,7 +76,7 @@ def history(sql: Endpoint, what: str = "*") -> list[tuple[Any, ...]]:
 def test_everything_is_found_fetched_indexed_and_counted_once(
     sql: Endpoint, search: Search, tmp_path: Path
 ) -> None:
-    """Two sources at once, subwebs, pages, odd names: each document arrives as it is, exactly once."""
+    """With two sources, subsites, pages and unusual names, each document arrives unchanged, once."""
     zipped = gzip.compress(b"zipped")
     odd = {
         "it's 100% #1 & ü.txt": b"odd",
@@ -143,7 +143,7 @@ def test_everything_is_found_fetched_indexed_and_counted_once(
 
 
 def test_stages_say_where_the_time_of_a_document_goes(sql: Endpoint, search: Search) -> None:
-    """Fetch is the repository's latency, index the search tier's; a document's time holds both."""
+    """The fetch stage has the repository's latency, the index stage the search tier's; the total has both."""
     recorder = Recorder()
     with site({"L": files(6)}) as server:
         server.delay_s, search.delay_s = 0.05, 0.02
@@ -159,7 +159,7 @@ def test_stages_say_where_the_time_of_a_document_goes(sql: Endpoint, search: Sea
         "document:sharepoint/fetch": 6,
         "document:sharepoint/index": 6,
         "document:sharepoint/enumerate": 4,  # the web, its webs, its lists, one page
-        "document:sharepoint/crawl_db": 2 * (6 + 4),  # taken and finished: two statements each
+        "document:sharepoint/crawl_db": 2 * (6 + 4),  # two statements each to take and to finish
         "crawl/reset": 1,
         "crawl/commit": 1,
     }
@@ -174,7 +174,7 @@ def test_stages_say_where_the_time_of_a_document_goes(sql: Endpoint, search: Sea
 
 
 def test_failures_are_retried_named_and_counted(sql: Endpoint, search: Search) -> None:
-    """Passing failures are retried and forgiven, lasting ones end the document, a 404 is not retried."""
+    """Temporary failures are retried, permanent ones end the document, and a 404 is not retried."""
     events, recorder = Events(), Recorder()
     with site({"L": files(9)}) as server:
 
@@ -221,7 +221,7 @@ def test_failures_are_retried_named_and_counted(sql: Endpoint, search: Search) -
 
 
 def test_a_search_tier_that_fails_fails_the_document(sql: Endpoint, search: Search) -> None:
-    """The outcome names the side that failed."""
+    """A failure of the search tier is in the outcome's name."""
     events = Events()
     search.failing["/documents"] = [status(500)] * 4
     search.failing["/commit"] = [status(503)] * 2
@@ -241,7 +241,7 @@ def test_a_search_tier_that_fails_fails_the_document(sql: Endpoint, search: Sear
 def test_a_source_that_is_away_fails_and_the_others_go_on(
     sql: Endpoint, search: Search, tmp_path: Path
 ) -> None:
-    """All failures is a normal outcome of a source."""
+    """An unreachable source fails, and the others are crawled."""
     (tmp_path / "x").write_bytes(b"x")
     events, recorder = Events(), Recorder()
     sources = [
@@ -265,7 +265,7 @@ def test_a_source_that_is_away_fails_and_the_others_go_on(
 
 
 def test_what_a_dead_session_held_is_taken_over(sql: Endpoint, search: Search) -> None:
-    """A lease runs out: nothing is lost, and the dead session's late answer does not count it twice."""
+    """After a dead session's lease expires its items are crawled once; its late reply does not count."""
     events, recorder = Events(), Recorder()
     with site({"L": files(20)}) as server:
         endpoints = {"sql": sql, "search": search.endpoint, "sharepoint": server.endpoint}
@@ -281,7 +281,7 @@ def test_what_a_dead_session_held_is_taken_over(sql: Endpoint, search: Search) -
             dead.perform(late)
             dead.close()
     assert ended(events)["sharepoint"]["count"] == 20
-    # What it had done and nobody heard of is done again.
+    # Documents that it had crawled without reporting are crawled again.
     assert recorder.counts()["document:sharepoint", "ok"] == 20 + unheard
     assert late.counts() == {("document:sharepoint", "lease_lost"): 1}
 
@@ -289,12 +289,12 @@ def test_what_a_dead_session_held_is_taken_over(sql: Endpoint, search: Search) -
 def test_killed_connections_to_the_crawl_database_lose_and_double_nothing(
     sql: Endpoint, search: Search
 ) -> None:
-    """However often every connection is killed, the count stays exact, and nobody waits for a lease."""
+    """After killed connections the count is exact, and no session waits for a lease."""
     events, recorder = Events(), Recorder()
     over = threading.Event()
 
     def kill() -> None:
-        """All at once, whenever 30 more documents are done: a slow machine gets on, a fast one is met too."""
+        """Kill all connections after every 30 documents, so that slow and fast machines behave alike."""
         killed = 0
         with psycopg.connect(sql.url, autocommit=True) as connection:
             while not over.wait(0.01):
@@ -313,7 +313,7 @@ def test_killed_connections_to_the_crawl_database_lose_and_double_nothing(
         with prepared(driver):
             killer.start()
             try:
-                crawl(driver, 4, recorder, limit_s=30)  # less than a lease: none has to run out
+                crawl(driver, 4, recorder, limit_s=30)  # shorter than a lease, so that no lease has to expire
             finally:
                 over.set()
                 killer.join()
@@ -326,7 +326,7 @@ def test_killed_connections_to_the_crawl_database_lose_and_double_nothing(
 
 
 def test_a_crawl_that_repeats_starts_anew(sql: Endpoint, search: Search) -> None:
-    """With no end to repeating, the index is reset and everything is crawled again, cycle after cycle."""
+    """A repeating crawl resets the index and crawls everything again in each cycle."""
     events, recorder = Events(), Recorder()
     with site({"L": files(5)}) as server, ExitStack() as stack:
         endpoints = {"sql": sql, "search": search.endpoint, "sharepoint": server.endpoint}
@@ -355,7 +355,7 @@ def test_a_crawl_that_repeats_starts_anew(sql: Endpoint, search: Search) -> None
 
 
 def test_a_search_tier_that_is_away_keeps_the_crawl_from_starting(sql: Endpoint) -> None:
-    """That is the crawl's failure, not a document's; the session stays usable."""
+    """An unreachable search tier fails the crawl, not a document, and the session stays in use."""
     recorder = Recorder()
     endpoints = {
         "sql": sql,
@@ -372,8 +372,8 @@ def test_a_search_tier_that_is_away_keeps_the_crawl_from_starting(sql: Endpoint)
 
 
 def test_a_token_opens_the_site_and_goes_nowhere_else(sql: Endpoint, search: Search) -> None:
-    """A next link that names another host is followed on the site's own; no token, no document."""
-    with site({"L": files(12)}, token="secret") as server:  # the site's next links say elsewhere.example
+    """A next link to another host is followed on the site's own host; without a token nothing is fetched."""
+    with site({"L": files(12)}, token="secret") as server:  # the site's next links name elsewhere.example
         for endpoint, count, failures in (
             (server.endpoint, 12, {}),
             (Endpoint("sharepoint", server.url), 0, {"authentication": 1}),
@@ -388,7 +388,7 @@ def test_a_token_opens_the_site_and_goes_nowhere_else(sql: Endpoint, search: Sea
 
 
 def test_one_login_opens_several_sites(sql: Endpoint, search: Search) -> None:
-    """Any number of sites of a kind: each at its own address, with an endpoint's credentials if said so."""
+    """One login works for several sites of a kind, each at its own address."""
     with (
         site({"A": {"a.txt": b"a"}}, token="right") as one,
         site({"B": {"b.txt": b"b"}}, token="right") as two,
@@ -405,7 +405,7 @@ def test_one_login_opens_several_sites(sql: Endpoint, search: Search) -> None:
 
 
 def test_check_reaches_everything_and_changes_nothing(sql: Endpoint, search: Search, tmp_path: Path) -> None:
-    """Facts of every endpoint; no reset, no schema."""
+    """``check`` reaches every endpoint and creates no schema and no reset."""
     with site({}, token="secret") as server:
         endpoints = {
             "sql": sql,
@@ -426,7 +426,7 @@ def test_check_reaches_everything_and_changes_nothing(sql: Endpoint, search: Sea
 
 
 def test_what_cannot_be_reached_is_explained(sql: Endpoint, search: Search, tmp_path: Path) -> None:
-    """One sentence each: endpoint, address, cause, remedy; no token."""
+    """Each unreachable endpoint gives one sentence with address, cause and remedy, without the token."""
     with site({}, token="right") as server:
         wrong = Endpoint("sharepoint", server.url, {"auth": "bearer", "token": "wr0ng"})
         cases: list[tuple[dict[str, Endpoint], str]] = [
@@ -450,7 +450,7 @@ def test_what_cannot_be_reached_is_explained(sql: Endpoint, search: Search, tmp_
 
 
 def test_a_crawl_of_nothing_is_refused(sql: Endpoint, search: Search) -> None:
-    """No source, an unknown endpoint, credentials that are missing: said when the scenario is made."""
+    """No source, an unknown endpoint or missing credentials are refused when the scenario is created."""
     endpoints = {"sql": sql, "search": search.endpoint}
     with pytest.raises(
         ScenarioError, match="nothing to crawl; add one of the endpoints files, sharepoint, web"
@@ -479,7 +479,7 @@ def test_a_crawl_of_nothing_is_refused(sql: Endpoint, search: Search) -> None:
 
 
 def test_a_short_crawl_repeats_until_its_time_is_over(sql: Endpoint, search: Search) -> None:
-    """It is started again while less than ``repeat_s`` has passed, and its last cycle is complete."""
+    """A short crawl repeats until ``repeat_s`` has passed, and its last cycle is complete."""
     events, recorder = Events(), Recorder()
     with site({"L": files(5)}) as server, ExitStack() as stack:
         endpoints = {"sql": sql, "search": search.endpoint, "sharepoint": server.endpoint}

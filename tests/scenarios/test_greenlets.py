@@ -1,4 +1,4 @@
-"""Under gevent, as in a load generator, sessions wait side by side."""
+"""Tests of sessions under gevent, as in a load generator: they wait concurrently."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).with_name("greenlets.py")
 
 
 def test_sessions_of_every_kind_cooperate(sql: Endpoint, nosql: Endpoint, tmp_path: Path) -> None:
-    """Twenty sessions in one thread take about as long as one, and the loop never stands still meanwhile."""
+    """Twenty sessions in one thread take about as long as one, and the loop never blocks."""
     site, search = Site({"L": {f"{number}.txt": b"x" for number in range(60)}}), Search()
     site.delay_s = 0.2
     with site.running(), search.running():
@@ -23,7 +23,7 @@ def test_sessions_of_every_kind_cooperate(sql: Endpoint, nosql: Endpoint, tmp_pa
     assert found["sql"]["took_s"] < 1.5, "one after the other: 4 s"
     assert found["nosql"]["took_s"] < 1.5
     assert found["http"]["took_s"] < 6, "one after the other: 13 s"
-    # A file is read twice: what there is, and that there is no more.
+    # A file is read twice: its content, and its end.
     assert found["files"]["took_s"] < 6, "one after the other: 24 s"
     assert (found["http"]["count"], found["files"]["count"]) == (60, 60)
     for kind, each in found.items():

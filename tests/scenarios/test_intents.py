@@ -1,4 +1,4 @@
-"""What each scenario says that it would do, before it does anything: one for every name of the registry."""
+"""Tests of the intent of each scenario in the registry, which it states before it does anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pinchpoint_scenarios.registry import SCENARIOS
 
 SECRET = "5ecret-canary"
 NOWHERE = "db.invalid"
-"""No server answers there: an intent that asks one it need not ask fails."""
+"""A host without a server: an intent must not connect."""
 ENDPOINTS = {
     "sql": Endpoint("sql", f"postgresql://me:{SECRET}@{NOWHERE}/loadtest", {"cache_bytes": str(64 << 20)}),
     "nosql": Endpoint("nosql", f"valkey://:{SECRET}@{NOWHERE}/0"),
@@ -30,7 +30,7 @@ LOGGED = (
 
 
 def params(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Scenario -> parameters that are tried: those without any where that will do, and other kinds of it."""
+    """Return scenario -> tested parameters: none if possible, and other kinds."""
     (folder / "pay.sql").write_text("BEGIN;\nUPDATE a SET n = 1;\nSELECT 1;\nCOMMIT;\n")
     (folder / "postgresql.json").write_text(
         LOGGED.format(1, "SELECT 1") + LOGGED.format(2, "UPDATE t SET n = 1")
@@ -62,7 +62,7 @@ def intent_of(use: str, given: Mapping[str, Any], **more: Any) -> Intent:
 
 
 def test_every_scenario_is_asked(tmp_path: Path) -> None:
-    """A new one is in the registry, so it is here as well."""
+    """Each scenario of the registry is tested."""
     assert set(params(tmp_path)) == set(SCENARIOS)
     assert all("intent" in vars(kind) for kind in SCENARIOS.values())
 
@@ -71,7 +71,7 @@ def test_every_scenario_is_asked(tmp_path: Path) -> None:
 def test_an_intent_names_targets_operations_and_what_is_removed_but_no_secret(
     use: str, tmp_path: Path
 ) -> None:
-    """Nothing answers at the endpoints, and nothing is made in the folder."""
+    """An intent names targets, operations and removed data, connects to nothing and writes nothing."""
     tried = params(tmp_path)[use]
     before = sorted(tmp_path.iterdir())
     for given in tried:
@@ -86,7 +86,7 @@ def test_an_intent_names_targets_operations_and_what_is_removed_but_no_secret(
 
 
 def test_a_capture_s_statements_are_counted_by_their_first_words(tmp_path: Path) -> None:
-    """There are no more of them than were captured; what they write only the server knows."""
+    """A capture's statements are counted by their first words; their writes are not known."""
     [given] = params(tmp_path)["sql-replay"]
     intent = intent_of("sql-replay", given)
     assert intent.at_most == 2
@@ -95,7 +95,7 @@ def test_a_capture_s_statements_are_counted_by_their_first_words(tmp_path: Path)
 
 
 def test_rows_and_bytes_of_a_mix_follow_from_its_parameters() -> None:
-    """Twice 64 MiB of cache in pages of four rows; a batch writes what it says, a read nothing."""
+    """Rows and bytes follow from the parameters: twice 64 MiB of cache, four rows per page."""
     intent = intent_of(
         "sql-mix", {"operations": {"log_batch": 1, "point_read": 3}, "batch_rows": 10, "row_bytes": 50}
     )
@@ -107,7 +107,7 @@ def test_rows_and_bytes_of_a_mix_follow_from_its_parameters() -> None:
 
 
 def test_a_crawl_says_that_it_resets_the_index_and_an_incremental_one_does_not() -> None:
-    """What is lost for good stands in the notes."""
+    """A full crawl's notes name the reset of the index; an incremental crawl's do not."""
     full, following = intent_of("full-crawl", {}), intent_of("full-crawl", {"mode": "incremental"})
     assert any("is deleted when the crawl starts" in note for note in full.notes)
     assert not any("is deleted" in note for note in following.notes)
@@ -115,7 +115,7 @@ def test_a_crawl_says_that_it_resets_the_index_and_an_incremental_one_does_not()
 
 
 def test_a_farm_s_own_crawl_resets_its_index_only_where_that_was_asked_for() -> None:
-    """By the name that was typed."""
+    """A farm's own crawl resets the index only if its name was given."""
     asked = intent_of("full-crawl", {"drive": "native"}, reset_index=("Search 1",))
     assert "'Search 1' is emptied" in asked.sent[0].what
     assert len(intent_of("full-crawl", {"drive": "native"}).sent) == 1

@@ -1,4 +1,4 @@
-"""Parameters: what is allowed, and what is said about the rest."""
+"""Tests of parameters: allowed values, and the errors of others."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pinchpoint_scenarios.units import seconds, size_bytes, spelt_bytes, spelt_s
     [("30s", 30), ("250ms", 0.25), ("1m30s", 90), ("2h", 7200), ("1.5s", 1.5), (5, 5), (0.2, 0.2)],
 )
 def test_a_duration_is_seconds(given: object, expected: float) -> None:
-    """A plan's durations, and plain seconds, come out as seconds."""
+    """A duration becomes seconds."""
     assert seconds(given) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("given", ["", "30", "s", "5 minutes", "0s", 0, -1, True, None, float("nan"), []])
 def test_what_is_no_duration_is_refused_with_the_remedy(given: object) -> None:
-    """The message shows how to write one."""
+    """An invalid duration's error shows the allowed form."""
     with pytest.raises(ValueError, match="30s"):
         seconds(given)
 
@@ -34,13 +34,13 @@ def test_what_is_no_duration_is_refused_with_the_remedy(given: object) -> None:
     [("200B", 200), ("8KiB", 8192), ("64MB", 64_000_000), ("1.5 GiB", 1_610_612_736), (512, 512)],
 )
 def test_a_size_is_bytes(given: object, expected: int) -> None:
-    """A plan's sizes, and plain bytes, come out as bytes."""
+    """A size becomes bytes."""
     assert size_bytes(given) == expected
 
 
 @pytest.mark.parametrize("given", ["", "8", "KiB", "8 kilobytes", "0B", 0, -1, 1.5, "1.3B", True, None, []])
 def test_what_is_no_size_is_refused_with_the_remedy(given: object) -> None:
-    """The message shows how to write one."""
+    """An invalid size's error shows the allowed form."""
     with pytest.raises(ValueError, match=r"8KiB|allowed: B, kB"):
         size_bytes(given)
 
@@ -49,13 +49,13 @@ def test_what_is_no_size_is_refused_with_the_remedy(given: object) -> None:
     ("given", "said"), [(200, "200 bytes"), (8192, "8 KiB"), (1.5 * 2**30, "1.5 GiB"), (2**27, "128 MiB")]
 )
 def test_a_size_reads_well(given: float, said: str) -> None:
-    """As a sentence shows it."""
+    """A size is formatted for a sentence."""
     assert spelt_bytes(given) == said
 
 
 @pytest.mark.parametrize(("given", "said"), [(0.2, "1s"), (8, "8s"), (80, "1m20s"), (7500, "2h05m")])
 def test_a_length_of_time_reads_well(given: float, said: str) -> None:
-    """As a sentence shows it."""
+    """A duration is formatted for a sentence."""
     assert spelt_s(given) == said
 
 
@@ -121,12 +121,12 @@ def _problem(model: type[Any], given: dict[str, Any]) -> str:
 def test_a_wrong_parameter_is_named_with_what_is_allowed(
     model: type[Any], given: dict[str, Any], said: str
 ) -> None:
-    """Every wrong value has its sentence."""
+    """Each wrong value has its own error."""
     assert said in _problem(model, given)
 
 
 def test_weights_come_from_operations_a_preset_or_the_default() -> None:
-    """The three ways to choose a mix."""
+    """Weights come from operations, a preset or the default."""
     assert SqlMixParams(operations={"log_append": 3}).weights == {"log_append": 3}
     assert SqlMixParams(preset="log-heavy").weights["log_append"] == 8
     assert SqlMixParams().weights == SqlMixParams(preset="balanced").weights

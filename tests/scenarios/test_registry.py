@@ -1,4 +1,4 @@
-"""Scenarios are found by the name a plan uses."""
+"""Tests of the registry of scenarios."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pinchpoint_scenarios.registry import SCENARIOS, scenario
 
 
 def test_the_scenarios_are_there_and_say_what_they_need() -> None:
-    """The names, needs and effects a plan is validated with."""
+    """Each scenario has the name, needs and effects with which a plan is validated."""
     assert {use: set(kind.needs) for use, kind in SCENARIOS.items()} == {
         "full-crawl": {"sql", "search"},
         "sql-mix": {"sql"},
@@ -28,12 +28,12 @@ def test_every_scenario_runs_without_params() -> None:
 
 
 def test_each_is_the_scenario_of_its_name() -> None:
-    """What is imported says the name that it stands under."""
+    """Each registered class has the name under which it is registered."""
     assert all(kind.use == use for use, kind in SCENARIOS.items())
 
 
 def test_an_unknown_name_lists_all_and_the_nearest() -> None:
-    """The message helps whoever mistyped."""
+    """An unknown name's error lists all names and the nearest."""
     with pytest.raises(ScenarioError) as caught:
         scenario("sqlmix")
     assert str(caught.value) == (

@@ -83,7 +83,7 @@ def test_an_answer_is_whole_however_it_comes(pieces: list[bytes]) -> None:
 
 
 def test_a_large_answer_is_read_in_large_pieces() -> None:
-    """Small answers need a small buffer only; with a large one it grows, so that few readings do."""
+    """A small reply needs only a small buffer; a large reply grows it, so that few reads are needed."""
     content = bytes(range(65, 91)) * 40_000 + b"\n"
     with opened(answer(content)) as channel:
         assert channel.exchange(b"?") == content

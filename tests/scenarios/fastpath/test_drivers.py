@@ -200,7 +200,7 @@ TOO_LARGE = (
 @pytest.mark.parametrize("make", [RespDriver, resp_several])
 @pytest.mark.parametrize("content", TOO_LARGE)
 def test_a_list_that_says_it_is_enormous_is_no_answer(make: Callable[[], RespDriver], content: bytes) -> None:
-    """Room for its values would be made at once: 8 GB for the first. Wherever its header is cut."""
+    """A list with an enormous declared length (8 GB) is refused without memory for it, in any split."""
     for cut in range(1, len(content)):
         driver = make()
         with pytest.raises(exceptions.InvalidResponse, match=r"more than|Bad multi-bulk length"):

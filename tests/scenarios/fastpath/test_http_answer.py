@@ -118,7 +118,7 @@ def cut(whole: bytes, random: Random) -> list[bytes]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_answer_is_read_otherwise_than_by_the_parser_alone(seed: int) -> None:
-    """Status, body, fields, whether the connection goes on; and the same ones are refused."""
+    """Status, body, fields and connection state are the reference's, and the same replies are refused."""
     random = Random(seed)
     whole = 0
     for number in range(250):

@@ -96,7 +96,7 @@ def test_rows_are_those_of_the_reference(sql: Endpoint, statement: LiteralString
 
 
 def test_counts_are_those_of_the_reference(table: Endpoint) -> None:
-    """Rows inserted, changed, deleted, copied; statements that count nothing."""
+    """Counts of inserted, changed, deleted, copied and no rows are psycopg's."""
     found = []
     for driver in DRIVERS:
         with opened(table, driver) as connection:

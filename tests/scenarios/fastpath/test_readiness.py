@@ -42,7 +42,7 @@ def test_a_wait_ends_when_its_time_is_up() -> None:
 
 
 def test_room_to_write_is_waited_for_until_somebody_reads() -> None:
-    """A full buffer is no room; a wait for something to read stays one afterwards."""
+    """A wait for writing ends when the peer reads from a full buffer; later waits for reading still work."""
     here, there = socket.socketpair()
     here.setblocking(False)
     ready = readiness(here.fileno())

@@ -97,7 +97,7 @@ def test_refusals_are_named_and_the_connection_stays(
 
 @BOTH
 def test_of_several_at_once_one_may_be_refused(nosql: Endpoint, client: valkey.Valkey, fast: bool) -> None:
-    """Its name is the outcome, the others are written, and every reply is taken: none is the next one's."""
+    """If one of several writes is refused, its name is the outcome; the others are written."""
     with opened(nosql, fast) as connection:
         client.rpush(f"{PREFIX}1", "a list")
         client.config_resetstat()
@@ -110,7 +110,7 @@ def test_of_several_at_once_one_may_be_refused(nosql: Endpoint, client: valkey.V
 
 @BOTH
 def test_more_than_a_server_hears_at_once(nosql: Endpoint, client: valkey.Valkey, fast: bool) -> None:
-    """Sixteen megabytes in one go, whose first replies come while the last are still being sent."""
+    """Sixteen megabytes in one batch are written, with the first replies before the last bytes."""
     records = [[bytes([item]) * 2**14] for item in range(250)] * 4
     with opened(nosql, fast) as connection:
         assert connection.write(*records) == "ok"

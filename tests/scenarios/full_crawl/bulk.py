@@ -13,7 +13,7 @@ from pinchpoint_scenarios.contract import Endpoint
 
 
 class BulkPeer(Server):
-    """One index. ``refusing``: address -> the statuses its next entries get; ``largest``: of a request."""
+    """One index. ``refusing``: address -> statuses of its next entries; ``largest``: bytes of a request."""
 
     def __init__(self) -> None:
         super().__init__()

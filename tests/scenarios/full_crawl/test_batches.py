@@ -91,7 +91,7 @@ def test_killed_connections_lose_and_double_nothing_of_a_batch(sql: Endpoint, tm
 def test_a_row_that_is_refused_for_good_is_a_failure_of_its_own(
     sql: Endpoint, tmp_path: Path, batch: int
 ) -> None:
-    """The server takes no document 7 as crawled: the crawl ends, 7 has failed by name, nothing else has."""
+    """A row that the server always refuses is one failure; the crawl ends without any other failure."""
     fill(tmp_path, 12)
     events, recorder = Events(), Recorder()
     params = {"sources": [source(tmp_path, "share")], "batch": batch, "timeout_s": 5, "retries": 0}
@@ -194,7 +194,7 @@ def test_what_was_queued_too_late_is_not_crawled_again(sql: Endpoint, tmp_path: 
 def test_what_was_found_by_a_session_that_lost_all_it_had_is_not_queued(
     sql: Endpoint, tmp_path: Path
 ) -> None:
-    """It may come back in another cycle: whoever crawled its items instead has found the same."""
+    """Items found by a session that lost its leases are not queued, because another session finds them."""
     fill(tmp_path, 1)
     driver = made("full-crawl", {"sql": sql, "search": NOWHERE}, {"sources": [source(tmp_path, "share")]})
     with prepared(driver):

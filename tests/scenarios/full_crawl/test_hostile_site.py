@@ -153,7 +153,7 @@ def test_pages_that_say_they_are_each_other(sql: Endpoint) -> None:
 
 @pytest.mark.parametrize("code", [429, 503])
 def test_a_pause_until_a_date_is_made(sql: Endpoint, code: int) -> None:
-    """``Retry-After`` as a date: nothing is asked before; the refusal is counted, and then all goes on."""
+    """``Retry-After`` as a date delays requests until then; the refusal counts and the crawl continues."""
     until: list[datetime] = []
 
     def busy(headers: Mapping[str, str]) -> Reply:
@@ -396,7 +396,7 @@ def test_what_a_share_does_not_let_be_read_is_a_failure_each(sql: Endpoint, open
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_what_a_folder_does_not_let_be_read_is_a_failure_each(sql: Endpoint, tmp_path: Path) -> None:
-    """Likewise of a folder, for who is not root; a pipe and a link in a circle are no documents."""
+    """As an ordinary user, an unreadable folder or file is a failure; pipes and link cycles are skipped."""
     filled(tmp_path)
     (tmp_path / "round").symlink_to(tmp_path)
     os.mkfifo(tmp_path / "pipe")

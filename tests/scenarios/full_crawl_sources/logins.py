@@ -221,7 +221,7 @@ TENANT, CLIENT = "contoso.example", str(uuid.UUID(int=7))
 
 
 def application_certificate(folder: Path, password: str) -> x509.Certificate:
-    """A certificate; with its key ``app.pem``, and under the password ``locked.pem`` and ``app.pfx``."""
+    """Create a certificate with ``app.pem``, and with the password ``locked.pem`` and ``app.pfx``."""
     folder.mkdir(exist_ok=True)
     key = rsa.generate_private_key(65537, 2048)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "crawler")])

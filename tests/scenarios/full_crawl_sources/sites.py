@@ -51,7 +51,7 @@ def running(
     ready: Callable[[], bool] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A server until the end of the block; ready when its port is open, or when ``ready`` says so."""
+    """Run a server until the end of the block; it is ready when its port is open or ``ready()`` is True."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, env=env

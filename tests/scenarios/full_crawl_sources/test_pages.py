@@ -81,7 +81,7 @@ def test_links(body: bytes, links: list[str]) -> None:
     ],
 )
 def test_charsets(body: bytes, content_type: str, link: str) -> None:
-    """The byte order mark, what the server says, what the page says, in turn; wrong bytes end nothing."""
+    """The charset comes from the byte order mark, the server or the page, in this order; bad bytes pass."""
     assert read(body, content_type=content_type).links == (link,)
 
 

@@ -79,7 +79,7 @@ def test_a_write_without_an_answer_may_be_there_or_not() -> None:
 
 
 def test_of_writes_at_the_same_time_either_may_win() -> None:
-    """Two that overlapped are both right, one that began after both replaces both."""
+    """Of two overlapping writes either may remain; a write that began after both replaces both."""
     book = ledger()
     first, second = book.begin(9, stamp(1, 1)), book.begin(9, stamp(2, 1))
     book.end(9, stamp(1, 1), first, ok=True)
@@ -90,7 +90,7 @@ def test_of_writes_at_the_same_time_either_may_win() -> None:
 
 
 def test_what_may_expire_is_not_missed() -> None:
-    """Gone after its time is expired, gone before it is missing."""
+    """A record that is missing after its time to live has expired; before that it is a loss."""
     short, long = ledger(ttl_s=1.0), ledger(ttl_s=60.0)
     for book in (short, long):
         wrote(book, 9, 1, 1)
@@ -102,7 +102,7 @@ def test_what_may_expire_is_not_missed() -> None:
 
 
 def test_a_write_that_failed_lengthens_no_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record expires with the write that was acknowledged; of two at the same time with either."""
+    """A record's expiry follows its acknowledged write; with two overlapping writes either is right."""
     now = [100.0]
     monkeypatch.setattr(ledger_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     book = ledger(ttl_s=10.0)
@@ -128,7 +128,7 @@ def test_a_write_that_failed_lengthens_no_life(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_sample_stays_small_and_even() -> None:
-    """100,000 records written, never more than 1,000 held, every tenth of them has its share."""
+    """Of 100,000 written records at most 1,000 are held, with an equal share of each tenth."""
     book = ledger(most=1_000)
     for item in range(100_000):
         wrote(book, item, 1, item)
@@ -142,7 +142,7 @@ def test_a_sample_stays_small_and_even() -> None:
 
 
 def test_none_and_all() -> None:
-    """``verify: 0`` holds nothing, ``all`` everything."""
+    """``verify: 0`` holds no record, ``all`` every record."""
     none, every = ledger(most=0), ledger(most=None)
     for book in (none, every):
         for item in range(500):

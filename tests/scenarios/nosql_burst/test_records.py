@@ -1,4 +1,4 @@
-"""What is written and where to: the same for the same seed, no two workers alike, in YCSB's distributions."""
+"""Tests of records and keys: the same for a seed, different for each worker, in YCSB's distributions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pinchpoint_scenarios.nosql_burst.records import Contents, WorkerKeys, stamp
 
 
 def test_a_record_tells_which_write_made_it() -> None:
-    """From its bytes alone; one flipped bit, a cut or somebody else's bytes are no write of ours."""
+    """A record's bytes identify its write; a flipped bit, a cut, or other bytes do not."""
     contents = Contents(7, fields=3, field_bytes=10)
     fields = contents.of(stamp(41, 5))
     assert [len(field) for field in fields] == [10, 10, 10]
@@ -26,7 +26,7 @@ def test_a_record_tells_which_write_made_it() -> None:
 
 
 def test_records_too_small_for_a_stamp_say_so() -> None:
-    """They are written all the same, but not taken for what can be distinguished."""
+    """Records too small for a stamp are written, but do not identify their write."""
     contents = Contents(1, fields=1, field_bytes=3)
     assert len(contents.of(stamp(1, 1))[0]) == 3
     assert not contents.stamped
@@ -37,7 +37,7 @@ def test_records_too_small_for_a_stamp_say_so() -> None:
 
 
 def test_workers_share_the_records_out() -> None:
-    """Three workers pick from disjoint shares that together are all; what they insert never meets."""
+    """Three workers have disjoint shares of all records, and their inserts differ."""
     picked, inserted = [], []
     for worker in range(3):
         keys, random = WorkerKeys(100, "uniform", worker, 3), Random(1)
@@ -49,7 +49,7 @@ def test_workers_share_the_records_out() -> None:
 
 
 def test_more_workers_than_records_still_have_one() -> None:
-    """A share is never empty, and never beyond the records there are."""
+    """A share is never empty and never beyond the existing records, also with more workers than records."""
     for worker in range(5):
         assert WorkerKeys(2, "zipfian", worker, 5).pick(Random(1)) in {0, 1}
 
@@ -60,7 +60,7 @@ def _drawn(distribution: str, keys: WorkerKeys | None = None) -> Counter[int]:
 
 
 def test_distributions_are_what_they_are_called() -> None:
-    """Zipfian: as YCSB's, k in proportion to 1/k^0.99; 80/20: a fifth has four fifths."""
+    """Zipfian draws k in proportion to 1/k^0.99, as YCSB; 80/20 draws a fifth four fifths of the time."""
     even, zipfian, shares = _drawn("uniform"), _drawn("zipfian"), _drawn("80/20")
     assert max(even.values()) < 50
     share = 1 / sum(rank**-0.99 for rank in range(1, 1001))
@@ -69,7 +69,7 @@ def test_distributions_are_what_they_are_called() -> None:
 
 
 def test_latest_prefers_what_was_inserted_last() -> None:
-    """Without inserts the loaded record with the highest number; then the newest one."""
+    """The distribution "latest" prefers the newest insert, or else the highest loaded record."""
     keys = WorkerKeys(1000, "latest", 0, 1)
     assert _drawn("latest", keys).most_common(1)[0][0] == 999
     new = [keys.insert() for _ in range(3)]
@@ -96,6 +96,6 @@ def test_latest_prefers_what_was_inserted_last() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused(params: dict[str, object], words: str) -> None:
-    """Each message names what is allowed."""
+    """An impossible parameter gives an error with the allowed values."""
     with pytest.raises(ValueError, match=words):
         NosqlBurstParams.model_validate(params)

@@ -1,4 +1,4 @@
-"""Every store by the same contract, each against its own server; what only one has, in its own test."""
+"""Tests of each store with one contract on its own server, and of each store's own features."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def redis_endpoint() -> Iterator[Endpoint]:
 
 @pytest.fixture(params=STORES)
 def endpoint(request: pytest.FixtureRequest) -> Endpoint:
-    """Each store's server in turn."""
+    """Yield each store's server in turn."""
     kind = str(request.param)
     if kind == "mongodb":
         server: ServerProcess = request.getfixturevalue("mongo_server")
@@ -56,7 +56,7 @@ def opened(endpoint: Endpoint, **params: Any) -> Store:
 
 
 def test_what_is_written_is_read(endpoint: Endpoint) -> None:
-    """One record, several at once, whole records only; what is not there is None."""
+    """A single record and several at once are read back complete; a missing one is None."""
     place = opened(endpoint)
     place.claim(quiet)
     connection = place.connect(3)
@@ -76,7 +76,7 @@ def test_what_is_written_is_read(endpoint: Endpoint) -> None:
 
 
 def test_loading_writes_all(endpoint: Endpoint) -> None:
-    """More than a few steps of it; a claim starts from nothing again, removing leaves nothing."""
+    """Loading writes all records; a new claim empties the store, and removal leaves nothing."""
     place = opened(endpoint)
     place.claim(quiet)
     told: list[int] = []
@@ -94,7 +94,7 @@ def test_loading_writes_all(endpoint: Endpoint) -> None:
 
 
 def test_a_store_that_is_away_is_an_outcome(endpoint: Endpoint) -> None:
-    """A session can be opened all the same; ``check`` says in one sentence what is wrong, without secrets."""
+    """With the store away a session opens, and ``check`` gives one sentence without secrets."""
     scheme = urlsplit(endpoint.url).scheme
     database = "1" if scheme in {"redis", "valkey"} else "x"
     away = opened(Endpoint("nosql", f"{scheme}://u:s%26cret@127.0.0.1:1/{database}"), timeout_s="500ms")
@@ -108,7 +108,7 @@ def test_a_store_that_is_away_is_an_outcome(endpoint: Endpoint) -> None:
 
 
 def test_all_operations_and_the_read_back(endpoint: Endpoint) -> None:
-    """Reads find what was loaded, every write can be read back, and one event says so."""
+    """Reads find the loaded records, every write can be read back, and one event reports it."""
     events, recorder = Events(), Recorder()
     weights = {"insert": 1, "update": 1, "read": 1, "read_modify_write": 1}
     params = {
@@ -140,7 +140,7 @@ def test_all_operations_and_the_read_back(endpoint: Endpoint) -> None:
 
 
 def test_a_time_to_live(endpoint: Endpoint, request: pytest.FixtureRequest) -> None:
-    """Records are written with it, and the store knows: its own word for it is asked for."""
+    """Records have a time to live that the store itself reports."""
     place = opened(endpoint, ttl="100s")
     place.claim(quiet)
     connection = place.connect(0)
@@ -156,7 +156,7 @@ def test_a_time_to_live(endpoint: Endpoint, request: pytest.FixtureRequest) -> N
 
 
 def _left_s(endpoint: Endpoint, item: int) -> float:
-    """How long a record still has to live, as the store itself says."""
+    """Return the store's own time to live of a record, in seconds."""
     url = urlsplit(endpoint.url)
     if url.scheme == "cassandra":
         with Cluster([url.hostname], port=url.port, protocol_version=4) as cluster:
@@ -183,7 +183,7 @@ def _left_s(endpoint: Endpoint, item: int) -> float:
 
 
 def test_rows_share_partitions_of_the_width_asked_for(cassandra_endpoint: Endpoint) -> None:
-    """Of 25 records, ten a partition: three partitions, beside the one of the run's hold."""
+    """25 records, ten per partition, have three partitions besides that of the run's hold."""
     place = opened(cassandra_endpoint, partition_width=10)
     place.claim(quiet)
     connection = place.connect(0)
@@ -198,14 +198,14 @@ def test_rows_share_partitions_of_the_width_asked_for(cassandra_endpoint: Endpoi
 
 
 def test_partitions_are_refused_where_there_are_none(nosql: Endpoint, mongo_server: ServerProcess) -> None:
-    """Before anything is written, naming the remedy."""
+    """Partitions are refused for stores without them before any write, with the remedy."""
     for endpoint in (nosql, Endpoint("nosql", mongo_server.url)):
         with pytest.raises(ScenarioError, match="partition_width is 5, but this store has no partitions"):
             opened(endpoint, partition_width=5).check()
 
 
 def test_a_level_that_cannot_be_met_is_an_outcome(cassandra_endpoint: Endpoint) -> None:
-    """Two replicas of one are unavailable; the connection lives on."""
+    """Two replicas of one are an unavailable outcome, and the connection stays in use."""
     one, two = (opened(cassandra_endpoint, cassandra={"consistency": level}) for level in ("ONE", "TWO"))
     one.claim(quiet)
     row = (1, [b"a", b"b", b"c"])
@@ -223,7 +223,7 @@ def test_a_level_that_cannot_be_met_is_an_outcome(cassandra_endpoint: Endpoint) 
     [{"prepared": False}, {"batch_type": "logged"}, {"consistency": "ALL"}, {"consistency": "LOCAL_ONE"}],
 )
 def test_cassandras_own_parameters(cassandra_endpoint: Endpoint, params: dict[str, Any]) -> None:
-    """Each is taken by the server."""
+    """The server accepts each of Cassandra's own parameters."""
     place = opened(cassandra_endpoint, cassandra=params)
     place.claim(quiet)
     connection = place.connect(0)
@@ -238,7 +238,7 @@ def test_cassandras_own_parameters(cassandra_endpoint: Endpoint, params: dict[st
 def test_over_tls_the_same(
     cassandra_endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node behind TLS: its certificate is checked; statements, batches and large records arrive whole."""
+    """With TLS the node's certificate is checked; statements, batches and large records arrive complete."""
     port = urlsplit(cassandra_endpoint.url).port
     assert port is not None
     place = opened(cassandra_endpoint)
@@ -261,7 +261,7 @@ def test_over_tls_the_same(
 
 @contextmanager
 def tls_before(port: int, folder: Path) -> Iterator[tuple[int, Path]]:
-    """A port that speaks TLS before one that does not, and the certificate to trust."""
+    """Yield a TLS port in front of a plain one, and the certificate to trust."""
     key, trusted = certificate(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(trusted, key)
@@ -296,7 +296,7 @@ def tls_before(port: int, folder: Path) -> Iterator[tuple[int, Path]]:
 
 
 def test_the_table_is_made_again_under_a_prepared_statement(cassandra_endpoint: Endpoint) -> None:
-    """A server that has forgotten a statement is told it once more, and the write succeeds."""
+    """After a server has lost a prepared statement, it is prepared again and the write succeeds."""
     place = opened(cassandra_endpoint)
     place.claim(quiet)
     connection = place.connect(0)
@@ -309,7 +309,7 @@ def test_the_table_is_made_again_under_a_prepared_statement(cassandra_endpoint: 
 
 
 def test_a_table_of_somebody_else_stops_the_run(cassandra_endpoint: Endpoint) -> None:
-    """It is neither dropped nor written to; without a keyspace the remedy is the statement that makes one."""
+    """Another user's table is neither dropped nor written; without a keyspace the remedy creates one."""
     url = urlsplit(cassandra_endpoint.url)
     with Cluster([url.hostname], port=url.port, protocol_version=4) as cluster:
         session = cluster.connect("burst")
@@ -326,7 +326,7 @@ def test_a_table_of_somebody_else_stops_the_run(cassandra_endpoint: Endpoint) ->
 
 
 def test_a_clock_that_is_set_back_does_not_bring_old_writes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times of writes rise over all sessions of a process: the last write of a record is what stays."""
+    """Write times increase over all sessions of a process even if the clock goes back."""
     times = iter([5_000_000_000, 5_000_000_000, 1_000_000_000, 6_000_000_000])
     monkeypatch.setattr(cassandra, "time", SimpleNamespace(time_ns=lambda: next(times)))
     clock = cassandra.WriteClock()
@@ -336,7 +336,7 @@ def test_a_clock_that_is_set_back_does_not_bring_old_writes_back(monkeypatch: py
 
 
 def test_cassandra_says_what_a_write_is_worth(cassandra_endpoint: Endpoint) -> None:
-    """Flushed before it is acknowledged, nothing to say; a hint alone, or no commit log, is said."""
+    """Full durability has no warning; a hint only, or no commit log, has one."""
     facts = opened(cassandra_endpoint).check()
     assert (facts["server"], facts["version"], facts["warnings"]) == ("cassandra", "5.0.2", [])
     assert facts["settings"]["commitlog_sync"] == "batch"
@@ -364,7 +364,7 @@ def test_cassandra_says_what_a_write_is_worth(cassandra_endpoint: Endpoint) -> N
     ],
 )
 def test_levels_below_a_majority_are_said(level: str, replicas: int | None, words: list[str]) -> None:
-    """What most replicas have not got may be missed by whoever reads it, and lost with those that have."""
+    """A consistency level below a majority warns of missed reads and lost writes."""
     given = NosqlBurstParams.model_validate({"cassandra": {"consistency": level}})
     settings = {"commitlog_sync": "batch", "durable_writes": "true"}
     store_ = Cassandra(Endpoint("nosql", "cassandra://127.0.0.1:1/x"), "test", given)
@@ -376,7 +376,7 @@ def test_levels_below_a_majority_are_said(level: str, replicas: int | None, word
 
 
 def test_mongodb_says_what_a_write_is_worth(mongo_server: ServerProcess) -> None:
-    """Weaker concerns are said; this server does not tell of a journal, which is said, too."""
+    """Weaker write concerns have a warning, and so has this server, which does not report its journal."""
     endpoint = Endpoint("nosql", mongo_server.url)
     checks: Callable[[dict[str, Any]], list[str]] = lambda asked: list(  # noqa: E731 - shorter than a function
         opened(endpoint, mongodb=asked).check()["warnings"]
@@ -391,14 +391,14 @@ def test_mongodb_says_what_a_write_is_worth(mongo_server: ServerProcess) -> None
     [(1, 1, False), (1, 3, True), (2, 3, False), (2, 4, True), ("majority", 3, False), (1, None, False)],
 )
 def test_fewer_members_than_a_majority_are_said(wanted: int | str, members: int | None, warned: bool) -> None:
-    """What the others have not got may be rolled back; a server without members, or a router, is no set."""
+    """Fewer members than a majority warn of rollbacks; a single server or a router does not."""
     given = NosqlBurstParams.model_validate({"mongodb": {"write_concern": wanted}})
     said = list(Mongo(Endpoint("nosql", "mongodb://127.0.0.1:1/x"), "test", given)._weaker(True, members))
     assert ["taken back" in why for why in said] == [True] * warned
 
 
 def test_a_collection_of_somebody_else_stops_the_run(mongo_server: ServerProcess) -> None:
-    """It is neither dropped nor written to."""
+    """Another user's collection is neither dropped nor written."""
     with MongoClient[dict[str, Any]](mongo_server.url) as client:
         collection = client.get_default_database()["pinchpoint_test"]
         collection.insert_one({"_id": 5})
@@ -411,13 +411,13 @@ def test_a_collection_of_somebody_else_stops_the_run(mongo_server: ServerProcess
 
 
 def test_loaded_records_are_no_sessions() -> None:
-    """A loaded record is told from one that a session wrote."""
+    """A loaded record can be distinguished from one that a session wrote."""
     contents = Contents(1, 2, 20)
     assert contents.writer(contents.of(stamp(LOADER, 17))) == stamp(LOADER, 17)
 
 
 def test_a_session_that_is_opened_again_writes_what_nobody_wrote(nosql: Endpoint) -> None:
-    """As users move between workers: its first write is not the one it made when it was here before."""
+    """A session that opens again on a worker writes a record that no earlier session wrote."""
     params = {"operations": {"update": 1}, "fields": 1, "field_bytes": 30, "keys": 1}
     scenario = made("nosql-burst", {"nosql": nosql}, params)
     scenario.prepare(quiet)

@@ -1,4 +1,4 @@
-"""nosql-burst against a real Valkey: records arrive as they were made, and only ours are ever deleted."""
+"""Tests of nosql-burst on a real Valkey: records are complete, and only its own keys are deleted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pinchpoint_scenarios.nosql_burst.stores.valkey import outcome_of
 
 PREFIX = "pinchpoint:test:"
 OWN = {f"{PREFIX}owner".encode(), f"{PREFIX}holder".encode()}
-"""Keys that are no records: the mark, and which run is using them."""
+"""Keys that are no records: the mark, and the run that holds the store."""
 
 
 def _keys(client: valkey.Valkey) -> set[bytes]:
@@ -43,7 +43,7 @@ def prepared(endpoint: Endpoint, params: dict[str, Any]) -> Iterator[Scenario]:
 
 @pytest.mark.parametrize("fields", [1, 3])
 def test_every_write_counted_ok_can_be_read_back(nosql: Endpoint, client: valkey.Valkey, fields: int) -> None:
-    """One field is a plain value, several a hash; the last write of each key is what lies there."""
+    """The last write of each key is stored: a plain value for one field, a hash for several."""
     recorder = Recorder()
     with prepared(nosql, {"fields": fields, "field_bytes": 20, "keys": 30}) as driver:
         session = driver.session(5)
@@ -66,11 +66,12 @@ def test_every_write_counted_ok_can_be_read_back(nosql: Endpoint, client: valkey
 
 
 def test_a_session_that_moves_takes_no_write_back(nosql: Endpoint, client: valkey.Valkey) -> None:
-    """Another worker goes on with the session, from its beginning and with the same records: none is lost."""
+    """A session that moves to another worker starts again with the same records, and none is lost."""
     events = Events()
     params = {"keys": 5, "verify": "all"}
     here = made("nosql-burst", {"nosql": nosql}, params, event=events)
-    there = made("nosql-burst", {"nosql": nosql}, params, event=events, worker=1)  # it came later
+    # the session's second worker
+    there = made("nosql-burst", {"nosql": nosql}, params, event=events, worker=1)
     here.prepare(quiet)
     for driver, writes in ((here, 40), (there, 7)):
         session = driver.session(5)
@@ -86,7 +87,7 @@ def test_a_session_that_moves_takes_no_write_back(nosql: Endpoint, client: valke
 
 
 def test_workers_share_what_is_read_back(nosql: Endpoint, client: valkey.Valkey) -> None:
-    """As many records as were asked for, not as many for each."""
+    """All workers together read back as many records as the plan states."""
     events = Events()
     params = {"keys": 1000, "verify": 60}
     drivers = [
@@ -107,7 +108,7 @@ def test_workers_share_what_is_read_back(nosql: Endpoint, client: valkey.Valkey)
 
 
 def test_finish_deletes_our_keys_and_no_others(nosql: Endpoint, client: valkey.Valkey) -> None:
-    """Other prefixes survive, also those that a pattern could take for ours."""
+    """Only the run's own keys are deleted, not those with a similar prefix."""
     client.set("pinchpoint:tes", 1)
     client.set("pinchpoint:test", 1)
     client.set("pinchpoint:test2:1", 1)
@@ -128,7 +129,7 @@ def test_finish_deletes_our_keys_and_no_others(nosql: Endpoint, client: valkey.V
 
 
 def test_keys_of_somebody_else_stop_the_run(nosql: Endpoint, client: valkey.Valkey) -> None:
-    """Keys of our prefix without our mark are never deleted."""
+    """Keys with the prefix but without the mark are never deleted and stop the run."""
     client.set(PREFIX + "1", "theirs")
     driver = made("nosql-burst", {"nosql": nosql})
     with pytest.raises(
@@ -140,7 +141,7 @@ def test_keys_of_somebody_else_stop_the_run(nosql: Endpoint, client: valkey.Valk
 
 
 def test_prepare_starts_from_nothing(nosql: Endpoint, client: valkey.Valkey) -> None:
-    """What an earlier run kept is gone when the next one starts."""
+    """A new run starts without the records that an earlier run kept."""
     driver = made("nosql-burst", {"nosql": nosql})
     driver.prepare(quiet)
     client.set(PREFIX + "old", 1)
@@ -153,7 +154,7 @@ def test_prepare_starts_from_nothing(nosql: Endpoint, client: valkey.Valkey) -> 
 def test_a_write_that_fails_is_an_outcome_and_the_session_goes_on(
     nosql: Endpoint, client: valkey.Valkey, outcome: str
 ) -> None:
-    """The connection is killed or silent: the next write succeeds, and takes no late answer for its own."""
+    """After a killed or silent connection the next write succeeds and reads its own reply."""
     with prepared(nosql, {"timeout_s": "100ms"} if outcome == "timeout" else {}) as driver:
         session, recorder = driver.session(0), Recorder()
         session.perform(recorder)
@@ -169,7 +170,7 @@ def test_a_write_that_fails_is_an_outcome_and_the_session_goes_on(
 
 
 def test_a_store_that_is_full_or_away_is_an_outcome(nosql: Endpoint, client: valkey.Valkey) -> None:
-    """The server's refusals have names; a store that is away does not stop a session from being opened."""
+    """The server's refusals are named outcomes, and a session opens while the store is away."""
     with prepared(nosql, {}) as driver:
         session, recorder = driver.session(0), Recorder()
         client.config_set("maxmemory", 1)
@@ -198,7 +199,7 @@ def test_a_store_that_is_full_or_away_is_an_outcome(nosql: Endpoint, client: val
 def test_check_says_what_an_acknowledged_write_is_worth(
     nosql: Endpoint, client: valkey.Valkey, weaker: dict[str, str], params: dict[str, Any], words: str
 ) -> None:
-    """Flushed first and never thrown away there is no warning; whatever is less is one sentence."""
+    """Full durability without eviction has no warning; each weaker setting has one sentence."""
     before = {name: cast("dict[str, str]", client.config_get(name))[name] for name in weaker}
     try:
         for name, value in weaker.items():
@@ -226,7 +227,7 @@ def test_what_a_user_may_not_ask_is_not_known(
     version_known: bool,
     said: str,
 ) -> None:
-    """The store is reached all the same: no failure, and no claim either."""
+    """Without the right to read a setting, the store is used, and check claims nothing."""
     _run(client, "ACL", "SETUSER", "plain", "on", ">plain", "~*", "+@all", denied)
     parts = urlsplit(nosql.url)
     url = f"valkey://plain:plain@{parts.hostname}:{parts.port}/0"
@@ -239,7 +240,7 @@ def test_what_a_user_may_not_ask_is_not_known(
 
 
 def test_a_store_that_lets_us_not_in_is_explained(nosql: Endpoint) -> None:
-    """One sentence with the cause and the remedy, without the password."""
+    """A refused login gives one sentence with cause and remedy, without the password."""
     parts = urlsplit(nosql.url)
     for url, cause in (
         (f"valkey://:se%26cret@{parts.hostname}:{parts.port}/0", "refused the user or the password"),
@@ -259,7 +260,7 @@ def test_a_store_that_lets_us_not_in_is_explained(nosql: Endpoint) -> None:
 
 
 def test_errors_without_a_class_are_named_by_their_first_word() -> None:
-    """Whatever a server answers becomes a name that can stand in a table."""
+    """An unknown server error becomes an outcome named after its first word."""
     error = valkey.exceptions.ResponseError
     assert outcome_of(error("MISCONF Errors writing to the AOF file")) == "disk_error"
     assert outcome_of(error("CLUSTERDOWN The cluster is down")) == "cluster_down"

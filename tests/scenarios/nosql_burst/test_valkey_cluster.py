@@ -1,4 +1,4 @@
-"""nosql-burst on real clusters and behind real Sentinels: records reach their node, failovers are seen."""
+"""Tests of nosql-burst on real clusters and behind real Sentinels: slots, redirects, failovers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOGIN = ":sesame@"
 
 @pytest.fixture(params=["valkey", "redis"], scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Group]:
-    """Three primaries of either product."""
+    """Yield three primaries of either product."""
     with valkey_cluster(product=request.param) as group:
         yield group
 
@@ -34,7 +34,7 @@ def named(*ports: int, scheme: str = "valkey", login: str = _LOGIN, rest: str = 
 
 
 def records(group: Group) -> dict[int, int]:
-    """How many keys each node has."""
+    """Return the number of keys on each node."""
     return {port: int(group.ask(port, "DBSIZE")) for port in group}
 
 
@@ -49,7 +49,7 @@ def performed(driver: Scenario, count: int, session: int = 0) -> Recorder:
 @pytest.mark.parametrize("form", ["one node", "all nodes", "cluster scheme", "first seed away"])
 @pytest.mark.parametrize("fields", [1, 3])
 def test_records_reach_the_node_of_their_slot(cluster: Group, form: str, fields: int) -> None:
-    """Every form of the address: what was counted is there, on every node, and all of it goes again."""
+    """With each form of address the counted records are on all nodes, and all are deleted afterwards."""
     ports = list(cluster)
     endpoint = {
         "one node": named(ports[0]),
@@ -77,7 +77,7 @@ def test_records_reach_the_node_of_their_slot(cluster: Group, form: str, fields:
 
 
 def test_a_batch_with_a_time_to_live_and_reads(cluster: Group) -> None:
-    """Several keys of several nodes in one operation; the records that are read are loaded before."""
+    """One operation writes several keys on several nodes; the records for reads are loaded before."""
     operations = {"update": 1, "read": 1, "read_modify_write": 1}
     params = {**PARAMS, "fields": 2, "batch": 8, "ttl": "60s", "operations": operations}
     driver = made("nosql-burst", {"nosql": named(*cluster)}, params)
@@ -91,7 +91,7 @@ def test_a_batch_with_a_time_to_live_and_reads(cluster: Group) -> None:
 
 
 def test_a_slot_that_moves_under_load_costs_no_operation(cluster: Group) -> None:
-    """ASK while it moves, MOVED afterwards: every operation is done once, on the node that has the record."""
+    """While a slot moves (ASK, then MOVED), every operation is done once on the right node."""
     source, target = list(cluster)[:2]
     driver = made("nosql-burst", {"nosql": named(*cluster)}, {**PARAMS, "keys": 3000})
     driver.prepare(quiet)
@@ -132,7 +132,7 @@ def test_a_slot_that_moves_under_load_costs_no_operation(cluster: Group) -> None
             for port in (target, source):
                 cluster.ask(port, "CLUSTER", "SETSLOT", slot, "NODE", ids[target])
         before = len(recorder.rows)
-        until(lambda: len(recorder.rows) > before + 2000)  # by MOVED
+        until(lambda: len(recorder.rows) > before + 2000)  # redirected by MOVED
     finally:
         ended.set()
         loading.join()
@@ -143,7 +143,7 @@ def test_a_slot_that_moves_under_load_costs_no_operation(cluster: Group) -> None
     finally:
         driver.finish(keep_data=False)
         for slot in map(str, moving):
-            # Importing raises the owner's epoch; else another node may insist on the earlier owner.
+            # IMPORTING raises the owner's epoch; otherwise another node may keep the earlier owner.
             cluster.ask(source, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[target])
             for port in (source, *(one for one in cluster if one != source)):
                 cluster.ask(port, "CLUSTER", "SETSLOT", slot, "NODE", ids[source])
@@ -151,7 +151,7 @@ def test_a_slot_that_moves_under_load_costs_no_operation(cluster: Group) -> None
 
 
 def test_keys_are_where_the_reference_client_looks_for_them(cluster: Group) -> None:
-    """valkey-py's own cluster client reads what we wrote."""
+    """valkey-py's own cluster client finds the written records."""
     driver = made("nosql-burst", {"nosql": named(*cluster)}, PARAMS)
     driver.prepare(quiet)
     performed(driver, 100)
@@ -159,11 +159,11 @@ def test_keys_are_where_the_reference_client_looks_for_them(cluster: Group) -> N
         found = [reference.get(f"pinchpoint:test:{item}") for item in range(60)]
     keys = sum(records(cluster).values())
     driver.finish(keep_data=False)
-    assert sum(value is not None for value in found) == keys - 2 > 30  # but the mark and the hold
+    assert sum(value is not None for value in found) == keys - 2 > 30  # all but the mark and the hold
 
 
 def test_a_user_without_cluster_slots_goes_by_redirects(cluster: Group) -> None:
-    """ACL: the slots may not be read, so each node's redirects say them, and check says so."""
+    """Without the right to CLUSTER SLOTS the slots come from redirects, and check reports it."""
     for port in cluster:
         cluster.ask(port, "ACL", "SETUSER", "plain", "on", ">plain", "~*", "+@all", "-cluster", "-info")
     endpoint = named(*cluster, login="plain:plain@")
@@ -181,7 +181,7 @@ def test_a_user_without_cluster_slots_goes_by_redirects(cluster: Group) -> None:
 
 
 def test_check_says_which_node_cannot_be_reached(cluster: Group) -> None:
-    """A cluster that announces an address of its own network."""
+    """A cluster that announces unreachable addresses is reported with the node."""
     last = list(cluster)[-1]
     cluster.ask(last, "CONFIG", "SET", "cluster-announce-port", "1")
     try:
@@ -195,7 +195,7 @@ def test_check_says_which_node_cannot_be_reached(cluster: Group) -> None:
 
 
 def test_several_hosts_of_no_cluster_are_refused(nosql: Endpoint) -> None:
-    """One sentence with the remedy."""
+    """Several hosts without a cluster are refused with one sentence and the remedy."""
     url = nosql.url.replace("127.0.0.1:", "127.0.0.1:1,127.0.0.1:", 1)
     with pytest.raises(EndpointUnreachable, match="the server is not part of a cluster; name one server"):
         made("nosql-burst", {"nosql": Endpoint("nosql", url)}).check()
@@ -204,7 +204,7 @@ def test_several_hosts_of_no_cluster_are_refused(nosql: Endpoint) -> None:
 def _load_over_failover(
     endpoint: Endpoint, primary: int, group: Group, how: signal.Signals
 ) -> tuple[Recorder, Events]:
-    """Load from four sessions while a primary goes away, until writes to all records succeed again."""
+    """Load with four sessions during a failover, until writes to all records succeed again."""
     events = Events()
     params = {**PARAMS, "keys": 300, "timeout_s": "1s"}
     driver = made("nosql-burst", {"nosql": endpoint}, params, event=events)
@@ -234,7 +234,7 @@ def _load_over_failover(
         if how == signal.SIGSTOP:
             os.killpg(group[primary].pid, signal.SIGCONT)
     driver.verify()  # type: ignore[attr-defined]
-    removing.finish(keep_data=False)  # it knows of no failover
+    removing.finish(keep_data=False)  # this scenario does not know of the failover
     whole = Recorder()
     for recorder in recorders:
         whole.rows.extend(recorder.rows)
@@ -242,7 +242,7 @@ def _load_over_failover(
 
 
 def _accounted(recorder: Recorder, events: Events) -> None:
-    """Nothing counted twice, nothing lost in silence."""
+    """Assert that each operation is counted once and each lost record is reported."""
     (read,) = events.named("writes_read_back")
     ok = sum(row.outcome == "ok" for row in recorder.rows)
     assert read["acknowledged"] == ok
@@ -255,7 +255,7 @@ def _accounted(recorder: Recorder, events: Events) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
 def test_a_cluster_fails_over_in_mid_run(how: signal.Signals) -> None:
-    """A primary goes: its records fail, others go on, and all succeed once its replica has taken over."""
+    """When a primary ends, its records fail and others continue; after the failover all succeed."""
     with valkey_cluster(primaries=3, replicas=3) as group:
         ports = list(group)
         recorder, events = _load_over_failover(named(*ports[:3]), ports[0], group, how)
@@ -266,7 +266,7 @@ def test_a_cluster_fails_over_in_mid_run(how: signal.Signals) -> None:
 
 @pytest.mark.parametrize("product", ["valkey", "redis"])
 def test_sentinels_name_the_master_and_its_successor(product: str) -> None:
-    """The master is killed in mid-run: sessions go on with the one that the Sentinels promote."""
+    """When the master is killed in mid-run, sessions continue with the one that the Sentinels promote."""
     with valkey_sentinels(product=product) as (servers, sentinels):
         master, replica = servers
         endpoint = named(*sentinels, scheme=f"{product}+sentinel", rest="/orders/0")
@@ -296,7 +296,7 @@ def test_sentinels_name_the_master_and_its_successor(product: str) -> None:
 
 
 def test_a_replica_named_by_mistake_is_refused() -> None:
-    """It would refuse every write."""
+    """A replica as the address is refused, because it would refuse every write."""
     with valkey_sentinels() as (servers, _):
         master, replica = servers
         with pytest.raises(

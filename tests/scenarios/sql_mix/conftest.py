@@ -1,4 +1,4 @@
-"""A server that the tests of faults may stop."""
+"""A server that tests of faults can stop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scenarios.sql_mix.server import Server, made_in
 
 @pytest.fixture(scope="session")
 def own_server() -> Iterator[Server]:
-    """One server for all tests that stop or administer one."""
+    """Yield one server for all tests that stop or administer it."""
     with tempfile.TemporaryDirectory(prefix="server-", ignore_cleanup_errors=True) as folder:
         directory = Path(folder)
         directory.chmod(0o755)
@@ -26,6 +26,6 @@ def own_server() -> Iterator[Server]:
 
 @pytest.fixture
 def server(own_server: Server) -> Iterator[Server]:
-    """The server of these tests, running, without any schema of ours before and after."""
+    """Yield the running server, without schemas of Pinchpoint before and after the test."""
     yield own_server
     ask(own_server.admin, "DROP SCHEMA IF EXISTS pinchpoint_test CASCADE")

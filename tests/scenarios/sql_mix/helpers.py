@@ -1,4 +1,4 @@
-"""What the tests of sql-mix share: questions to the server, prepared scenarios, load by threads."""
+"""Helpers of sql-mix's tests: queries, prepared scenarios, load by threads."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from pinchpoint_scenarios.contract import Endpoint, Scenario
 
 LOG_ONLY = {"operations": {"log_append": 1}}
 _PLACED = ("host", "port", "dbname", "user", "password")
-SMALL = 0.1  # of the server's cache: the tests need rows, not volume
+SMALL = 0.1  # a tenth of the server's cache: the tests need few rows
 
 
 def ask(endpoint: Endpoint, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-    """The rows a statement gives, as the endpoint's user."""
+    """Run a statement as the endpoint's user and return its rows."""
     with psycopg.connect(endpoint.url, autocommit=True) as connection:
         cursor = connection.execute(statement.encode(), values)
         return cursor.fetchall() if cursor.description else []
 
 
 def number(endpoint: Endpoint, statement: str) -> int:
-    """The one number a query gives."""
+    """Return the single number of a query."""
     ((found,),) = ask(endpoint, statement)
     return int(found or 0)
 
 
 def with_options(endpoint: Endpoint, **settings: str) -> Endpoint:
-    """The endpoint with settings of the server changed for its connections."""
+    """Return the endpoint with other server settings for its connections."""
     separator = "&" if "?" in endpoint.url else "?"
     options = "%20".join(f"-c{name}%3D{value}" for name, value in settings.items())
     return Endpoint(endpoint.name, f"{endpoint.url}{separator}options={options}")
 
 
 def other_url(endpoint: Endpoint, **changes: str) -> Endpoint:
-    """The endpoint with another host, port, database or password; what else is given stands in its query."""
+    """Return the endpoint with another host, port, database or password; other keys go to its query."""
     given = psycopg.conninfo.conninfo_to_dict(endpoint.url) | changes
     where = f"{given['host']}:{given['port']}/{given['dbname']}"
     asked = {name: value for name, value in changes.items() if name not in _PLACED}
@@ -59,7 +59,7 @@ def prepared(
     *,
     keep_data: bool = False,
 ) -> Iterator[Scenario]:
-    """A scenario whose data is there, and gone afterwards unless it is kept."""
+    """Yield a prepared scenario; its data is removed at the end unless it is kept."""
     driver = made("sql-mix", {"sql": endpoint}, params, name=name, event=event)
     try:
         driver.prepare(progress)
@@ -69,21 +69,21 @@ def prepared(
 
 
 def tables(endpoint: Endpoint, schema: str = "pinchpoint_test") -> set[str]:
-    """The tables of a schema."""
+    """Return the tables of a schema."""
     return {row[0] for row in ask(endpoint, "SELECT tablename FROM pg_tables WHERE schemaname = %s", schema)}
 
 
 def wait_until_reported(endpoint: Endpoint) -> None:
-    """Until the sessions that were closed are gone from the server: only then it has counted all they did."""
+    """Wait until the closed sessions have ended on the server, which then has counted all their work."""
     deadline = time.monotonic() + 5
     left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pinchpoint_test'"
-    while number(endpoint, left) > 1:  # the one that holds the schema stays
+    while number(endpoint, left) > 1:  # the session that holds the schema stays
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
 def performed(driver: Scenario, times: int, session_number: int = 0) -> Recorder:
-    """One session performs so many times: what it recorded."""
+    """Perform operations in one session and return the recorder."""
     recorder, session = Recorder(), driver.session(session_number)
     for _ in range(times):
         assert session.perform(recorder)
@@ -93,9 +93,9 @@ def performed(driver: Scenario, times: int, session_number: int = 0) -> Recorder
 
 @contextmanager
 def loaded(driver: Scenario, users: int, length_s: float) -> Iterator[Recorder]:
-    """Load by so many users, each a thread, while the block goes on; it ends after ``length_s`` at most.
+    """Run ``users`` threads during the block, for at most ``length_s`` seconds; yield the recorder.
 
-    At the end of the block the users finish what they do; the recorder then holds all.
+    At the end of the block the users finish their operations, so that the recorder is complete.
     """
     recorder, stop = Recorder(), threading.Event()
     sessions = [driver.session(each) for each in range(users)]
@@ -124,7 +124,7 @@ def loaded(driver: Scenario, users: int, length_s: float) -> Iterator[Recorder]:
 
 
 def press(endpoint: Endpoint, driver: Scenario, users: int, length_s: float) -> tuple[Recorder, Counter[str]]:
-    """Load for so long: what was recorded, and what server sessions waited for meanwhile."""
+    """Run load for some time; return the recorder, and the counts of the server sessions' waits."""
     waits, end = Counter[str](), time.monotonic() + length_s
     with (
         loaded(driver, users, length_s) as recorder,

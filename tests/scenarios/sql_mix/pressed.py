@@ -1,9 +1,9 @@
-"""Which disk each preset presses, measured: prints the rows of the table in the scenarios' README.
+"""Measure which disk each preset loads; print the rows of the table in the scenarios' README.
 
     PYTHONPATH=tests python tests/scenarios/sql_mix/pressed.py [SECONDS [PRESET...]]
 
-A PostgreSQL server with its log, its data and its temporary files on three emulated disks that are all alike:
-the disk that a preset presses is the one that does all it may. Needs root, loop devices and FUSE (fuse3).
+A PostgreSQL server has its log, its data and its temporary files on three equal emulated disks: the disk at
+its limit is the one that the preset loads. Needs root, loop devices and FUSE (fuse3).
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from pinchpoint_scenarios.sql_mix.params import PRESETS
 
 ROLES = ("log", "data", "temp")
 SPEC = DiskSpec(iops=500, latency_s=0.001)
-"""Each of the three: as many I/Os as a small premium disk (Azure P10), a millisecond each."""
+"""Limits of each disk: the IOPS of a small premium disk (Azure P10), and a millisecond per I/O."""
 FARM_ID = "9e55ed000001"
 USERS = 8
 WARM_UP_S = 10.0
 MEASURED: list[dict[str, Any]] = [
     *({"preset": preset} for preset in PRESETS),
-    # The system keeps temporary files in memory, too, unless they are large.
+    # The operating system keeps small temporary files in memory, so these are large.
     {"preset": "tempdb", "spill_bytes": "256MiB"},
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """One disk under one preset.
+    """The load of one disk under one preset.
 
     Attributes:
-        ios_per_s: reads and writes.
-        bytes_per_s: read and written.
-        outstanding: I/Os going on at once, on average.
+        ios_per_s: reads and writes per second.
+        bytes_per_s: bytes read and written per second.
+        outstanding: mean number of outstanding I/Os.
     """
 
     ios_per_s: float
@@ -63,11 +63,11 @@ class Pressed:
 
 @contextmanager
 def server_on_three_disks() -> Iterator[tuple[Server, dict[str, EmulatedDisk]]]:
-    """The server and its disks, unlimited for now; all gone afterwards."""
+    """Yield the server and its disks, without limits at first; remove all at the end."""
     way = choose(SPEC, support())
     if not isinstance(way, DiskStack):
         raise SystemExit(f"the disks cannot be made here: {way}")
-    place = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))  # a real disk, not memory
+    place = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))  # on a real disk, not in memory
     place.chmod(0o755)
     disks = {
         role: EmulatedDisk(
@@ -100,7 +100,7 @@ def server_on_three_disks() -> Iterator[tuple[Server, dict[str, EmulatedDisk]]]:
 def measure(
     server: Server, disks: dict[str, EmulatedDisk], params: dict[str, Any], length_s: float
 ) -> tuple[dict[str, Pressed], float]:
-    """Each disk under the preset, and its operations per second; the data table is left for the next."""
+    """Return each disk's load under the preset, and operations per second; the data table stays."""
     driver = made("sql-mix", {"sql": server.endpoint}, params)
     driver.prepare(lambda sentence: print(f"{params['preset']}: {sentence}", file=sys.stderr))
     for disk in disks.values():
@@ -135,7 +135,7 @@ def _between(before: Any, after: Any, taken_s: float) -> Pressed:
 
 
 def main() -> None:
-    """Measure the presets that are named, or all; one row each."""
+    """Measure the named presets, or all; print one row each."""
     length_s = float(sys.argv[1]) if len(sys.argv) > 1 else 40.0
     chosen = [params for params in MEASURED if params["preset"] in (sys.argv[2:] or PRESETS)]
     print("| preset | operations/s | " + " | ".join(ROLES) + " |\n| --- | --- | --- | --- | --- |")

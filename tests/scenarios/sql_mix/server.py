@@ -1,4 +1,4 @@
-"""A PostgreSQL server of a test's own, which may be stopped, started again and administered."""
+"""A PostgreSQL server of a test that can stop, restart and administer it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pinchpoint_scenarios.contract import Endpoint
 
 
 class Server:
-    """One server; always on the same port, with the same data.
+    """A server that keeps its port and its data over restarts.
 
     Args:
-        tier: the embedded farm's tier, prepared.
+        tier: the prepared tier of the embedded farm.
     """
 
     def __init__(self, tier: Sql) -> None:
@@ -33,7 +33,7 @@ class Server:
 
     @property
     def endpoint(self) -> Endpoint:
-        """As the load test's user."""
+        """The endpoint as the load test's user."""
         return Endpoint("sql", self._tier.endpoint()["url"])
 
     @property
@@ -42,7 +42,7 @@ class Server:
         return Endpoint("sql", self._tier._url("admin", self._tier._admin, "loadtest"))
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections."""
+        """Start the server and wait until it accepts connections."""
         assert self._process is None
         command = self._tier.command()
         with self._tier.log.open("ab") as log:
@@ -59,7 +59,7 @@ class Server:
         until(self._tier.is_ready, self._tier.log.read_text, process=self._process)
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
-        """Stop it: SIGINT ends sessions in order ("fast"), SIGQUIT as a crash does ("immediate")."""
+        """Stop the server: SIGINT closes sessions ("fast"), SIGQUIT acts like a crash ("immediate")."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -71,21 +71,21 @@ class Server:
             process.wait()
 
     def remove(self) -> None:
-        """Stop it, and leave nothing in shared memory."""
+        """Stop the server and free its shared memory."""
         self.stop(signal.SIGQUIT)
         free_shared_memory(self._tier.cluster)
 
     def free_bytes(self) -> int:
-        """Bytes free where its data lies."""
+        """Return the free bytes on the disk of its data."""
         return shutil.disk_usage(self._tier.cluster).free
 
 
 def made_in(directory: Path, emulated: frozenset[str] = frozenset()) -> Server:
-    """A server in this folder, started, with the farm's roles and databases.
+    """Return a running server in this folder, with the farm's roles and databases.
 
     Args:
-        directory: an empty folder, or one that holds mounted disks named after their roles.
-        emulated: which roles those are.
+        directory: path of an empty folder, or of one with mounted disks named after their roles.
+        emulated: roles of these disks.
     """
     tier = Sql(directory, {})
     tier.emulated = emulated
@@ -102,7 +102,7 @@ def made_in(directory: Path, emulated: frozenset[str] = frozenset()) -> Server:
 
 @contextmanager
 def small_tablespace(server: Server, size_mib: int) -> Iterator[None]:
-    """A tablespace ``small`` of so many MiB, which ``loader`` may use; gone afterwards. Needs root."""
+    """Create a tablespace ``small`` of this size for ``loader``, and remove it afterwards. Needs root."""
     assert server.user is not None
     with tempfile.TemporaryDirectory(prefix="small-") as folder:
         place = Path(folder)

@@ -1,4 +1,4 @@
-"""Reaching the server: what is told about it, and about why it lets nobody in."""
+"""Tests of the connection to the server: its facts, and the reasons for refused connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint_scenarios.errors import EndpointUnreachable
 
 
 def test_check_tells_version_and_settings_and_changes_nothing(sql: Endpoint) -> None:
-    """Facts for the manifest; afterwards the database is as before."""
+    """``check`` returns facts for the manifest and leaves the database unchanged."""
     facts = made("sql-mix", {"sql": sql}).check()["sql"]
     assert facts["version"].startswith("18")
     assert {"shared_buffers", "fsync", "synchronous_commit"} <= facts["settings"].keys()
@@ -25,14 +25,14 @@ def test_check_tells_version_and_settings_and_changes_nothing(sql: Endpoint) -> 
 
 
 def test_the_mark_of_a_schema_is_the_comment_on_it(sql: Endpoint) -> None:
-    """By which a later run recognises it."""
+    """A schema's comment is the mark by which a later run recognises it."""
     with prepared(sql, LOG_ONLY):
         query = "SELECT obj_description('pinchpoint_test'::regnamespace, 'pg_namespace')"
         assert ask(sql, query) == [(MARKER,)]
 
 
 def test_a_server_that_does_not_wait_for_the_disk_is_said(sql: Endpoint) -> None:
-    """A non-durable setting is a warning of the check."""
+    """A setting that is not durable gives a warning in the check."""
     facts = made("sql-mix", {"sql": with_options(sql, synchronous_commit="off")}).check()["sql"]
     assert ["synchronous_commit is off" in warning for warning in facts["warnings"]] == [True]
 
@@ -53,7 +53,7 @@ def test_a_server_that_does_not_wait_for_the_disk_is_said(sql: Endpoint) -> None
 def test_a_server_that_lets_us_not_in_is_explained(
     sql: Endpoint, changes: dict[str, str], cause: str
 ) -> None:
-    """One sentence: endpoint, address, cause, remedy; never the password."""
+    """A refused connection gives one sentence with endpoint, address, cause and remedy, without password."""
     endpoint = other_url(sql, **changes)
     with pytest.raises(EndpointUnreachable) as caught:
         made("sql-mix", {"sql": endpoint}).check()
@@ -66,7 +66,7 @@ def test_a_server_that_lets_us_not_in_is_explained(
 
 
 def test_a_user_without_the_right_to_make_a_schema_is_told_the_grant(sql: Endpoint) -> None:
-    """The remedy is the statement to run."""
+    """A user who may not create a schema gets the GRANT statement as remedy."""
     ((database, user),) = ask(sql, "SELECT current_database(), current_user")
     ask(sql, f'REVOKE CREATE ON DATABASE "{database}" FROM "{user}"')
     try:
@@ -89,7 +89,7 @@ def test_a_user_without_the_right_to_make_a_schema_is_told_the_grant(sql: Endpoi
     ],
 )
 def test_libpqs_words_become_outcomes(said: str, outcome: str) -> None:
-    """Why nobody is let in has no SQLSTATE."""
+    """Messages of libpq, which have no SQLSTATE, become outcomes."""
     assert outcome_of(psycopg.OperationalError(said), connecting=True) == outcome
 
 
@@ -109,13 +109,13 @@ def test_libpqs_words_become_outcomes(said: str, outcome: str) -> None:
     ],
 )
 def test_sqlstates_become_outcomes(error: type[psycopg.Error], outcome: str) -> None:
-    """The names a report shows."""
+    """SQLSTATEs become the outcome names of a report."""
     assert outcome_of(error("message")) == outcome
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
 def test_texts_and_values_are_written_alike_whatever_a_database_stores(server: Server, encoding: str) -> None:
-    """A letter in a statement's text is the one in a value beside it, and comes back as it was."""
+    """A letter in a statement's text and in a value is the same in any encoding of the database."""
     name = f"stored_in_{encoding.lower()}"
     ask(server.admin, f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
     connection = FastConnection(

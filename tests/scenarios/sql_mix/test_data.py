@@ -1,4 +1,4 @@
-"""The data table: loaded by several connections, used again only when whole; which rows are hot."""
+"""Tests of the data table: parallel loading, reuse of complete data, and hot rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLE_ID = "SELECT 'pinchpoint_test.data'::regclass::oid::int8"
 
 
 def test_kept_data_is_used_again_and_the_log_starts_empty(sql: Endpoint) -> None:
-    """``keep_data`` keeps; the next run takes the data table as it is, and an empty log."""
+    """``keep_data`` keeps the data; the next run reuses the data table and empties the log."""
     driver = made("sql-mix", {"sql": sql}, {"scale": SMALL})
     driver.prepare(quiet)
     performed(driver, 50)
@@ -52,7 +52,7 @@ def test_kept_data_is_used_again_and_the_log_starts_empty(sql: Endpoint) -> None
     ],
 )
 def test_data_that_is_not_whole_is_loaded_anew(sql: Endpoint, damage: str) -> None:
-    """A row too few, a strange row, no label, no index, no table: what is found is not taken for whole."""
+    """Data with a missing or foreign row, or without label, index or table, is loaded again."""
     driver = made("sql-mix", {"sql": sql}, {**READS, "scale": SMALL})
     driver.prepare(quiet)
     driver.finish(keep_data=True)
@@ -65,7 +65,7 @@ def test_data_that_is_not_whole_is_loaded_anew(sql: Endpoint, damage: str) -> No
 
 
 def test_the_data_table_is_as_large_as_was_asked_for(sql: Endpoint) -> None:
-    """Without ``scale`` it is twice the server's cache, so that half of the reads at least leave it."""
+    """Without ``scale`` the table is twice the server's cache, so that at least half of the reads miss it."""
     with prepared(sql, READS):
         size = number(sql, "SELECT pg_relation_size('pinchpoint_test.data')")
         rows = number(sql, "SELECT count(*) FROM pinchpoint_test.data")
@@ -74,7 +74,7 @@ def test_the_data_table_is_as_large_as_was_asked_for(sql: Endpoint) -> None:
 
 
 def test_four_rows_lie_in_one_page(sql: Endpoint) -> None:
-    """Rows 1 to 4 share a page, however many connections loaded: what is drawn as a page is one."""
+    """Rows 1 to 4 share a page, with any number of loading connections."""
     with prepared(sql, {**READS, "scale": SMALL}):
         apart = number(
             sql,
@@ -86,7 +86,7 @@ def test_four_rows_lie_in_one_page(sql: Endpoint) -> None:
 
 
 def test_loading_says_how_far_it_is_and_how_long_it_will_take(sql: Endpoint) -> None:
-    """Sentences: how large, the share, the rate, an estimate; and the load is done by several connections."""
+    """Several connections load; messages give the size, the share, the rate and an estimate."""
     said: list[str] = []
     driver = made("sql-mix", {"sql": sql}, {**READS, "loaders": 3})
     loaders = set[int]()
@@ -100,7 +100,7 @@ def test_loading_says_how_far_it_is_and_how_long_it_will_take(sql: Endpoint) -> 
                     "SELECT pid FROM pg_stat_activity "
                     "WHERE application_name = 'pinchpoint_test' AND query LIKE 'INSERT INTO data%%'"
                 )
-            )  # fmt: skip -- the query reads as one
+            )  # fmt: skip -- the query is read as a whole
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -119,13 +119,13 @@ def test_loading_says_how_far_it_is_and_how_long_it_will_take(sql: Endpoint) -> 
 
 
 def test_a_servers_timeouts_do_not_end_the_loading(sql: Endpoint) -> None:
-    """A statement timeout of the role, far below what loading takes, is for others."""
+    """A role's short statement timeout does not end the loading."""
     with prepared(with_options(sql, statement_timeout="20"), {**READS, "scale": SMALL}) as driver:
         assert performed(driver, 20).counts() == {("point_read", "ok"): 20}
 
 
 def test_a_load_that_was_cut_off_is_done_again(server: Server) -> None:
-    """A server that stops in mid-load: one sentence; the next run loads all of it."""
+    """A server that stops during the load gives one sentence, and the next run loads all again."""
     driver = made("sql-mix", {"sql": server.endpoint}, {**READS, "loaders": 2})
     cutting = threading.Timer(0.6, server.stop)
     cutting.start()
@@ -143,7 +143,7 @@ def test_a_load_that_was_cut_off_is_done_again(server: Server) -> None:
 
 
 def test_room_is_known_only_where_the_server_and_the_system_agree(server: Server, sql: Endpoint) -> None:
-    """A user who may see the server's files, on its host, is told the free space; another is told nothing."""
+    """Free space is known to a user who can see the server's files on its host, not to others."""
 
     def free_bytes(endpoint: Endpoint) -> int | None:
         schema = OwnedSchema(endpoint, "test", ())
@@ -159,7 +159,7 @@ def test_room_is_known_only_where_the_server_and_the_system_agree(server: Server
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a small file system is mounted for the server")
 def test_a_table_larger_than_the_disk_is_refused_before_it_is_loaded(server: Server) -> None:
-    """The sentence names both sizes and the remedy; nothing was loaded."""
+    """A table larger than the disk is refused before loading, with both sizes and the remedy."""
     with small_tablespace(server, 24):
         ask(server.admin, "CREATE DATABASE tiny TABLESPACE small STRATEGY file_copy")
         try:
@@ -186,7 +186,7 @@ def _drawn(skew: str, pages: int = PAGES, draws: int = DRAWS) -> Counter[int]:
 
 
 def test_without_skew_every_page_comes_alike() -> None:
-    """No page is drawn twice as often as the mean, and all are."""
+    """Without skew all pages are drawn, none twice as often as the mean."""
     found = _drawn("none")
     assert len(found) == PAGES
     assert max(found.values()) < 2 * DRAWS / PAGES
@@ -194,7 +194,7 @@ def test_without_skew_every_page_comes_alike() -> None:
 
 @pytest.mark.parametrize(("skew", "share", "of_pages"), [("80/20", 0.8, 0.2), ("95/1", 0.95, 0.01)])
 def test_a_hot_spot_gets_its_share(skew: str, share: float, of_pages: float) -> None:
-    """The hottest pages have the share, the others share the rest alike, and hot ones are no neighbours."""
+    """The hottest pages have their share, the others are drawn equally, and hot pages are not adjacent."""
     hot = round(PAGES * of_pages)
     ranked = _drawn(skew).most_common()
     assert sum(count for _, count in ranked[:hot]) == pytest.approx(share * DRAWS, rel=0.02)
@@ -205,7 +205,7 @@ def test_a_hot_spot_gets_its_share(skew: str, share: float, of_pages: float) -> 
 
 
 def test_zipfian_falls_as_one_over_the_rank() -> None:
-    """As YCSB's, to the power 0.99: the first page comes 13 % of the time, the tenth a tenth as often."""
+    """Zipfian draws the first page 13 % of the time and the tenth a tenth as often (exponent 0.99)."""
     counts = [count for _, count in _drawn("zipfian").most_common()]
     shares = [rank**-0.99 for rank in range(1, PAGES + 1)]
     assert counts[0] / DRAWS == pytest.approx(shares[0] / sum(shares), rel=0.05)
@@ -215,7 +215,7 @@ def test_zipfian_falls_as_one_over_the_rank() -> None:
 
 @pytest.mark.parametrize("count", [2, 5, 40])
 def test_ranks_are_zipf_s(count: int) -> None:
-    """Each rank as often as it should be, by chi-square at one in a thousand."""
+    """The frequency of each rank passes a chi-square test at one in a thousand."""
     random, draws = Random(7), 20_000
     found = Counter(zipfian_rank(random, count) for _ in range(draws))
     shares = [rank**-0.99 for rank in range(1, count + 1)]
@@ -226,12 +226,12 @@ def test_ranks_are_zipf_s(count: int) -> None:
 @pytest.mark.parametrize("skew", ["none", "zipfian", "80/20", "99/99"])
 @pytest.mark.parametrize("pages", [1, 2, 3, 7])
 def test_few_pages_are_all_drawn_and_no_other(skew: str, pages: int) -> None:
-    """No page is out of reach of any skew, and none beyond the table is drawn."""
+    """With few pages, each skew draws all pages and none beyond the table."""
     assert set(_drawn(skew, pages, 3000)) == set(range(pages))
 
 
 @pytest.mark.parametrize("skew", ["", "zipf", "80", "0/20", "80/0", "100/20", "80/20/1", "-1/5"])
 def test_what_is_no_skew_is_refused_with_what_is_allowed(skew: str) -> None:
-    """The message shows the three forms."""
+    """An invalid skew's error shows the three allowed forms."""
     with pytest.raises(ValueError, match=r"allowed: none, zipfian, or two percentages such as 80/20"):
         picker(skew)

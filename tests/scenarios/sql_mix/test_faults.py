@@ -1,4 +1,4 @@
-"""A server that fails in many ways: each is an outcome, what is counted stays true, and the load goes on."""
+"""Tests of a failing server: each failure is a named outcome, counts stay right, and the load continues."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOG_ROWS = "SELECT count(*) FROM pinchpoint_test.log"
     ids=["restart", "crash", "restart by ODBC"],
 )
 def test_the_load_outlives_a_restart_of_the_server(server: Server, how: signal.Signals, odbc: bool) -> None:
-    """Errors are counted, slower and slower; the load goes on by itself; every ok row survived."""
+    """During a restart errors are counted at growing intervals; the load continues and ok rows survive."""
     if odbc:
         need_driver("PostgreSQL", package="odbc-postgresql")
     endpoint = Endpoint("sql", by_odbc(server.endpoint.url)) if odbc else server.endpoint
@@ -67,7 +67,7 @@ CHANGES = "SELECT sum(version) FROM pinchpoint_test.hot"
 
 @pytest.fixture
 def quick_to_see_deadlocks(server: Server) -> Iterator[Server]:
-    """The server looks for deadlocks after 20 ms, not after a second."""
+    """Yield a server that detects deadlocks after 20 ms instead of a second."""
     ask(server.admin, "ALTER ROLE loader SET deadlock_timeout = '20ms'")
     yield server
     ask(server.admin, "ALTER ROLE loader RESET deadlock_timeout")
@@ -75,9 +75,9 @@ def quick_to_see_deadlocks(server: Server) -> Iterator[Server]:
 
 @pytest.mark.parametrize("retries", [50, 0])
 def test_deadlocks_are_made_again_and_counted(quick_to_see_deadlocks: Server, retries: int) -> None:
-    """Rows locked in any order deadlock: the attempts show as a stage, the operations succeed, once each.
+    """Deadlocks are retried: each attempt is a stage, and each operation succeeds once.
 
-    Without retries a deadlock is the outcome, and a transaction that was the victim changed nothing.
+    Without retries a deadlock is the outcome, and its transaction has changed nothing.
     """
     sql = quick_to_see_deadlocks.endpoint
     with prepared(sql, TWO_LOCKS | {"retries": retries}) as driver:
@@ -93,7 +93,7 @@ def test_deadlocks_are_made_again_and_counted(quick_to_see_deadlocks: Server, re
 
 @pytest.mark.parametrize("isolation", ["repeatable_read", "serializable"])
 def test_serialization_failures_are_made_again_and_counted(sql: Endpoint, isolation: str) -> None:
-    """Who changes a row that was changed meanwhile must begin again: a stage each; counts stay true."""
+    """Serialization failures are retried, each as a stage, and counts stay right."""
     params = {"operations": {"lock_contend": 1}, "hold": "2ms", "isolation": isolation, "retries": 2}
     with prepared(sql, params) as driver:
         with loaded(driver, 4, 1.0) as recorder:
@@ -107,7 +107,7 @@ def test_serialization_failures_are_made_again_and_counted(sql: Endpoint, isolat
 
 
 def test_read_committed_has_no_serialization_failures(sql: Endpoint) -> None:
-    """The default isolation waits instead."""
+    """The default isolation level waits and has no serialization failures."""
     params = {"operations": {"lock_contend": 1}, "hold": "2ms"}
     with prepared(sql, params) as driver, loaded(driver, 4, 0.5) as recorder:
         time.sleep(0.5)
@@ -116,9 +116,10 @@ def test_read_committed_has_no_serialization_failures(sql: Endpoint) -> None:
 
 
 def test_sessions_beyond_the_connection_limit_fail_by_name_and_come_in_later(sql: Endpoint) -> None:
-    """Those that are in go on; the others are told too_many_connections, until there is room."""
+    """Sessions above the connection limit get too_many_connections until there is room; others continue."""
     with psycopg.connect(sql.url, autocommit=True) as outside, prepared(sql, LOG_ONLY) as driver:
-        outside.execute("ALTER DATABASE loadtest CONNECTION LIMIT 4")  # this one, the schema's, two more
+        # this session, the schema's session, and two more
+        outside.execute("ALTER DATABASE loadtest CONNECTION LIMIT 4")
         try:
             with loaded(driver, 4, 8.0) as recorder:
                 time.sleep(0.8)
@@ -140,7 +141,7 @@ def test_sessions_beyond_the_connection_limit_fail_by_name_and_come_in_later(sql
 
 
 def test_a_limit_of_temporary_files_is_named(server: Server) -> None:
-    """A server that allows no more temporary files says so; the session stays usable."""
+    """A limit of temporary files is a named outcome, and the session stays in use."""
     ask(server.admin, "ALTER ROLE loader SET temp_file_limit = '1MB'")
     try:
         params = {"operations": {"spill": 1}, "spill_bytes": "4MiB"}
@@ -155,7 +156,7 @@ def test_a_limit_of_temporary_files_is_named(server: Server) -> None:
 
 
 def test_a_transaction_cut_off_in_its_middle_changes_nothing(server: Server) -> None:
-    """Killed between its two changes: connection_lost, both undone, and the session begins afresh."""
+    """A transaction killed between its two changes is connection_lost and changes nothing."""
     with prepared(server.endpoint, TWO_LOCKS | {"hold": "300ms"}) as driver:
         with loaded(driver, 1, 5.0) as recorder:
             time.sleep(0.45)
@@ -176,7 +177,7 @@ def test_a_transaction_cut_off_in_its_middle_changes_nothing(server: Server) -> 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a small file system is mounted for the server")
 def test_a_full_disk_is_an_outcome_until_there_is_room_again(server: Server) -> None:
-    """Rows there are those that were counted, before, during and after; no session has to be opened anew."""
+    """On a full disk the stored rows are the counted ones, and all sessions continue afterwards."""
     params = {"operations": {"log_batch": 1}, "batch_rows": 200, "row_bytes": "1KiB"}
     with small_tablespace(server, 16):
         endpoint = with_options(server.endpoint, default_tablespace="small")
@@ -199,7 +200,7 @@ def test_a_full_disk_is_an_outcome_until_there_is_room_again(server: Server) -> 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a small file system is mounted for the server")
 def test_by_odbc_a_full_disk_is_an_outcome_and_what_is_there_was_counted(server: Server) -> None:
-    """The same name as by the server's own library; a session goes on."""
+    """Over ODBC a full disk has the same outcome, and the session continues."""
     need_driver("PostgreSQL", package="odbc-postgresql")
     params = {"operations": {"bulk_load": 1}, "copy_rows": 200, "row_bytes": "1KiB"}
     with small_tablespace(server, 12):

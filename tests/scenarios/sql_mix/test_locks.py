@@ -1,4 +1,4 @@
-"""lock_contend against a real server: a lock lets one transaction through at a time."""
+"""Tests of lock_contend on a real server: a lock admits one transaction at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOT_ONLY = {"operations": {"lock_contend": 1}}
 
 @pytest.mark.parametrize(("hot_rows", "users"), [(1, 8), (1, 3), (4, 16)])
 def test_a_hot_row_lets_one_transaction_through_at_a_time(sql: Endpoint, hot_rows: int, users: int) -> None:
-    """Throughput is that of the rows' locks whatever the users; the sessions wait for locks above all."""
+    """The throughput is that of the row locks for any number of users, and sessions mostly wait for locks."""
     hold_s, length_s = 0.02, 2.0
     with prepared(sql, HOT_ONLY | {"hot_rows": hot_rows, "hold": "20ms"}) as driver:
         assert tables(sql) == {"hot"}
@@ -22,8 +22,8 @@ def test_a_hot_row_lets_one_transaction_through_at_a_time(sql: Endpoint, hot_row
         ((versions, rows),) = ask(sql, "SELECT sum(version)::int, count(*) FROM pinchpoint_test.hot")
     assert recorder.counts() == {("lock_contend", "ok"): versions}, "every ok is a committed change"
     assert rows == hot_rows
-    # The users still waiting when the time is up are let through after it. How much less than the locks allow
-    # a machine makes of them is its own affair.
+    # Users that still wait at the end are admitted afterwards. How far below the limit of the locks the rate
+    # is depends on the machine.
     rate = (versions - users) / length_s
     assert 0 < rate < 1.02 * hot_rows / hold_s
     assert waits.most_common(1)[0][0] == "Lock", waits
@@ -31,7 +31,7 @@ def test_a_hot_row_lets_one_transaction_through_at_a_time(sql: Endpoint, hot_row
 
 
 def test_a_lock_that_does_not_come_is_named(sql: Endpoint) -> None:
-    """The server's lock timeout and our statement timeout are two outcomes; the session goes on."""
+    """The server's lock timeout and the statement timeout are different outcomes; the session continues."""
     impatient = with_options(sql, lock_timeout="100")
     for endpoint, params, outcome in (
         (impatient, {}, "lock_timeout"),

@@ -1,4 +1,4 @@
-"""Every operation against a real server: what is counted as done is done."""
+"""Tests of each operation on a real server: a counted operation is done."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pinchpoint_scenarios.sql_mix.operations import OPERATIONS
 
 
 def test_every_operation_counted_ok_is_a_committed_row(sql: Endpoint) -> None:
-    """Counts are of commits: as many rows as ok log_appends, as many versions as ok data_updates."""
+    """Each ok log_append is a committed row, and each ok data_update a new version."""
     with prepared(sql, {"preset": "balanced", "scale": SMALL}) as driver:
         counts = performed(driver, 400).counts()
         assert {outcome for _, outcome in counts} == {"ok"}
@@ -36,7 +36,7 @@ def test_every_operation_counted_ok_is_a_committed_row(sql: Endpoint) -> None:
 
 
 def test_the_same_seed_and_number_do_the_same(sql: Endpoint) -> None:
-    """A session is deterministic; another number is another session."""
+    """A session's operations depend only on the seed and its number."""
     with prepared(sql, {"scale": SMALL}) as driver:
         drawn = [[row.operation for row in performed(driver, 50, each).rows] for each in (3, 3, 4)]
     assert drawn[0] == drawn[1] != drawn[2]
@@ -52,11 +52,11 @@ EVERY = {
     "spill": (None, "SELECT 0"),
     "lock_contend": ("hot", "SELECT id, version FROM pinchpoint_test.hot ORDER BY 1"),
 }
-"""Operation -> its table, and what to look at to see what it did."""
+"""Operation -> its table, and a query that shows its effect."""
 
 
 def test_every_operation_is_held_against_psycopg() -> None:
-    """The table above forgets none."""
+    """The table above has each operation."""
     assert set(EVERY) == set(OPERATIONS)
 
 
@@ -64,7 +64,7 @@ def test_every_operation_is_held_against_psycopg() -> None:
 def test_the_fast_path_does_what_psycopg_does(
     sql: Endpoint, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the same seed: the same rows, the same counts, the same sizes."""
+    """From the same seed the fast path writes the rows, counts and sizes that psycopg does."""
     table, question = EVERY[operation]
     sizes = {"copy_rows": 50, "spill_bytes": "1MiB", "hot_rows": 3, "lock_rows": 2, "hold": "1ms"}
     seen = []
@@ -81,7 +81,7 @@ def test_the_fast_path_does_what_psycopg_does(
 
 
 def test_a_batch_is_many_rows_and_one_commit(sql: Endpoint) -> None:
-    """All rows of a log_batch carry one transaction's id; sizes are those of the plan, contents differ."""
+    """All rows of a log_batch are in one transaction, have the plan's size, and differ in content."""
     params = {"operations": {"log_batch": 1}, "batch_rows": 40, "row_bytes": "1KiB"}
     with prepared(sql, params) as driver:
         assert tables(sql) == {"log"}
@@ -98,7 +98,7 @@ def test_a_batch_is_many_rows_and_one_commit(sql: Endpoint) -> None:
 
 
 def test_the_bulk_table_never_grows_without_bound(sql: Endpoint) -> None:
-    """Sessions that load at once keep the table below its bound and one load each; nothing fails."""
+    """With concurrent loads the bulk table stays below its bound plus one load per session."""
     load_bytes, users = 1000 * 240, 3
     params = {"operations": {"bulk_load": 1}, "copy_rows": 1000, "bulk_bytes": "1MiB"}
     with prepared(sql, params) as driver:
@@ -114,7 +114,7 @@ def test_the_bulk_table_never_grows_without_bound(sql: Endpoint) -> None:
 
 
 def test_a_scan_reads_its_rows_in_the_table_itself(sql: Endpoint) -> None:
-    """scan_rows rows from anywhere; rows that are missing make it missing_row."""
+    """A range scan reads scan_rows rows from the table; missing rows give missing_row."""
     params = {"operations": {"range_scan": 1}, "scan_rows": 200, "scale": SMALL}
     with prepared(sql, params) as driver:
         recorder = performed(driver, 20)
@@ -125,7 +125,7 @@ def test_a_scan_reads_its_rows_in_the_table_itself(sql: Endpoint) -> None:
 
 
 def test_more_rows_to_scan_than_there_are_is_refused(sql: Endpoint) -> None:
-    """Such a scan could never succeed: the run does not begin, and says what to change."""
+    """A scan of more rows than the table has is refused before the run, with the remedy."""
     params = {"operations": {"range_scan": 1}, "scan_rows": 1_000_000, "scale": SMALL}
     driver = made("sql-mix", {"sql": sql}, params)
     try:
@@ -136,7 +136,7 @@ def test_more_rows_to_scan_than_there_are_is_refused(sql: Endpoint) -> None:
 
 
 def test_a_spill_writes_temporary_files(sql: Endpoint) -> None:
-    """The server's own count of temporary bytes grows by what was sorted, its work memory being large."""
+    """The server's count of temporary bytes grows by the sorted size, even with a large work memory."""
     ask(sql, "ALTER ROLE loader SET work_mem = '64MB'")
     temporary = "SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()"
     try:
@@ -153,7 +153,7 @@ def test_a_spill_writes_temporary_files(sql: Endpoint) -> None:
 
 
 def test_hot_pages_are_hot(sql: Endpoint) -> None:
-    """With a skew of 90/10, nine tenths of the changes lie in a tenth of the pages, spread over the table."""
+    """With a skew of 90/10, nine tenths of the changes are in a tenth of the pages, spread over the table."""
     params = {"operations": {"data_update": 1}, "scale": SMALL, "skew": "90/10"}
     with prepared(sql, params) as driver:
         performed(driver, 600)
@@ -171,7 +171,7 @@ def test_hot_pages_are_hot(sql: Endpoint) -> None:
 
 
 def test_failures_have_their_names(sql: Endpoint) -> None:
-    """A locked row times out, a missing table keeps its SQLSTATE; the session stays usable."""
+    """A locked row is a timeout, a missing table its SQLSTATE, and the session stays in use."""
     with prepared(sql, {"operations": {"data_update": 1}, "scale": SMALL, "timeout_s": 0.2}) as driver:
         session, recorder = driver.session(0), Recorder()
         with psycopg.connect(sql.url) as locking:

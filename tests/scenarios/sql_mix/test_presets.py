@@ -1,4 +1,4 @@
-"""What each preset asks of a server, as the server itself counts it."""
+"""Tests of the cost of each preset, as the server counts it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SMALL_SIZES = {"copy_rows": 500, "spill_bytes": "2MiB", "scale": SMALL}
 
 @dataclass
 class Asked:
-    """What one operation cost the server, on average.
+    """The server's mean cost of one operation.
 
     Attributes:
-        flushes: of the write-ahead log: commits that waited for the log disk.
-        wal_bytes: written to the write-ahead log.
-        temporary_bytes: written to temporary files.
-        pages: looked at, in the buffer cache or on disk.
+        flushes: flushes of the write-ahead log, by commits that waited for the log disk.
+        wal_bytes: bytes written to the write-ahead log.
+        temporary_bytes: bytes written to temporary files.
+        pages: pages read from the buffer cache or the disk.
     """
 
     flushes: float
@@ -39,11 +39,12 @@ COUNTED = """SELECT
 
 
 def asked(server: Server, preset: str) -> Asked:
-    """One session performs the preset: a backend that has ended has reported all it did."""
+    """Run the preset in one session and return its cost; an ended session has reported all its work."""
     sql = server.endpoint
     with prepared(sql, {"preset": preset, **SMALL_SIZES}) as driver:
-        ask(server.admin, "CHECKPOINT")  # from here on the first change of a page logs all of it
-        time.sleep(1.1)  # a backend that goes on reports once a second
+        # the first change of each page after a checkpoint logs the whole page
+        ask(server.admin, "CHECKPOINT")
+        time.sleep(1.1)  # a running session reports once a second
         before = ask(sql, COUNTED)[0]
         recorder = performed(driver, TIMES)
         wait_until_reported(sql)
@@ -57,25 +58,25 @@ def asked(server: Server, preset: str) -> Asked:
 
 @pytest.fixture(scope="module")
 def by_preset(own_server: Server) -> dict[str, Asked]:
-    """Every preset's figures."""
+    """Return the cost of every preset."""
     return {preset: asked(own_server, preset) for preset in PRESETS}
 
 
 def test_log_heavy_waits_for_the_log(by_preset: dict[str, Asked]) -> None:
-    """Nearly every operation is a commit that is flushed, and a small one."""
+    """log-heavy: nearly every operation is a small commit with a flush."""
     found = by_preset["log-heavy"]
     assert 0.8 < found.flushes < 1.05
     assert found.wal_bytes < 4000
 
 
 def test_data_heavy_writes_whole_pages(by_preset: dict[str, Asked]) -> None:
-    """Each change dirties another page: its image goes to the log, the page itself to the data disk."""
+    """Preset data-heavy: each change dirties another page and logs the page's image."""
     assert by_preset["data-heavy"].wal_bytes > 1.5 * by_preset["log-heavy"].wal_bytes
     assert by_preset["data-heavy"].pages > by_preset["log-heavy"].pages
 
 
 def test_bulk_moves_the_most_bytes(by_preset: dict[str, Asked]) -> None:
-    """Tens of kilobytes an operation, with few flushes for each."""
+    """bulk: tens of kilobytes per operation with few flushes."""
     assert by_preset["bulk"].wal_bytes > 20_000
     assert by_preset["bulk"].wal_bytes > 4 * max(
         by_preset[name].wal_bytes for name in PRESETS if name != "bulk"
@@ -83,13 +84,13 @@ def test_bulk_moves_the_most_bytes(by_preset: dict[str, Asked]) -> None:
 
 
 def test_tempdb_alone_writes_temporary_files(by_preset: dict[str, Asked]) -> None:
-    """Half of its operations sort 2 MiB each, beyond their memory; none of the others' does."""
+    """tempdb: half of its operations sort 2 MiB each in temporary files; the other presets use none."""
     assert 0.6 * 2**20 < by_preset["tempdb"].temporary_bytes < 2 * 2**20
     assert all(found.temporary_bytes == 0 for name, found in by_preset.items() if name != "tempdb")
     assert by_preset["tempdb"].flushes < 0.05
 
 
 def test_read_mostly_hardly_ever_waits_for_the_log(by_preset: dict[str, Asked]) -> None:
-    """One operation in ten writes."""
+    """read-mostly: one operation in ten writes."""
     assert 0.03 < by_preset["read-mostly"].flushes < 0.2
     assert by_preset["read-mostly"].flushes < 0.5 * by_preset["balanced"].flushes

@@ -1,4 +1,4 @@
-"""sql-mix on a PostgreSQL older than the embedded farm's: farms are seldom of the newest version."""
+"""Tests of sql-mix on a PostgreSQL older than the embedded farm's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIZES = {"scale": SMALL, "copy_rows": 50, "spill_bytes": "1MiB", "hold": 0.001}
 
 
 def test_every_operation_runs_on_an_older_server() -> None:
-    """Its tables are made, loaded and removed; nothing fails."""
+    """On an older server the tables are created, loaded and removed, and no operation fails."""
     with older_postgres() as server:
         params = {"operations": dict.fromkeys(OPERATIONS, 1), **SIZES}
         with prepared(Endpoint("sql", server.loader), params) as driver:

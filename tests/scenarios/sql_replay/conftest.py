@@ -1,4 +1,4 @@
-"""A server that writes down every statement, with its duration."""
+"""A server that logs every statement with its duration."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ LOGGING = {
     "log_filename": "all.log",
     "log_rotation_age": "0",
     "log_min_duration_statement": "0",
-    "log_statement": "mod",  # then what writes has its text where it begins, and its duration alone
+    # so that a writing statement is logged with its text at the start and with its duration separately
+    "log_statement": "mod",
 }
 
 
 class LoggingSql(Sql):
-    """The embedded farm's server, with both kinds of log."""
+    """The embedded farm's server with both kinds of log."""
 
     def prepare(self) -> None:
         self.settings = LOGGING
@@ -34,7 +35,7 @@ class LoggingSql(Sql):
 
 @dataclass(frozen=True)
 class Logged:
-    """The server, and where its logs lie."""
+    """The server and the path of its logs."""
 
     endpoint: Endpoint
     csv: Path
@@ -43,7 +44,7 @@ class Logged:
 
 @pytest.fixture(scope="module")
 def logging_server() -> Iterator[Logged]:
-    """One for all tests of a module."""
+    """Yield one server for all tests of a module."""
     with running(LoggingSql) as tier:
         assert isinstance(tier, LoggingSql)
         logs = tier.cluster / "log"
@@ -52,7 +53,7 @@ def logging_server() -> Iterator[Logged]:
 
 @pytest.fixture
 def logged(logging_server: Logged) -> Iterator[Logged]:
-    """The server with an empty table, marked as a copy."""
+    """Yield the server with an empty table, marked as a copy."""
     ask(logging_server.endpoint, "CREATE TABLE seen (id int, at int, note text, PRIMARY KEY (id, at))")
     ask(logging_server.endpoint, f"COMMENT ON DATABASE loadtest IS '{MARKER}'")
     yield logging_server

@@ -1,4 +1,4 @@
-"""Extended Events as SQL Server exports them (shapes as its manual and its tools have them; data made up)."""
+"""Extended Events as SQL Server exports them (format of its manual and tools, made-up data)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BEGINS = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Happened:
-    """One event: what was sent, by whom, when it ended (s from the begin), how long it took (s)."""
+    """One event: text, session, end (seconds from the start) and duration (seconds)."""
 
     text: str
     at_s: float
@@ -27,22 +27,22 @@ class Happened:
 
     @property
     def field(self) -> str:
-        """The field that has the text."""
+        """Name of the field with the text."""
         return "batch_text" if self.name == "sql_batch_completed" else "statement"
 
     @property
     def time(self) -> datetime:
-        """When it ended."""
+        """Time of the end."""
         return BEGINS + timedelta(seconds=self.at_s)
 
     @property
     def duration_us(self) -> int:
-        """How long it took."""
+        """Duration in microseconds."""
         return round(self.duration_s * 1e6)
 
 
 def exported_csv(events: Iterable[Happened]) -> str:
-    """As Management Studio exports its table of events: local times, a column for UTC, NULL for nothing."""
+    """Return the events in Management Studio's export format: local times, a UTC column, NULL."""
     found = io.StringIO()
     rows = csv.writer(found)
     rows.writerow(["name", "timestamp", "timestamp (UTC)", *COLUMNS])

@@ -1,4 +1,4 @@
-"""Captured sessions and slow logs: their times and pauses; captures that are long."""
+"""Tests of captured sessions and slow logs: times, pauses, and long captures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint_scenarios.sql_replay.session import verb
 
 
 def test_sessions_keep_their_times_and_pauses() -> None:
-    """From the first statement on; a pause is what lies between an answer and the next statement."""
+    """Times start at the first statement; a pause lasts from a reply to the next statement."""
     entries = [
         LogEntry("b", "d", 103.0, 0.5, "SELECT 3"),
         LogEntry("a", "d", 101.0, 1.0, "SELECT 1"),
@@ -44,7 +44,7 @@ def test_sessions_keep_their_times_and_pauses() -> None:
     ],
 )
 def test_a_long_beginning_is_read_in_no_time(text: str) -> None:
-    """Whatever comes after many comments, or declarations: in one way alone, not in 2^40."""
+    """A text with many comments or declarations is read in linear time."""
     begun_s = time.process_time()
     assert verb(text) in ("statement", "declare", "set")
     [entry] = as_sent([LogEntry("a", "d", 1.0, 0.5, text)])
@@ -67,12 +67,12 @@ def test_a_long_beginning_is_read_in_no_time(text: str) -> None:
     ],
 )
 def test_an_operation_is_a_statements_first_word(text: str, found: str) -> None:
-    """Comments before it do not matter."""
+    """An operation is named after the first word behind any comments."""
     assert verb(text) == found
 
 
 def test_a_large_export_is_read_piece_by_piece(tmp_path: Path) -> None:
-    """Many events; a statement that is longer than a piece."""
+    """A large export, with a statement longer than a piece, is read in pieces."""
     long = "SELECT '" + "x" * 1_500_000 + "'"
     many = [Happened(f"SELECT {at}", at / 1000, session=at % 7) for at in range(400)]
     path = tmp_path / "capture"
@@ -82,7 +82,7 @@ def test_a_large_export_is_read_piece_by_piece(tmp_path: Path) -> None:
     assert {each.text for each in found} == {long, *(each.text for each in many)}
 
 
-# Written by `mariadb --batch` of MariaDB 10.11.
+# Output of `mariadb --batch` of MariaDB 10.11.
 BATCH = (
     "start_time\tquery_time\tthread_id\tdb\tsql_text\n"
     "2026-11-21 23:54:06.685484\t00:00:00.000071\t41\t\tSET NAMES utf8mb4\n"
@@ -98,13 +98,13 @@ CSV = (
 
 
 def log(path: Path, content: str) -> list[LogEntry]:
-    """The statements of an export of that content."""
+    """Return the statements of an export with this content."""
     path.write_text(content, encoding="utf-8")
     return list(read_capture([path]))
 
 
 def test_what_the_client_writes_is_read(tmp_path: Path) -> None:
-    """Breaks, tabs and backslashes as they were sent; what was sent to no database is no load of one."""
+    """Line breaks, tabs and backslashes are unescaped; statements without a database are dropped."""
     first, second = log(tmp_path / "slow.tsv", BATCH)
     assert (first.session, first.database) == ("41", "shop")
     assert first.duration_s == pytest.approx(1.005937)
@@ -115,7 +115,7 @@ def test_what_the_client_writes_is_read(tmp_path: Path) -> None:
 
 
 def test_a_csv_export_is_read(tmp_path: Path) -> None:
-    """Columns by their names, in any order."""
+    """A CSV export is read by its column names in any order."""
     [entry] = log(tmp_path / "slow.csv", CSV)
     assert (entry.session, entry.text, entry.duration_s) == ("41", 'SELECT "a",\n  2', 0.5)
 
@@ -134,7 +134,7 @@ def test_a_csv_export_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_made_again_says_why(tmp_path: Path, text: str, left_out: str | None) -> None:
-    """As of other servers."""
+    """A statement that cannot be replayed has the reason."""
     head = "start_time\tquery_time\tthread_id\tdb\tsql_text\n2026-11-21 23:54:06\t00:00:00\t41\tshop\t"
     [entry] = log(tmp_path / "slow.tsv", f"{head}{text}\n")
     assert entry.left_out == left_out
@@ -153,6 +153,6 @@ def test_what_cannot_be_made_again_says_why(tmp_path: Path, text: str, left_out:
     ],
 )
 def test_what_is_no_export_is_said_with_its_line(tmp_path: Path, content: str, said: str) -> None:
-    """File, line, what was found, what is allowed."""
+    """A file that is no export gives an error with file, line, value and allowed values."""
     with pytest.raises(ScenarioError, match=said):
         log(tmp_path / "slow", content)

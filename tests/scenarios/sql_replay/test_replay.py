@@ -1,4 +1,4 @@
-"""A workload captured by a real server and replayed: the same rows and pauses, nothing lost in silence."""
+"""Tests of a workload captured by a real server and replayed: same rows and pauses, nothing lost silently."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pinchpoint_scenarios.sql_replay.capture import sessions_of
 from pinchpoint_scenarios.sql_replay.pglog import read_logs
 
 USERS, TURNS, PAUSE_S = 3, 4, 0.15
-WRITTEN_S = 0.4  # after so long the server's collector has written what it was sent
+WRITTEN_S = 0.4  # after this time the server's log collector has written everything
 APPEND = [
     b"UPDATE seen SET note = note || '!' WHERE id = 0",
     b"UPDATE seen SET note = note || '!' WHERE id = 1",
@@ -40,7 +40,7 @@ NOT_EXECUTED = 3
 
 
 def _work(endpoint: Endpoint, user: int) -> None:
-    """One user of an application: prepared and plain statements, transactions, pauses, sorts of values."""
+    """Run one application user: prepared and plain statements, transactions, pauses, types of values."""
     with psycopg.connect(endpoint.url, autocommit=True, application_name="application") as connection:
         for turn in range(TURNS):
             with connection.transaction():
@@ -65,7 +65,7 @@ def _work(endpoint: Endpoint, user: int) -> None:
 
 
 def logs_of(logged: Logged, folder: Path, work: Callable[[], None]) -> tuple[Path, Path]:
-    """The logs of just that work."""
+    """Return the logs of this work only."""
     time.sleep(WRITTEN_S)
     begun = [path.stat().st_size for path in (logged.csv, logged.json)]
     work()
@@ -80,7 +80,7 @@ def logs_of(logged: Logged, folder: Path, work: Callable[[], None]) -> tuple[Pat
 
 
 def captured(logged: Logged, folder: Path) -> tuple[list[tuple[Any, ...]], Path, Path]:
-    """What the application left, and the logs of just that; the table is as before again."""
+    """Return the application's rows and logs, and restore the table."""
 
     def work() -> None:
         users = [threading.Thread(target=_work, args=(logged.endpoint, user)) for user in range(USERS)]
@@ -98,7 +98,7 @@ def captured(logged: Logged, folder: Path) -> tuple[list[tuple[Any, ...]], Path,
 def replayed(
     logged: Logged, capture: Path, users: int = USERS, *, repeat_s: float | None = 0, **params: Any
 ) -> tuple[Recorder, dict[str, Any], float]:
-    """What was recorded, the account of it, and how long it took."""
+    """Replay a capture; return the recorder, the account event and the duration in seconds."""
     events, recorder = Events(), Recorder()
     given = {"capture": str(capture), "database": "loadtest", **params}
     driver = made("sql-replay", {"sql": logged.endpoint}, given, event=events, repeat_s=repeat_s)
@@ -115,7 +115,7 @@ def replayed(
 
 
 def test_a_replay_does_what_was_captured_and_takes_as_long(logged: Logged, tmp_path: Path) -> None:
-    """Row by row; executed and left out are all there was; sessions keep their pauses; speed divides them."""
+    """A replay writes the same rows, executes or lists each statement, and keeps pauses divided by speed."""
     rows, csv, json = captured(logged, tmp_path)
     kept = [row for row in rows if row[1] != 99]
     length_s = max(session.ends_s for session in sessions_of(read_logs([csv])))
@@ -144,7 +144,7 @@ def test_a_replay_does_what_was_captured_and_takes_as_long(logged: Logged, tmp_p
 
 
 def test_a_log_is_replayed_by_odbc_too(logged: Logged, tmp_path: Path) -> None:
-    """The same statements, values and outcomes by another driver."""
+    """Over ODBC the statements, values and outcomes are the same."""
     need_driver("PostgreSQL", package="odbc-postgresql")
     rows, csv, _ = captured(logged, tmp_path)
     by_library, _, _ = replayed(logged, csv, speed=20)
@@ -157,7 +157,7 @@ def test_a_log_is_replayed_by_odbc_too(logged: Logged, tmp_path: Path) -> None:
 
 
 def test_fewer_users_than_sessions_start_late_and_lose_nothing(logged: Logged, tmp_path: Path) -> None:
-    """One user plays one session after the other; how late that was is told."""
+    """With fewer users than sessions all sessions are replayed, and the delay is reported."""
     rows, csv, _ = captured(logged, tmp_path)
     _, account, _ = replayed(logged, csv, users=1, speed=10)
     assert ask(logged.endpoint, ROWS) == [row for row in rows if row[1] != 99]
@@ -166,7 +166,7 @@ def test_fewer_users_than_sessions_start_late_and_lose_nothing(logged: Logged, t
 
 
 def test_what_fails_now_is_told_by_its_name(logged: Logged, tmp_path: Path) -> None:
-    """On a copy that already holds the rows; what is not done when the run ends is a difference."""
+    """On a copy with the rows, failures are named; statements missing at the end are in the account."""
     _, csv, _ = captured(logged, tmp_path)
     ask(logged.endpoint, "INSERT INTO seen SELECT 0, at, 'before' FROM generate_series(0, 9) at")
     recorder, account, _ = replayed(logged, csv, speed=10)
@@ -189,7 +189,7 @@ def test_what_fails_now_is_told_by_its_name(logged: Logged, tmp_path: Path) -> N
 
 
 def test_what_was_prepared_is_so_again_and_nothing_else(logged: Logged, tmp_path: Path) -> None:
-    """A pooler has the server forget all between users; what was parsed each time fits a table made anew."""
+    """Prepared statements are prepared again, plain ones are not, also behind a pooler."""
 
     def work() -> None:
         with psycopg.connect(logged.endpoint.url, autocommit=True) as connection:
@@ -210,7 +210,7 @@ def test_what_was_prepared_is_so_again_and_nothing_else(logged: Logged, tmp_path
 
 
 def test_a_capture_is_replayed_again_where_the_run_goes_on(logged: Logged, tmp_path: Path) -> None:
-    """A measured time longer than the capture starts it again; each round is counted."""
+    """A measure phase longer than the capture repeats it, and each round is counted."""
     _, csv, _ = captured(logged, tmp_path)
     _, account, took_s = replayed(logged, csv, speed=20, repeat_s=0.8)
     assert account["cycles"] >= 2
@@ -219,7 +219,7 @@ def test_a_capture_is_replayed_again_where_the_run_goes_on(logged: Logged, tmp_p
 
 
 def test_only_a_marked_copy_is_replayed_into(logged: Logged, tmp_path: Path) -> None:
-    """An empty database is none: what is replayed needs what it was captured on."""
+    """A database without the mark is refused, even an empty one."""
     _, csv, _ = captured(logged, tmp_path)
     ask(logged.endpoint, "COMMENT ON DATABASE loadtest IS 'production'")
     driver = made("sql-replay", {"sql": logged.endpoint}, {"capture": str(csv), "database": "loadtest"})
@@ -230,7 +230,7 @@ def test_only_a_marked_copy_is_replayed_into(logged: Logged, tmp_path: Path) -> 
 
 
 def test_a_capture_that_cannot_be_used_is_said(logged: Logged, tmp_path: Path) -> None:
-    """No file, another database, several databases, nothing with a duration."""
+    """A missing file, another or several databases, or no durations give an error."""
     _, csv, _ = captured(logged, tmp_path)
     other = tmp_path / "other.csv"
     other.write_text(csv.read_text().replace('"loadtest"', '"shop"'))
@@ -250,9 +250,9 @@ def test_a_capture_that_cannot_be_used_is_said(logged: Logged, tmp_path: Path) -
 
 @pytest.mark.farm
 @pytest.mark.alone
-@pytest.mark.slow  # twenty seconds; tests/scenarios/sql_servers/test_replays.py has a run that replays
+@pytest.mark.slow  # twenty seconds; tests/scenarios/sql_servers/test_replays.py has another run that replays
 def test_a_run_replays_a_capture_to_its_end(logged: Logged, tmp_path: Path) -> None:
-    """Users of load generators play it; the run ends with it; the report has the account."""
+    """Users of load generators replay a capture, the run ends with it, and the report has the account."""
     rows, _, log = captured(logged, tmp_path)
     params = {"capture": log.name, "database": "loadtest"}
     scenario = {"use": "sql-replay", "load": {"model": "closed", "users": USERS}, "params": params}
@@ -280,7 +280,7 @@ def test_a_run_replays_a_capture_to_its_end(logged: Logged, tmp_path: Path) -> N
 
 
 def test_only_users_may_be_said_of_a_replay(tmp_path: Path) -> None:
-    """A rate, or a pause, is in the capture."""
+    """A replay accepts only users; a rate or a pause is refused."""
     (tmp_path / "log.csv").write_text("")
     for load in ({"model": "open", "rate": "5/s"}, {"model": "closed", "users": 2, "think": "1s"}):
         scenario = {"use": "sql-replay", "load": load, "params": {"capture": "log.csv"}}
@@ -293,7 +293,7 @@ def test_only_users_may_be_said_of_a_replay(tmp_path: Path) -> None:
 
 
 def test_a_check_says_what_the_copy_cannot_prepare(logged: Logged, tmp_path: Path) -> None:
-    """A table that the copy lacks: how many statements want it, and the first of them."""
+    """``check`` reports how many statements the copy cannot prepare, and the first of them."""
     _, csv, _ = captured(logged, tmp_path)
     driver = made("sql-replay", {"sql": logged.endpoint}, {"capture": str(csv), "database": "loadtest"})
 

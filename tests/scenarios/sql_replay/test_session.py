@@ -1,4 +1,4 @@
-"""Users and rounds: who is free waits for the next round, and none is lost before the last."""
+"""Tests of users and rounds: a free user waits for the next round and stays until the last."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from pinchpoint_scenarios.sql_replay.session import ReplaySession, Tape
 
 
 class Database:
-    """Copy and connection of a server that does everything at once."""
+    """A copy and connection of a server that answers at once."""
 
     def translated(self, statement: str) -> str:
         return statement
 
     def nothing(self, *_: object) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     wait_until_due = try_open = query = close = nothing
 
 
 def users(repeat_s: float | None) -> tuple[Tape, ReplaySession, ReplaySession]:
-    """Two users of a capture of one session with one statement."""
+    """Return the tape and two users of a capture with one session of one statement."""
     tape = Tape([CapturedSession([Captured(0.0, 0.0, 0.0, "SELECT 1", None)])], repeat_s)
     database: Any = Database()
     first, second = (ReplaySession(tape, database, lambda: database, 1.0, MagicMock()) for _ in range(2))
@@ -36,12 +36,12 @@ def users(repeat_s: float | None) -> tuple[Tape, ReplaySession, ReplaySession]:
 
 
 def napping(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
-    """What happens while a user naps."""
+    """Run a function whenever a user sleeps."""
     monkeypatch.setattr(time, "sleep", lambda _: meanwhile())
 
 
 def test_who_naps_while_a_round_ends_plays_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other user ends the round and takes the next session only later: in between nobody plays."""
+    """A user that sleeps at the end of a round plays in the next round."""
     tape, first, second = users(None)
     record = Recorder()
     assert first.perform(record)
@@ -54,7 +54,7 @@ def test_who_naps_while_a_round_ends_plays_in_the_next(monkeypatch: pytest.Monke
 
 
 def test_after_the_last_round_everybody_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waited, too, as soon as the last session is over."""
+    """All users end after the last session, also those that wait."""
     _, first, second = users(0)
     record = Recorder()
     napping(monkeypatch, lambda: None)
@@ -66,7 +66,7 @@ def test_after_the_last_round_everybody_ends(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_pauses_are_recorded_and_no_part_of_a_statement() -> None:
-    """A user's time is its statements' and its pauses': nothing else is left of it."""
+    """Pauses are recorded separately, and statements and pauses are all of a user's time."""
     statements = [Captured(at_s, at_s, 0.0, "SELECT 1", None) for at_s in (0.0, 0.3)]
     database: Any = Database()
     user = ReplaySession(Tape([CapturedSession(statements)], 0), database, lambda: database, 1.0, MagicMock())

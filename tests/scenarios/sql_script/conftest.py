@@ -1,4 +1,4 @@
-"""A marked database with two tables, and nothing of them left."""
+"""A marked database with two tables, removed afterwards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLES = """CREATE TABLE account (id int PRIMARY KEY, name text NOT NULL, balanc
 
 @pytest.fixture
 def bank(sql: Endpoint) -> Iterator[Endpoint]:
-    """A hundred accounts and no movements, in a database that is marked as a copy."""
+    """Yield a database marked as a copy, with a hundred accounts and no movements."""
     ask(sql, TABLES)
     ask(sql, f"COMMENT ON DATABASE loadtest IS '{MARKER}'")
     yield sql

@@ -1,4 +1,4 @@
-"""What the tests of sql-script share."""
+"""Helpers of sql-script's tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pinchpoint_scenarios.contract import Endpoint, Scenario
 
 
 def written(folder: Path, **scripts: str) -> list[str]:
-    """One file for each script; their paths."""
+    """Write one file per script and return the paths."""
     for name, text in scripts.items():
         (folder / f"{name}.sql").write_text(text, encoding="utf-8")
     return [str(folder / f"{name}.sql") for name in scripts]
@@ -23,7 +23,7 @@ def written(folder: Path, **scripts: str) -> list[str]:
 def prepared(
     endpoint: Endpoint, event: Callable[..., None] = lambda *_, **__: None, **params: Any
 ) -> Iterator[Scenario]:
-    """A prepared sql-script, finished afterwards."""
+    """Yield a prepared sql-script and finish it at the end."""
     driver = made("sql-script", {"sql": endpoint}, params, event=event)
     try:
         driver.prepare(quiet)

@@ -1,4 +1,4 @@
-"""What differs between servers: how values are written, how a file is sent, what leaves a marked database."""
+"""Tests of differences between servers: literals, batches, and statements that leave the marked database."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from pinchpoint_scenarios.sql_script.scope import GeneratedText, Value
         ("postgresql", GeneratedText("it's \\"), "'it''s \\'"),
         *((kind, 1.5, "1.5") for kind in DIALECTS),
         *((kind, None, "NULL") for kind in DIALECTS),
-        *((kind, "now()", "now()") for kind in DIALECTS),  # what a query gave stands as it is
+        *((kind, "now()", "now()") for kind in DIALECTS),  # a query's result is used unchanged
     ],
 )
 def test_a_value_is_written_as_the_server_reads_it(kind: str, value: Value, literal: str) -> None:
-    """Quotes, backslashes, letters of any alphabet."""
+    """Literals with quotes, backslashes and any letters are read correctly by the server."""
     assert DIALECTS[kind].literal(value) == literal
 
 
 def test_a_file_for_sql_server_is_sent_batch_by_batch() -> None:
-    """GO is a line of its own, in any case; a word that begins so is none."""
+    """For SQL Server a file is sent in batches; GO must be alone on its line, in any case."""
     text = "CREATE TABLE t (x int)\nGO\n\nCREATE PROCEDURE p AS SELECT 1 -- go on\r\n go ;\r\n"
     text += "GOTO x\nGo -- end\n"
     batches = [batch.strip() for batch in DIALECTS["mssql"].batches(text)]
@@ -53,7 +53,7 @@ def test_a_file_for_sql_server_is_sent_batch_by_batch() -> None:
     ],
 )
 def test_a_script_that_leaves_the_marked_database_is_refused(tmp_path: Path, text: str, line: int) -> None:
-    """With file and line; a hint that begins with the same word is none, nor is a name of PostgreSQL's."""
+    """A script with USE is refused with file and line; an index hint and a name on PostgreSQL are not."""
     use, hint = written(tmp_path, use=text, hint="SELECT * FROM t\nUSE INDEX (i) WHERE x = 'use y';")
     endpoint = Endpoint("sql", "mysql+odbc://u:p@127.0.0.1:1/d")
     made("sql-script", {"sql": endpoint}, {"scripts": hint})
@@ -67,13 +67,14 @@ def test_a_script_that_leaves_the_marked_database_is_refused(tmp_path: Path, tex
 def test_without_libodbc_one_sentence_names_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: str
 ) -> None:
-    """Where pyodbc cannot be loaded; the plan is still read."""
+    """Without libodbc the plan is read, and one sentence names the package."""
     (script,) = written(tmp_path, one="SELECT 1;")
-    monkeypatch.setitem(sys.modules, "pyodbc", None)  # as Python has it: importing it fails
+    monkeypatch.setitem(sys.modules, "pyodbc", None)  # None makes Python's import fail
     loaded = [name for name in sys.modules if name.startswith("pinchpoint_scenarios.") and "odbc" in name]
-    for name in sorted(loaded, reverse=True):  # what is inside first
+    for name in sorted(loaded, reverse=True):  # submodules first
         above, _, last = name.rpartition(".")
-        monkeypatch.setattr(sys.modules[above], last, sys.modules[name])  # so that it stands there again
+        # so that the module is restored afterwards
+        monkeypatch.setattr(sys.modules[above], last, sys.modules[name])
         monkeypatch.delitem(sys.modules, name)
     params = {"scripts": script} if use == "sql-script" else {"capture": script}
     driver = made(use, {"sql": Endpoint("sql", "mysql+odbc://u:geheim@127.0.0.1:1/d")}, params)

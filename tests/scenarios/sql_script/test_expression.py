@@ -1,4 +1,4 @@
-"""Expressions: what they are worth, and what is said of those that are none."""
+"""Tests of expressions: their values, and errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEED = 5
 
 
 def worth(text: str, **variables: Value) -> Value:
-    """An expression's value."""
+    """Return an expression's value."""
     expression, _ = parsed(text)
     return expression(ScriptScope(Chance(Random(SEED)), {"default_seed": 1, **variables}))
 
@@ -62,7 +62,7 @@ def worth(text: str, **variables: Value) -> Value:
     ],
 )
 def test_an_expression_is_worth_what_the_manual_says(text: str, value: Value) -> None:
-    """Whole numbers stay whole, division goes towards zero, null is neither true nor false."""
+    """Integers stay integers, division rounds towards zero, null is neither true nor false."""
     found = worth(text, x=7)
     assert found == value
     assert type(found) is type(value)
@@ -84,7 +84,7 @@ def test_an_expression_is_worth_what_the_manual_says(text: str, value: Value) ->
     ],
 )
 def test_what_is_no_expression_is_said(text: str, said: str) -> None:
-    """The sentence names what was found and what is allowed."""
+    """An invalid expression's error has the text found and the allowed ones."""
     with pytest.raises(ExpressionError) as caught:
         parsed(text)
     assert said in str(caught.value)
@@ -109,7 +109,7 @@ def test_what_is_no_expression_is_said(text: str, said: str) -> None:
     ],
 )
 def test_what_has_no_value_is_said(text: str, said: str) -> None:
-    """Not a number made up in its place."""
+    """An expression without a value gives an error instead of a number."""
     with pytest.raises(EvaluationError) as caught:
         worth(text, word="blue")
     assert said in str(caught.value)
@@ -119,7 +119,7 @@ def test_what_has_no_value_is_said(text: str, said: str) -> None:
     ("text", "value"), [("12", 12), (" -3", -3), ("1.5", 1.5), ("true", True), ("OFF", False), ("null", None)]
 )
 def test_the_text_of_a_variable_is_taken_as_what_it_spells(text: str, value: Value) -> None:
-    """What a query gave, or --define says, is text."""
+    """The text of a variable, from a query or --define, becomes the value that it spells."""
     assert worth(":x", x=text) == value
 
 
@@ -136,12 +136,12 @@ def _drawn(text: str, times: int = 20_000) -> list[int]:
 
 
 def test_random_numbers_keep_to_their_range_and_shape() -> None:
-    """Even; falling; around the middle; by rank."""
+    """Random numbers are in range and have their distribution: uniform, exponential, gaussian, zipfian."""
     even = Counter(_drawn("random(1, 10)"))
     assert set(even) == set(range(1, 11))
     assert max(even.values()) < 1.2 * min(even.values())
     falling = Counter(_drawn("random_exponential(1, 10, 3)"))
-    # the share of the first of ten parts: (1 - e^-0.3) / (1 - e^-3)
+    # share of the first of ten parts: (1 - e^-0.3) / (1 - e^-3)
     assert falling[1] / 20_000 == pytest.approx((1 - math.exp(-0.3)) / (1 - math.exp(-3)), rel=0.05)
     bell = Counter(_drawn("random_gaussian(1, 100, 5)"))
     # "67% of values are drawn from the middle 1 / parameter" (the manual)
@@ -154,7 +154,7 @@ def test_random_numbers_keep_to_their_range_and_shape() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 1000])
 def test_permute_meets_each_number_once(size: int) -> None:
-    """A permutation, another one for another seed."""
+    """The function permute gives each number once, in another order for another seed."""
     for seed in (1, 2):
         assert {worth(f"permute({each}, {size}, {seed})") for each in range(size)} == set(range(size))
     some = [worth(f"permute({each}, 1000, 1)") for each in range(20)]
@@ -162,7 +162,7 @@ def test_permute_meets_each_number_once(size: int) -> None:
 
 
 def test_what_is_made_again_draws_the_same() -> None:
-    """A script that is retried is the same script."""
+    """A retried script draws the same numbers."""
     chance = Chance(Random(SEED))
     chance.begin()
     first = [chance.random() for _ in range(3)]

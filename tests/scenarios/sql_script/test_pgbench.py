@@ -1,4 +1,4 @@
-"""The same script by pgbench and by us: the same rows, the same sums."""
+"""Comparison of the same script in pgbench and sql-script: same rows, same sums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUMS = """SELECT count(*), sum(at), sum(amount), sum(rate)::numeric(20, 6), coun
     count(fits), sum(length(note)), count(DISTINCT client) FROM moved"""
 ROWS = "SELECT client, at, amount, rate::numeric(30, 9), fits, note FROM moved ORDER BY 1, 2, 3, 4"
 
-# Nothing here depends on chance: whatever computes it right computes the same.
+# No random numbers here, so the results must be equal.
 COMPUTED = """\\set n :n + 1
 \\set account 1 + (:n * 37 + :client_id * 11) % 100
 \\set amount hash(:n, :client_id) % 1000 + hash_fnv1a(:n, 5) % 100 - hash_murmur2(:client_id, :n) % 10
@@ -43,7 +43,7 @@ INSERT INTO moved VALUES (:n, :client_id, :of_rest % 2 * 0, -:rate, NULL, 'else'
 \\sleep 100us
 COMMIT; -- the end
 """
-# The manual's own example of \\aset: what joined statements gave becomes variables, all of it.
+# The manual's example of \\aset: all results of combined statements become variables.
 JOINED = """SELECT 4 AS four \\; SELECT x AS five FROM generate_series(1, 5) x \\;
     SELECT 1 AS six WHERE false \\aset
 UPDATE account SET balance = balance + :four * :five WHERE id = 100;
@@ -91,7 +91,7 @@ def _by_us(endpoint: Endpoint, protocol: str, **params: Any) -> Recorder:
 def test_what_a_script_computes_is_what_pgbench_computes(
     bank: Endpoint, tmp_path: Path, protocol: str
 ) -> None:
-    r"""Every operator and function that chance has no part in, branches, \gset, \aset: row by row."""
+    r"""Operators, functions, branches, \gset and \aset give pgbench's rows, where chance has no part."""
     text = COMPUTED + JOINED if protocol == "simple" else _castable(COMPUTED)
     (script,) = written(tmp_path, computed=text)
     seen = []
@@ -110,7 +110,7 @@ def test_what_a_script_computes_is_what_pgbench_computes(
 
 
 def _castable(text: str) -> str:
-    """Parameters have no types of their own: an expression of several, and a null, must say theirs."""
+    """Return the text with types, because parameters have none: mixed expressions and nulls need them."""
     return (
         text.replace(":amount * :bits", ":amount::bigint * :bits::float8")
         .replace(":last * :scale", ":last::int * :scale::int")
@@ -120,7 +120,7 @@ def _castable(text: str) -> str:
 
 
 def test_chance_has_the_same_shape(bank: Endpoint, tmp_path: Path) -> None:
-    """Means of each distribution lie within what chance itself makes of so many draws."""
+    """The mean of each distribution is within the random error of pgbench's."""
     text = """INSERT INTO moved (client, at, amount, rate, note) VALUES
     (:client_id, :even, :bell, :falling, ':rank');
 """
@@ -142,12 +142,12 @@ def test_chance_has_the_same_shape(bank: Endpoint, tmp_path: Path) -> None:
         ask(bank, "DELETE FROM moved")
     theirs, ours = seen
     assert theirs[5] == ours[5] == CLIENTS * TIMES * 10
-    # five standard errors of a mean of 1,200 draws, the widest (even) being 8 % of its mean
+    # five standard errors of a mean of 1,200 draws; the widest distribution (uniform) has 8 % of its mean
     assert ours == pytest.approx(theirs, rel=0.17)
 
 
 def test_scripts_and_weights_are_pgbenchs(bank: Endpoint, tmp_path: Path) -> None:
-    """Several files with @weight: the shares are the same."""
+    """Several files with @weight have pgbench's shares."""
     often, rarely = written(
         tmp_path, often="INSERT INTO moved (at) VALUES (1);", rarely="INSERT INTO moved (at) VALUES (0);"
     )

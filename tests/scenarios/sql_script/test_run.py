@@ -1,4 +1,4 @@
-"""The user's own scripts in a run: files beside the plan, users in load generators, early refusals."""
+"""Tests of a user's scripts in a run: files next to the plan, load generators, early refusals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PARAMS = {
 def run(
     folder: Path, endpoint: Endpoint, environment: str = "test", **params: Any
 ) -> subprocess.CompletedProcess[str]:
-    """One short run of the scripts in ``sql/``."""
+    """Run the scripts in ``sql/`` for a short time."""
     scenario = {"use": "sql-script", "load": {"model": "closed", "users": 3}, "params": PARAMS | params}
     plan = {"name": "own", "scenarios": {"shop": scenario}, "phases": {"warm_up": "1s", "measure": "2s"}}
     farm = {"name": "copy", "environment": environment, "endpoints": {"sql": {"url": endpoint.url}}}
@@ -43,7 +43,7 @@ def run(
 
 
 def test_scripts_beside_the_plan_are_run_and_counted(bank: Endpoint, tmp_path: Path) -> None:
-    """Each ok is a committed transaction; the manifest has what ran."""
+    """Each ok is a committed transaction, and the manifest has the scripts."""
     (tmp_path / "sql").mkdir()
     (tmp_path / "sql" / "order.sql").write_text(ORDER)
     (tmp_path / "sql" / "look.sql").write_text("SELECT balance FROM account WHERE id = :account;")
@@ -68,7 +68,7 @@ def test_scripts_beside_the_plan_are_run_and_counted(bank: Endpoint, tmp_path: P
 
 
 def test_what_is_wrong_is_said_before_anything_starts(bank: Endpoint, tmp_path: Path) -> None:
-    """A script with its line, in the plan's own line; production; a database without the mark."""
+    """A wrong script, production, or a database without the mark is refused before the load starts."""
     (tmp_path / "sql").mkdir()
     script = tmp_path / "sql" / "order.sql"
     script.write_text("SELECT 1;\n\\setshell x date\n")

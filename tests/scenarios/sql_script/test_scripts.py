@@ -1,4 +1,4 @@
-"""Scripts read from their text: what is found in them, and what is said of those that cannot be used."""
+"""Tests of scripts' parsing: commands, statements, and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinchpoint_scenarios.sql_script.script import Branch, Set, Sleep, SqlStatem
 
 
 def statements(text: str) -> list[str]:
-    """The statements of a script, variables as :name, those within quotes as :"name"."""
+    """Return a script's statements, with variables as :name or, in quotes, as :"name"."""
     shown = []
     for sql in read("s", "s.sql", text).statements():
         pieces = [
@@ -44,12 +44,12 @@ def statements(text: str) -> list[str]:
     ],
 )
 def test_statements_are_cut_as_psql_cuts_them(text: str, found: list[str]) -> None:
-    """A ; ends one only outside quotes, comments and parentheses; a command does, too."""
+    """A statement ends at a semicolon outside quotes, comments and parentheses, or at a command."""
     assert statements(text) == found
 
 
 def test_every_command_is_read() -> None:
-    """In order, with its line, branches within branches."""
+    """Each command is read in order with its line, in nested branches."""
     script = read(
         "s",
         "s.sql",
@@ -90,7 +90,7 @@ def test_every_command_is_read() -> None:
     ("text", "pause_s"), [("5", 5), ("5ms", 0.005), ("20 MS", 0.02), ("+3 us", 3e-6), ("7S", 7)]
 )
 def test_a_sleep_is_written_in_any_of_pgbenchs_ways(text: str, pause_s: float) -> None:
-    """The unit beside the number or apart from it, in small letters or capital ones."""
+    """A sleep's unit is accepted with or without a space, in any case."""
     sleep, _ = read("s", "s.sql", f"\\sleep {text}\nSELECT 1;").commands
     assert isinstance(sleep, Sleep)
     assert isinstance(sleep.amount, float)
@@ -98,7 +98,7 @@ def test_a_sleep_is_written_in_any_of_pgbenchs_ways(text: str, pause_s: float) -
 
 
 def test_a_statement_is_called_by_its_first_word() -> None:
-    """Not by a comment before it, nor a parenthesis."""
+    """A statement is named after its first word, behind comments and parentheses."""
     text = (
         "/* app */ -- why\n (SELECT 1);\nselect(2);\nWITH x AS (SELECT 1) SELECT 'COPY t FROM STDIN';\n/**/;"
     )
@@ -133,20 +133,20 @@ def test_a_statement_is_called_by_its_first_word() -> None:
     ],
 )
 def test_what_cannot_be_used_is_said_with_its_line(text: str, said: str) -> None:
-    """File, line, what was found, what is allowed."""
+    """An invalid script gives an error with file, line, value and allowed values."""
     with pytest.raises(ScenarioError) as caught:
         read("s", "s.sql", text)
     assert str(caught.value).startswith(said)
 
 
 def chosen(**params: Any) -> dict[str, float]:
-    """Operation -> weight."""
+    """Return operation -> weight."""
     found = read_scripts(SqlScriptParams.model_validate(params))
     return {each.script.name: each.weight for each in found}
 
 
 def test_scripts_come_from_files_and_folders_with_weights(tmp_path: Path) -> None:
-    """Pgbench's FILE@WEIGHT, a folder, weights by name; 0 leaves one out."""
+    """Scripts come from pgbench's FILE@WEIGHT and from folders, with weights by name; 0 leaves one out."""
     a, b, c = written(tmp_path, a="SELECT 1;", b="SELECT 2;", c="SELECT 3;")
     assert chosen(scripts=str(tmp_path)) == {"a": 1, "b": 1, "c": 1}
     assert chosen(scripts=[f"{a}@3", b]) == {"a": 3, "b": 1}
@@ -163,7 +163,7 @@ def test_scripts_come_from_files_and_folders_with_weights(tmp_path: Path) -> Non
 
 
 def test_everything_wrong_with_the_files_is_said_at_once(tmp_path: Path) -> None:
-    """A wrong script hides no other."""
+    """One error lists the problems of all files."""
     good, bad, worse = written(tmp_path, good="SELECT :x;", bad="\\if", worse="SELECT '")
     (tmp_path / "binary.sql").write_bytes(b"\xff\xfe")
     with pytest.raises(ScenarioError) as caught:
@@ -186,7 +186,7 @@ def test_everything_wrong_with_the_files_is_said_at_once(tmp_path: Path) -> None
 
 
 def test_what_cannot_be_prepared_is_said(tmp_path: Path) -> None:
-    """Values beside a statement stand neither within quotes nor beside several statements."""
+    """Variables in quotes, or in combined statements, cannot be prepared and give an error."""
     quoted, joined = written(tmp_path, quoted="SELECT ':scale, :other';", joined="SELECT 1\\; SELECT 2;")
     assert chosen(scripts=quoted) == {"quoted": 1}
     with pytest.raises(ScenarioError, match=r"quoted\.sql:1: :scale within quotes cannot be a parameter"):
@@ -196,7 +196,7 @@ def test_what_cannot_be_prepared_is_said(tmp_path: Path) -> None:
 
 
 def test_paths_begin_in_the_plans_folder() -> None:
-    """Every path of the parameters; what is none is left for validation to find."""
+    """Each path in the parameters is relative to the plan's folder; invalid values are left to validation."""
     given = {
         "scripts": ["a.sql@3", "/b", 5],
         "setup": "s.sql",

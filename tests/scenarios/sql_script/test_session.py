@@ -1,4 +1,4 @@
-"""Scripts on a PostgreSQL, beside what holds on every server (sql_servers/test_scripts.py)."""
+"""Tests of scripts on PostgreSQL; sql_servers/test_scripts.py has the tests for every server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VALUES = {
 
 
 def test_the_same_seed_does_the_same_whatever_the_protocol(bank: Endpoint, tmp_path: Path) -> None:
-    """Which script, which values, which numbers: all follow from the seed and the session."""
+    """Scripts, values and numbers depend only on the seed and the session, in each protocol."""
     scripts = written(tmp_path, transfer=TRANSFER, look="SELECT balance FROM account WHERE id = :account;")
     seen = []
     for protocol, session in (("simple", 3), ("prepared", 3), ("simple", 4)):
@@ -40,7 +40,7 @@ def test_the_same_seed_does_the_same_whatever_the_protocol(bank: Endpoint, tmp_p
 
 
 def test_scripts_come_by_weight(bank: Endpoint, tmp_path: Path) -> None:
-    """Nine of ten."""
+    """Scripts are chosen by weight, here nine of ten."""
     often, rarely = written(tmp_path, often="SELECT 1;", rarely="SELECT 2;")
     with prepared(bank, scripts=[f"{often}@9", rarely]) as driver:
         counts = performed(driver, 500).counts()
@@ -56,7 +56,7 @@ def test_scripts_come_by_weight(bank: Endpoint, tmp_path: Path) -> None:
     ],
 )
 def test_a_failure_has_its_name(bank: Endpoint, tmp_path: Path, text: str, outcome: str) -> None:
-    """And the next operation is a whole one."""
+    """A failure is a named outcome, and the next operation works."""
     fails, works = written(tmp_path, fails=text, works="SELECT 1;")
     with prepared(bank, scripts=[fails, works], timeout_s="0.3s") as driver:
         counts = performed(driver, 8).counts()
@@ -64,7 +64,7 @@ def test_a_failure_has_its_name(bank: Endpoint, tmp_path: Path, text: str, outco
 
 
 def test_branches_sleeps_and_kept_values(bank: Endpoint, tmp_path: Path) -> None:
-    """Variables stay from one operation to the next; a sleep is a stage and part of the operation's time."""
+    """Variables persist between operations; a sleep is a stage and part of the operation's time."""
     text = """\\set n :n + 1
 \\if :n % 2 = 0
 SELECT max(id) AS most, NULL AS nothing, 'x' AS word FROM account \\aset
@@ -99,7 +99,7 @@ INSERT INTO moved (at) VALUES (:n);
     ],
 )
 def test_a_script_that_is_wrong_ends_the_run(bank: Endpoint, tmp_path: Path, text: str, said: str) -> None:
-    """It is no failure of the farm: the sentence names file and line."""
+    """A wrong script ends the run with file and line, not as a failure of the farm."""
     (script,) = written(tmp_path, wrong=text)
     with prepared(bank, scripts=script, define={"n": 1, "text": "blue"}) as driver:
         session = driver.session(0)
@@ -109,7 +109,7 @@ def test_a_script_that_is_wrong_ends_the_run(bank: Endpoint, tmp_path: Path, tex
 
 
 def test_setup_and_teardown_are_run_once(sql: Endpoint, tmp_path: Path) -> None:
-    """In an empty database, which is marked from then on; kept data are found by the next run."""
+    """Setup and teardown run once in an empty database, which is then marked; kept data is reused."""
     setup, teardown, use = written(
         tmp_path,
         setup="CREATE TABLE IF NOT EXISTS made (x int); INSERT INTO made VALUES (1);",
@@ -132,7 +132,7 @@ def test_setup_and_teardown_are_run_once(sql: Endpoint, tmp_path: Path) -> None:
 
 
 def test_another_server_is_refused_in_words(tmp_path: Path) -> None:
-    """Not with a driver's message."""
+    """Another server is refused with a message of Pinchpoint, not of a driver."""
     (script,) = written(tmp_path, one="SELECT 1;")
     endpoint = Endpoint("sql", "oracle://u:geheim@sql1/loadtest")
     with pytest.raises(ScenarioError, match="run on no server of oracle://; give a url") as caught:
@@ -141,7 +141,7 @@ def test_another_server_is_refused_in_words(tmp_path: Path) -> None:
 
 
 def test_a_check_prepares_each_statement(bank: Endpoint, tmp_path: Path) -> None:
-    """What the server cannot read is refused with file and line; what is not there yet is only said."""
+    """``check`` refuses an invalid statement with file and line, and reports a missing table."""
     good = "BEGIN;\nSELECT balance FROM account WHERE id = :id AND name = :name LIMIT :n;\nEND;"
     good += "\nSELECT DATE :day, interval ':n days' \\; SELECT 2;\nCREATE TABLE t_:n (i int);"
     bad, fine, later = written(tmp_path, bad="SELECT 1;\nSELEC 2;", fine=good, later="SELECT 1 FROM made;")

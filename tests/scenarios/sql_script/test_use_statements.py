@@ -1,4 +1,4 @@
-"""Where a text leaves the marked database: USE, wherever the server would execute it, and nowhere else."""
+"""Tests of the detection of USE, which leaves the marked database, where the server would execute it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LEAVING = [
 
 @pytest.mark.parametrize(("kind", "text"), LEAVING)
 def test_a_text_that_leaves_is_found(kind: str, text: str) -> None:
-    """Behind comments, literals and other statements, with and without a semicolon between."""
+    """USE is found behind comments, literals and other statements, with and without a semicolon."""
     at = find_use(text, [kind])
     assert at is not None
     assert text[at : at + 3].lower() == "use"
@@ -76,12 +76,12 @@ STAYING = [
 
 @pytest.mark.parametrize(("kind", "text"), STAYING)
 def test_what_only_has_the_word_stays(kind: str, text: str) -> None:
-    """Comments, literals, names, hints; on PostgreSQL it is a name like any other."""
+    """USE in comments, literals, names and hints is ignored, and on PostgreSQL it is a name."""
     assert find_use(text, [kind]) is None
 
 
 def test_where_the_server_is_not_known_each_may_be_it() -> None:
-    """A data source does not say what it leads to; a plan without a farm leads nowhere."""
+    """If the server is unknown, as with a data source or without a farm, each dialect's rules apply."""
     text = "SELECT '\\'; USE prod -- '"
     assert [find_use(text, [kind]) is not None for kind in ("mssql", "mysql")] == [True, False]
     assert find_use(text, server_kinds(Endpoint("sql", "odbc:///?dsn=shop"))) is not None
@@ -92,7 +92,7 @@ def test_where_the_server_is_not_known_each_may_be_it() -> None:
 
 @pytest.mark.parametrize("kind", ["mssql", "mysql"])
 def test_long_texts_are_read_in_no_time(kind: str) -> None:
-    """Each piece once, however many comments and literals there are."""
+    """A text with many comments and literals is read in linear time."""
     begun_s = time.process_time()
     assert find_use("use " + "/* a */ -- b\n" * 20_000 + "'use x', " * 20_000, [kind]) is None
     assert time.process_time() - begun_s < 2

@@ -1,4 +1,4 @@
-"""Values for variables: ranges, columns, files."""
+"""Tests of values for variables: ranges, columns, files."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def drawn(
     numbers: Iterator[int] | None = None,
     **given: Any,
 ) -> list[Value]:
-    """So many values."""
+    """Return ``count`` values."""
     scope = ScriptScope(Chance(Random(3)))
     draw = drawer(ValuesParams.model_validate(given), listed or [], session, numbers or counter(0))
     return [draw(scope) for _ in range(times)]
 
 
 def test_numbers_keep_to_their_range_and_distribution() -> None:
-    """Each of its own shape; hot values lie apart."""
+    """Numbers are in range with their distribution, and hot values are not adjacent."""
     even = Counter(drawn(5000, low=5, high=9))
     assert set(even) == {5, 6, 7, 8, 9}
     assert max(even.values()) < 1.3 * min(even.values())
@@ -47,7 +47,7 @@ def test_numbers_keep_to_their_range_and_distribution() -> None:
 
 
 def test_a_sequence_gives_each_number_once_over_all_sessions() -> None:
-    """Of all workers, also where a session is opened a second time; they begin at low."""
+    """A sequence gives each number once over all sessions and workers, starting at low."""
     found = [
         each
         for numbers in (counter(0), counter(7))
@@ -73,14 +73,14 @@ def test_a_sequence_gives_each_number_once_over_all_sessions() -> None:
     ],
 )
 def test_what_does_not_fit_together_is_said(given: dict[str, Any], said: str) -> None:
-    """One source, and all that it needs."""
+    """A value needs exactly one source with all its keys."""
     with pytest.raises(ValidationError) as caught:
         ValuesParams.model_validate(given)
     assert said in str(caught.value)
 
 
 def test_a_file_gives_numbers_bare_and_texts_as_literals(tmp_path: Path) -> None:
-    """A quote in a text stays within it; an empty cell is null."""
+    """A file gives numbers unquoted and texts as literals with escaped quotes; an empty cell is null."""
     file = tmp_path / "people.csv"
     file.write_text('name,zip,age\nO\'Neill,0815,40\n"A, B",123,\n', encoding="utf-8-sig")
     assert [literal(each) for each in read_csv(file, "name")] == ["'O''Neill'", "'A, B'"]
@@ -98,7 +98,7 @@ def test_a_file_gives_numbers_bare_and_texts_as_literals(tmp_path: Path) -> None
 
 
 def test_a_column_gives_a_sample_of_all_its_values(bank: Endpoint) -> None:
-    """Evenly from the first to the last; texts as literals; a wrong name is said."""
+    """A column gives an even sample of its values, texts as literals; a wrong name gives an error."""
     copy = MarkedCopy(bank, "pinchpoint_test", empty_will_do=False)
 
     def column(name: str, **given: Any) -> list[Value]:

@@ -1,4 +1,4 @@
-"""Each server of the contract, clean before and after a test."""
+"""Fixtures of the servers of the contract, each clean before and after a test."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ TARGETS = ("postgresql", "postgresql+odbc", "mysql+odbc", "mssql+odbc")
 
 @pytest.fixture
 def maria(maria_server: MariaDb) -> Iterator[Maria]:
-    """MariaDB by ODBC."""
+    """Yield MariaDB over ODBC."""
     yield from _clean(Maria(maria_server))
 
 
 @pytest.fixture
 def postgres_odbc(sql_server: Endpoint) -> Iterator[Postgres]:
-    """PostgreSQL by ODBC."""
+    """Yield PostgreSQL over ODBC."""
     need_driver("PostgreSQL", package="odbc-postgresql")
     yield from _clean(Postgres(sql_server, Endpoint("sql", by_odbc(sql_server.url))))
 
 
 @pytest.fixture(params=TARGETS)
 def target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    """Every server in turn."""
+    """Yield every server in turn."""
     yield from _target(request, request.param)
 
 
 @pytest.fixture(params=TARGETS[1:])
 def odbc_target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    """Every server that is reached by ODBC in turn."""
+    """Yield every server over ODBC in turn."""
     yield from _target(request, request.param)
 
 

@@ -1,6 +1,6 @@
-"""A database of the user's on each server, marked as a copy the way a refusal says it is to be done."""
+"""A user database on each server, marked as a copy in the way that a refusal recommends."""
 
-# ruff: noqa: S608 - the tests ask in SQL of their own
+# ruff: noqa: S608 - the tests use SQL texts of their own
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _BACKSLASH = {"mysql": "CHAR(92 USING utf8mb4)", "postgresql": "chr(92)", "mssql
 
 @dataclass(frozen=True)
 class Copied:
-    """Accounts and no movements, in a database that is marked.
+    """Accounts without movements in a marked database.
 
     Attributes:
         target: the server.
         endpoint: the database.
-        inside: what stands before a table's name in a question to the server.
+        inside: prefix of table names in queries to the server.
     """
 
     target: Target
@@ -42,27 +42,27 @@ class Copied:
 
     @property
     def begin(self) -> str:
-        """What begins a transaction there."""
+        """Statement that begins a transaction."""
         return "BEGIN TRANSACTION" if self.kind == "mssql" else "START TRANSACTION"
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement in which ``~`` stands before each table's name."""
+        """Run a statement and return its rows; ``~`` is replaced by the prefix of table names."""
         return self.target.ask(statement.replace("~", self.inside))
 
     def number(self, statement: str) -> int:
-        """The one number of a query."""
+        """Return the single number of a query."""
         ((found,),) = self.ask(statement)
         return int(found or 0)
 
     def mark(self) -> None:
-        """Say that it is a copy, as the refusal says it is to be said."""
+        """Mark the database as a copy in the way that a refusal recommends."""
         try:
             MarkedCopy(self.endpoint, "pinchpoint_test", empty_will_do=False).check()
         except ScenarioError as error:
             self.target.ask(str(error).partition("say so: ")[2])
 
     def unmark(self) -> None:
-        """Take the mark off."""
+        """Remove the mark."""
         if isinstance(self.target, Maria):
             self.ask("DROP TABLE IF EXISTS ~pinchpoint")
         elif isinstance(self.target, Mssql):
@@ -74,7 +74,7 @@ class Copied:
             self.ask("COMMENT ON DATABASE loadtest IS NULL")
 
     def fill(self) -> None:
-        """Make the tables; names hold quotes and backslashes."""
+        """Create the tables; names contain quotes and backslashes."""
         self.ask(
             "CREATE TABLE ~account (id int PRIMARY KEY, name varchar(40) NOT NULL, balance bigint NOT NULL)"
         )
@@ -86,17 +86,17 @@ class Copied:
         self.ask(f"INSERT INTO ~account VALUES {', '.join(names)}")
 
     def clear(self) -> None:
-        """Leave nothing of it."""
+        """Remove the tables and the mark."""
         self.unmark()
         self.ask(f"DROP TABLE IF EXISTS {', '.join(f'~{table}' for table in _TABLES)}")
 
 
 @contextmanager
 def copied(target: Target) -> Iterator[Copied]:
-    """A marked copy on a server; nothing of it afterwards."""
+    """Yield a marked copy on a server and remove it afterwards."""
     endpoint, inside = target.endpoint, ""
     if isinstance(target, Maria):
-        target.ask(f"CREATE DATABASE {_DATABASE} CHARACTER SET utf8mb4")  # gone when the target is cleared
+        target.ask(f"CREATE DATABASE {_DATABASE} CHARACTER SET utf8mb4")  # clearing the target removes it
         endpoint, inside = (
             Endpoint("sql", endpoint.url.replace("/loadtest", f"/{_DATABASE}")),
             f"{_DATABASE}.",

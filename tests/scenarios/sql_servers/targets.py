@@ -1,6 +1,6 @@
-"""The servers the contract of sql-mix is tested on, each asked in its own words, past the tested code."""
+"""The servers of sql-mix's contract, each with queries that do not use the tested code."""
 
-# ruff: noqa: S608 - the tests ask in SQL of their own
+# ruff: noqa: S608 - the tests use SQL texts of their own
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ from pinchpoint_scenarios.contract import Endpoint
 
 SCHEMA = "pinchpoint_test"
 MSSQL_URL = "PINCHPOINT_MSSQL_URL"
-"""The environment variable with the URL of a SQL Server that the tests may use."""
+"""Environment variable with the URL of a SQL Server for the tests."""
 
 
 class Target(Protocol):
-    """One server, reached in one way."""
+    """One server with one way to reach it."""
 
     @property
     def endpoint(self) -> Endpoint:
-        """As farm.yaml names it."""
+        """The endpoint as in farm.yaml."""
         ...
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows a statement gives, by another library than the one that is tested, or as another user."""
+        """Run a statement with another library than the tested one, or as another user; return its rows."""
         ...
 
     def quoted(self, name: str) -> str:
-        """A name that may be a keyword there."""
+        """Quote a name that may be a keyword."""
         ...
 
     def open_transaction(self, statement: str) -> Any:
-        """A context within which the statement is done and not committed."""
+        """Return a context in which the statement is executed but not committed."""
         ...
 
     def kill_sessions(self) -> int:
-        """End the connections that were busy a moment ago; how many."""
+        """End the recently busy connections; return their number."""
         ...
 
     def schemas(self) -> set[str]:
-        """The schemas of ours that are there."""
+        """Return the names of Pinchpoint's schemas."""
         ...
 
     def tables(self) -> set[str]:
-        """The tables of the scenario ``test``."""
+        """Return the tables of the scenario ``test``."""
         ...
 
     def clear(self) -> None:
-        """Remove every schema of ours."""
+        """Remove every schema of Pinchpoint."""
         ...
 
 
 @dataclass(frozen=True)
 class Postgres:
-    """PostgreSQL, by its own library or by ODBC."""
+    """PostgreSQL with its own library or over ODBC."""
 
     server: Endpoint
     endpoint: Endpoint
@@ -106,7 +106,7 @@ class Postgres:
 
 @dataclass(frozen=True)
 class Maria:
-    """MariaDB by ODBC."""
+    """MariaDB over ODBC."""
 
     server: MariaDb
 
@@ -153,7 +153,7 @@ class Maria:
 
 @dataclass(frozen=True)
 class Mssql:
-    """SQL Server by ODBC: the one of the environment variable, whose user must be able to end sessions."""
+    """SQL Server over ODBC, from the environment variable; its user must be able to end sessions."""
 
     endpoint: Endpoint
 
@@ -210,12 +210,12 @@ class Mssql:
 
 
 def by_odbc(url: str) -> str:
-    """A PostgreSQL URL as one that is reached by ODBC."""
+    """Return a PostgreSQL URL as a URL for ODBC."""
     return urlunsplit(urlsplit(url)._replace(scheme="postgresql+odbc"))
 
 
 def need_driver(*names: str, package: str) -> None:
-    """Skip, or in CI fail, where no ODBC driver of one of these names is registered."""
+    """Skip the test, or in CI fail it, if no ODBC driver with one of these names is registered."""
     try:
         import pyodbc  # noqa: PLC0415 - whether it can be imported is the question
     except ImportError as error:
@@ -225,7 +225,7 @@ def need_driver(*names: str, package: str) -> None:
 
 
 def mssql() -> Mssql:
-    """The SQL Server of the environment; skips where it names none, for none is to be had as a package."""
+    """Return the environment's SQL Server; skip the test without one, because there is no package of it."""
     url = os.environ.get(MSSQL_URL)
     if not url:
         pytest.skip(f"no SQL Server is to be had as a package: {MSSQL_URL} names one")

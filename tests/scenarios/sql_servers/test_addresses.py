@@ -1,4 +1,4 @@
-"""What a URL says, which driver is chosen for it, and the connection string it becomes."""
+"""Tests of ODBC URLs: their parts, the chosen driver, and the connection string."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parsed(url: str) -> OdbcAddress:
 
 
 def test_a_url_is_taken_apart() -> None:
-    """Special characters are percent-encoded; keywords of the driver stay as they are."""
+    """A URL's percent-encoded characters are decoded, and the driver's keywords stay unchanged."""
     found = parsed(
         "mssql+odbc://me%40corp:p%3Bw%7D%2F@sql1%5CINST:1500/load%20test?Encrypt=strict&driver=/x/y.so"
     )
@@ -48,7 +48,7 @@ def test_a_url_is_taken_apart() -> None:
 
 
 def test_a_data_source_may_know_it_all() -> None:
-    """Its name is enough; a user and what the server speaks like may be added."""
+    """A data source's name is enough; a user and the server's dialect can be added."""
     assert parsed("odbc:///?dsn=Payroll").dsn == "Payroll"
     found = parsed("odbc://u:p@/?DSN=Payroll&dialect=mssql")
     assert (found.dsn, found.kind, found.user, found.password, found.host) == (
@@ -78,14 +78,14 @@ def test_a_data_source_may_know_it_all() -> None:
     ],
 )
 def test_what_is_not_allowed_is_said_without_a_password(url: str, words: str) -> None:
-    """What was found, what is allowed."""
+    """An invalid URL gives an error with value and allowed values, without the password."""
     with pytest.raises(ScenarioError, match=words) as caught:
         parsed(url)
     assert "hunter2" not in str(caught.value)
 
 
 def test_values_are_quoted_as_odbc_asks_for() -> None:
-    """Braces around what is special, a closing one doubled; nothing around what is plain."""
+    """Special values are in braces with doubled closing braces; plain ones are unquoted."""
     text = connection_string(
         {"DRIVER": "ODBC Driver 18 for SQL Server", "PWD": "a;b}c", "UID": "me", "X": " y"}
     )
@@ -93,7 +93,7 @@ def test_values_are_quoted_as_odbc_asks_for() -> None:
 
 
 def test_microsofts_driver_comes_before_freetds() -> None:
-    """The newest of the system's, else the wheel's, else FreeTDS; and which it is, is said."""
+    """Microsoft's newest driver comes first, then the wheel's, then FreeTDS; the choice is reported."""
     address = parsed("mssql+odbc://h/db")
     assert find(address, ALL) == OdbcDriver(
         "ODBC Driver 18 for SQL Server", MICROSOFT, "ODBC Driver 18 for SQL Server (the system's)"
@@ -104,7 +104,7 @@ def test_microsofts_driver_comes_before_freetds() -> None:
 
 
 def test_without_microsofts_driver_freetds_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And without that a sentence says what to install."""
+    """Without Microsoft's driver FreeTDS is used; without both the error names the package."""
     monkeypatch.setattr("pinchpoint_collectors.common.odbc.wheel_library", lambda: None)
     address = parsed("mssql+odbc://h/db")
     found = find(address, ["FreeTDS"])
@@ -118,7 +118,7 @@ def test_without_microsofts_driver_freetds_is_taken(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_wheels_driver_is_found_for_this_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library of this distribution and machine, by its path; others lie beside it."""
+    """The wheel's library for this distribution and machine is found by its path."""
     package = tmp_path / "mssql_python_odbc"
     for place in ("debian_ubuntu/x86_64", "debian_ubuntu/arm64", "rhel/x86_64"):
         folder = package / "libs/linux" / place / "lib"
@@ -142,7 +142,7 @@ def test_the_wheels_driver_is_found_for_this_system(tmp_path: Path, monkeypatch:
 
 
 def test_a_driver_that_is_named_is_taken() -> None:
-    """By its name or path; a data source names its own."""
+    """A driver named in the URL is used; a data source has its own."""
     found = find(parsed("mssql+odbc://h/db?driver=/usr/lib/libtdsodbc.so"), [])
     assert found == OdbcDriver("/usr/lib/libtdsodbc.so", FREETDS, "/usr/lib/libtdsodbc.so")
     assert find(parsed("odbc:///?dsn=x"), []) is None

@@ -1,6 +1,6 @@
-"""What sql-mix does is the same on every server: what is counted is there, nobody else's is touched."""
+"""Contract of sql-mix on every server: counted operations are done, and other users' data is unchanged."""
 
-# ruff: noqa: S608 - the tests ask in SQL of their own
+# ruff: noqa: S608 - the tests use SQL texts of their own
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def number(target: Target, statement: str) -> int:
 
 
 def snapshot_is_to_be_had(target: Target) -> bool:
-    """Whether the server has that level; where it has not, the sentence says so."""
+    """Return True if the server offers snapshot isolation; otherwise assert the error's sentence."""
     driver = made("sql-mix", {"sql": target.endpoint}, {**LOG_ONLY, "isolation": "snapshot"})
     try:
         driver.check()
@@ -53,18 +53,18 @@ def snapshot_is_to_be_had(target: Target) -> bool:
 
 
 def drawn(operation: str) -> list[tuple[Any, ...]]:
-    """The values a session draws for its first operations."""
+    """Return the values of a session's first operations."""
     params = SqlMixParams.model_validate({"operations": {operation: 1}, **SIZES})
     state = SessionState(Random(f"1:{SESSION}"), SESSION, params)
     values = []
     for _ in range(TIMES):
-        state.random.random()  # which operation comes next
+        state.random.random()  # the draw that chooses the next operation
         values.append(OPERATIONS[operation].draw(state))
     return values
 
 
 def test_check_tells_server_version_driver_and_changes_nothing(target: Target) -> None:
-    """Facts for the manifest and for whoever runs ``check``; afterwards nothing of ours is there."""
+    """``check`` returns facts for the manifest and creates nothing."""
     facts = made("sql-mix", {"sql": target.endpoint}, {"scale": SMALL}).check()["sql"]
     assert facts["server"] in ("postgresql", "mariadb", "sqlserver")
     assert facts["version"][0].isdigit()
@@ -77,7 +77,7 @@ def test_check_tells_server_version_driver_and_changes_nothing(target: Target) -
 
 
 def test_what_is_appended_is_there_byte_by_byte(target: Target) -> None:
-    """Rows of ``log_append`` hold what was drawn; as many as were ok."""
+    """Rows of ``log_append`` have the drawn bytes, one row per ok operation."""
     with prepared(target.endpoint, LOG_ONLY) as driver:
         assert target.tables() == {"log"}
         counts = performed(driver, TIMES, SESSION).counts()
@@ -89,7 +89,7 @@ def test_what_is_appended_is_there_byte_by_byte(target: Target) -> None:
 
 
 def test_a_batch_is_cut_up_on_the_server(target: Target) -> None:
-    """Every row of a ``log_batch`` has its own part of what was sent, in order."""
+    """Every row of a ``log_batch`` has its own part of the sent bytes, in order."""
     with prepared(target.endpoint, {"operations": {"log_batch": 1}, **SIZES}) as driver:
         counts = performed(driver, TIMES, SESSION).counts()
         found = target.ask(f"SELECT sequence, payload FROM {SCHEMA}.log ORDER BY sequence")
@@ -103,7 +103,7 @@ def test_a_batch_is_cut_up_on_the_server(target: Target) -> None:
 
 
 def test_a_bulk_load_is_there_whole(target: Target) -> None:
-    """Every row of each load, with its session and its bytes."""
+    """Every row of each bulk load exists, with its session and its bytes."""
     with prepared(target.endpoint, {"operations": {"bulk_load": 1}, **SIZES}) as driver:
         counts = performed(driver, TIMES, SESSION).counts()
         table, column = target.quoted("bulk"), target.quoted("load")
@@ -114,7 +114,7 @@ def test_a_bulk_load_is_there_whole(target: Target) -> None:
 
 
 def test_the_bulk_table_never_grows_without_bound(target: Target) -> None:
-    """Sessions that load at once keep it below its bound and one load each; no load is there in part."""
+    """With concurrent loads the bulk table stays below its bound plus one load per session, each complete."""
     params = {"operations": {"bulk_load": 1}, "copy_rows": 300, "bulk_bytes": "192KiB"}
     with prepared(target.endpoint, params) as driver:
         with loaded(driver, 3, 60.0) as recorder:
@@ -126,7 +126,7 @@ def test_the_bulk_table_never_grows_without_bound(target: Target) -> None:
 
 
 def test_data_is_loaded_changed_read_and_used_again(target: Target) -> None:
-    """The table has the size of the plan; changes count; the next run takes it as it is, damaged anew."""
+    """The table has the plan's size, changes are counted, and the next run reuses it or repairs damage."""
     params = {"operations": {"data_update": 2, "point_read": 1, "range_scan": 1}, **SIZES}
     versions = f"SELECT SUM(version) FROM {SCHEMA}.data"
     with prepared(target.endpoint, params, keep_data=True) as driver:
@@ -152,7 +152,7 @@ def test_data_is_loaded_changed_read_and_used_again(target: Target) -> None:
 
 
 def test_hot_rows_are_changed_once_for_each_lock(target: Target) -> None:
-    """Two rows an operation, with several sessions: no change is lost, a deadlock is made again."""
+    """With two locked rows per operation and several sessions no change is lost; deadlocks are retried."""
     params = {"operations": {"lock_contend": 1}, "hot_rows": 40, "lock_rows": 2, "hold": "1ms", "retries": 50}
     with prepared(target.endpoint, params) as driver:
         with loaded(driver, 3, 60.0) as recorder:
@@ -166,7 +166,7 @@ def test_hot_rows_are_changed_once_for_each_lock(target: Target) -> None:
 
 
 def test_every_preset_runs(odbc_target: Target) -> None:
-    """All its operations, none of which fails, on data that is loaded once."""
+    """Every preset's operations work on data that is loaded once."""
     for preset, weights in PRESETS.items():
         with prepared(odbc_target.endpoint, {"preset": preset, **SIZES}, keep_data=True) as driver:
             counts = performed(driver, 30).counts()
@@ -175,7 +175,7 @@ def test_every_preset_runs(odbc_target: Target) -> None:
 
 
 def test_every_isolation_level_is_taken(target: Target) -> None:
-    """Each level of a plan is one the server has, or a sentence says how to have it."""
+    """Each isolation level works, or an error states how to enable it."""
     for level in ("read_committed", "repeatable_read", "serializable", "snapshot"):
         if level == "snapshot" and not snapshot_is_to_be_had(target):
             continue
@@ -184,7 +184,7 @@ def test_every_isolation_level_is_taken(target: Target) -> None:
 
 
 def test_a_schema_without_our_mark_is_left_alone(target: Target) -> None:
-    """Somebody's schema of that name stops the run, and survives ``finish``."""
+    """Another user's schema of that name stops the run and survives ``finish``."""
     target.ask(f"CREATE {'DATABASE' if 'mysql' in target.endpoint.url else 'SCHEMA'} {SCHEMA}")
     target.ask(f"CREATE TABLE {SCHEMA}.log (theirs int)")
     driver = made("sql-mix", {"sql": target.endpoint}, LOG_ONLY)
@@ -195,7 +195,7 @@ def test_a_schema_without_our_mark_is_left_alone(target: Target) -> None:
 
 
 def test_what_others_put_into_our_schema_survives(target: Target) -> None:
-    """Only our tables are dropped; the schema stays while anything else lies in it, and that is said."""
+    """Only Pinchpoint's tables are dropped; a schema with other objects stays, and this is reported."""
     driver = made("sql-mix", {"sql": target.endpoint}, LOG_ONLY)
     driver.prepare(quiet)
     target.ask(f"CREATE TABLE {SCHEMA}.theirs (id int)")
@@ -222,11 +222,11 @@ THEIRS = {
         "CREATE TEXT SEARCH DICTIONARY {schema}.theirs (TEMPLATE = pg_catalog.simple)",
     ),
 }
-"""Kinds of objects that others may keep in a schema, by what the endpoint's URL says."""
+"""Kinds of objects that another user may have in a schema, by a part of the endpoint's URL."""
 
 
 def test_objects_of_every_kind_keep_a_schema(target: Target) -> None:
-    """Each kind alone: the server would drop events and routines with a database without a word."""
+    """Each kind of object alone keeps the schema; some servers would drop events and routines silently."""
     kind = next((kind for kind in THEIRS if kind in target.endpoint.url), None)
     if kind is None:
         pytest.skip("no list of kinds for this server")
@@ -243,7 +243,7 @@ def test_objects_of_every_kind_keep_a_schema(target: Target) -> None:
 
 
 def test_two_runs_do_not_share_a_schema(target: Target) -> None:
-    """The second run of the same scenario name is told so; after the first has finished it may."""
+    """A second run with the same scenario name is refused until the first has finished."""
     with prepared(target.endpoint, LOG_ONLY):
         second = made("sql-mix", {"sql": target.endpoint}, LOG_ONLY)
         with pytest.raises(ScenarioError, match="another run is using schema 'pinchpoint_test'"):
@@ -254,7 +254,7 @@ def test_two_runs_do_not_share_a_schema(target: Target) -> None:
 
 
 def test_names_with_dashes_and_capitals_work(target: Target) -> None:
-    """A scenario's name is quoted, not spelt into SQL."""
+    """A scenario's name with dashes and capitals is quoted."""
     with prepared(target.endpoint, LOG_ONLY, name="My-Orders") as driver:
         assert performed(driver, 1).counts() == {("log_append", "ok"): 1}
         postgresql, names = "postgresql" in target.endpoint.url, target.schemas()
@@ -266,7 +266,7 @@ def test_names_with_dashes_and_capitals_work(target: Target) -> None:
 
 
 def test_by_odbc_the_same_is_written_as_by_the_servers_own_library(postgres_odbc: Postgres) -> None:
-    """From the same seed, the same rows on the same server."""
+    """From the same seed ODBC and the server's own library write the same rows."""
     seen = []
     for endpoint in (postgres_odbc.server, postgres_odbc.endpoint):
         params = {"operations": {"log_append": 1, "log_batch": 1, "data_update": 1}, **SIZES}
@@ -287,7 +287,7 @@ def test_by_odbc_the_same_is_written_as_by_the_servers_own_library(postgres_odbc
 
 
 def test_mariadbs_data_is_as_large_as_was_asked_for_and_its_sorts_go_to_files(maria: Maria) -> None:
-    """Eight rows to a page of 16 KiB; the server's own counts of merges grow with each spill."""
+    """MariaDB has eight rows per page of 16 KiB, and its count of merge passes grows with each spill."""
     merges = "SHOW GLOBAL STATUS LIKE 'Sort_merge_passes'"
     params = {"operations": {"point_read": 1, "spill": 4}, "scale": 0.25, "spill_bytes": "4MiB"}
     with prepared(maria.endpoint, params) as driver:
@@ -306,17 +306,17 @@ def test_mariadbs_data_is_as_large_as_was_asked_for_and_its_sorts_go_to_files(ma
 def test_a_data_source_is_asked_what_it_leads_to(
     odbc_target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``odbc:///?dsn=NAME``: driver, host and database are the data source's, the dialect the server's."""
+    """With ``odbc:///?dsn=NAME`` the data source gives driver, host and database, the server the dialect."""
     from pinchpoint_scenarios.databases.odbc.link import found_driver, keywords  # noqa: PLC0415 - needs libodbc
 
     given = parse(odbc_target.endpoint)
     driver = found_driver(odbc_target.endpoint, given)
     assert driver is not None
     known = keywords(given, driver, "tests")
-    name = f"Payroll-{given.kind}"  # the driver manager remembers a name for a while
+    name = f"Payroll-{given.kind}"  # the driver manager caches a name for some time
     lines = [f"{key} = {value}" for key, value in known.items() if key not in ("UID", "PWD")]
     if given.kind == "postgresql":
-        lines.append(f"Servername = {given.host}")  # psqlodbc's word for it, in a file alone
+        lines.append(f"Servername = {given.host}")  # psqlodbc's keyword, which works only in a file
     (tmp_path / "odbc.ini").write_text("\n".join([f"[{name}]", *lines]) + "\n")
     monkeypatch.setenv("ODBCINI", str(tmp_path / "odbc.ini"))
     login = odbc_target.endpoint.url.partition("://")[2].rpartition("@")[0]
@@ -330,7 +330,7 @@ def test_a_data_source_is_asked_what_it_leads_to(
 
 @pytest.mark.parametrize("length", [1, 3999, 70_000, 1_300_000])
 def test_a_long_value_arrives_whole(odbc_target: Target, length: int) -> None:
-    """By whichever driver: some lose those that are handed over in several pieces."""
+    """A long value arrives complete with each driver, although some lose values sent in pieces."""
     from pinchpoint_scenarios.databases.odbc.link import found_driver, open_link  # noqa: PLC0415 - needs libodbc
 
     given = parse(odbc_target.endpoint)

@@ -1,4 +1,4 @@
-"""What drivers say, as they were heard to say it, and the names and sentences it becomes."""
+"""Tests of recorded driver errors: their outcome names and sentences."""
 
 from __future__ import annotations
 
@@ -141,12 +141,12 @@ def error(state: str, text: str, where: str = "SQLExecDirectW") -> pyodbc.Error:
 
 @pytest.mark.parametrize(("kind", "state", "text", "outcome"), RUNNING)
 def test_failures_have_the_same_names_on_every_server(kind: str, state: str, text: str, outcome: str) -> None:
-    """By the server's own number where that says more, else by the SQLSTATE."""
+    """The outcome comes from the server's error number if it is more specific, else from the SQLSTATE."""
     assert outcome_of(error(state, text), kind) == outcome
 
 
 def test_what_no_driver_said_is_an_error_of_ours() -> None:
-    """It is raised again, whatever class it has."""
+    """An error that no driver reported is raised again."""
     ours = pyodbc.ProgrammingError(
         "The SQL contains 2 parameter markers, but 3 parameters were supplied", "HY000"
     )
@@ -155,7 +155,7 @@ def test_what_no_driver_said_is_an_error_of_ours() -> None:
 
 
 def test_a_text_is_shown_without_codes_and_vendors() -> None:
-    """One line, without the driver manager's prefix."""
+    """A driver's text is shown in one line without codes and the driver manager's prefix."""
     found = parsed(error("42S02", f"{MICROSOFT}[SQL Server]Invalid object name 'x'. (208)"))
     assert (found.state, found.numbers, found.text) == ("42S02", (208,), "Invalid object name 'x'")
 
@@ -318,7 +318,7 @@ CONNECTING = [
 def test_why_nobody_is_let_in_is_explained(
     kind: str, state: str, text: str, outcome: str, cause: str, remedy: str
 ) -> None:
-    """A name for a session, and a sentence with cause and remedy for a person, on one line."""
+    """A refused connection has an outcome for a session, and one line with cause and remedy for a user."""
     connecting = error(state, text, "SQLDriverConnect")
     assert outcome_of(connecting, kind, connecting=True) == outcome
     endpoint = Endpoint("sql", f"{kind}+odbc://u:p@h.invalid/d")
@@ -331,7 +331,7 @@ def test_why_nobody_is_let_in_is_explained(
 
 @contextlib.contextmanager
 def listening(*, closes: bool) -> Iterator[int]:
-    """The port of a server that takes a connection and says nothing, or closes it at the first bytes."""
+    """Yield the port of a server that is silent, or that closes at the first bytes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -370,7 +370,7 @@ def test_freetds_has_one_error_for_all_and_we_tell_them_apart(place: str, cause:
 
 
 def test_a_link_is_not_used_again_where_the_return_to_autocommit_failed() -> None:
-    """FreeTDS after a deadlock: the server rolled back, ROLLBACK and autocommit fail."""
+    """A link whose return to autocommit fails, as in FreeTDS after a deadlock, is replaced."""
     opened: list[MagicMock] = []
 
     def connect() -> OdbcLink:

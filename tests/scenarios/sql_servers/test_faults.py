@@ -1,6 +1,6 @@
-"""A server that fails, or lets nobody in, in many ways: each has its name, what is counted stays true."""
+"""Tests of failing or refusing servers: each failure has its name, and counts stay right."""
 
-# ruff: noqa: S608 - the tests ask in SQL of their own
+# ruff: noqa: S608 - the tests use SQL texts of their own
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOT: dict[str, Any] = {"operations": {"lock_contend": 1}, "hold": "2ms"}
 
 
 def test_a_killed_connection_is_an_outcome_and_the_session_goes_on(target: Target) -> None:
-    """No ok row is missing, and only a lost operation may have left a row that was not counted."""
+    """After a killed connection no ok row is missing, and only a lost operation may have an extra row."""
     with prepared(target.endpoint, LOG_ONLY) as driver:
         killed = 0
         with loaded(driver, 3, 60.0) as recorder:
@@ -46,7 +46,7 @@ def test_a_killed_connection_is_an_outcome_and_the_session_goes_on(target: Targe
 
 
 def test_a_row_that_is_locked_is_given_up_and_the_session_goes_on(odbc_target: Target) -> None:
-    """After ``timeout_s`` the statement is over, with a name; the next one succeeds."""
+    """A statement on a locked row ends after ``timeout_s`` with a name, and the next one succeeds."""
     with prepared(odbc_target.endpoint, {**HOT, "timeout_s": 1}) as driver:
         session, recorder = driver.session(0), Recorder()
         with odbc_target.open_transaction(f"UPDATE {SCHEMA}.hot SET version = 7"):
@@ -58,7 +58,7 @@ def test_a_row_that_is_locked_is_given_up_and_the_session_goes_on(odbc_target: T
 
 
 def test_a_lock_timeout_of_the_servers_own_is_named(maria: Maria) -> None:
-    """MariaDB's ``innodb_lock_wait_timeout``."""
+    """MariaDB's ``innodb_lock_wait_timeout`` is a named outcome."""
     maria.ask("SET GLOBAL innodb_lock_wait_timeout = 1")
     try:
         with prepared(maria.endpoint, HOT) as driver:
@@ -73,7 +73,7 @@ def test_a_lock_timeout_of_the_servers_own_is_named(maria: Maria) -> None:
 
 
 def test_without_retries_a_deadlock_is_the_outcome(odbc_target: Target) -> None:
-    """Rows locked in any order deadlock: a victim changed nothing, and that is its outcome."""
+    """Without retries a deadlock is the outcome, and its victim has changed nothing."""
     params = {**HOT, "hot_rows": 2, "lock_rows": 2, "hold": "20ms", "retries": 0}
     events = Events()
     with prepared(odbc_target.endpoint, params, event=events) as driver:
@@ -89,7 +89,7 @@ def test_without_retries_a_deadlock_is_the_outcome(odbc_target: Target) -> None:
 
 
 def test_a_row_that_was_changed_meanwhile_is_a_serialization_failure(odbc_target: Target) -> None:
-    """With snapshot isolation whoever comes second begins again: a stage each; no change is lost."""
+    """With snapshot isolation the second change of a row is retried as a stage, and no change is lost."""
     params = {**HOT, "isolation": "snapshot", "retries": 3}
     probe = made("sql-mix", {"sql": odbc_target.endpoint}, params)
     try:
@@ -104,13 +104,13 @@ def test_a_row_that_was_changed_meanwhile_is_a_serialization_failure(odbc_target
     assert set(recorder.counts(stages=True)) <= {("lock_contend/retried", "serialization")}
     if (
         "mysql" not in odbc_target.endpoint.url
-    ):  # one statement of MariaDB's begins its snapshot when it has the row
+    ):  # MariaDB's single statement takes its snapshot when it has the row
         assert recorder.counts(stages=True)
 
 
 @pytest.mark.parametrize("scheme", ["mssql+odbc", "mysql+odbc", "postgresql+odbc", "postgresql"])
 def test_a_server_that_is_away_is_an_outcome_with_pauses(scheme: str) -> None:
-    """A session can be opened while the server is away; failures are recorded, slower and slower."""
+    """A session opens while the server is away, and failures are recorded at growing intervals."""
     if "+odbc" in scheme:
         drivers = {"mssql+odbc": "FreeTDS", "mysql+odbc": "MariaDB"}
         need_driver(drivers.get(scheme, "PostgreSQL"), package="odbc")
@@ -125,7 +125,7 @@ def test_a_server_that_is_away_is_an_outcome_with_pauses(scheme: str) -> None:
 
 
 def test_the_load_outlives_a_crash_of_mariadb(maria_server: MariaDb, maria: Maria) -> None:
-    """Killed and started again: errors are counted, the load goes on, every ok row survived."""
+    """After a kill and restart errors are counted, the load continues, and ok rows survive."""
     with prepared(maria.endpoint, LOG_ONLY) as driver:
         with loaded(driver, 3, 60.0) as recorder:
             until(lambda: len(recorder.rows) >= 30)
@@ -142,7 +142,7 @@ def test_the_load_outlives_a_crash_of_mariadb(maria_server: MariaDb, maria: Mari
 
 
 def test_a_password_is_in_no_message(odbc_target: Target) -> None:
-    """Of a server that is there and refuses it: whatever the driver says, in any spelling."""
+    """A refused login's message has no password, whatever the driver reports."""
     scheme, _, rest = odbc_target.endpoint.url.partition("://")
     host = rest.rpartition("@")[2]
     for secret in ("hunter2", "hunt;er}2", "hun@ter/2"):
@@ -156,7 +156,7 @@ def test_a_password_is_in_no_message(odbc_target: Target) -> None:
 
 
 def test_without_libodbc_one_sentence_names_the_package(tmp_path: Path) -> None:
-    """``check`` in a process in which pyodbc cannot be loaded: no traceback, exit status 5."""
+    """Without pyodbc ``check`` gives one sentence with the package and exit status 5, without a traceback."""
     (tmp_path / "pyodbc.py").write_text("raise ImportError('libodbc.so.2: cannot open shared object file')\n")
     (tmp_path / "farm.yaml").write_text(
         "name: f\nenvironment: test\nendpoints: {sql: {url: 'mssql+odbc://u:p@127.0.0.1:1/d'}}\n"
@@ -177,7 +177,7 @@ def test_without_libodbc_one_sentence_names_the_package(tmp_path: Path) -> None:
 
 
 def test_freetds_says_that_nobody_is_there() -> None:
-    """A real driver, a port nobody listens on."""
+    """The real FreeTDS reports a port without a listener."""
     need_driver("FreeTDS", package="tdsodbc")
     endpoint = Endpoint("sql", "mssql+odbc://u:hunter2@127.0.0.1:1/d?driver=FreeTDS")
     with pytest.raises(EndpointUnreachable, match="connection refused") as caught:
@@ -187,7 +187,7 @@ def test_freetds_says_that_nobody_is_there() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the wheel's driver is looked for by its Linux path")
 def test_microsofts_driver_of_the_wheel_is_loaded_by_its_path() -> None:
-    """It says itself that nobody listens there; the endpoint's facts would name it."""
+    """The wheel's driver is loaded by its path and reports a port without a listener."""
     pytest.importorskip(
         "mssql_python_odbc", reason="the wheel mssql-python-odbc is missing (extra microsoft-odbc)"
     )
@@ -199,7 +199,7 @@ def test_microsofts_driver_of_the_wheel_is_loaded_by_its_path() -> None:
 
 @pytest.fixture
 def own_certificate() -> Iterator[tuple[Path, Path]]:
-    """A key and a certificate that nobody vouches for, where a server of another user's can read them."""
+    """Yield a self-signed key and certificate that another user's server can read."""
     with tempfile.TemporaryDirectory(prefix="certificate-") as folder:
         place = Path(folder)
         place.chmod(0o755)
@@ -218,7 +218,7 @@ def own_certificate() -> Iterator[tuple[Path, Path]]:
 
 
 def test_a_certificate_nobody_vouches_for_is_explained(own_certificate: tuple[Path, Path]) -> None:
-    """A real server with a certificate of its own: refused, with the way out; taken where nobody looks."""
+    """A self-signed certificate is refused with the remedy, and accepted without verification."""
     need_driver("MariaDB", package="odbc-mariadb")
     key, certificate = own_certificate
     with mariadb(f"--ssl-cert={certificate}", f"--ssl-key={key}") as server:
@@ -231,14 +231,14 @@ def test_a_certificate_nobody_vouches_for_is_explained(own_certificate: tuple[Pa
 
 
 def test_a_server_without_encryption_is_explained(postgres_odbc: Postgres) -> None:
-    """The driver insists on TLS, the server has none."""
+    """A driver that requires TLS reports a server without TLS."""
     endpoint = Endpoint("sql", postgres_odbc.endpoint.url + "?SSLmode=require")
     with pytest.raises(EndpointUnreachable, match=r"do not agree on encryption .*write .SSLmode=disable"):
         made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()
 
 
 def test_a_crawl_on_a_server_that_is_not_driven_so_is_bad_input(tmp_path: Path) -> None:
-    """sql-mix runs by this driver, a crawl does not: one sentence, exit status 2."""
+    """A crawl on a server that only sql-mix supports gives one sentence and exit status 2."""
     (tmp_path / "farm.yaml").write_text(
         "name: f\nenvironment: test\nendpoints: {sql: {url: 'postgresql+odbc://u:p@127.0.0.1:1/d'}, "
         "web: {url: 'http://127.0.0.1:1'}, search: {kind: none}}\n"

@@ -1,4 +1,4 @@
-"""Functions, operators and views that others planted in front of PostgreSQL's own are never used by us."""
+"""Tests with trap objects in front of PostgreSQL's own functions, operators and views: none is used."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(params=["native", "odbc"])
 def endpoint(request: pytest.FixtureRequest, url: str) -> Endpoint:
-    """By PostgreSQL's own library, and by ODBC."""
+    """Yield the endpoint with PostgreSQL's own library and over ODBC."""
     if request.param == "native":
         return Endpoint("sql", url)
     need_driver("PostgreSQL", package="odbc-postgresql")
@@ -37,7 +37,7 @@ def endpoint(request: pytest.FixtureRequest, url: str) -> Endpoint:
 
 
 def test_sql_mix(endpoint: Endpoint) -> None:
-    """Every operation of every preset, from the check to the removal."""
+    """Every operation of every preset, the check and the removal avoid the traps."""
     for preset in PRESETS:
         driver = made("sql-mix", {"sql": endpoint}, {"preset": preset, **SIZES})
         driver.check()
@@ -48,9 +48,9 @@ def test_sql_mix(endpoint: Endpoint) -> None:
 
 
 def test_a_copy_for_scripts(url: str, tmp_path: Path) -> None:
-    """What we ask before and after texts of the user's own, which have the path that the database has.
+    """Pinchpoint's queries around a user's texts, which use the database's own path, avoid the traps.
 
-    By its own library: psqlodbc, whose questions follow that path too, cannot connect to this database.
+    Only with PostgreSQL's own library: psqlodbc's own queries use that path and fail on this database.
     """
     (script,) = written(tmp_path, values="VALUES (1);\n")
     with prepared(Endpoint("sql", url), scripts=script) as driver:
@@ -59,7 +59,7 @@ def test_a_copy_for_scripts(url: str, tmp_path: Path) -> None:
 
 
 def test_full_crawl(url: str) -> None:
-    """A small site, enumerated, fetched and written down."""
+    """A crawl of a small site, with its queue and log, avoids the traps."""
     server = Pages({"/": linking("/a", "/b"), "/a": linking("/b"), "/b": linking("/")})
     with server.running():
         web = {"kind": "web", "name": "site", "url": server.url, "sitemaps": False, "robots": False}
@@ -76,7 +76,7 @@ def test_full_crawl(url: str) -> None:
 def test_a_check_leaves_no_setting_in_a_session(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pooler hands it to the farm's own users, who look names up as they always do."""
+    """``check`` leaves no setting in a session, which a pooler would hand to the farm's own users."""
     left: list[object] = []
     close = psycopg.Connection.close
 

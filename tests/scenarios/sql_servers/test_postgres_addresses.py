@@ -1,6 +1,6 @@
-"""Addresses of PostgreSQL as people write them, what stands in front of a server, and what a role may not.
+"""Tests of PostgreSQL addresses in each form, of poolers and standbys, and of a role's limits.
 
-Against a PostgreSQL of the system's package, a standby of it, and PgBouncer.
+They run on a PostgreSQL of the system's package, its standby, and PgBouncer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OWN: dict[str, Any] = {"user": "nobody", "extra_groups": []} if os.geteuid() == 
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """For sockets and files of the servers."""
+    """Yield a folder for sockets and files of the servers."""
     with tempfile.TemporaryDirectory(prefix="server-", ignore_cleanup_errors=True) as made_here:
         path = Path(made_here)
         path.chmod(0o755)
@@ -52,7 +52,7 @@ def server(folder: Path) -> Iterator[Server]:
 
 @contextmanager
 def running(command: list[str | Path], url: str, log: Path) -> Iterator[None]:
-    """A server of these tests, until it answers."""
+    """Start a server and wait until it answers."""
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, cwd="/", **OWN)
     try:
@@ -72,12 +72,12 @@ def running(command: list[str | Path], url: str, log: Path) -> Iterator[None]:
 
 
 def checked(url: str) -> dict[str, Any]:
-    """What sql-mix finds at a URL."""
+    """Return the facts that sql-mix's check finds."""
     return dict(made("sql-mix", {"sql": Endpoint("sql", url)}).check()["sql"])
 
 
 def _checked_as_copy(url: str) -> dict[str, Any]:
-    """What sql-script and sql-replay find there."""
+    """Return the facts that the check of sql-script and sql-replay finds."""
     return MarkedCopy(Endpoint("sql", url), "pinchpoint_test", empty_will_do=True).check()
 
 
@@ -97,7 +97,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_of_libpq(form: str, server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server is reached by each, a password is found where libpq finds it."""
+    """Each form of address reaches the server, and the password is found where libpq looks for it."""
     host, port = place(server)
     (folder / "pgpass").write_text(f"{host}:{port}:*:loader:sesame\n")
     (folder / "pgpass").chmod(0o600)
@@ -111,7 +111,7 @@ def test_forms_of_libpq(form: str, server: Server, folder: Path, monkeypatch: py
 
 
 def test_a_standby_is_refused_in_one_sentence(server: Server, folder: Path) -> None:
-    """A real one, of that server."""
+    """A real standby is refused with one sentence."""
     host, port = place(server)
     binaries = sorted(Path("/usr/lib/postgresql").glob("1[3-7]/bin/pg_basebackup"))
     tool, data, own_port = binaries[-1], folder / "run" / "standby", free_port()
@@ -138,7 +138,7 @@ def test_a_standby_is_refused_in_one_sentence(server: Server, folder: Path) -> N
 
 @contextmanager
 def pooler(server: Server, folder: Path, mode: str) -> Iterator[str]:
-    """The address of a PgBouncer with that ``pool_mode`` in front of a server."""
+    """Yield the address of a PgBouncer with this ``pool_mode`` in front of a server."""
     program, (host, port), own_port = require("pgbouncer", "pgbouncer"), place(server), free_port()
     where = f"host={host} port={port} dbname=loadtest user=loader password=sesame"
     own = f"listen_addr = {host}\nlisten_port = {own_port}\nauth_type = any\npool_mode = {mode}\n"
@@ -150,7 +150,7 @@ def pooler(server: Server, folder: Path, mode: str) -> Iterator[str]:
 
 
 def test_a_pooler_is_named_with_what_is_not_true_then(server: Server, folder: Path) -> None:
-    """PgBouncer, its sessions kept for a client: check says so."""
+    """``check`` names a PgBouncer in session mode and the resulting limits."""
     with pooler(server, folder, "session") as pooled:
         (said,) = checked(pooled)["warnings"]
     assert "a connection pooler answers in place of the server" in said
@@ -158,7 +158,7 @@ def test_a_pooler_is_named_with_what_is_not_true_then(server: Server, folder: Pa
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgresql+odbc"])
 def test_a_load_goes_through_a_pooler(server: Server, folder: Path, scheme: str) -> None:
-    """Over libpq and over ODBC: all operations are done, and nothing is left in the database."""
+    """Through a pooler all operations work over libpq and ODBC, and nothing is left in the database."""
     if scheme.endswith("odbc") and not any("PostgreSQL" in name for name in pyodbc.drivers()):
         missing("no ODBC driver for PostgreSQL is installed (Debian: odbc-postgresql)")
     with pooler(server, folder, "session") as pooled:
@@ -177,7 +177,7 @@ def test_a_load_goes_through_a_pooler(server: Server, folder: Path, scheme: str)
 
 
 def test_limits_of_a_role_are_said(server: Server) -> None:
-    """Its CONNECTION LIMIT, and its statement_timeout."""
+    """A role's CONNECTION LIMIT and statement_timeout are reported."""
     host, port = place(server)
     server.ask("CREATE ROLE narrow LOGIN PASSWORD 'sesame' CONNECTION LIMIT 3")
     server.ask("ALTER ROLE narrow SET statement_timeout = '40ms'")

@@ -1,6 +1,6 @@
-"""What was captured on SQL Server and MariaDB, exported, and made again by ODBC."""
+"""Tests of captures from SQL Server and MariaDB, exported and replayed over ODBC."""
 
-# ruff: noqa: S608 - the captured SQL is the tests' own
+# ruff: noqa: S608 - the captured SQL is written by the tests
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ ROWS = "SELECT client, turn, note FROM ~moved ORDER BY client, turn"
 
 @pytest.fixture
 def copy(odbc_target: Target) -> Iterator[Copied]:
-    """A marked copy on every server in turn."""
+    """Yield a marked copy on every server in turn."""
     with copied(odbc_target) as found:
         yield found
 
 
 def application() -> list[Happened]:
-    """Some users, each a session: a transaction of two statements, a query, a pause; and again."""
+    """Return the events of several users, each with two rounds of a transaction, a query and a pause."""
     found = []
     for user in range(USERS):
         for turn in range(TURNS):
@@ -59,7 +59,7 @@ def application() -> list[Happened]:
 
 
 def captured(folder: Path, events: list[Happened]) -> Path:
-    """An export of them; in any order, as buffers are written."""
+    """Write an export of the events, not in order, as SQL Server writes its buffers."""
     path = folder / "events.csv"
     path.write_text(exported_csv(events[::-1]), encoding="utf-16")
     return path
@@ -68,7 +68,7 @@ def captured(folder: Path, events: list[Happened]) -> Path:
 def replayed(
     copy: Copied, capture: Path, users: int = USERS, **params: Any
 ) -> tuple[Recorder, dict[str, Any], float]:
-    """What was recorded, the account of it, and how long it took."""
+    """Replay a capture; return the recorder, the account event and the duration in seconds."""
     events, recorder = Events(), Recorder()
     driver = made("sql-replay", {"sql": copy.endpoint}, {"capture": str(capture), **params}, event=events)
     assert isinstance(driver, Blocking)
@@ -85,7 +85,7 @@ def replayed(
 
 
 def test_an_export_is_replayed_with_its_sessions_and_pauses(copy: Copied, tmp_path: Path) -> None:
-    """Row by row; executed is all there was; sessions keep their pauses, and speed divides them."""
+    """A replay writes the same rows, executes each statement, and keeps pauses divided by speed."""
     capture = captured(tmp_path, application())
     length_s = max(session.ends_s for session in sessions_of(read_capture([capture])))
     recorder, account, took_s = replayed(copy, capture)
@@ -106,7 +106,7 @@ def test_an_export_is_replayed_with_its_sessions_and_pauses(copy: Copied, tmp_pa
 
 
 def test_what_is_not_executed_is_listed_by_its_cause(copy: Copied, tmp_path: Path) -> None:
-    """Captured is executed and the differences; another database's statements are nobody's concern."""
+    """Captured equals executed plus the listed differences; other databases' statements are dropped."""
     events = [
         *application(),
         Happened("USE master; DELETE FROM account", 3.0),
@@ -135,7 +135,7 @@ def test_what_is_not_executed_is_listed_by_its_cause(copy: Copied, tmp_path: Pat
 
 
 def test_what_fails_now_is_told_by_its_name(copy: Copied, tmp_path: Path) -> None:
-    """The rest of its transaction is what the server makes of it, as it was for the application."""
+    """A failure is named, and the server decides on the rest of its transaction, as for the application."""
     copy.ask("ALTER TABLE ~moved ADD CONSTRAINT once UNIQUE (client, turn)")
     copy.ask("INSERT INTO ~moved (client, turn, note) VALUES (0, 0, 'before')")
     recorder, account, _ = replayed(copy, captured(tmp_path, application()), speed=20)
@@ -151,7 +151,7 @@ def test_what_fails_now_is_told_by_its_name(copy: Copied, tmp_path: Path) -> Non
 
 
 def test_only_a_marked_copy_is_replayed_into(copy: Copied, tmp_path: Path) -> None:
-    """Nothing is executed elsewhere."""
+    """A database without the mark is refused, and nothing is executed."""
     copy.unmark()
     given = {"capture": str(captured(tmp_path, application()))}
     driver = made("sql-replay", {"sql": copy.endpoint}, given)
@@ -162,7 +162,7 @@ def test_only_a_marked_copy_is_replayed_into(copy: Copied, tmp_path: Path) -> No
 
 
 def _use(server: MariaDb, user: int) -> None:
-    """One user of an application on MariaDB: values beside statements, transactions, pauses."""
+    """Run one application user on MariaDB: values, transactions, pauses."""
     with closing(server.connect()) as connection, connection.cursor() as cursor:
         connection.select_db("pinchpoint_copy")
         for turn in range(TURNS):
@@ -176,7 +176,7 @@ def _use(server: MariaDb, user: int) -> None:
 
 @pytest.fixture
 def logging_maria(maria: Maria) -> Iterator[Maria]:
-    """MariaDB, writing down every statement of new sessions."""
+    """Yield a MariaDB that logs every statement of new sessions."""
     before = {"log_output": "'FILE'", "slow_query_log": "0", "long_query_time": "10"}
     for name, value in {"log_output": "'TABLE'", "slow_query_log": "1", "long_query_time": "0"}.items():
         maria.ask(f"SET GLOBAL {name} = {value}")
@@ -186,7 +186,7 @@ def logging_maria(maria: Maria) -> Iterator[Maria]:
 
 
 def test_what_mariadb_wrote_down_itself_is_replayed(logging_maria: Maria, tmp_path: Path) -> None:
-    """Captured by a real server, exported by its own client: the same rows again, after the same pauses."""
+    """A capture of a real MariaDB, exported by its client, gives the same rows and pauses."""
     client, server = require("mariadb", "mariadb-client"), logging_maria.server
     with copied(logging_maria) as copy:
         logging_maria.ask("TRUNCATE TABLE mysql.slow_log")
@@ -217,7 +217,7 @@ def test_what_mariadb_wrote_down_itself_is_replayed(logging_maria: Maria, tmp_pa
 
 @pytest.mark.farm
 def test_a_run_of_scripts_and_of_an_export_by_odbc(maria: Maria, tmp_path: Path) -> None:
-    """Users of load generators, each in a thread: each ok is there, and the capture's account is whole."""
+    """In a run over ODBC each ok of a script is stored, and the capture's account is complete."""
     with copied(maria) as copy:
         (tmp_path / "events.csv").write_text(exported_csv(application()))
         written(tmp_path, transfer=TRANSFER.format(begin=copy.begin))
@@ -232,14 +232,14 @@ def test_a_run_of_scripts_and_of_an_export_by_odbc(maria: Maria, tmp_path: Path)
         done = run_cli(
             "run", tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml", "--out", tmp_path / "runs"
         )
-        assert done.returncode in (0, 3), done.stderr  # a busy machine may be too slow a generator
+        assert done.returncode in (0, 3), done.stderr  # 3: on a busy machine the load generator may be late
         found = open_run(Path(done.stdout.splitlines()[-1]))
         counts: Counter[tuple[str, str, str]] = Counter()
         for row in found.operations.to_pylist():
             counts[row["scenario"], row["operation"], row["outcome"]] += row["count"]
         assert {outcome for *_, outcome in counts} == {"ok"}
         transferred, inserted = counts["shop", "transfer", "ok"], counts["monday", "insert", "ok"]
-        # What the end of the run cuts off was done, and is not counted.
+        # Operations cut off at the end of the run were done but are not counted.
         rows = copy.number("SELECT COUNT(*) FROM ~moved WHERE amount IS NOT NULL")
         assert 0 < transferred <= rows <= transferred + USERS
         rows = copy.number("SELECT COUNT(*) FROM ~moved WHERE amount IS NULL")

@@ -1,4 +1,4 @@
-"""The user's own scripts: on every server what is counted is there, what failed is not."""
+"""Tests of a user's scripts on every server: counted transactions are stored, failed ones are not."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ VALUES = {
 
 @pytest.fixture
 def copy(target: Target) -> Iterator[Copied]:
-    """A marked copy on every server in turn."""
+    """Yield a marked copy on every server in turn."""
     with copied(target) as found:
         yield found
 
 
 @pytest.mark.parametrize("protocol", ["simple", "prepared"])
 def test_a_transaction_counted_ok_is_committed_whole(copy: Copied, tmp_path: Path, protocol: str) -> None:
-    """What was moved is what the accounts hold; every statement is a stage; texts arrive as they are."""
+    """Each ok is a complete transaction, each statement is a stage, and texts arrive unchanged."""
     (script,) = written(tmp_path, transfer=TRANSFER.format(begin=copy.begin))
     with prepared(copy.endpoint, scripts=script, values=VALUES, protocol=protocol) as driver:
         assert (isinstance(driver, Blocking) and driver.blocks) is ("+odbc" in copy.endpoint.url)
@@ -66,7 +66,7 @@ def test_a_transaction_counted_ok_is_committed_whole(copy: Copied, tmp_path: Pat
 
 
 def test_a_failed_statement_rolls_its_transaction_back(copy: Copied, tmp_path: Path) -> None:
-    """Its name is the outcome, once said in words, and the session goes on."""
+    """A failed statement rolls back its transaction, is the outcome, and is reported once in words."""
     fails, works = written(
         tmp_path,
         fails=f"{copy.begin};\nINSERT INTO moved (turn) VALUES (1);\nSELECT * FROM nowhere;\nCOMMIT;\n",
@@ -87,7 +87,7 @@ def test_a_failed_statement_rolls_its_transaction_back(copy: Copied, tmp_path: P
 
 
 def test_a_transaction_that_is_left_open_ends_the_run(copy: Copied, tmp_path: Path) -> None:
-    """What is only a word is none: the server is asked where the text leaves it open."""
+    """A transaction that stays open ends the run; the server is asked if the text is not clear."""
     (said,) = written(tmp_path, said="SELECT 1 /* begin */;")
     with prepared(copy.endpoint, scripts=said) as driver:
         assert performed(driver, 3).counts() == {("said", "ok"): 3}
@@ -115,7 +115,7 @@ ENDING = {
 
 
 def test_a_failure_has_its_name(copy: Copied, tmp_path: Path) -> None:
-    """As by PostgreSQL's own library; and the next operation is a whole one."""
+    """A failure has the name of PostgreSQL's own library, and the next operation works."""
     outcomes = {
         "slow": "statement_timeout",
         "ending": "connection_lost",
@@ -141,7 +141,7 @@ def test_a_failure_has_its_name(copy: Copied, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("protocol", ["simple", "prepared"])
 def test_what_looks_like_a_marker_is_none(copy: Copied, tmp_path: Path, protocol: str) -> None:
-    """In quotes and in comments, whoever put it there."""
+    """Placeholder-like text in quotes and comments stays unchanged."""
     text = "INSERT INTO moved (turn, note) VALUES (:n, 'is it $1, {x} or ?') /* who knows? {y} */;"
     (script,) = written(tmp_path, asked=text)
     with prepared(copy.endpoint, scripts=script, define={"n": 7}, protocol=protocol) as driver:
@@ -152,7 +152,7 @@ def test_what_looks_like_a_marker_is_none(copy: Copied, tmp_path: Path, protocol
 
 
 def test_several_statements_travel_as_one(copy: Copied, tmp_path: Path) -> None:
-    r"""Joined by ``\;``: all are done, and the last one's row is kept; by ``\aset`` every one's."""
+    r"""Statements joined by ``\;`` are all executed; the last row is kept, with ``\aset`` every row."""
     text = """INSERT INTO moved (turn) VALUES (:client_id) \\; SELECT COUNT(*) AS rows_there FROM moved \\gset
 INSERT INTO moved (turn) VALUES (:rows_there * 100);
 SELECT 3 AS three \\; SELECT 4 AS four \\aset
@@ -166,7 +166,7 @@ INSERT INTO moved (turn) VALUES (:three * :four * 1000);
 
 
 def test_a_deadlock_is_made_again_as_the_same_transaction(copy: Copied, tmp_path: Path) -> None:
-    """Each ok is one movement, none is lost, none is there twice; what failed on the way is a stage."""
+    """After deadlocks each ok is one movement, none is lost or doubled, and each attempt is a stage."""
     text = """\\set one random(1, 2)
 {begin};
 UPDATE account SET balance = balance + 1 WHERE id = :one;
@@ -185,7 +185,7 @@ COMMIT;
 
 
 def test_only_a_marked_or_empty_database_is_changed(copy: Copied, tmp_path: Path) -> None:
-    """The refusal's own remedy works; of an empty one the setup's tables are marked first."""
+    """The refusal's remedy works, and an empty database is marked before its setup."""
     setup, teardown, use = written(
         tmp_path,
         setup="CREATE TABLE made (x int);\nINSERT INTO made VALUES (1);\nINSERT INTO made VALUES (2);\n",
@@ -217,19 +217,19 @@ def test_only_a_marked_or_empty_database_is_changed(copy: Copied, tmp_path: Path
 
 
 def test_two_runs_of_one_name_keep_apart(copy: Copied, tmp_path: Path) -> None:
-    """The second is told, and may start when the first has ended."""
+    """A second run with the same name is refused until the first has ended."""
     (script,) = written(tmp_path, one="SELECT 1;")
     with prepared(copy.endpoint, scripts=script):
         second = made("sql-script", {"sql": copy.endpoint}, {"scripts": script})
         with pytest.raises(ScenarioError, match="another run of 'pinchpoint_test' is going on"):
             second.prepare(quiet)
-    for _ in range(20):  # at once: servers take their time to notice that a connection has closed
+    for _ in range(20):  # servers notice a closed connection only after some time
         second.prepare(quiet)
         second.finish(keep_data=False)
 
 
 def test_a_setup_that_fails_is_said(copy: Copied, tmp_path: Path) -> None:
-    """With the file and what the server said; nobody is kept out afterwards."""
+    """A failing setup gives an error with file and the server's message, and releases the name."""
     setup, script = written(tmp_path, setup="CREATE TABLE account (x int);", one="SELECT 1;")
     driver = made("sql-script", {"sql": copy.endpoint}, {"scripts": script, "setup": setup})
     with pytest.raises(ScenarioError, match=r"setup\.sql could not be run to its end: .*account.* already"):
@@ -240,7 +240,7 @@ def test_a_setup_that_fails_is_said(copy: Copied, tmp_path: Path) -> None:
 
 
 def test_a_check_prepares_each_statement(copy: Copied, tmp_path: Path) -> None:
-    """What the server cannot read is refused with file and line; SQL Server is not asked."""
+    """``check`` refuses an invalid statement with file and line; SQL Server cannot prepare."""
     text = "SELECT balance FROM account WHERE id = :account AND name = 'it''s' LIMIT 1;\nSELECT FROM WHERE;"
     (script,) = written(tmp_path, bad=text)
     driver = made("sql-script", {"sql": copy.endpoint}, {"scripts": [script], "values": VALUES})
@@ -249,7 +249,7 @@ def test_a_check_prepares_each_statement(copy: Copied, tmp_path: Path) -> None:
 
 
 def test_a_column_gives_its_values(copy: Copied, tmp_path: Path) -> None:
-    """Evenly from all of them; a wrong name is said, and that it holds bytes or nothing."""
+    """A column gives an even sample of its values; a wrong name, or bytes or nulls only, gives an error."""
     (script,) = written(tmp_path, one="INSERT INTO moved (turn) VALUES (:x);")
     values = {"x": {"column": "account.id", "sample": 5, "distribution": "sequence"}}
     with prepared(copy.endpoint, scripts=script, values=values) as driver:
@@ -266,7 +266,7 @@ def test_a_column_gives_its_values(copy: Copied, tmp_path: Path) -> None:
 
 
 def test_a_url_without_a_database_is_said(maria: Maria, tmp_path: Path) -> None:
-    """Nothing is done to whichever the server would have taken."""
+    """A URL without a database is refused, and nothing is changed in the server's default."""
     (script,) = written(tmp_path, one="SELECT 1;")
     endpoint = Endpoint("sql", maria.endpoint.url.removesuffix("/loadtest"))
     with pytest.raises(ScenarioError, match="the url names no database; write the copy's after the host"):
@@ -274,7 +274,7 @@ def test_a_url_without_a_database_is_said(maria: Maria, tmp_path: Path) -> None:
 
 
 def test_a_database_of_the_servers_own_is_no_copy(maria: Maria, tmp_path: Path) -> None:
-    """However empty it is of tables of somebody's."""
+    """A server's own database is no copy, even without user tables."""
     (script,) = written(tmp_path, one="SELECT 1;")
     endpoint = Endpoint("sql", maria.endpoint.url.replace("/loadtest", "/information_schema"))
     with pytest.raises(ScenarioError, match="'information_schema' is one of the server's own databases"):
@@ -293,7 +293,7 @@ def test_a_database_of_the_servers_own_is_no_copy(maria: Maria, tmp_path: Path) 
 def test_a_driver_leaves_transactions_and_texts_to_the_user(
     url: str, family: str, keyword: str, value: str
 ) -> None:
-    """Unless the URL says otherwise; statements of ours ask for neither."""
+    """Drivers must not convert texts or open transactions, unless the URL sets the option."""
     address, driver = parse(Endpoint("sql", url)), OdbcDriver("a driver", family, "a driver")
     assert keywords(address, driver, "test", own_sql=True)[keyword] == value
     ours = keywords(address, driver, "test")
@@ -302,7 +302,7 @@ def test_a_driver_leaves_transactions_and_texts_to_the_user(
 
 
 def test_markers_stand_where_placeholders_do() -> None:
-    """What is in quotes or a comment stays; of one that comes twice both are it."""
+    """Placeholders are replaced outside quotes and comments, also if one is used twice."""
     statement = (
         "SELECT '$1', \"$2\", `$3`, $$ $4 $$, $a$ $5 $a$ -- $6\n/* $7 */ WHERE x = $2 OR y = $1 OR z = $2"
     )
@@ -326,7 +326,7 @@ def test_markers_stand_where_placeholders_do() -> None:
     ],
 )
 def test_a_transaction_that_may_be_open_is_never_taken_for_none(texts: tuple[str, ...], none: bool) -> None:
-    """Where the text leaves it open the server is asked."""
+    """If the texts leave the state of a transaction unclear, the server is asked."""
     transactions = Transactions()
     for text in texts:
         transactions.sent(text)
@@ -334,7 +334,7 @@ def test_a_transaction_that_may_be_open_is_never_taken_for_none(texts: tuple[str
 
 
 def test_after_a_failure_a_transaction_may_be_open_or_not() -> None:
-    """By itself a failed statement opens none."""
+    """After a failure a transaction may be open; a failed statement alone opens none."""
     transactions = Transactions()
     transactions.failed("SELECT 1/0")
     assert transactions.surely_none

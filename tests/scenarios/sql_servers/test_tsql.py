@@ -1,4 +1,4 @@
-"""The statements for SQL Server, which no test can run without one: parsed by a parser of T-SQL."""
+"""Tests of the statements for SQL Server, which is not available: parsed by a T-SQL parser."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pinchpoint_scenarios.sql_script.marked_copy import DIALECTS, CopySql
 
 MIX = mix_sql("[pinchpoint_test]")
 COPY = DIALECTS["mssql"]
-"""Statements around a stored procedure: the parser passes EXEC on."""
+"""Statements around a stored procedure; the parser does not parse EXEC."""
 
 
 class Overheard:
-    """A connection that keeps what it is told, and answers that the bulk table is too large."""
+    """A connection that records statements and reports that the bulk table is too large."""
 
     rowcount = 1
 
@@ -51,7 +51,7 @@ class Overheard:
 
 
 def overheard() -> dict[str, tuple[str, int]]:
-    """Operation and place -> each statement it would run, and how many parameters it gives."""
+    """Return operation and position -> (statement, number of parameters)."""
     found = {}
     params = SqlMixParams.model_validate(
         {"operations": dict.fromkeys(OPERATIONS, 1), "hot_rows": 2, "lock_rows": 2}
@@ -81,7 +81,7 @@ def filled(text: str) -> str:
 
 
 def said_of(sql: Any) -> Iterator[tuple[str, str]]:
-    """Every statement of a dialect, by its name there."""
+    """Yield every statement of a dialect with its name."""
     for field in fields(sql):
         value = getattr(sql, field.name)
         texts = value if isinstance(value, tuple) else (value,)
@@ -119,21 +119,21 @@ TABLESAMPLE TEXTSIZE THEN TO TOP TRAN TRANSACTION TRIGGER TRUNCATE TRY_CONVERT T
 UNPIVOT UPDATE UPDATETEXT USE USER VALUES VARYING VIEW WAITFOR WHEN WHERE WHILE WITH WITHIN
 WRITETEXT
 """
-"""Transact-SQL's reserved keywords (Microsoft's reference of that name), which the parser takes for names."""
+"""Transact-SQL's reserved keywords (Microsoft's reference), which the parser accepts as names."""
 
 BEYOND = (r"WAITFOR DELAY @\w+;", r"SET TRANSACTION ISOLATION LEVEL SNAPSHOT")
-"""What is T-SQL and the parser does not know: taken out before."""
+"""T-SQL that the parser does not know; it is removed before parsing."""
 
 
 def parsed(text: str) -> list[exp.Expr]:
-    """The statements of a text, placeholders as ODBC has them."""
+    """Return the parsed statements of a text with ODBC placeholders."""
     for pattern in BEYOND:
         text = re.sub(pattern, "SELECT 1;", text)
     return [each for each in sqlglot.parse(re.sub(r"\$\d+", "?", text), read="tsql") if each is not None]
 
 
 def test_no_statement_is_forgotten() -> None:
-    """Every field of both dialects that holds a statement is among those that are parsed."""
+    """Every field of both dialects with a statement is parsed by the tests."""
     named = {re.sub(r"\[.*", "", name.partition(" ")[2]) for name in STATEMENTS}
     not_sql = {
         "name",
@@ -165,7 +165,7 @@ def test_no_statement_is_forgotten() -> None:
 
 @pytest.mark.parametrize("name", sorted(STATEMENTS))
 def test_every_statement_is_tsql(name: str) -> None:
-    """It is parsed whole: nothing of it falls back to a command that the parser only passes on."""
+    """Each statement parses completely as T-SQL."""
     statements = parsed(STATEMENTS[name])
     assert statements
     commands = [each.sql(dialect="tsql") for each in statements for each in each.find_all(exp.Command)]
@@ -175,7 +175,7 @@ def test_every_statement_is_tsql(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(STATEMENTS))
 def test_no_name_is_a_keyword(name: str) -> None:
-    """SQL Server takes a keyword for a name between brackets alone: ``[load]``."""
+    """No name is a keyword without brackets, which SQL Server would refuse."""
     named = {
         each.name.upper()
         for statement in parsed(STATEMENTS[name])
@@ -186,13 +186,13 @@ def test_no_name_is_a_keyword(name: str) -> None:
 
 
 def test_placeholders_are_the_parameters() -> None:
-    """Each statement of an operation takes as many parameters as it is given."""
+    """Each statement has as many placeholders as parameters."""
     for name, (text, given) in overheard().items():
         assert max((int(found) for found in re.findall(r"\$(\d+)", text)), default=0) == given, name
 
 
 def test_every_table_is_qualified() -> None:
-    """A session has no schema of its own: what is not the system's stands in ours."""
+    """Each table has its schema, because a session has no schema of its own."""
     for name, (text, _) in overheard().items():
         for statement in parsed(text):
             for table in statement.find_all(exp.Table):
@@ -205,7 +205,7 @@ def test_every_table_is_qualified() -> None:
 
 
 def test_rows_are_locked_one_by_one_and_the_bulk_table_as_a_whole() -> None:
-    """ROWLOCK where rows are changed, TABLOCKX where the table is emptied."""
+    """Changed rows are locked with ROWLOCK, the emptied table with TABLOCKX."""
     hints = {name: set(re.findall(r"WITH \(([A-Z, ]+)\)", text)) for name, (text, _) in overheard().items()}
     assert hints["data_update[0]"] == {"ROWLOCK"}
     assert hints["lock_contend[0]"] == {"ROWLOCK"}
@@ -214,7 +214,7 @@ def test_rows_are_locked_one_by_one_and_the_bulk_table_as_a_whole() -> None:
 
 
 def test_texts_of_two_databases_are_compared_as_one_does() -> None:
-    """The server's tempdb need not have the database's collation: two of them make no one column."""
+    """Texts of tempdb and the database are compared with one collation, because theirs may differ."""
     [own, temporary] = SERVER.files.split("UNION ALL")
     for each in (own, temporary):
         assert each.count("COLLATE DATABASE_DEFAULT") == 2

@@ -1,4 +1,4 @@
-"""Result files of storage tools: fio's and bonnie++'s recorded here, others after their documentation."""
+"""Result files of storage tools: fio's and bonnie++'s recorded, others written from documentation."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def diskspd(
     span: str = DISKSPD_SPAN.format(latency=_LATENCY, iops=_IOPS),
     write_ratio: int = 30,
 ) -> str:
-    """What ``diskspd -b8K -t2 -o4 -r -w30 -Sh -L -D -Rxml`` writes."""
+    """Return the output of ``diskspd -b8K -t2 -o4 -r -w30 -Sh -L -D -Rxml``."""
     return (
         "<Results>\n<System>\n<ComputerName>SQL1</ComputerName>\n<Tool>\n"
         f"<Version>{version}</Version>\n<VersionDate>2024/6/3</VersionDate>\n</Tool>\n"
@@ -78,7 +78,7 @@ def diskspd(
 
 
 DISKSPD_PLAIN = diskspd("2.0.17", span=DISKSPD_SPAN.format(latency="", iops=""))
-"""Without ``-L`` and ``-D``."""
+"""Output without ``-L`` and ``-D``."""
 
 DISKSPD_NEWER = (
     diskspd(
@@ -104,7 +104,7 @@ DISKSPD_NEWER = (
         "<SubmitCount>9</SubmitCount>\n<Target>\n<Path>L:\\probe.dat</Path>\n<BytesCount>",
     )
 )
-"""With what later versions add (after the expected output of DiskSpd's own tests)."""
+"""Output with the additions of later versions (from DiskSpd's own tests)."""
 
 _RULE = "-" * 78
 _CDM = f"""{_RULE}

@@ -1,4 +1,4 @@
-"""fio's JSON and logs, recorded, re-read by hand; and fio itself on a small file."""
+"""Tests of fio: recorded JSON and logs with values computed by hand, and real fio on a small file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint_scenarios.storage_probe import TOOLS, Cell, CellFigures, Job, Pr
 from pinchpoint_scenarios.storage_probe.tools.fio import course, measured
 
 RECORDED: dict[str, Any] = {
-    # fio 3.33, randrw 8 KiB, 2 outstanding, 10 I/Os; percentiles and what is not read left out.
+    # fio 3.33, randrw 8 KiB, queue depth 2, 10 I/Os; without percentiles and unread fields.
     "fio version": "fio-3.33",
     "jobs": [
         {
@@ -59,13 +59,13 @@ NOTHING = {"io_bytes": 0, "runtime": 0, "total_ios": 0, "lat_ns": {"max": 0, "me
 
 
 def said(**changed: Any) -> str:
-    """What fio prints, with another word in its job."""
+    """Return fio's output with changed fields of its job."""
     [job] = RECORDED["jobs"]
     return json.dumps({**RECORDED, "jobs": [{**job, **changed}]}, indent=1)
 
 
 def test_the_recorded_job_by_hand() -> None:
-    """Ten I/Os in 1 ms: rates of each way; (5 x 132,885 + 5 x 173,110.2) ÷ 10 = 152,997.6 ns; ten bins."""
+    """Ten I/Os in 1 ms: rates of both directions, mean (5 x 132,885 + 5 x 173,110.2) ÷ 10 ns, ten bins."""
     one = measured(said(), "", 8192)
     assert (one.reads_per_s, one.writes_per_s) == (5000.0, 5000.0)
     assert (one.read_bytes_per_s, one.write_bytes_per_s) == (40960000.0, 40960000.0)
@@ -74,11 +74,11 @@ def test_the_recorded_job_by_hand() -> None:
     assert one.seconds == 0.001
     assert one.times_ns is not None
     assert sorted(one.times_ns.values()) == [1] * 10
-    assert sum(one.times_ns) / 10 == pytest.approx(152997.6, rel=0.01)  # bins are that exact
+    assert sum(one.times_ns) / 10 == pytest.approx(152997.6, rel=0.01)  # within the width of the bins
 
 
 def test_waiting_for_the_last_ones_is_no_part_of_the_rate() -> None:
-    """Asked for 1.5 s at 400 a second, 32 outstanding: 600 I/Os are counted, 1,578 ms are told."""
+    """The final wait is not in the rate: 600 I/Os at 400 a second take 1.5 s, though fio reports 1,578 ms."""
     [job] = RECORDED["jobs"]
     write = job["write"] | {"total_ios": 600, "io_bytes": 632 * 4096, "runtime": 1578}
     one = measured(said(read=NOTHING, write=write), "", 4096, asked_s=1.5)
@@ -86,7 +86,7 @@ def test_waiting_for_the_last_ones_is_no_part_of_the_rate() -> None:
 
 
 def test_one_at_a_time_the_last_one_counts_with_its_time() -> None:
-    """Asked for 2 s, 116.5 ms each: the eighteenth begins in them and ends after 2,097 ms; 8.58 a second."""
+    """At depth 1 the last I/O counts with its time: 18 I/Os of 116.5 ms in 2,097 ms are 8.58 a second."""
     [job] = RECORDED["jobs"]
     write = job["write"] | {"total_ios": 18, "io_bytes": 18 * 2**20, "runtime": 2097}
     for depth, expected in ((1, 18 / 2.097), (2, 18 / 2.0)):
@@ -97,7 +97,7 @@ def test_one_at_a_time_the_last_one_counts_with_its_time() -> None:
 
 
 def test_a_way_that_did_nothing_has_no_latency_of_0() -> None:
-    """Reads only: the writes' mean of 0 ns is none."""
+    """A direction without I/O has no latency, not 0."""
     one = measured(said(write=NOTHING), "", 8192)
     assert one.writes_per_s == 0.0
     assert one.mean_s == pytest.approx(132885e-9)
@@ -116,7 +116,7 @@ def test_what_is_no_such_json(text: str) -> None:
 
 
 def test_an_error_of_the_job_is_an_error() -> None:
-    """It may end well and still tell of one: 28 is "no space left"."""
+    """A job's error is an error even with exit status 0; 28 is "no space left"."""
     with pytest.raises(ToolFailed, match="error 28: fio: No space left on device"):
         measured(said(error=28), "fio: No space left on device\n", 8192)
 
@@ -126,7 +126,7 @@ LATENCY_LOG = "1000, 162617, 0, 0, 0\n1000, 284384, 1, 0, 0\n2000, 2000000, 0, 0
 
 
 def test_the_course_by_hand() -> None:
-    """Rates add up; 14,061 x 162,617 and 5,999 x 284,384 over 20,060 make 199,031 ns; no latency is None."""
+    """Rates are added and latencies weighted: 14,061 x 162,617 and 5,999 x 284,384 give 199,031 ns."""
     tail = "".join(f"{second}000, 7, 0, 0, 0\n" for second in (4, 5))
     found = course(IOPS_LOG + tail, LATENCY_LOG, 1.0)
     assert found is not None
@@ -138,14 +138,14 @@ def test_the_course_by_hand() -> None:
 
 
 def test_a_course_of_a_few_steps_is_none() -> None:
-    """A cell of three seconds has no course that could be judged."""
+    """A cell of three seconds has no time course."""
     assert course(IOPS_LOG, LATENCY_LOG, 1.0) is None
     assert course("", "", 1.0) is None
 
 
 @pytest.fixture
 def place() -> Iterator[ProbePlace]:
-    """A folder on a real disk, gone afterwards."""
+    """Yield a folder on a real disk and remove it afterwards."""
     require("fio", "fio")
     with tempfile.TemporaryDirectory(prefix=disk_folder(), dir="/var/tmp") as folder:
         yield ProbePlace(Path(folder), 2**24, None, 2**30)
@@ -164,7 +164,7 @@ def ran(job: Job, place: ProbePlace) -> CellFigures:
 
 
 def test_fio_itself(place: ProbePlace) -> None:
-    """Prepared, then half random reads and writes: all I/O in the file, shares as asked, no logs left."""
+    """Real fio does I/O only in its file, with the requested shares, and leaves no logs."""
     prepared = called(list(TOOLS["fio"].prepare(place)), place.folder)
     assert prepared.returncode == 0, prepared.stderr
     assert place.file.stat().st_blocks * 512 >= place.size_bytes
@@ -177,7 +177,7 @@ def test_fio_itself(place: ProbePlace) -> None:
 
 
 def test_a_log_s_writes_by_fio(place: ProbePlace) -> None:
-    """Each with O_DSYNC, one in flight: rate and time belong together, except what lies across an end."""
+    """Real fio writes with O_DSYNC, one in flight, so rate and latency agree but for the ends."""
     called(list(TOOLS["fio"].prepare(place)), place.folder)
     cell = Cell("log 4K write", 4096, 0.0, 0.0, 1, "log")
     flushed = ran(Job("fio", (cell,), 0.5, flush_each=True), place)
@@ -187,7 +187,7 @@ def test_a_log_s_writes_by_fio(place: ProbePlace) -> None:
 
 
 def test_fio_s_own_words(place: ProbePlace) -> None:
-    """A file that is a folder: what fio says of it is what a person reads."""
+    """The error has fio's own message, here for a file that is a folder."""
     place.file.mkdir()
     done = called(list(TOOLS["fio"].prepare(place)), place.folder)
     assert done.returncode

@@ -1,4 +1,4 @@
-"""dd, hdparm, bonnie++: what they print, recorded, and by hand what it means."""
+"""Tests of dd, hdparm and bonnie++: recorded outputs with values computed by hand."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ SMALL = (
 
 
 def measured(suite: str, name: str, stdout: str = "", stderr: str = "") -> dict[str, CellFigures]:
-    """What a tool's job made of that text, by cell."""
+    """Return the figures of a tool's job from its output, by cell."""
     [job] = [job for job in SUITES[suite].jobs(1.0) if job.name == name]
     return {cell.workload: one for cell, one in TOOLS[job.tool].read(job, PLACE, stdout, stderr).items()}
 
 
 def test_dd_by_hand() -> None:
-    """67,108,864 bytes in 0.0428953 s are 1,564,480,584 a second, 1,492 I/Os of 1 MiB."""
+    """dd: 67,108,864 bytes in 0.0428953 s are 1,564,480,584 bytes/s, 1,492 I/Os of 1 MiB per second."""
     assert copied(DD) == (67108864, 0.0428953)
     one = measured("sequential", "dd write, 1 outstanding", stderr=DD)["dd write"]
     assert one.write_bytes_per_s == pytest.approx(1564480584, rel=1e-6)
@@ -59,18 +59,18 @@ def test_dd_by_hand() -> None:
     assert one.mean_s is None
     read = measured("sequential", "dd read", stderr=DD)["dd read"]
     assert read.read_bytes_per_s == pytest.approx(1564480584, rel=1e-6)
-    assert read.reads_per_s is None  # read ahead by the kernel: dd does not know
+    assert read.reads_per_s is None  # the kernel reads ahead, so dd does not know the I/Os
 
 
 def test_hdparm_by_hand() -> None:
-    """602 MiB in 3 s are 210,414,250 bytes a second."""
+    """hdparm: 602 MiB in 3 s are 210,414,250 bytes per second."""
     assert timed(HDPARM, "") == (602 * 2**20, 3.0)
     one = measured("sequential", "hdparm read", HDPARM)["hdparm read"]
     assert one.read_bytes_per_s == pytest.approx(210414250.7)
 
 
 def test_bonnie_s_large_file_by_hand() -> None:
-    """745,124 KiB/s written, 980,550 rewritten, 1,203,968 read, 812.5 seeks a second; the longest times."""
+    """bonnie++: 745,124 KiB/s written, 980,550 rewritten, 1,203,968 read, 812.5 seeks/s, maximum times."""
     found = measured("bonnie", "bonnie++ large file", LARGE)
     assert found["bonnie block write"].write_bytes_per_s == 745124 * 1024
     assert found["bonnie block write"].max_s == pytest.approx(0.00565)
@@ -84,7 +84,7 @@ def test_bonnie_s_large_file_by_hand() -> None:
 
 
 def test_bonnie_s_small_files_by_hand() -> None:
-    """Files per second; what it calls +++++ was too fast to tell and has no figure, not 0."""
+    """bonnie++: files per second; +++++, too fast to measure, has no figure, not 0."""
     found = measured("bonnie", "bonnie++ small files", SMALL)
     assert found["bonnie create files in order"].writes_per_s == 9120
     assert found["bonnie create files in order"].max_s == pytest.approx(0.000586)
@@ -133,6 +133,6 @@ def test_last_words() -> None:
 
 
 def test_a_tool_inherits_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables of farm.yaml are in this process's environment; other users of root's may read a tool's."""
+    """A tool's environment has no variables of farm.yaml, which other users might read."""
     monkeypatch.setenv("SP_PASSWORD", "canary")
     assert "canary" not in run(["env"], tmp_path, lambda: False).stdout

@@ -1,4 +1,4 @@
-"""storage-probe in a plan on a disk of another machine, over a real sshd: nothing stays there."""
+"""Tests of storage-probe on another machine's disk over a real sshd: nothing is left there."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def folder() -> Iterator[Path]:
 
 
 def endpoint(host: SshdHost, folder: Path, **more: str) -> Endpoint:
-    """A disk of a host as a farm that is ready names it."""
+    """Return a host's disk as an endpoint of a started farm."""
     way = {key: str(value) for key, value in host.options().items()}
     return Endpoint("disk:sql.log", str(folder), {"host": "sql1", **way, **more})
 
@@ -53,19 +53,19 @@ def made(disk: Endpoint, events: Events | None = None, **params: Any) -> Storage
 
 
 def tools_in(folder: Path) -> list[int]:
-    """Processes of fio that work in the probe's folder there."""
+    """Return the ids of fio processes in the probe's folder."""
     found = []
     for one in psutil.process_iter(["name"]):
         try:
             if one.info["name"] == "fio" and Path(one.cwd()) == folder / FOLDER:
                 found.append(one.pid)
         except psutil.Error:
-            continue  # it ended meanwhile
+            continue  # the process has ended
     return found
 
 
 def test_one_process_prepares_and_another_measures(host: SshdHost, folder: Path) -> None:
-    """Each job is an operation, each cell an event with that host's facts; the folder is gone."""
+    """Each job is an operation, each cell an event with that host's facts, and the folder is removed."""
     events, record = Events(), Recorder()
     prepares, measures = made(endpoint(host, folder)), made(endpoint(host, folder), events)
     [said] = prepares.check().values()
@@ -91,7 +91,7 @@ def test_one_process_prepares_and_another_measures(host: SshdHost, folder: Path)
 
 
 def test_a_session_that_is_closed_ends_its_job_there(host: SshdHost, folder: Path) -> None:
-    """Ctrl-C, or a stop rule, in mid-job: fio ends there, and half a job is no operation."""
+    """After Ctrl-C or a stop rule fio ends on the host, and half a job is no operation."""
     record = Recorder()
     prepares = made(endpoint(host, folder), time_per_cell="60s")
     measures = made(endpoint(host, folder), time_per_cell="60s")
@@ -124,7 +124,7 @@ probe.session(0).perform(lambda *_: None)
 
 
 def test_a_killed_run_leaves_nothing_there(host: SshdHost, folder: Path) -> None:
-    """SIGKILL while fio works there: fio ends, and the folder goes."""
+    """After SIGKILL of the run, fio ends on the host and the folder is removed."""
     disk = endpoint(host, folder)
     given = {"url": disk.url, "options": dict(disk.options), "params": {**SHORT, "time_per_cell": "60s"}}
     command = [sys.executable, "-c", _PREPARES, json.dumps(given)]
@@ -137,9 +137,9 @@ def test_a_killed_run_leaves_nothing_there(host: SshdHost, folder: Path) -> None
     until(lambda: not tools_in(folder), "fio has ended there")
 
 
-@pytest.mark.slow  # the keeper waits before it gives up
+@pytest.mark.slow  # waits until the host's process gives up
 def test_a_lost_link_leaves_nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packets vanish in mid-job: the job fails with its reason, and the folder there goes by itself."""
+    """After a lost link the job fails with its reason, and the host removes the folder itself."""
     require("fio", "fio")
     monkeypatch.setattr(remote, "_BEAT_S", 0.5)
     monkeypatch.setattr(remote, "_SILENT_S", 4)
@@ -173,7 +173,7 @@ def test_what_is_not_ours_stays_there(host: SshdHost, folder: Path) -> None:
 def test_check_says_what_is_missing_there(
     host: SshdHost, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder; the tool, with the host's name and its package; the host."""
+    """``check`` reports a missing folder, a missing tool with host and package, and a missing host."""
     with pytest.raises(EndpointUnreachable, match="is not a folder on that host"):
         made(endpoint(host, folder / "none")).check()
     with pytest.raises(EndpointUnreachable, match="nothing listens there"):

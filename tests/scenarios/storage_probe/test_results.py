@@ -1,4 +1,4 @@
-"""Result files of other storage tools: their figures in base units, and what is not in them is None."""
+"""Tests of other tools' result files: figures in base units, missing ones are None."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def _read(kind: str, text: str) -> tuple[ResultFile, dict[str, CellFigures | Non
 
 @pytest.mark.parametrize(("kind", "text"), SAMPLES)
 def test_each_kind_is_recognised_by_its_beginning(kind: str, text: str) -> None:
-    """And no other kind takes it for its own."""
+    """Exactly one kind recognises each file by its beginning."""
     assert [name for name, each in RESULTS.items() if each.recognises(text[:8192])] == [kind]
     assert recognised("some,csv\n1,2\n") is None
 
 
 def test_diskspd_of_a_later_version() -> None:
-    """What it adds (I/O rings, BypassIO, topology, units) changes no figure."""
+    """Additions of later versions (I/O rings, BypassIO, topology, units) change no figure."""
     for name in ("IoRing", "BypassIO", "ProcessorTopology", 'unit="IOPS"', "SubmitCount"):
         assert name in files.DISKSPD_NEWER
     later, older = (RESULTS["diskspd"].read(text) for text in (files.DISKSPD_NEWER, files.diskspd()))
@@ -39,7 +39,7 @@ def test_diskspd_of_a_later_version() -> None:
 
 
 def test_diskspd() -> None:
-    """Threads add up; percentiles, mean and course are DiskSpd's own."""
+    """DiskSpd's threads are added; percentiles, mean and time course are its own."""
     found, cells = _read("diskspd", files.diskspd())
     assert (found.version, found.host, found.size_bytes) == ("2.2.0", "SQL1", 2**30)
     assert found.paths == ["L:\\probe.dat"]
@@ -80,7 +80,7 @@ def test_what_diskspd_was_told(changed: dict[str, object], cell: Cell) -> None:
 
 
 def test_what_does_not_show_the_disk() -> None:
-    """A rate that the tool was told to keep is not measured; I/O through the page cache is said."""
+    """A rate limit set for the tool is reported, and so is I/O through the page cache."""
     found = RESULTS["diskspd"].read(files.diskspd(cache="").replace("<Throughput>0<", "<Throughput>80<"))
     assert "memory may have been measured" in found.notes[0]
     assert found.results[0].measured is None
@@ -110,7 +110,7 @@ def test_crystaldiskmark_has_the_cells_of_our_suite() -> None:
     ],
 )
 def test_crystaldiskmark_of_older_versions(text: str, names: list[str]) -> None:
-    """Sequential I/O with a queue is of 128 KiB up to version 6; what was not run is no 0."""
+    """Up to version 6 sequential I/O with a queue has 128 KiB; tests that did not run are missing, not 0."""
     found, cells = _read("crystaldiskmark", text)
     assert {f"{name} outstanding" for name in names} <= cells.keys()
     assert found.notes == ["CrystalDiskMark reports the best of 5 repetitions, not their spread"]
@@ -120,7 +120,7 @@ def test_crystaldiskmark_of_older_versions(text: str, names: list[str]) -> None:
 
 @pytest.mark.parametrize(("text", "unit"), [(files.IOMETER_2006, 2**20), (files.IOMETER_1_1, 1.048576e6)])
 def test_iometer(text: str, unit: float) -> None:
-    """The name of a specification may have commas; queue depth is of all targets; old MB are of 2^20."""
+    """Specification names may have commas, the queue depth covers all targets, old MB are 2^20 bytes."""
     found, cells = _read("iometer", text)
     one = cells["8K random 67% read, 16 outstanding"]
     assert one is not None
@@ -151,7 +151,7 @@ def test_fio_of_version_3() -> None:
 
 
 def test_fio_of_version_2() -> None:
-    """Microseconds and KiB; jobs without options have their names; jobs of a group ran at the same time."""
+    """Output of fio 2 is in microseconds and KiB; jobs keep their names; grouped jobs ran together."""
     found, cells = _read("fio", files.FIO_2)
     one, old = cells["4K sequential write, flushed, 1 outstanding"], cells["seq-old"]
     assert one is not None
@@ -163,7 +163,7 @@ def test_fio_of_version_2() -> None:
 
 
 def test_jobs_of_one_name_are_one_cell() -> None:
-    """``numjobs`` without ``group_reporting``: rates add up, percentiles cannot."""
+    """Jobs with one name (``numjobs`` without ``group_reporting``) are one cell; percentiles are missing."""
     text = files.FIO_3.replace('"jobname" : "b", "groupid" : 1', '"jobname" : "a", "groupid" : 0')
     _, cells = _read("fio", text)
     one = cells["8K random read, 8 outstanding"]
@@ -232,7 +232,7 @@ def _damaged(text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", RESULTS)
 def test_damaged_files_end_in_words(kind: str) -> None:
-    """Cut at each eighth, bytes replaced, nonsense: figures, or an error of ours; other kinds' files too."""
+    """Damaged files, nonsense and other kinds' files give figures or a Pinchpoint error."""
     for name, text in SAMPLES:
         for one in _damaged(text) if name == kind else [text]:
             try:

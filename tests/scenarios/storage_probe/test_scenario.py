@@ -1,4 +1,4 @@
-"""storage-probe in a plan: its jobs as operations, its figures as events, its folder gone afterwards."""
+"""Tests of storage-probe in a plan: jobs as operations, figures as events, and the folder's removal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHORT: dict[str, Any] = {"suite": "stability", "repeat": 2, "time_per_cell": "30
 
 @pytest.fixture
 def disk() -> Iterator[Path]:
-    """A folder on a real disk, which the probe leaves as it found it."""
+    """Yield a folder on a real disk; fail if its content has changed at the end."""
     folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
     try:
         yield folder
@@ -52,16 +52,16 @@ def made(
 
 
 def at(folder: Path, name: str = "sql.log", host: str | None = None) -> dict[str, Endpoint]:
-    """A farm whose only disk on this machine is that folder's."""
+    """Return the endpoints of a farm whose only local disk is that folder's."""
     options = {"host": host or socket.gethostname()}
     return {f"disk:{name}": Endpoint(f"disk:{name}", str(folder), options)}
 
 
 def test_each_job_is_an_operation_and_each_cell_an_event(disk: Path) -> None:
-    """Until all is measured; then there is nothing left to do, and the folder is gone."""
+    """Each job is an operation and each cell an event; after the last job the folder is removed."""
     require("fio", "fio")
     events, record = Events(), Recorder()
-    probe = made(SHORT, at(disk), events)  # the only disk: its name is told all the same
+    probe = made(SHORT, at(disk), events)  # the only disk; its name is reported
     assert probe.check() == {"fio": {"server": "fio"}}
     probe.prepare(lambda _: None)
     session = probe.session(0)
@@ -104,7 +104,7 @@ def test_without_a_disk_s_name_the_only_one_is_taken(disk: Path) -> None:
 def test_which_disk_is_not_clear(
     tmp_path: Path, params: dict[str, Any], names: tuple[str, ...], says: str
 ) -> None:
-    """Said before anything is written, with what there is."""
+    """An unclear disk is refused before anything is written, with the existing disks."""
     endpoints = {key: one for name in names for key, one in at(tmp_path, name).items()}
     with pytest.raises(EndpointUnreachable, match=says):
         made(params, endpoints).check()
@@ -136,7 +136,7 @@ def test_params_that_are_none(params: dict[str, Any], says: str) -> None:
 
 
 def test_what_is_not_ours_stays(disk: Path) -> None:
-    """Nothing is written beside a folder of that name that somebody else made."""
+    """A folder of that name made by another user stays, and nothing is written."""
     theirs = disk / FOLDER
     theirs.mkdir()
     with pytest.raises(ForeignFolder):
@@ -145,7 +145,7 @@ def test_what_is_not_ours_stays(disk: Path) -> None:
 
 
 def test_a_session_that_is_closed_ends_its_job(disk: Path) -> None:
-    """In mid-job: fio is gone within a second or two, and half a job is no operation."""
+    """Closing a session during a job ends fio within two seconds, and half a job is no operation."""
     require("fio", "fio")
     record = Recorder()
     probe = made({"folder": str(disk), **SHORT, "time_per_cell": "60s"})
@@ -162,7 +162,7 @@ def test_a_session_that_is_closed_ends_its_job(disk: Path) -> None:
 
 
 def test_jobs_follow_each_other(disk: Path) -> None:
-    """Two sessions at once: no two jobs overlap."""
+    """Jobs of two sessions do not overlap."""
     require("fio", "fio")
     record = Recorder()
     probe = made({"folder": str(disk), **SHORT})
@@ -179,13 +179,13 @@ def test_jobs_follow_each_other(disk: Path) -> None:
 
 
 def test_one_process_does_them_all(tmp_path: Path) -> None:
-    """Others that share the load have nothing to do."""
+    """Only one worker process runs the jobs."""
     probe = made({"folder": str(tmp_path), **SHORT}, worker=1)
     assert probe.session(1).perform(Recorder()) is False
 
 
 def test_a_tool_that_fails_is_an_outcome(disk: Path) -> None:
-    """The farm's failure, with the tool's own words; the session goes on."""
+    """A failing tool is an outcome with its own message, and the session continues."""
     require("fio", "fio")
     events, record = Events(), Recorder()
     probe = made({"folder": str(disk), **SHORT}, events=events)

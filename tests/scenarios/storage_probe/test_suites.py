@@ -1,4 +1,4 @@
-"""The suites: the cells their names promise, and what the tools are asked for."""
+"""Tests of the suites: their cells and the tools' commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLACE = ProbePlace(Path("/disk/pinchpoint-probe"), 2**30, "/dev/sdb", 8 * 2**30,
 
 @pytest.mark.parametrize("name", SUITES)
 def test_every_cell_has_a_name_of_its_own(name: str) -> None:
-    """And a tool there is, and cells of one workload differ in what is outstanding alone."""
+    """Every cell has a unique name and an existing tool; cells of a workload differ only in queue depth."""
     cells = [cell for job in SUITES[name].jobs(5.0) for cell in job.cells]
     assert len({cell.name for cell in cells}) == len(cells)
     assert {job.tool for job in SUITES[name].jobs(5.0)} <= set(TOOLS)
@@ -28,7 +28,7 @@ def test_every_cell_has_a_name_of_its_own(name: str) -> None:
 
 
 def test_crystaldiskmark_is_its_four_patterns_three_ways() -> None:
-    """SEQ1M Q8T1 and Q1T1, RND4K Q32T1 and Q1T1; read, write, mix; five times."""
+    """CrystalDiskMark has SEQ1M Q8T1 and Q1T1, RND4K Q32T1 and Q1T1; read, write, mix; five times."""
     chosen = SUITES["crystaldiskmark"]
     cells = [job.cell for job in chosen.jobs(5.0)]
     assert chosen.repetitions == 5
@@ -43,7 +43,7 @@ def test_crystaldiskmark_is_its_four_patterns_three_ways() -> None:
 
 
 def test_crystaldiskmark_3_has_512k() -> None:
-    """Seq, 512K and 4K one at a time, 4K 32 at a time; all but Seq are random; read and write."""
+    """CrystalDiskMark 3 has Seq, 512K and 4K at depth 1 and 4K at depth 32; all but Seq are random."""
     cells = [job.cell for job in SUITES["crystaldiskmark-3"].jobs(5.0)]
     kinds = {(cell.workload, cell.block_bytes, cell.random_ratio, cell.outstanding) for cell in cells}
     assert len(cells) == len(kinds) == 8
@@ -53,7 +53,7 @@ def test_crystaldiskmark_3_has_512k() -> None:
 
 
 def test_iometer_s_matrix() -> None:
-    """Sizes, shares of reads, shares of random I/O, 1 to 1,024 outstanding; the short one is a part of it."""
+    """The Iometer matrix has sizes, read and random shares, depths 1 to 1,024; the short suite is a part."""
     full = {job.cell for job in SUITES["iometer-full"].jobs(5.0)}
     short = {job.cell for job in SUITES["iometer"].jobs(5.0)}
     assert (len(full), len(short)) == (660, 40)
@@ -62,7 +62,7 @@ def test_iometer_s_matrix() -> None:
 
 
 def test_a_suite_whose_work_takes_as_long_as_it_takes_has_no_time_per_cell() -> None:
-    """The tools dd, hdparm and bonnie++ have no time to be given; all others measure for so long."""
+    """Suites of dd, hdparm and bonnie++ have no time per cell; all others have one."""
     untimed = {name for name, each in SUITES.items() if each.seconds is None}
     assert untimed == {"sequential", "bonnie"}
     for name, each in SUITES.items():
@@ -71,14 +71,14 @@ def test_a_suite_whose_work_takes_as_long_as_it_takes_has_no_time_per_cell() -> 
 
 @pytest.mark.parametrize(("size_bytes", "thousands"), [(2**36, 100), (2**26, 4), (2**20, 1)])
 def test_small_files_take_no_more_room_than_the_large_one(size_bytes: int, thousands: int) -> None:
-    """102,400 files as in seed C; fewer where --size leaves room for fewer of 16 KiB."""
+    """bonnie++ uses 102,400 small files, or fewer of 16 KiB if --size leaves less room."""
     _, job = SUITES["bonnie"].jobs(0.0)
     [command] = TOOLS["bonnie++"].commands(job, replace(PLACE, size_bytes=size_bytes))
     assert f"-n{thousands}:16384:8192:{thousands}" in command
 
 
 def test_a_log_has_one_write_in_flight_on_the_disk() -> None:
-    """Opened with O_DSYNC, past the page cache, one after the other."""
+    """The log's job writes with O_DSYNC and direct I/O at depth 1."""
     log = next(job for job in SUITES["database"].jobs(5.0) if job.cell.role == "log")
     [command] = TOOLS["fio"].commands(log, PLACE)
     assert {"--ioengine=psync", "--sync=dsync", "--direct=1", "--rw=write", "--bs=4096"} <= set(command)
@@ -111,7 +111,7 @@ def test_what_fio_is_asked_for(workload: str, options: set[str]) -> None:
 
 
 def test_nothing_but_the_probe_s_file_is_written() -> None:
-    """No command of any tool names the folder it runs in: files are relative to it, devices are given."""
+    """No command names the folder in which it runs; files are relative, devices are given."""
     for chosen in SUITES.values():
         for job in chosen.jobs(5.0):
             tool = TOOLS[job.tool]
@@ -137,7 +137,7 @@ def test_a_job_of_fio_without_a_size_is_our_own_mistake() -> None:
 
 
 def test_threads_multiply_what_is_outstanding_but_of_a_log() -> None:
-    """Each has the suite's queue depth and its own part of the file; a log has one writer."""
+    """Each thread has the suite's queue depth and its part of the file; a log has one writer."""
     jobs = SUITES["database"].threaded(4).jobs(5.0)
     by_name = {job.cell.workload: job for job in jobs}
     assert (by_name["log 4K write"].cell.outstanding, by_name["log 4K write"].threads) == (1, 1)
@@ -145,6 +145,7 @@ def test_threads_multiply_what_is_outstanding_but_of_a_log() -> None:
     assert [job.cell.outstanding for job in reads] == [4, 16, 64, 256]
     [command] = TOOLS["fio"].commands(reads[1], PLACE)
     assert {"--iodepth=4", "--numjobs=4", "--group_reporting=1", f"--size={2**28}"} <= set(command)
-    assert command.index(f"--size={2**28}") > command.index(f"--size={2**30}")  # fio takes the last
+    # fio uses the last of repeated options
+    assert command.index(f"--size={2**28}") > command.index(f"--size={2**30}")
     assert f"--offset_increment={2**28}" in command
     assert SUITES["sequential"].threaded(4).jobs(0.0) == SUITES["sequential"].jobs(0.0)

@@ -22,7 +22,7 @@ def farm_file(folder: Path, **crawler: Any) -> Path:
 
 
 def test_a_crawler_is_read_with_its_files_and_without_its_secrets(tmp_path: Path) -> None:
-    """Files are found from the farm's folder; the password is in no manifest, nor in what is printed."""
+    """File paths are relative to the farm's folder; neither the manifest nor the output has the password."""
     login = {"auth": "credssp", "user": "FARM\\loader", "password": "${SP_PASSWORD}"}
     path = farm_file(tmp_path, url="winrm://app3.example", ca="ca.pem", configuration="Crawl", **login)
     farm = load_farm(path)
