@@ -98,7 +98,7 @@ def test_what_can_be(metric: str, value: float, *, is_possible: bool) -> None:
 
 
 def test_a_mean_of_less_than_no_operation() -> None:
-    """A mean with a negative number of operations is dropped."""
+    """A mean over a negative number of operations becomes null."""
     tally = bounds.Tally()
     (kept,) = tally.checked([Sample(AT, 1.0, "a", "disk.read_latency_s", "sda", 0.01, -3.0)])
     assert (kept.value, kept.weight) == (None, None)

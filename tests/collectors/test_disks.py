@@ -129,7 +129,7 @@ def test_a_disk_whose_io_is_not_counted_has_no_line(sys: Path) -> None:
 def test_an_nvme_disk_of_several_paths(
     sys: Path, iostats: str, stat: str, paths_iostats: str, lines: list[str]
 ) -> None:
-    """If the kernel counts only an NVMe disk's paths, its line is the sum of its own paths."""
+    """If the kernel counts only an NVMe disk's paths, its lines in diskstats are those of its own paths."""
     add(sys, "nvme0c1n1", "259:10", {"hidden": "1", "size": "1000"})
     add(sys, "nvme0c1n12", "259:11", {"hidden": "1", "size": "1000"})
     write(sys, "nvme0n1/queue/iostats", iostats)
@@ -385,7 +385,7 @@ def emulated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[P
 
 @pytest.mark.root
 def test_three_truths_on_emulated_disks(emulated: tuple[Path, Path, str]) -> None:
-    """A write cache counts flushes as writes, a journal adds data to them; without a cache neither holds."""
+    """With a write cache flushes count as writes (unknown with a journal); without one they do not."""
     folder, device, feature = emulated
     with_cache = "unknown" if feature == "has_journal" else "writes-flushes"
     switch = Path(f"/sys/block/{device.name}/queue/write_cache")

@@ -105,7 +105,7 @@ def test_the_longest_delay_not_yet_told(
 
 
 def test_delays_that_are_not_noted_are_listed_with_the_remedy() -> None:
-    """Delays that are not recorded are listed with the remedy; an unreadable threshold gives none."""
+    """Unrecorded or unreadable delays are listed with their remedies; an unreadable threshold gives none."""
 
     def listed(notes: bool | None, *, sees: bool) -> list[str | None]:
         missing = valkey.not_measured(AFTER, "watcher", sees_latency=sees, notes_delays=notes)

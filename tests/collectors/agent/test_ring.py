@@ -77,7 +77,7 @@ def test_a_reader_follows_from_one_segment_to_the_next(tmp_path: Path) -> None:
 
 
 def test_what_is_too_old_is_dropped(tmp_path: Path) -> None:
-    """Of ten hours the ring keeps at least two, and at most a sixteenth more."""
+    """Of ten hours the ring keeps at least two hours, and at most twenty minutes more."""
     ring = Ring(tmp_path, 2, 1 << 30, ABOUT)
     last = 600
     for minute in range(1, last + 1):

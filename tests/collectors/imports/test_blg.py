@@ -59,7 +59,7 @@ def _read(content: bytes, settings: Settings | None = None) -> tuple[list[Sample
     ("bias", "hour"), [(0, "08/18/2025 14"), (480, "08/18/2025 07"), (-60, "08/18/2025 16")]
 )
 def test_the_same_samples_as_the_csv(bias: int, hour: str) -> None:
-    """Local times use the trace's time zone in summer; 480 is the Pacific, -60 Berlin."""
+    """The log gives the CSV's samples, with local times in summer; 480 is the Pacific, -60 Berlin."""
     shown = bias - 60 if bias else 0
     events = [b.event(b.DATA, each, 15 * at, bias=shown) for at, each in enumerate(READINGS)]
     ours, found = _read(b.trace([CATALOGUE, *events], bias=bias))

@@ -123,7 +123,7 @@ def test_command_lines_stay_on_the_machine() -> None:
 
 
 def test_every_column_of_the_stand_in_is_asked_for() -> None:
-    """Each column of the simulated machine is requested, except those of another rank."""
+    """Each column of the simulated machine is requested from real machines."""
     asked = {name for one in wanted() for name in (*one.counters, *one.errors)}
     assert set(PROCESS_TYPES) == set(PROPERTIES)
     columns = {name.removesuffix("_Base") for _, counters in CLASSES.values() for name in counters}

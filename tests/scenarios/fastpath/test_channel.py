@@ -124,7 +124,7 @@ def test_a_peer_that_says_nothing_or_takes_nothing_is_a_timeout() -> None:
 
 
 def test_a_peer_that_hangs_up_is_an_end_and_one_that_is_gone_a_loss() -> None:
-    """A closed and a lost connection raise an error, and the connection cannot be used again."""
+    """A peer that closes its side and a lost peer have different errors."""
     ended = pytest.raises(ChannelError, match="closed the connection")
     with opened(lambda peer: peer.shutdown(socket.SHUT_WR)) as channel, ended:
         channel.exchange(b"?")

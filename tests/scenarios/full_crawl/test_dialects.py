@@ -208,7 +208,7 @@ def test_a_server_that_is_not_driven_is_refused_in_words() -> None:
 def test_a_server_that_is_too_old_is_said_before(
     kind: str, version: str, settings: dict[str, str], said: str
 ) -> None:
-    """A server is refused by MariaDB's version, or by the compatibility level of a SQL Server database."""
+    """MySQL, an old MariaDB, and a low compatibility level of SQL Server are refused with the reason."""
     why = too_old(kind, {"version": version, "settings": settings})
     assert said in why
     assert bool(why) == bool(said)

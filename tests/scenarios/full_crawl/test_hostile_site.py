@@ -83,7 +83,7 @@ class Crawl:
 
 
 def test_redirects(sql: Endpoint) -> None:
-    """Redirects on the site are followed, those off the site are not; circles and empty ones are failures."""
+    """Redirects on the site are followed, others are not; a circle ends, and an empty one is a failure."""
     with odd({}) as elsewhere, odd({}) as server:
         server.answers |= {
             "/": html(linking("/away", "/circle1", "/nowhere", "/chain1", "/self", "/odd")),
@@ -251,7 +251,7 @@ def test_robots_txt_however_it_is_written(sql: Endpoint) -> None:
     ],
 )
 def test_what_a_host_without_proper_rules_allows(sql: Endpoint, reply: Reply, count: int | None) -> None:
-    """Without robots.txt, also after redirects, all is allowed; while it fails, nothing is (RFC 9309)."""
+    """Without robots.txt all is allowed; on-site redirects are followed; on errors nothing is (RFC 9309)."""
     with odd({"/robots.txt": reply, "/": html(linking("/p")), "/p": html("p")}) as server:
         server.answers["/other/robots.txt"] = 200, {}, b"User-agent: *\nDisallow: /p"
         crawl = Crawl(sql, server, sitemaps=False)

@@ -26,7 +26,7 @@ from pinchpoint_scenarios.contract import Endpoint
 
 
 def judged(limit: int | None, *, bulk: bool) -> list[dict[str, Any]]:
-    """Return the result of a crawl by eight users with twenty documents a second of half a second each."""
+    """Return the figures of a crawl by eight users: twenty documents a second, each 0.3 s in the index."""
     build = Build(measure_s=60, warm_up_s=10).closed("crawl", "full-crawl", 8)
     during = range(5, 45)
     for operation, each_s in (("", 0.7), ("/fetch", 0.1), ("/index", 0.3)):
@@ -72,7 +72,7 @@ def test_documents_that_go_nowhere_fill_no_pool() -> None:
     ("fetch_s", "words"), [(0.3, "the source and the way to it, 75 %"), (0.02, "the index, 83 %")]
 )
 def test_a_table_says_what_takes_most_of_a_document_s_time(fetch_s: float, words: str) -> None:
-    """The table names the largest stage: a share's connection, or the index."""
+    """The table names the largest stage: the source with its connection, or the index."""
     [row] = crawl_stages({"crawl": [{"source": "share", "stages": {"fetch": fetch_s, "index": 0.1}}]}).rows
     assert row["waits_for"] == words
 

@@ -178,7 +178,7 @@ def test_a_killed_run_holds_until_it_is_taken_over(endpoint: Endpoint) -> None:
 
 
 def test_a_store_that_forgot_the_hold_is_told_again(nosql: Endpoint) -> None:
-    """If a store lost the hold in a restart, the run's records are still removed."""
+    """If the hold's key is missing, as after a restart without persistence, the records are removed."""
     first = opened(nosql)
     first.claim(quiet)
     with valkey.Valkey.from_url(nosql.url) as client:

@@ -227,7 +227,7 @@ def test_what_a_user_may_not_ask_is_not_known(
     version_known: bool,
     said: str,
 ) -> None:
-    """Without the right to read a setting, the store is used, and check claims nothing."""
+    """Without the right to read settings or INFO, the store is used, and check warns of unknown values."""
     _run(client, "ACL", "SETUSER", "plain", "on", ">plain", "~*", "+@all", denied)
     parts = urlsplit(nosql.url)
     url = f"valkey://plain:plain@{parts.hostname}:{parts.port}/0"

@@ -293,7 +293,7 @@ def test_a_database_of_the_servers_own_is_no_copy(maria: Maria, tmp_path: Path) 
 def test_a_driver_leaves_transactions_and_texts_to_the_user(
     url: str, family: str, keyword: str, value: str
 ) -> None:
-    """Drivers must not convert texts or open transactions, unless the URL sets the option."""
+    """For a user's SQL the driver leaves texts and transactions unchanged, unless the URL sets the option."""
     address, driver = parse(Endpoint("sql", url)), OdbcDriver("a driver", family, "a driver")
     assert keywords(address, driver, "test", own_sql=True)[keyword] == value
     ours = keywords(address, driver, "test")

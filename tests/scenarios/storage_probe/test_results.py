@@ -80,7 +80,7 @@ def test_what_diskspd_was_told(changed: dict[str, object], cell: Cell) -> None:
 
 
 def test_what_does_not_show_the_disk() -> None:
-    """A rate limit set for the tool is reported, and so is I/O through the page cache."""
+    """A result with the tool's rate limit is not measured, and I/O through the page cache has a note."""
     found = RESULTS["diskspd"].read(files.diskspd(cache="").replace("<Throughput>0<", "<Throughput>80<"))
     assert "memory may have been measured" in found.notes[0]
     assert found.results[0].measured is None
