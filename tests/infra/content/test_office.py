@@ -108,7 +108,7 @@ def test_pdfs_are_read_by_many_threads() -> None:
 
 
 def test_what_cannot_be_opened_is_no_document() -> None:
-    """A truncated file and a ZIP bomb are refused, and the reason names their kind."""
+    """Truncated, encrypted and old Office files and a ZIP bomb are refused; the reason names the kind."""
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("[Content_Types].xml", "")
