@@ -1,8 +1,8 @@
-"""CPU: pools of cores, what a tier is allowed of them, single threads.
+"""CPU resources: pools of cores, CPU limits of tiers, and single threads.
 
-Hosts that share a machine read the same counters, so a pool of cores is built once per machine, whoever
-reports it. With one load level its use is its busy fraction; the split into a fixed part and a part per
-operation needs several levels.
+Hosts that share a machine read the same counters, so a pool of cores is built once per machine. With one load
+level, the utilisation of a pool is its busy ratio; only several levels separate a fixed part from a part per
+operation.
 """
 
 from __future__ import annotations
@@ -57,20 +57,21 @@ if TYPE_CHECKING:
     from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 FOLDERS = ("files",)
-"""Tiers that may be just a folder, without processes."""
+"""Tiers that may be a folder only, without processes."""
 NOT_MEASURED_RANK = 0.75
-"""Where a pool that was not measured stands among the candidates: before those known to have room."""
+"""Nearness to a limit of a pool that was not measured: it ranks before pools known to have room."""
 HALF = 0.5
-"""Who uses more than half of a pool of cores uses most of it; what was seen half of the time was seen."""
+"""A user of more than half of a pool of cores uses most of it. A resource counts as measured if half of the
+rows have a value."""
 
 
 class Cpu(ResourceKind[CpuMeasures]):
-    """The rules that cores, threads and CPU limits share."""
+    """Rules that pools of cores, threads and CPU limits share."""
 
     kind: Kind = "cpu"
     limit_modes: Mapping[Kind, LimitMode] = {"cpu": "use"}
     candidate: Kind | None = "cpu"
-    takes_cpu = False  # of the CPU itself it can be said: what is left of it is saturated
+    takes_cpu = False  # whatever the hypervisor took, the remaining CPU time is saturated
     least = Least("busy", UTILISATION)
     maybe_full: Least | None = Least("busy", OWN_USE)
     placed = "the CPU of {host}"
@@ -81,13 +82,13 @@ class Cpu(ResourceKind[CpuMeasures]):
     )
 
     def measure(self, resource: Resource, rows: Rows) -> CpuMeasures:
-        """Means over the rows; uses are shares of the pool's busy time."""
+        """Means over these rows. The uses are shares of the pool's busy time."""
         return measure_cpu(resource, rows)
 
     def judge(self, resource: Resource, measures: CpuMeasures, flows: Flows) -> Suspicion | None:
         """E1 from the busy ratio, E4 from a second source.
 
-        A quota that is saturated is met exactly: whoever merely shares full cores does not get that far.
+        A saturated quota counts as an exact limit, because a tier on shared, full cores would not reach it.
         """
         if not at_least(measures.busy, self.limit) or self.excused(measures):
             return None
@@ -95,11 +96,11 @@ class Cpu(ResourceKind[CpuMeasures]):
         return Suspicion(resource, self.kind, evidence, measures, exact=measures.quota)
 
     def excused(self, measures: CpuMeasures) -> str:
-        """Why it is no limit though it is used that much, in words; "" where it is one.
+        """Why a CPU resource with high utilisation is no limit, in words; "" if it is a limit.
 
-        A thread or an allowance is a limit of its own only where the cores around it have room. A quota
-        below the cores is one in any case: full cores would not have let the tier reach it. Where no one saw
-        the cores, the thread is taken for one: that its host was not seen lowers confidence.
+        A thread or an allowance is a limit of its own only if the cores that it runs on have room. A quota
+        below the cores is always a limit: full cores would not have let the tier reach its quota. If the
+        cores were not measured, the thread counts as a limit, and the unmeasured host lowers confidence.
         """
         room = measures.pool is None or measures.pool < UTILISATION.value
         if measures.seen >= HALF and (room or measures.quota):
@@ -107,7 +108,10 @@ class Cpu(ResourceKind[CpuMeasures]):
         return "the cores around it are saturated as well, or it was only partly measured"
 
     def nearness(self, resource: Resource, measures: CpuMeasures) -> float:
-        """One that was not measured stands before those known to have room."""
+        """How near a CPU is to saturation.
+
+        A CPU that was not measured ranks before CPUs known to have room.
+        """
         return NOT_MEASURED_RANK if measures.use is None else measures.use
 
     def used_share(self, suspicion: Suspicion, measures: CpuMeasures) -> float | None:
@@ -115,18 +119,18 @@ class Cpu(ResourceKind[CpuMeasures]):
         return measures.busy
 
     def witnessed(self, measures: CpuMeasures) -> bool:
-        """Whether pressure says as well that it is saturated.
+        """Whether CPU pressure also shows that the CPU is saturated.
 
-        CPU pressure of the whole machine is a second source for a pool, and for a quota whose tasks wait.
+        The pressure of the whole machine is a second source for a pool, and for a quota whose tasks wait.
         """
         return at_least(measures.pressure, PRESSURE)
 
     def witnesses(self, suspicion: Suspicion, measures: CpuMeasures) -> Iterator[Fact]:
-        """How often processes waited for it."""
+        """The share of the time in which processes waited for CPU, as a fact."""
         return self._pressure(suspicion.resource, measures)
 
     def facts(self, suspicion: Suspicion, measures: CpuMeasures) -> Iterator[Fact]:
-        """Facts about its busy ratio, the second source, and its users."""
+        """Facts about the busy ratio, the second source, and the users of the CPU."""
         resource = suspicion.resource
         place = self.owner(resource, measures)[1] or "", resource.instance
         text = self.busy_words(resource, measures)
@@ -144,7 +148,7 @@ class Cpu(ResourceKind[CpuMeasures]):
 
     @abstractmethod
     def busy_words(self, resource: Resource, measures: CpuMeasures) -> str:
-        """How busy it is."""
+        """The utilisation of the CPU resource in words."""
 
     def _pressure(self, resource: Resource, measures: CpuMeasures) -> Iterator[Fact]:
         if measures.pressure is not None:
@@ -174,28 +178,28 @@ class Cores(Cpu):
         return _pools(inputs)
 
     def excused(self, measures: CpuMeasures) -> str:
-        """A pool of cores is a limit."""
+        """An empty text, because a saturated pool of cores is always a limit."""
         return ""
 
     def owner(self, resource: Resource, measures: CpuMeasures) -> tuple[str | None, str | None]:
-        """The tier that uses most; where no tier's use was measured no tier is known, only where they are."""
+        """(tier, host) of the tier that uses most of the pool; tier None if no tier's use was measured."""
         for tier in measures.uses:
             if tier in resource.tiers:
                 return tier, resource.hosts[resource.tiers.index(tier)]
         return (None, resource.hosts[0]) if len(resource.tiers) > 1 else super().owner(resource, measures)
 
     def own_use(self, resource: Resource, rows: Rows) -> float | None:
-        """Where no tier's own use of them was measured, all that is used of them is taken for theirs."""
+        """Utilisation of the pool if no tier's use was measured by itself; else None."""
         return busy(resource, rows) if not_shared_out(resource) else None
 
     def room_unknown(self, resource: Resource, rows: Rows, times: float) -> str:
-        """Where it was not measured."""
+        """Name of the CPU if its utilisation was not measured; else ""."""
         if busy(resource, rows) is not None:
             return ""
         return f"the CPU of {listed(resource.hosts)} ({units.NOT_MEASURED})"
 
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
-        """A sentence if other processes saturate the CPU of its machine."""
+        """A sentence if other processes saturate the CPU of the machine."""
         if resource.machine != first.resource.machine:
             return
         result = measure_cpu(resource, context.rows)
@@ -207,7 +211,7 @@ class Cores(Cpu):
     def confidence_limits(
         self, suspicion: Suspicion, measures: CpuMeasures, context: Context
     ) -> Iterator[str]:
-        """Sentences if the users of the CPU are unknown, or if the load generator uses too much of it."""
+        """Sentences if the users of the CPU are unknown, or if the load generator uses a large part of it."""
         tiers, own = suspicion.resource.tiers, measures.uses.get(GENERATOR, 0.0)
         if len(tiers) > 1 and not set(measures.uses) & set(tiers):
             yield "which tier uses the shared cores was not measured"
@@ -216,24 +220,24 @@ class Cores(Cpu):
             yield f"the load generator used {used} of these cores: without it they can do more"
 
     def name(self, resource: Resource, measures: CpuMeasures) -> str:
-        """``the CPU of the sql tier (sql1)``, ``the CPU shared by sql and web (sql1)``."""
+        """Name: ``the CPU of the sql tier (sql1)``, ``the CPU shared by sql and web (sql1)``."""
         if len(resource.tiers) > 1:
             return f"the CPU shared by {listed(resource.tiers)} ({self.owner(resource, measures)[1]})"
         return f"the CPU of the {self.owner(resource, measures)[0]} tier ({', '.join(resource.hosts)})"
 
     def short_name(self, resource: Resource, measures: CpuMeasures) -> str:
-        """``the CPU shared by sql and web``."""
+        """Name in advice, such as ``the CPU shared by sql and web``."""
         if len(resource.tiers) > 1:
             return f"the CPU shared by {listed(resource.tiers)}"
         return super().short_name(resource, measures)
 
     def place(self, suspect: Bottleneck) -> str:
-        """The place of the CPU, and whether it was measured."""
+        """Name of the CPU among candidates, with a note if it was not measured."""
         seen = any(fact.value is not None for fact in suspect.evidence)
         return super().place(suspect) if seen else f"{super().place(suspect)} ({units.NOT_MEASURED})"
 
     def proof(self, suspicion: Suspicion, measures: CpuMeasures) -> str:
-        """How busy they are, and who uses most of them."""
+        """The busy ratio of the cores and the tier that uses most of them, in words."""
         cores = suspicion.resource.cores
         were = "was" if cores == 1 else "were"
         text = f"{_named(cores)} {were} {units.percent(measures.busy)} busy"
@@ -242,12 +246,12 @@ class Cores(Cpu):
         )
 
     def relief(self, resource: Resource) -> str:
-        """Advice: dedicated cores, or more of them."""
+        """The change that would relieve the pool, in words: more cores, or cores of its own for a tier."""
         alone = "give the tier a machine or core of its own"
         return alone if len(resource.tiers) > 1 else "give it more cores"
 
     def advise(self, basis: AdviceInputs, measures: CpuMeasures) -> Iterator[Advice]:
-        """More of them; of what tiers share, who uses most of it; of several hosts, to spread the load."""
+        """Advice: more cores; for shared cores, the main user; for several hosts, to spread the load."""
         first = basis.first
         resource, [tier, host] = first.resource, self.owner(first.resource, measures)
         more, gain = _more_cores(basis, resource.cores)
@@ -264,7 +268,7 @@ class Cores(Cpu):
         yield advise(first.kind, str(tier or host), what, gain)
 
     def _most(self, measures: CpuMeasures, tier: str | None) -> str:
-        """The tier that uses most of a shared CPU."""
+        """Words for the main user of a shared CPU, a tier or the load generator; "" if unknown."""
         share, own = measures.uses.get(tier or ""), measures.uses.get(GENERATOR, 0.0)
         if not share:
             return ""
@@ -272,14 +276,14 @@ class Cores(Cpu):
         return f"; {who} uses {units.percent(used)} of it: move that first"
 
     def advise_on(self, suspect: Bottleneck, inputs: Inputs) -> Iterator[Advice]:
-        """To watch it, where it was not measured."""
+        """Advice to measure the CPU, if it was not measured."""
         if all(fact.value is None for fact in suspect.evidence):
             why = "how much of its CPU is used was not measured"
             what = f"Watch the CPU of {suspect.host} (a collector in farm.yaml), and run the same plan again"
             yield advise(suspect.kind, str(suspect.tier or suspect.host), what, Gain(None, None, why))
 
     def busy_words(self, resource: Resource, measures: CpuMeasures) -> str:
-        """How busy it is."""
+        """The busy ratio of the cores in words."""
         whose = f"CPU of {', '.join(resource.hosts)}"
         if measures.busy is None:
             return f"{whose}: not measured"
@@ -296,7 +300,7 @@ class Cores(Cpu):
 
 
 class CpuLimit(Cpu):
-    """A tier's own allowance of CPU, which may be lower than its cores (a container's quota)."""
+    """The CPU limit of a tier, which may be lower than its cores (a container's quota)."""
 
     type = "allowance"
     full_now = Least("busy", UTILISATION)
@@ -304,43 +308,43 @@ class CpuLimit(Cpu):
 
     @property
     def reported(self) -> str:
-        """The name of the CPU to which it belongs."""
+        """The resource type in verdict.json: ``cpu``, because a CPU limit is part of a CPU."""
         return "cpu"
 
     def own_use(self, resource: Resource, rows: Rows) -> float | None:
-        """All that is used of it."""
+        """Utilisation of the CPU limit."""
         return busy(resource, rows)
 
     def load_use(self, resource: Resource, measures: CpuMeasures, *, in_steps: bool) -> float | None:
-        """A tier's CPU limit is a separate resource only if it is less than the cores it runs on."""
+        """Utilisation by the load; None if the CPU limit is not below the cores that the tier runs on."""
         return measures.use if measures.quota else None
 
     def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
-        """One per host whose tier was measured by its processes."""
+        """One CPU limit per host whose tier's processes were measured."""
         for host in inputs.hosts:
             used = inputs.samples.steps(host.name, "cpu.busy_ratio", f"tier:{host.tier}")
             if np.isfinite(used).any():
                 yield _own(inputs, host, "allowance", f"tier:{host.tier}", used)
 
     def witnessed(self, measures: CpuMeasures) -> bool:
-        """Only for a quota: without one, other processes may be the ones that wait."""
+        """Whether CPU pressure also shows saturation; False without a quota: other processes may wait."""
         return measures.quota and super().witnessed(measures)
 
     def name(self, resource: Resource, measures: CpuMeasures) -> str:
-        """``the CPU limit of the sql tier (sql1)``."""
+        """Name in plain words, such as ``the CPU limit of the sql tier (sql1)``."""
         return f"the CPU limit of the {resource.tiers[0]} tier ({resource.hosts[0]})"
 
     def proof(self, suspicion: Suspicion, measures: CpuMeasures) -> str:
-        """How much of it is used."""
+        """The utilisation of the CPU limit in words."""
         tier = suspicion.resource.tiers[0]
         return f"{tier} used {units.percent(measures.busy)} of its CPU limit; its cores were not saturated"
 
     def relief(self, resource: Resource) -> str:
-        """More of it."""
+        """The change that would relieve the limit, in words."""
         return "allow it more CPU"
 
     def advise(self, basis: AdviceInputs, measures: CpuMeasures) -> Iterator[Advice]:
-        """More of it; of several hosts, to spread the load, or more for each."""
+        """Advice: a higher CPU limit for one or all hosts of the tier, or to spread the load over them."""
         resource = basis.first.resource
         allowed, beside = _allowed(resource), _beside(basis, measures)
         yield from _evenly(basis, measures, beside)
@@ -352,12 +356,12 @@ class CpuLimit(Cpu):
         yield advise(basis.first.kind, tier, what, gain)
 
     def busy_words(self, resource: Resource, measures: CpuMeasures) -> str:
-        """How busy it is."""
+        """The utilisation of the CPU limit in words."""
         return f"the {resource.tiers[0]} tier used {units.percent(measures.busy)} of its CPU limit"
 
 
 class Thread(Cpu):
-    """A single thread, where the pool has more than one core: else the thread's limit is the pool's."""
+    """A single thread on several cores. On one core, the limit of the thread is that of the pool."""
 
     type = "thread"
     kind = "cpu_thread"
@@ -370,7 +374,7 @@ class Thread(Cpu):
     waiting = None
 
     def discover(self, inputs: Inputs, flows: Flows, disks: Resources) -> Iterator[Resource]:
-        """The watched threads; on a host without a collector, the thread that its server reports."""
+        """The measured threads; on a host without a collector, the thread that its server reports."""
         for host in inputs.hosts:
             if len(host.cores or host.usable) == 1:
                 continue
@@ -387,7 +391,7 @@ class Thread(Cpu):
     def held(
         self, resource: Resource, measures: CpuMeasures, rows: Rows, flows: Flows
     ) -> ChangeableLimit | None:
-        """The operations at its tier: it works on one at a time."""
+        """The operations at the thread's tier, of which the thread serves one at a time."""
         waiting = {flow.load.scenario: flow.going_on(resource.tiers[0]) for flow in flows}
         return ChangeableLimit(
             f"{resource.tiers[0]}.processes",
@@ -398,49 +402,49 @@ class Thread(Cpu):
         )
 
     def is_part_of(self, resource: Resource, first: Resource) -> bool:
-        """One of the pool that is saturated is part of the same bottleneck."""
+        """Whether ``first`` is a pool of cores on the thread's machine, so that both are one bottleneck."""
         return first.type == Cores.type and first.machine == resource.machine
 
     def excused(self, measures: CpuMeasures) -> str:
-        """Also where its server says that it had work for less than nine tenths of the time.
+        """Why the thread is no limit, in words; also if its server reports less than 90 % busy time.
 
-        What kept a core busy is then no limit: a child that writes a snapshot, a thread that spins while it
-        waits for work (docs/metrics.md: the utilisation is what the server says, never the host's CPU).
+        The thread was then busy with something else: a child process that writes a snapshot, or spinning
+        while it waits for work (docs/metrics.md: utilisation is the server's figure, not the host's CPU).
         """
         if measures.witness is not None and measures.witness < UTILISATION.value:
             return "the server executed commands only part of that time"
         return super().excused(measures)
 
     def witnessed(self, measures: CpuMeasures) -> bool:
-        """One thread at its limit makes no one else wait, but its server knows how long it was at work."""
+        """Whether the server also reports a busy thread. One thread at its limit causes no CPU pressure."""
         return at_least(measures.witness, THREAD_BUSY)
 
     def witnesses(self, suspicion: Suspicion, measures: CpuMeasures) -> Iterator[Fact]:
-        """Evidence that the tier's server reports."""
+        """Evidence that the server of the tier reports."""
         return self._as_reported(measures, suspicion.resource)
 
     def name(self, resource: Resource, measures: CpuMeasures) -> str:
-        """``one thread of the nosql tier (main on nosql1)``."""
+        """Name in plain words, such as ``one thread of the nosql tier (main on nosql1)``."""
         return f"one thread of the {resource.tiers[0]} tier ({_thread(resource)} on {resource.hosts[0]})"
 
     def proof(self, suspicion: Suspicion, measures: CpuMeasures) -> str:
-        """How busy it is, and what its cores had left."""
+        """The busy ratios of the thread and of its cores, in words."""
         pool = units.percent(measures.pool)
         used = units.percent(measures.busy)
         return f"the thread used {used} of one core and cannot use another; the cores were {pool} busy"
 
     def relief(self, resource: Resource) -> str:
-        """A faster core, or several threads."""
+        """The change that would relieve the thread, in words."""
         return "run it on a faster core, or as several processes"
 
     def advise(self, basis: AdviceInputs, measures: CpuMeasures) -> Iterator[Advice]:
-        """A second one of it."""
+        """Advice to run the tier as two processes."""
         tier, thread = basis.first.resource.tiers[0], _thread(basis.first.resource)
         what = f"Run {tier} as two processes, or on a faster core ({thread} cannot use a second core)"
         yield advise(basis.first.kind, tier, what, basis.asked_for(f"{tier}.processes=2"))
 
     def busy_words(self, resource: Resource, measures: CpuMeasures) -> str:
-        """How busy it is."""
+        """The busy ratios of the thread and of its cores, in words."""
         used = f"thread {_thread(resource)} used {units.percent(measures.busy)} of one core"
         return f"{used}, {_named(resource.cores)} {units.percent(measures.pool)}"
 
@@ -450,17 +454,17 @@ def _thread(resource: Resource) -> str:
 
 
 def _named(cores: int | None) -> str:
-    """``its core`` or ``its 4 cores``."""
+    """``its core`` or ``its 4 cores``, for a sentence."""
     if cores is None:
         return "its cores"
     return "its core" if cores == 1 else f"its {cores} cores"
 
 
-# ---- what more of it brings ---------------------------------------------------------------------
+# ---- gain from more CPU --------------------------------------------------------------------------
 
 
 def _beside(basis: AdviceInputs, measures: CpuMeasures) -> list[tuple[Resource, float]]:
-    """The CPU of the tier's other hosts: cores that only this tier uses, or CPU limits; how busy each is."""
+    """(CPU resource, busy ratio) of the tier's other hosts: pools of this tier alone, or CPU limits."""
     first, stage = basis.first.resource, basis.case.stage
     if stage is None or measures.busy is None:
         return []
@@ -475,7 +479,7 @@ def _beside(basis: AdviceInputs, measures: CpuMeasures) -> list[tuple[Resource, 
 def _evenly(
     basis: AdviceInputs, measures: CpuMeasures, beside: Sequence[tuple[Resource, float]]
 ) -> Iterator[Advice]:
-    """Where other hosts of the tier have much room: as much as all of them carry when they share the load."""
+    """Advice to spread the load over all hosts of the tier, if the other hosts have much room."""
     first = basis.first
     if not beside or max(used for _, used in beside) >= OWN_USE.value or not measures.busy:
         return
@@ -493,7 +497,7 @@ def _evenly(
 def _all_full(
     basis: AdviceInputs, beside: Sequence[tuple[Resource, float]], cores: float | None, what: str
 ) -> Iterator[Advice]:
-    """Where other hosts of the tier have little room as well: what it brings to do the same for all."""
+    """Advice to enlarge all full hosts of the tier, if other hosts have little room as well."""
     first = basis.first.resource
     full = {one.key: one.hosts[0] for one, used in beside if used >= OWN_USE.value}
     if not full:
@@ -512,12 +516,14 @@ def _allowed(resource: Resource) -> float | None:
 def _more_cores(
     basis: AdviceInputs, cores: float | None, keys: Set[str] = frozenset()
 ) -> tuple[float | None, Gain]:
-    """(the cores that carry the load until something else limits, twice the number where nothing does; gain).
+    """(cores that carry the load to the next limit, else twice the present number; gain).
+
+    The number of cores is None if the present number or the gain is unknown.
 
     Args:
-        basis: the inputs of the advice.
-        cores: how many there are; None if that is not known.
-        keys: of the pools that are to have more, where that is not the bottleneck alone.
+        basis: inputs of the advice.
+        cores: present number of cores; None if unknown.
+        keys: keys of the CPU resources to enlarge; empty: the bottleneck alone.
     """
     bound = basis.until()
     if cores is None:
@@ -530,20 +536,20 @@ def _more_cores(
 
 
 def _cores_words(cores: float | None, more: float | None, each: str = "") -> str:
-    """``: 3 instead of 2 cores``."""
+    """Words for a change of the number of cores: ``: 3 instead of 2 cores``."""
     if cores is None:
         return ""
     now = f"{cores:.3g} core" + "s" * (cores != 1)
     return f" ({now}{each} now)" if more is None else f": {more:g} instead of {now}{each}"
 
 
-# ---- who uses a pool of cores -------------------------------------------------------------------
+# ---- users of a pool of cores --------------------------------------------------------------------
 
 
 def others_share(resource: Resource, measures: Measures) -> float | None:
     """The share of a pool's busy time that neither tiers nor load generators used.
 
-    None if no tier's own use was measured: then nothing is known of who did.
+    None if no tier's own use was measured, because the users of the pool are then unknown.
     """
     if not set(resource.tiers) & set(measures.uses):
         return None
@@ -551,13 +557,13 @@ def others_share(resource: Resource, measures: Measures) -> float | None:
 
 
 def other_processes(resource: Resource, measures: Measures) -> float | None:
-    """The same, if that is a third or more; None if it is less."""
+    """The share of a pool's busy time that other processes used, if it is a third or more; else None."""
     rest = others_share(resource, measures)
     return rest if rest is not None and rest >= OTHER_PROCESSES.value else None
 
 
 def unwatched(suspicion: Suspicion) -> tuple[str, ...]:
-    """Tiers that use, or may use, a pool of cores and were not measured."""
+    """Tiers that use or may use a pool of cores, but were not measured."""
     tiers = dict.fromkeys([*suspicion.resource.tiers, *suspicion.resource.users])
     return tuple(tier for tier in tiers if tier not in (*suspicion.found.uses, GENERATOR))
 
@@ -568,19 +574,19 @@ def used_by_generator(suspicion: Suspicion) -> bool:
 
 
 def not_shared_out(resource: Resource) -> bool:
-    """Whether no tier on this pool of cores was measured by itself."""
+    """Whether the resource is a pool of cores on which no tier was measured by itself."""
     uses = (resource.columns.get(f"{USE}{tier}") for tier in resource.tiers)
     return resource.type == Cores.type and not any(use is not None and np.isfinite(use).any() for use in uses)
 
 
-# ---- their columns -----------------------------------------------------------------------------
+# ---- columns of CPU resources --------------------------------------------------------------------
 
 
 def _pools(inputs: Inputs) -> Iterator[Resource]:
     """The distinct sets of cores that tiers may use, per machine.
 
-    Where the processes of some tiers are known, a host without any (a folder of files) uses no cores; where
-    those of none are, the machine is one pool.
+    If the cores of some tiers' processes are known, a host with unknown cores (a folder of files) uses none.
+    If no tier's cores are known, the machine is one pool.
     """
     known = {host.machine for host in inputs.hosts if host.cores}
     users = [host for host in inputs.hosts if host.cores or host.machine not in known]
@@ -614,46 +620,46 @@ def _pools(inputs: Inputs) -> Iterator[Resource]:
 
 
 def _others(unknown: list[Host], tiers: tuple[str, ...]) -> Iterator[str]:
-    """Further tiers that may use a pool, because their processes' cores are not known."""
+    """Further tiers that may use a pool, because the cores of their processes are unknown."""
     for tier in dict.fromkeys(host.tier for host in unknown):
         if tier not in (*tiers, *FOLDERS):
             yield tier
 
 
 def _tier_use(inputs: Inputs, tier: str, hosts: list[Host]) -> Floats:
-    """Cores' worth of CPU that all of a tier's hosts here use; NaN where one of them was not measured."""
+    """Cores used by a tier on all of these hosts; NaN if one of the hosts was not measured."""
     own = [cores_used(inputs, host) for host in hosts if host.tier == tier]
     return np.asarray(np.sum(own, axis=0), dtype=np.float64)
 
 
 def _running(inputs: Inputs, hosts: list[Host]) -> Floats:
-    """Sessions that are on a CPU or want one, as all servers here say; NaN where one of them does not."""
+    """Sessions that run on a CPU or wait for one, on all of these hosts; NaN if one does not report them."""
     lines = [inputs.samples.steps(host.name, "db.sessions_running") for host in hosts]
     return np.asarray(np.sum(lines, axis=0), dtype=np.float64)
 
 
 def cores_used(inputs: Inputs, host: Host) -> Floats:
-    """Cores' worth of CPU a host's tier uses."""
+    """Cores used by the tier of a host."""
     return inputs.samples.steps(host.name, "cpu.busy_ratio", f"tier:{host.tier}") * cores_of(inputs, host)
 
 
 def cores_of(inputs: Inputs, host: Host) -> Floats:
-    """The cores that a host's tier may use: its quota, else those of the host; NaN if not known."""
+    """Cores that the tier of a host may use: its quota, else the host's cores; NaN if unknown."""
     quota = inputs.samples.steps(host.name, "cpu.cores", f"tier:{host.tier}")
     return np.where(np.isfinite(quota), quota, float(len(host.cores or host.usable)) or np.nan)
 
 
 def pool_busy(samples: Samples, hosts: list[str], cores: tuple[int, ...]) -> Floats:
-    """The mean busy ratio of a set of cores; the machine's own where no core was measured."""
+    """Mean busy ratio of a set of cores; that of the whole machine if no core was measured."""
     result = samples.together(hosts, "cpu.busy_ratio", map(str, cores))
     return samples.first_of(hosts, "cpu.busy_ratio") if result is None else result
 
 
 def _generator_use(inputs: Inputs, machine: str, cores: tuple[int, ...]) -> Floats:
-    """Cores that the load generators used of this pool; 0 if they run on other cores.
+    """Cores of this pool that load generators used; 0 if the generators run on other cores.
 
-    A worker that was not pinned may use all cores of its machine. One that does not say where it ran is on
-    the farm's only if that has just one, and the worker was given cores of it.
+    A worker that was not pinned may use all cores of its machine. A worker that does not report its machine
+    counts only if the farm has a single machine and the worker was given cores of it.
     """
     total = np.zeros(inputs.window.steps)
     single = len({host.machine for host in inputs.hosts}) == 1
@@ -689,14 +695,14 @@ def _own(
 
 
 def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
-    """Means over the rows; uses are shares of the pool's busy time."""
+    """Means over these rows. The uses are shares of the pool's busy time."""
     columns = {name: column[rows] for name, column in resource.columns.items()}
     used_ratio = mean(columns["busy"])
     uses = {}
     for user in resource.users:
         used = mean(columns[f"{USE}{user}"])
         if used is None or used_ratio is None or not resource.cores or (user == GENERATOR and not used):
-            continue  # a tier that idles was measured; a load generator that uses nothing is elsewhere
+            continue  # an idle tier was measured; a load generator without use runs elsewhere
         uses[user] = min(1.0, used / (used_ratio * resource.cores)) if used_ratio else 0.0
     return CpuMeasures(
         busy=used_ratio,
