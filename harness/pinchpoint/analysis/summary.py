@@ -1,4 +1,4 @@
-"""Words the verdict in one or two plain sentences, and the experiment that would decide an open one."""
+"""Words the verdict in one or two plain sentences, and the experiment that would decide an unclear one."""
 
 from __future__ import annotations
 

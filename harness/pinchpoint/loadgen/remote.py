@@ -177,7 +177,7 @@ def main() -> None:
     The first line of standard input has the token and the permits, because other users of this machine must
     not read them.
     """
-    sys.setswitchinterval(0.0005)  # see loadgen.local
+    sys.setswitchinterval(0.0005)  # short, for the reason in loadgen.local
     host, port, *parent = sys.argv[1:]
     given = json.loads(sys.stdin.readline() or "{}")
     permits = Permits(tuple(given.get("variables", ())), tuple(given.get("folders", ())))
