@@ -1,4 +1,4 @@
-"""Step 6: the cause among several candidates, and the tier that uses most of a shared resource."""
+"""Finds the cause among several candidates (step 6), and the tier that uses most of a shared resource."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint.analysis.thresholds import HARDLY_WAITED_FOR, OWN_USE, at_least
 
 
 def suspects(resources: Iterable[Resource], rows: Rows, flows: Flows) -> tuple[Suspicion, ...]:
-    """Every resource with evidence against it over those rows, the cause first."""
+    """The suspected resources by their evidence in the steps ``rows``, the cause first."""
     resources = tuple(resources)
     result = [one for one in (suspect(resource, rows, flows) for resource in resources) if one is not None]
     disks = [one for one in resources if one.is_device]
@@ -31,7 +31,7 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: Flows) -> tuple[S
 
 
 def _without_yielding(suspicions: list[Suspicion], resources: Resources, rows: Rows) -> list[Suspicion]:
-    """The suspects without those that count only if no other resource is saturated, if one is."""
+    """The suspects; if one is saturated, without those that count only if no other is."""
     firm = [one for one in suspicions if not kind_of(one).yields]
     return firm if any(not one.not_waited_for for one in firm) or _crowded(resources, rows) else suspicions
 
@@ -39,8 +39,8 @@ def _without_yielding(suspicions: list[Suspicion], resources: Resources, rows: R
 def _of_other_processes(suspicion: Suspicion, rows: Rows, flows: Flows) -> bool:
     """Whether other processes saturate the cores while the servers report few sessions that need a CPU.
 
-    Then the cores are not what operations wait for, if the scenarios that load the farm spend their time
-    there.
+    In this case operations do not wait for the cores, if the scenarios that load the farm spend their time at
+    these tiers.
     """
     running = mean_of(suspicion.resource, "running", rows)
     if running is None or other_processes(suspicion.resource, suspicion.found) is None:
@@ -55,13 +55,16 @@ def _of_other_processes(suspicion: Suspicion, rows: Rows, flows: Flows) -> bool:
 
 
 def _crowded(resources: Resources, rows: Rows) -> bool:
-    """Whether a resource of the farm is saturated, or was read too rarely to exclude it."""
+    """Whether a resource of the farm is saturated, or was read too rarely to exclude saturation."""
     own = (KINDS[one.type].own_use(one, rows) for one in resources)
     return any(at_least(used, OWN_USE) for used in own) or bool(seldom_read(resources, rows))
 
 
 def of_one_tier(first: Resource, second: Resource) -> bool:
-    """Whether they are the same resource on two hosts of a tier, such as CPUs of app3 and app4; no disks."""
+    """Whether two resources are the same resource on two hosts of a tier, such as CPUs of app3 and app4.
+
+    Disks on two hosts are never the same, because the role of a disk names its host.
+    """
     same = (first.type, first.tiers, first.roles) == (second.type, second.tiers, second.roles)
     return same and first.hosts != second.hosts
 
@@ -69,9 +72,9 @@ def of_one_tier(first: Resource, second: Resource) -> bool:
 class Rank(NamedTuple):
     """The order of two suspects: the first field that differs decides, the larger value first.
 
-    A resource without waiting sessions comes last; a memory shortage comes before the disk that reads because
-    of it. Then by amount and exactness of evidence, then by depth. A disk below its limits with waits
-    (``disk_latency``) comes after saturated resources.
+    A resource without waiting sessions comes last. A memory shortage comes before the disk that reads because
+    of the shortage. Then the number of kinds of evidence decides, then exactness, then the depth on the call
+    path. A disk below its limits with waits (``disk_latency``) comes after saturated resources.
     """
 
     waited_for: bool

@@ -1,4 +1,4 @@
-"""Step 8: confidence. Resamples must name the same resource, and all resources must be measured."""
+"""Computes the confidence (step 8): resamples must name the same resource, and all must be measured."""
 
 from __future__ import annotations
 
@@ -32,18 +32,19 @@ from pinchpoint_collectors.common.counts import counted
 
 RESAMPLES = 200
 SEED = 1
-"""Fixed: the same samples must give the same words."""
+"""Fixed, so that the same samples give the same words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How certain the finding is.
+    """The confidence in a bottleneck, with its reasons.
 
     Attributes:
-        level: None if two candidates cannot be separated.
-        stable_ratio: share of the resamples that named the same resource, on whichever host of its tier.
-        why_not_more: sentences.
-        named: resource -> number of resamples that named it first; None: those that named none.
+        level: the confidence; None if two candidates cannot be separated.
+        stable_ratio: share of the resamples that named the same resource, on any host of its tier.
+        why_not_more: the reasons why the confidence is not higher, as sentences.
+        named: resource -> number of resamples that named it first; the key None counts resamples that named
+            no resource.
         experiment: the deciding experiment, if it differs from the usual one for such suspects.
     """
 
@@ -59,7 +60,7 @@ def votes(
 ) -> Counter[str | None]:
     """Resource -> number of block-bootstrap resamples of the stage that rank it first; None: no resource.
 
-    Evidence from several levels (``suspicions``) is not resampled: it comes from all levels.
+    Evidence from several levels (``suspicions``) is not resampled, because it comes from all levels.
     """
     grown = {one.resource.key: {fact.evidence for fact in one.grown} for one in suspicions}
     random = np.random.default_rng(SEED)
@@ -75,9 +76,9 @@ def votes(
 
 
 def _could_be_suspected(resource: Resource, stage: Stage) -> bool:
-    """Whether any choice of rows could make it a suspect: its utilisation must reach the limit once.
+    """Whether any choice of rows could make a resource a suspect: its utilisation must reach the limit once.
 
-    Resources by which others are judged are always kept: disks, allowances and interfaces.
+    Resources that help to judge others are always kept: disks, allowances and interfaces.
     """
     least = KINDS[resource.type].least
     if (
@@ -97,7 +98,10 @@ def trust(
     flows: Flows,
     knee: Knee,
 ) -> Trust:
-    """High, medium or low by docs/rules.md; None names no resource. Too few load levels: medium at most."""
+    """The confidence by docs/rules.md; the level is None if no resource can be named.
+
+    With too few load levels the confidence is medium at most.
+    """
     first = suspicions[0]
     named = votes(suspicions, resources, stage, flows)
     own = [first.resource, *(one for one in resources if of_one_tier(one, first.resource))]
@@ -136,7 +140,7 @@ def _lowering(
     stage: Stage,
     flows: Flows,
 ) -> Iterator[str]:
-    """Every reason that lowers the confidence to low."""
+    """Every reason that lowers the confidence to low, as a sentence."""
     first, context = suspicions[0], Context(inputs, resources, stage.rows, flows)
     if len(first.evidence) < 2:
         yield "only one kind of evidence"
@@ -160,10 +164,11 @@ def _lowering(
 
 
 def _undecided(inputs: Inputs, first: Suspicion) -> NoSingleCause | None:
-    """Why the first suspect cannot be named, however many resamples name it.
+    """Why the first suspect cannot be named, whatever number of resamples name it; None if it can be.
 
-    A resource may seem saturated because it waits for CPU time that the hypervisor took; for the CPU itself
-    this is no objection. The bottleneck without other processes was not measured.
+    A resource may seem saturated because it waits for CPU time that the hypervisor took; this does not apply
+    to the CPU itself. If other processes used the CPU, the bottleneck without these processes was not
+    measured.
     """
     taken = listed(list(stolen(inputs, STOLEN)))
     if taken and kind_of(first).takes_cpu:

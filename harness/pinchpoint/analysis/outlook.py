@@ -1,8 +1,8 @@
-"""Step 7 as a whole: headroom, the next bottlenecks, advice, and the demand of the load on each resource.
+"""Computes the outlook of the verdict (step 7): headroom, next bottlenecks, advice, and the load's demands.
 
 Each advice names measured figures; disk and machine types come from the catalogue with their source. The gain
-is the model's (``model``) or, without a fitting setting, that of the ceilings (``capacity``). Headroom is
-throughput at the objectives ÷ throughput now - 1: from load levels, else calculated.
+comes from the model (``model``) or, without a fitting setting, from the ceilings (``capacity``). Headroom is
+throughput at the objectives ÷ throughput now - 1; it is measured by load levels, else calculated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Ahead = TypeVar("_Ahead", Next, Advice)
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The forward-looking part of the verdict, with the same fields."""
+    """The forward-looking fields of the verdict, with the same names."""
 
     next: Next | None
     then: Next | None
@@ -49,8 +49,8 @@ def look_ahead(
     """Headroom, the next bottleneck and advice that follow from a conclusion.
 
     Args:
-        case: what was judged.
-        outcome: the conclusion: a bottleneck is the first that was found.
+        case: the judged case.
+        outcome: the outcome of the conclusion; for ``bottleneck`` the first suspect is the bottleneck.
         candidates: possible bottlenecks if none is named.
         blocking: the gates that make the run invalid.
     """
@@ -68,7 +68,7 @@ def look_ahead(
         basis = AdviceInputs(case, first, demands, ModelledRun(case, ""))
         result = kind_of(first).advise(basis, first.found)
         advice = tuple(_with_room(one, case, first, now) for one in result)
-    elif not blocking:  # measurements that are missing for the candidates
+    elif not blocking:  # advice on the measurements that are missing for the candidates
         advice = tuple(
             one for each in candidates for one in KINDS[each.resource].advise_on(each, case.inputs)
         )
@@ -83,12 +83,12 @@ def look_ahead(
 
 
 def _shares_its_limit(first: Suspicion, demand: Demand) -> bool:
-    """Whether it is the same resource on another host of the tier, and has little room as well."""
+    """Whether a resource is the bottleneck's resource on another host, and has little room as well."""
     return demand.use >= OWN_USE.value and of_one_tier(first.resource, demand.resource)
 
 
 def _with_room(ahead: _Ahead, case: Case, first: Suspicion | None, now: float) -> _Ahead:
-    """A prediction that also assumes headroom on resources that were not measured."""
+    """The prediction, with the assumption that unmeasured resources have headroom."""
     if ahead.gain_ratio is None:
         return ahead
     unknown = list(_unknown_room(case, first, (1 + ahead.gain_ratio) * now))
@@ -96,12 +96,12 @@ def _with_room(ahead: _Ahead, case: Case, first: Suspicion | None, now: float) -
 
 
 def _unknown_room(case: Case, first: Suspicion | None, times: float) -> Iterator[str]:
-    """Resources that need headroom for a gain, each with the reason why it is unknown.
+    """Resources that need headroom for a gain and whose headroom is unknown, each with the reason.
 
     Args:
-        case: what was judged.
-        first: the present limit; only resources with its loads count. None: all.
-        times: throughput then ÷ throughput now.
+        case: the judged case.
+        first: the bottleneck; only resources with the same loads count. None: all resources count.
+        times: throughput after the gain ÷ throughput now.
     """
     own = loads_of(first.resource, case.flows) if first is not None else None
     for one in case.resources if case.stage is not None else ():
@@ -125,13 +125,13 @@ QUEUE = "times grow as 1 ÷ (1 - use) of what they use most, as those of a queue
 def find_headroom(
     case: Case, outcome: Outcome, first: Suspicion | None, demands: Sequence[Demand]
 ) -> Headroom:
-    """The headroom of this load, and its source.
+    """The headroom of this load, with how it was found.
 
     Args:
-        case: what was judged.
+        case: the judged case.
         outcome: the conclusion of the case.
         first: the bottleneck; None if none was named.
-        demands: of all resources, the smallest ceiling first.
+        demands: the demands of all resources, the smallest ceiling first.
     """
     if outcome == "invalid":
         return _unknown("this run is invalid")
@@ -153,7 +153,7 @@ def find_headroom(
 
 
 def _endless(first: Suspicion) -> str:
-    """Why its limit cannot be computed from its utilisation; "" if it can."""
+    """Why the bottleneck's ceiling cannot be computed from its utilisation; "" if it can."""
     if first.outrun:
         return f"throughput went on rising while the bottleneck was saturated: {first.outrun}"
     if LIMIT_MODES[first.kind] == "time":
@@ -206,7 +206,7 @@ def _missed(case: Case) -> str:
 
 
 def _of_model(case: Case, first: Suspicion | None, demands: Sequence[Demand]) -> Headroom:
-    """Up to the first ceiling, or until times reach their objective before."""
+    """The headroom up to the first ceiling, or up to the load at which latencies reach their objective."""
     if first is not None:
         own = next((one for one in demands if one.resource.key == first.resource.key), None)
         room, scenario = reach(first, demands), _one_scenario(case)
@@ -230,7 +230,7 @@ def _one_scenario(case: Case) -> str | None:
 
 
 def _until(case: Case, own: Demand, room: float, demands: Sequence[Demand]) -> Headroom:
-    """The load at which ``own`` is saturated, or a scenario's modelled times reach their objective."""
+    """The headroom until ``own`` is saturated, or until a modelled latency reaches its objective."""
     bound: Mapping[str, Any] | None = None
     for row in objective_table(case.inputs):
         there = (one for one in demands if row["scenario"] in loads_of(one.resource, case.flows))
@@ -257,9 +257,10 @@ def _until(case: Case, own: Demand, room: float, demands: Sequence[Demand]) -> H
 
 
 def _at_target(own: Demand, value: float, target: float) -> float:
-    """Throughput at which a time reaches its target ÷ throughput now.
+    """The throughput at which a latency reaches its target ÷ throughput now.
 
-    ``R(1 - U) / (1 - U') = target`` with ``U' = b + (U - b) k``.
+    ``R(1 - U) / (1 - U') = target`` with ``U' = b + (U - b) k``. R is the latency and U the utilisation now,
+    b the utilisation without this load, and k the result.
     """
     if own.use >= 1 or own.use <= own.base:
         return 1.0
