@@ -1,4 +1,4 @@
-"""Every scenario, by the name a plan uses for it."""
+"""Registry of all scenarios, by the name that a plan uses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from .contract import Scenario
 from .errors import ScenarioError
 
 GROUP = "pinchpoint.scenarios"
-"""The entry points of packages that add scenarios: ``use = module:Class``."""
+"""Group of the entry points of packages that add scenarios: ``use = module:Class``."""
 
 
 class Scenarios(UserDict[str, Any]):
-    """``use`` -> scenario. A module is imported when its scenario is requested: drivers load slowly."""
+    """``use`` -> scenario.
+
+    A module is imported when its scenario is requested, because drivers load slowly.
+    """
 
     def __getitem__(self, use: str) -> type[Scenario]:
         there = self.data[use]
@@ -35,7 +38,7 @@ class Scenarios(UserDict[str, Any]):
         return result
 
     def usable(self) -> Iterator[tuple[str, type[Scenario]]]:
-        """All scenarios except those of packages that cannot be imported."""
+        """Return all scenarios except those of packages that cannot be imported."""
         for use in self:
             with suppress(ScenarioError):
                 yield use, self[use]
@@ -53,7 +56,7 @@ SCENARIOS = Scenarios(_OWN | plug_ins(GROUP, _OWN))
 
 
 def scenario(use: str) -> type[Scenario]:
-    """The scenario a plan names; raises ``ScenarioError`` listing all names and the nearest."""
+    """Return the scenario with a name. Raises ``ScenarioError`` that lists all names and the nearest one."""
     if use not in SCENARIOS:
         raise ScenarioError(unknown("scenario", use, SCENARIOS))
     return SCENARIOS[use]

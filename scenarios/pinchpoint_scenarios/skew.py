@@ -1,4 +1,4 @@
-"""Chooses the page or record of an operation: uniformly, or some far more often."""
+"""Chooses the page or record of an operation: with equal probability, or some far more often."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 Pick = Callable[[Random, int], int]
-"""Draws one of ``pages`` pages, counted from 0."""
+"""Draws a page from 0 to ``pages`` - 1."""
 
 EVEN = "none"
 ZIPFIAN = "zipfian"
 _HOT = re.compile(r"(\d{1,2})/(\d{1,2})")
 _SCATTER = 2_654_435_761
-"""A prime above any number of pages: multiplying by it, modulo the pages, visits each page once."""
+"""A prime above any number of pages. Multiplying by it, modulo the pages, visits each page once."""
 
 
 def picker(skew: str) -> Pick:
-    """How pages are drawn.
+    """Return a function that draws pages.
 
     Args:
         skew: ``none``; ``zipfian``: by ``zipfian_rank``; ``80/20``: 80 % of the operations use 20 % of the
@@ -48,10 +48,10 @@ def _even(random: Random, pages: int) -> int:
 
 
 def zipfian_rank(random: Random, count: int) -> int:
-    """A rank from 1 to ``count``: k in proportion to 1/k^0.99, as in YCSB.
+    """Return a rank from 1 to ``count``, where k has a probability in proportion to 1/k^0.99, as in YCSB.
 
-    By rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6, 1996): exact, and without a table per count,
-    which may grow all the time.
+    The method is rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6, 1996), which is exact and needs
+    no table per count. The count may increase all the time.
     """
     last = _area(count + 0.5)
     while True:
@@ -63,19 +63,20 @@ def zipfian_rank(random: Random, count: int) -> int:
 
 
 def _area(place: float) -> float:
-    """The area below the curve 1/x^0.99, from 1 to that place."""
+    """Return the area below the curve 1/x^0.99 from 1 to a place."""
     return float(place ** (1 - _EXPONENT) - 1) / (1 - _EXPONENT)
 
 
 def _place(area: float) -> float:
-    """The place with this area: the inverse of ``_area``."""
+    """Return the place with an area: the inverse of ``_area``."""
     return float((1 + area * (1 - _EXPONENT)) ** (1 / (1 - _EXPONENT)))
 
 
 _EXPONENT = 0.99
 _FIRST = _area(1.5) - 1
 _NEAR = 2 - _place(_area(2.5) - 2**-_EXPONENT)
-"""A draw this near to a rank is never rejected: for most draws the rank's own share need not be computed."""
+"""A draw within this distance of a rank is never rejected, so the share of the rank need not be
+calculated."""
 
 
 def _zipfian(random: Random, pages: int) -> int:

@@ -1,4 +1,4 @@
-"""Durations and sizes as a plan writes them."""
+"""Parses and formats durations and sizes as a plan writes them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _WHOLE = re.compile(rf"(?:{_PART.pattern}\s*)+")
 
 
 def _form(units: Iterable[str]) -> Any:
-    """What a plan may write: figures with units, or a number in base units."""
+    """Return the JSON Schema type of a field: numbers with units, or a number in base units."""
     pattern = rf"^\s*(?:\d+(?:\.\d+)?\s*(?:{'|'.join(units)})\s*)+$"
     number = {"type": "number", "exclusiveMinimum": 0}
     return Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string", "pattern": pattern}, number]})]
 
 
 def seconds(value: object) -> float:
-    """The duration in seconds; raises ``ValueError`` naming what is allowed where it is none above zero."""
+    """Return the duration in seconds. Raises ``ValueError`` with the allowed forms if it is not above 0."""
     if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
         result = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(value))
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -35,7 +35,7 @@ def seconds(value: object) -> float:
 
 
 def spelt_s(length_s: float) -> str:
-    """A length for a sentence: ``8s``, ``1m20s``, ``2h05m``."""
+    """Return a duration for a sentence: ``8s``, ``1m20s``, ``2h05m``."""
     minutes, rest_s = divmod(max(1, round(length_s)), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -44,7 +44,7 @@ def spelt_s(length_s: float) -> str:
 
 
 Seconds = Annotated[float, BeforeValidator(seconds, json_schema_input_type=_form(_UNITS_S))]
-"""A field that takes a duration above zero and holds seconds."""
+"""A field that takes a duration above 0 and contains seconds."""
 
 
 _UNITS_BYTES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -54,7 +54,7 @@ _SPELT = ("TiB", "GiB", "MiB", "KiB")
 
 
 def size_bytes(value: object) -> int:
-    """The size in bytes; raises ``ValueError`` naming what is allowed where it is none above zero."""
+    """Return the size in bytes. Raises ``ValueError`` with the allowed forms if it is not above 0."""
     result: float | None = None
     if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
         number, unit = match.groups()
@@ -71,7 +71,7 @@ def size_bytes(value: object) -> int:
 
 
 def spelt_bytes(number_bytes: float) -> str:
-    """A size for a sentence: ``96 MiB``, ``1.5 GiB``, ``200 bytes``."""
+    """Return a size for a sentence: ``96 MiB``, ``1.5 GiB``, ``200 bytes``."""
     for unit in _SPELT:
         if number_bytes >= _UNITS_BYTES[unit]:
             amount = number_bytes / _UNITS_BYTES[unit]
@@ -80,4 +80,4 @@ def spelt_bytes(number_bytes: float) -> str:
 
 
 Bytes = Annotated[int, BeforeValidator(size_bytes, json_schema_input_type=_form(_UNITS_BYTES))]
-"""A field that takes a size above zero and holds bytes."""
+"""A field that takes a size above 0 and contains bytes."""

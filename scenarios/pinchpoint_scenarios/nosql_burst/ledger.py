@@ -87,7 +87,7 @@ class Ledger:
         if self._below != _MASK and item * _HASH & _MASK > self._below:
             return
         if self._ttl_s is not None:
-            # A record exists from the write that created it: a failed one may have created nothing.
+            # A record exists from the write that created it, and a failed write may have created nothing.
             begun_s = self._begun_s.get(item, {})
             for each in before if ok else (write,):
                 begun_s.pop(each, None)
@@ -95,7 +95,7 @@ class Ledger:
             self._unanswered.setdefault(item, set()).add(write)
             return
         last = self._last.get(item, _NEVER)
-        # Writes acknowledged before this write began are replaced; those acknowledged meanwhile may be later.
+        # Writes acknowledged before this write began are replaced. Those acknowledged meanwhile may be later.
         if last is before:
             self._last[item] = (write,)
         else:
@@ -104,11 +104,11 @@ class Ledger:
             self._thin()
 
     def sample(self) -> list[int]:
-        """The records to read back: all stored ones with an acknowledged write."""
+        """Return the records to read back: all sampled records with an acknowledged write."""
         return sorted(self._last)
 
     def compare(self, items: Sequence[int], value: Sequence[Fields | None], into: ReadBack) -> None:
-        """Compare the read records with the acknowledged writes."""
+        """Compare the records that were read with the acknowledged writes."""
         for item, fields in zip(items, value, strict=True):
             into.records += 1
             kind = self._judged(item, fields)
@@ -124,7 +124,8 @@ class Ledger:
             return "different"
         if write in self._last[item] or write in self._unanswered.get(item, ()):
             return "confirmed"
-        # Another worker's write replaced ours; a record loaded before the run did not.
+        # A write of another worker may have replaced the acknowledged one; a record loaded before the run may
+        # not.
         return "missing" if author_of(write) in self._authors else "confirmed"
 
     def _may_be_gone(self, item: int) -> bool:
@@ -138,28 +139,28 @@ class Ledger:
         return item * _HASH & _MASK <= self._below
 
     def _thin(self) -> None:
-        """Remove every other record, and accept no more of their kind."""
+        """Remove every other record, and accept no more records of the same kind."""
         self._below //= 2
         for table in (self._last, self._unanswered, self._begun_s):
             for item in [item for item in table if not self._holds(item)]:
                 del table[item]
 
 
-_STEP = 50  # records per read
+_STEP = 50  # number of records per read
 READER = 0
-"""The number of the session that reads back: any number works, the others are closed."""
+"""Session number for reading back. Any number works, because the other sessions are closed."""
 
 
 def read_back(store: Store, ledger: Ledger, within_s: float) -> tuple[ReadBack, str]:
-    """Read every sampled record and compare it with the acknowledged write.
+    """Read every sampled record and compare it with the acknowledged writes.
 
     Args:
-        store: where they are.
-        ledger: what was acknowledged.
-        within_s: time limit; a store that does not answer is asked again until then.
+        store: store with the records.
+        ledger: acknowledged writes.
+        within_s: time limit in seconds. A store that does not answer is asked again until then.
 
     Returns:
-        Returns the result, and why the rest could not be read ("": all was).
+        Returns the result, and why the rest could not be read ("": everything was read).
     """
     result = ReadBack()
     until = time.monotonic() + within_s

@@ -1,4 +1,4 @@
-"""The parameters of nosql-burst in a plan."""
+"""Defines the parameters of nosql-burst in a plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPERATIONS = (UPDATE, INSERT, READ, READ_MODIFY_WRITE)
 
 
 def _number_or(word: str) -> BeforeValidator:
-    """A field with numbers or one word; the error for other values names both."""
+    """Return a field type for numbers or one word. Its error for other values names both."""
 
     def checked(value: object) -> object:
         if value != word and (isinstance(value, bool) or not isinstance(value, int)):
@@ -135,10 +135,10 @@ class NosqlBurstParams(Params):
 
     @property
     def record_bytes(self) -> int:
-        """Payload of one record."""
+        """Return the payload of one record in bytes."""
         return self.fields * self.field_bytes
 
     @property
     def reads(self) -> bool:
-        """Whether any operation reads records, which must then exist."""
+        """Return whether any operation reads records, which must then exist."""
         return bool({READ, READ_MODIFY_WRITE} & set(self.operations))

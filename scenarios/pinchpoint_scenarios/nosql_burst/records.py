@@ -1,4 +1,4 @@
-"""The records of nosql-burst and the choice of a record for each operation; both follow from the seed."""
+"""Generates the records of nosql-burst and chooses a record for each operation. Both follow from the seed."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from ..skew import EVEN, ZIPFIAN, Pick, picker, zipfian_rank
 
 Fields = list[bytes]
 Row = tuple[int, Fields]
-"""A record: its number, from which each store makes its key, and its fields."""
+"""A record: its number, from which each store derives its key, and its fields."""
 
 UNIFORM, LATEST = "uniform", "latest"
 STAMP_BYTES = 8
-"""A record begins with its author (27 bits) and the number of the author's write (37 bits)."""
+"""Bytes at the begin of a record: its author (27 bits) and the number of the author's write (37 bits)."""
 LOADER = 2**27 - 1
-"""The author of the records that were loaded before the run."""
+"""Author of the records that were loaded before the run."""
 
-_SESSION_BITS = 17  # of 27 bits: sessions of a worker stay below 100,000, workers below 1,000
-_WRITE_BITS = 37  # one author's writes: four years at 1,000 per second
-_POOL_BYTES = 2**20  # contents are cut from a random pool: new random bytes would cost more than a write
+# 27 bits: a worker has fewer than 100,000 sessions, and there are fewer than 1,000 workers
+_SESSION_BITS = 17
+_WRITE_BITS = 37  # writes of one author: four years at 1,000 per second
+# contents are cut from a random pool, because new random bytes would cost more than a write
+_POOL_BYTES = 2**20
 _STEP = 7_919  # a prime, so that consecutive writes differ and the whole pool is used
 _INSERTED = 40
-"""Bits below a worker's own number in the numbers of records that it inserts: no two workers insert the
-same."""
+"""Bits below the number of a worker in the numbers of records that it inserts, so that no two workers insert
+the same."""
 
 _SHARES = re.compile(r"\d{1,2}/\d{1,2}")
 
 
 def draw(distribution: str) -> Pick:
-    """The draw of one of this many records (``latest``: counted from the newest).
+    """Return a function that draws one of a number of records (``latest``: counted from the newest).
 
     Args:
         distribution: ``uniform``, ``zipfian``, ``latest``, or two percentages such as ``80/20``.
@@ -50,30 +52,31 @@ def draw(distribution: str) -> Pick:
 
 
 def author(worker: int, opening: int) -> int:
-    """The number of a writer: a worker, and one of its sessions.
+    """Return the number of a writer: a worker and one of its sessions.
 
-    A session that moves to another worker, or returns, gets a new number: its writes are another author's.
+    A session that moves to another worker, or returns, gets a new number, so that its writes have another
+    author.
     """
     return worker << _SESSION_BITS | opening
 
 
 def stamp(author: int, number: int) -> int:
-    """An author's write ``number`` as a number that is unique over all authors."""
+    """Return an author's write ``number`` as a number that is unique over all authors."""
     return author << _WRITE_BITS | number
 
 
 def author_of(write: int) -> int:
-    """The number of the writer of a write."""
+    """Return the number of the author of a write."""
     return write >> _WRITE_BITS
 
 
 class Contents:
-    """The content of writes: every write has different bytes, which identify it.
+    """The contents of writes. Every write has different bytes, which identify it.
 
     Args:
-        seed: of the scenario.
-        fields: fields of a record.
-        field_bytes: bytes of each.
+        seed: seed of the scenario.
+        fields: number of fields of a record.
+        field_bytes: length of each field in bytes.
     """
 
     def __init__(self, seed: int, fields: int, field_bytes: int) -> None:
@@ -85,11 +88,11 @@ class Contents:
 
     @property
     def stamped(self) -> bool:
-        """Whether records are long enough to identify their writer."""
+        """Return whether records are long enough to identify their author."""
         return self._stamped
 
     def of(self, write: int) -> Fields:
-        """The fields of a write with this ``stamp``."""
+        """Return the fields of a write with a ``stamp``."""
         start = write * _STEP % _POOL_BYTES
         if self._stamped:
             block = write.to_bytes(STAMP_BYTES, "big") + self._pool[start : start + self._bytes - STAMP_BYTES]
@@ -101,7 +104,7 @@ class Contents:
         return [block[at : at + width] for at in range(0, self._bytes, width)]
 
     def writer(self, fields: Sequence[bytes]) -> int | None:
-        """The write with these fields; None if they are not one complete write of ours."""
+        """Return the author of the write with these fields; None if they are not one complete write."""
         block = b"".join(fields)
         if not self._stamped or len(block) != self._bytes:
             return None
@@ -110,14 +113,14 @@ class Contents:
 
 
 class WorkerKeys:
-    """The records of one worker: its share of the initial ones, and those it inserted.
+    """The records of one worker: its share of the initial records, and those it inserted.
 
-    Workers divide the first ``keys`` by their number; a later worker shares with an earlier one.
+    Workers divide the first ``keys`` records by their number. A later worker shares with an earlier one.
 
     Args:
         keys: number of records before the run.
-        distribution: see ``draw``.
-        worker: this worker's number.
+        distribution: distribution of the drawn records (see ``draw``).
+        worker: number of this worker.
         workers: number of workers at the start.
     """
 
@@ -132,18 +135,18 @@ class WorkerKeys:
         self._inserted = array("q")
 
     def pick(self, random: Random) -> int:
-        """One of the existing records."""
+        """Return one of the existing records."""
         if self._newest_first:
             return self._recent(random)
         return (self._draw(random, self._count) * self._workers + self._share) % self._keys
 
     def insert(self) -> int:
-        """A new record."""
+        """Return a new record."""
         self._next += 1
         return self._next
 
     def inserted(self, item: int) -> None:
-        """A record was inserted: it may be chosen from now on, if the newest are preferred."""
+        """Record that a record was inserted. It may be chosen from now on, if the newest are preferred."""
         if self._newest_first:
             self._inserted.append(item)
 

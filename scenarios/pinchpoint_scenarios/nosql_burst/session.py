@@ -13,21 +13,21 @@ from .records import Contents, WorkerKeys, stamp
 from .stores import StoreConnection
 
 MISSING = "missing_record"
-"""The outcome of a read that finds nothing where a record must be."""
+"""Outcome of a read that finds nothing although the record must exist."""
 
 
 class NosqlBurstSession:
-    """Chooses and performs operations and records, the same for the same seed and number.
+    """Chooses operations and records and performs them. The choice depends only on the seed and the number.
 
     Args:
-        connection: to the store.
-        number: the session's.
-        author: its number in the records that it writes (``records.author``).
-        seed: of the scenario.
-        params: of the scenario.
-        contents: what is written.
-        keys: the existing records.
-        ledger: the record of acknowledged writes.
+        connection: connection to the store.
+        number: number of the session.
+        author: number of the session in the records that it writes (``records.author``).
+        seed: seed of the scenario.
+        params: parameters of the scenario.
+        contents: contents of writes.
+        keys: existing records.
+        ledger: acknowledged writes.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class NosqlBurstSession:
         ledger.opened(author)
 
     def perform(self, record: Record) -> bool:
-        """Do one operation and record it. There is always another one."""
+        """Do one operation and record it. Returns True, because there is always another operation."""
         operation = self._names[0]
         if len(self._names) > 1:
             operation = self._random.choices(self._names, cum_weights=self._shares)[0]
@@ -67,7 +67,7 @@ class NosqlBurstSession:
         return True
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         self._connection.close()
 
     def _read(self, record: Record) -> None:
@@ -101,7 +101,7 @@ class NosqlBurstSession:
                 outcome = self._connection.write(rows)
             end_ns = perf_counter_ns()
             ok = outcome == OK
-        finally:  # the end of the load may interrupt a write in flight, too
+        finally:  # the end of the load may also interrupt a write in flight
             for place, item in enumerate(items):
                 self._ledger.end(item, first + place, before[place], ok=ok)
         record(operation, outcome, start_ns, end_ns, self._record_bytes * len(items) if ok else 0)
@@ -111,7 +111,7 @@ class NosqlBurstSession:
 
 
 class UpdatesOnly(NosqlBurstSession):
-    """A session that updates one record at a time, the most frequent case.
+    """A session that updates one record at a time, which is the most frequent case.
 
     It does the same as ``NosqlBurstSession`` for the same seed and number, without the lists for several
     records, which take half of the time.
@@ -119,7 +119,7 @@ class UpdatesOnly(NosqlBurstSession):
 
     @staticmethod
     def suits(params: NosqlBurstParams) -> bool:
-        """Whether these parameters only need single updates."""
+        """Return whether the parameters need only single updates."""
         return list(params.operations) == [UPDATE] and params.batch == 1
 
     def perform(self, record: Record) -> bool:
@@ -136,7 +136,7 @@ class UpdatesOnly(NosqlBurstSession):
             outcome = connection.write(rows)
             end_ns = perf_counter_ns()
             ok = outcome == OK
-        finally:  # the end of the load may interrupt a write in flight, too
+        finally:  # the end of the load may also interrupt a write in flight
             ledger.end(item, write, before, ok=ok)
         record(UPDATE, outcome, start_ns, end_ns, self._record_bytes if ok else 0)
         return True

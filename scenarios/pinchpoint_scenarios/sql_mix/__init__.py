@@ -1,4 +1,4 @@
-"""sql-mix: log-bound and data-bound writes in a chosen proportion, with reads, bulk loads, spills, locks."""
+"""Scenario sql-mix: log-bound and data-bound writes, reads, bulk loads, spills and locks in a chosen mix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SqlMix", "SqlMixParams"]
 
 
 class SqlMix:
-    """Drives the SQL tier with a mix of transactions."""
+    """Sends a mix of transactions to the SQL tier."""
 
     use: ClassVar[str] = "sql-mix"
     needs: ClassVar[frozenset[str]] = frozenset({"sql"})
@@ -37,15 +37,18 @@ class SqlMix:
 
     @property
     def blocks(self) -> bool:
-        """Whether sessions wait inside C code, as with ODBC (``contract.Blocking``)."""
+        """Return whether sessions wait inside C code, as with ODBC (``contract.Blocking``)."""
         return self._blocks
 
     def check(self) -> Mapping[str, Any]:
-        """Connect to the server; the facts are its version and settings."""
+        """Connect to the server. Return its version and settings."""
         return {"sql": self._server.check()}
 
     def intent(self) -> Intent:
-        """The writes of the scenario; the size of the data table follows from the server's cache."""
+        """Return the writes of the scenario.
+
+        The size of the data table follows from the cache of the server.
+        """
         params, name = self._params, f"pinchpoint_{self._context.name}"
         tables, notes = [], []
         for table in sorted(tables_needed(params)):
@@ -83,7 +86,7 @@ class SqlMix:
         self._server.prepare(progress)
 
     def session(self, number: int) -> SqlMixSession:
-        """Open session ``number``; if the server does not answer, the first operation reports it."""
+        """Open a session. If the server does not answer, the first operation reports it."""
         params = self._params
         random = Random(f"{self._context.seed}:{number}")  # noqa: S311 - workload, no secret
         state = SessionState(random, number, params)
@@ -94,5 +97,5 @@ class SqlMix:
         )
 
     def finish(self, *, keep_data: bool) -> None:
-        """Drop the schema unless it is kept; other runs may use it from now on."""
+        """Drop the schema unless it is kept. Other runs may use it from now on."""
         self._server.finish(keep_data=keep_data)

@@ -1,7 +1,7 @@
-"""The data table of sql-mix: larger than the server's cache, loaded by several connections at once.
+"""Loads the data table of sql-mix, which is larger than the server's cache, over several connections.
 
-A table is complete when its label says so. The label is written last, so a table whose loading was
-interrupted is loaded anew.
+A table is complete if its label says so. The label is written last, so a table whose loading was interrupted
+is loaded anew.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ PAGE_BYTES = 8192
 ROW_BYTES = PAGE_BYTES // PAGE_ROWS
 _INDEX_BYTES_PER_ROW = 23  # an index entry of 16 bytes with its pointer, in pages filled to 90 %
 _LOCK_NOT_AVAILABLE = "55P03"
-_BATCH_ROWS = 8192  # whole pages, a second's work at most
+_BATCH_ROWS = 8192  # whole pages, at most a second's work
 _SAY_EVERY_S = 2.0
 
 
 def rows_for(table_bytes: float) -> int:
-    """Rows of a data table of this size: whole pages, at least one."""
+    """Return the rows of a data table of a size: whole pages, at least one page."""
     return max(1, round(table_bytes / PAGE_BYTES)) * PAGE_ROWS
 
 
 def pages_of(sql: MixSql, link: Link) -> int:
-    """Pages of the loaded data table: row numbers run from 1 to four times this number."""
+    """Return the pages of the loaded data table. Row numbers run from 1 to four times this number."""
     result = link.execute(sql.data_last).fetchone()
     return max(1, int(result[0] or 0) // PAGE_ROWS) if result else 1
 
@@ -45,10 +45,10 @@ class DataTable:
     """The data table that a run needs.
 
     Attributes:
-        schema: its schema, held by this run.
-        sql: the statements of its server.
-        rows: number of rows, numbered from 1; see ``rows_for``.
-        loaders: connections that load it.
+        schema: schema of the table, locked by this run.
+        sql: statements for its server.
+        rows: number of rows, which are numbered from 1 (see ``rows_for``).
+        loaders: number of connections that load it.
         progress: receives sentences for the user.
     """
 
@@ -59,11 +59,11 @@ class DataTable:
     progress: Callable[[str], None]
 
     def ensure(self, link: Link) -> None:
-        """Make sure that it is complete: from an earlier run, or loaded now.
+        """Make sure that the table is complete: from an earlier run, or loaded now.
 
         Raises:
-            ScenarioError: the server's disk has too little space.
-            Exception: ``Access.error``: the server's failure.
+            ScenarioError: the disk of the server has too little space.
+            Exception: the server failed (``Access.error``).
         """
         label, size_bytes = link.execute(self.sql.data_there).fetchone() or (None, 0)
         size_bytes = int(size_bytes or 0)
@@ -83,7 +83,7 @@ class DataTable:
         return f"pinchpoint.data/1 rows={self.rows}"
 
     def _is_whole(self, link: Link, size_bytes: int) -> bool:
-        """Whether all its rows exist, and earlier runs have not bloated it."""
+        """Return whether all rows exist, and earlier runs have not bloated the table."""
         if size_bytes >= 2 * self._bytes + 2**22:
             self.progress("the data table has grown to twice its size: it is loaded anew")
             return False
@@ -127,7 +127,7 @@ class DataTable:
     # ---- filling ---------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Load it; raises the error of a connection after the others have stopped."""
+        """Load the table. Raises the error of a connection after the others have stopped."""
         batches, stop = _Batches(self.rows), threading.Event()
         loaders = min(self.loaders, batches.count)
         with ThreadPoolExecutor(loaders, "load") as threads:
@@ -135,7 +135,7 @@ class DataTable:
                 shares = [threads.submit(self._share, batches, stop) for _ in range(loaders)]
                 self._watch(shares, batches)
             finally:
-                stop.set()  # after an interrupt, each finishes at most one batch
+                stop.set()  # after an interrupt, each connection finishes at most one batch
         for share in shares:
             share.result()
 
@@ -178,7 +178,7 @@ class DataTable:
 
 
 class _Batches:
-    """Gives out ranges of rows, and counts loaded ones."""
+    """Assigns ranges of rows to connections, and counts loaded rows."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows

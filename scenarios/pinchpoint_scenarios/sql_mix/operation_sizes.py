@@ -1,4 +1,4 @@
-"""Sizes and choices of sql-mix operations that a user can set."""
+"""Defines the sizes and choices of sql-mix operations that a user can set."""
 
 from __future__ import annotations
 

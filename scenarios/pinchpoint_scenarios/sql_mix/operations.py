@@ -1,6 +1,6 @@
-"""The operations of sql-mix, independent of the SQL server.
+"""Defines the operations of sql-mix, independent of the SQL server.
 
-Each kind of server has its own statements for them: ``dialects/``.
+Each kind of server has its own statements for them (``dialects/``).
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ BULK = "bulk"
 HOT = "hot"
 
 PAGE_ROWS = 4
-"""Rows of the data table per page: rows 1 to 4 are on the first page."""
+"""Number of rows of the data table per page. Rows 1 to 4 are on the first page."""
 DATA_PAYLOAD_BYTES = 896
-"""Fourteen SHA-512 digests: four rows fill half of an 8 KiB page, the rest is for their next versions."""
+"""Payload of a row in bytes: 14 SHA-512 digests. Four rows fill half of an 8 KiB page; the rest is for
+updates."""
 HOT_PAYLOAD_BYTES = 16
-"""A counter and a time, like a balance, a stock or a next free number."""
+"""Payload of a hot row in bytes: a counter and a time, like a balance, a stock or a next free number."""
 SORTED_ROW_BYTES = 1024
-"""A sorted row: wide, so that sorting moves bytes more than it compares."""
+"""Length of a sorted row in bytes. It is wide, so that sorting moves more bytes than it compares."""
 _POOL_BYTES = 2**20
 
 Drawn = tuple[Any, ...]
-"""One operation's random values, the same in each retry."""
+"""Random values of one operation. They are the same in each retry."""
 
 
 @dataclass(slots=True)
@@ -38,14 +39,14 @@ class SessionState:
     """The state of one session's operations.
 
     Attributes:
-        random: the session's own generator, seeded from the plan's seed and the session's number.
-        session: the session's number.
+        random: generator of the session, seeded from the seed of the plan and the number of the session.
+        session: number of the session.
         shape: sizes and choices.
         appended: number of log rows that this session has tried to append.
-        loads: number of bulk loads that it has tried.
-        pages: pages of the data table; 1 until known.
+        loads: number of bulk loads that this session has tried.
+        pages: number of pages of the data table; 1 until known.
         pick: draws one of the pages.
-        pool: random bytes for bulk rows: new ones for each would cost more than the load.
+        pool: random bytes for bulk rows, because new ones for each row would cost more than the load.
     """
 
     random: Random
@@ -63,15 +64,15 @@ class SessionState:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One kind of operation: one transaction that finds or writes this number of rows.
+    """One kind of operation: a transaction that finds or writes a number of rows.
 
     Attributes:
-        name: as in a plan.
-        table: its table; None: none.
-        draw: draws its values; not part of its service time.
-        rows: number of rows that it must find; fewer are the failure ``missing_row``.
-        size_bytes: payload it moves.
-        says: its description.
+        name: name in a plan.
+        table: table of the operation; None: none.
+        draw: draws the values. It is not part of the service time.
+        rows: number of rows that it must find; fewer rows are the failure ``missing_row``.
+        size_bytes: payload of the operation in bytes.
+        says: description of the operation.
         writes: whether the rows are written.
     """
 

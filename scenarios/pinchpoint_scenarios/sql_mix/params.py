@@ -1,4 +1,4 @@
-"""The parameters of sql-mix in a plan, and its presets."""
+"""Defines the parameters of sql-mix in a plan, and its presets."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .operation_sizes import OperationSizes
 from .operations import OPERATIONS
 
 PRESETS: dict[str, dict[str, float]] = {
-    # a transaction log's load: eight commits of one small row per page that is read or dirtied
+    # Load of a transaction log: eight commits of one small row per page that is read or dirtied.
     "log-heavy": {"log_append": 8, "data_update": 1, "point_read": 1},
-    # a data file's load: random pages read in and dirtied, written back by checkpoints
+    # Load of a data file: random pages are read in and dirtied, and written back by checkpoints.
     "data-heavy": {"log_append": 1, "data_update": 8, "point_read": 1},
-    # as many reads as writes, the writes half log-bound, half data-bound
+    # Equal numbers of reads and writes; half of the writes are log-bound, half data-bound.
     "balanced": {"log_append": 1, "data_update": 1, "point_read": 2},
-    # a nightly load: hundreds of rows appended at once
+    # A nightly load: hundreds of rows are appended at once.
     "bulk": {"bulk_load": 1, "log_batch": 4},
-    # reports that sort more than the memory, among the lookups on the same server
+    # Reports that sort more than the memory, among lookups on the same server.
     "tempdb": {"spill": 1, "point_read": 1},
-    # a catalogue's load: many lookups, some lists, few changes
+    # Load of a catalogue: many lookups, some lists, few changes.
     "read-mostly": {"point_read": 16, "range_scan": 2, "data_update": 1, "log_append": 1},
 }
 DEFAULT = "balanced"
@@ -89,5 +89,5 @@ class SqlMixParams(OperationSizes):
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """Operation name -> weight, from the preset or the operations."""
+        """Return operation name -> weight, from the preset or the operations."""
         return self.operations or PRESETS[self.preset or DEFAULT]

@@ -1,4 +1,4 @@
-"""The server of sql-mix, for every kind and every library."""
+"""Accesses the server of sql-mix, for every kind of server and every library."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .operations import DATA, HOT, OPERATIONS, SessionState
 from .params import SqlMixParams
 
 ALL_TABLES = tuple(sorted({operation.table for operation in OPERATIONS.values() if operation.table}))
-"""Every table an operation may need."""
+"""All tables that an operation may need."""
 
 
 class MixServer:
-    """One run's schema on its server.
+    """The schema of one run on its server.
 
     Args:
-        endpoint: the endpoint ``sql``.
-        name: the scenario's name in the plan.
-        params: its parameters.
+        endpoint: endpoint ``sql``.
+        name: name of the scenario in the plan.
+        params: parameters of the scenario.
 
     Raises:
         ScenarioError: the URL or a parameter does not fit the server.
@@ -42,16 +42,19 @@ class MixServer:
 
     @property
     def sayings(self) -> Mapping[str, SqlOperation[Any]]:
-        """Operation -> how to perform it on the connections of ``connection``."""
+        """Return operation -> its statements on the connections of ``connection``."""
         return self._sql.sayings
 
     @property
     def place(self) -> str:
-        """Its place, without secrets."""
+        """Return the place of the schema, without secrets."""
         return self._schema.place
 
     def check(self) -> Mapping[str, Any]:
-        """Version, settings, warnings, rights; raises if the schema could not be created. Changes nothing."""
+        """Return version, settings, warnings and rights, without changes.
+
+        Raises if the schema could not be created.
+        """
         facts = self._schema.check(self._params.isolation)
         if DATA in self._tables:
             with self._access.inspection() as link:
@@ -60,11 +63,13 @@ class MixServer:
         return facts
 
     def data_rows(self) -> int | None:
-        """Rows of the data table that ``prepare`` would create; queries the cache size, writes nothing.
+        """Return the rows of the data table that ``prepare`` would create.
 
-        None if this is unknown before a farm is up.
+        It queries the cache size and writes nothing.
+
+        Returns None if the cache size is unknown before a farm is up.
         """
-        known = self._endpoint.options.get("cache_bytes")  # for a farm that is down
+        known = self._endpoint.options.get("cache_bytes")  # the farm is down
         if known is not None:
             return rows_for(self._params.scale * int(known)) if known else None
         with self._access.inspection() as link:
@@ -91,7 +96,10 @@ class MixServer:
             raise self._schema.failed(error) from error
 
     def connection(self, state: SessionState) -> SqlConnection:
-        """A session's connection, not opened yet; when open, ``state`` knows the pages of the data table."""
+        """Return a session's connection, opened later.
+
+        Once open, ``state`` has the pages of the data table.
+        """
         params = self._params
 
         def ready(link: Link) -> None:
@@ -104,7 +112,7 @@ class MixServer:
         return self._schema.session(params.timeout_s, params.isolation, ready)
 
     def finish(self, *, keep_data: bool) -> None:
-        """Drop the schema unless it is kept; other runs may use it from now on."""
+        """Drop the schema unless it is kept. Other runs may use it from now on."""
         try:
             if not keep_data:
                 self._schema.drop()
@@ -116,7 +124,10 @@ class MixServer:
         return mix_sql(self._access.kind, self._schema.quoted, native=self._access.native)
 
     def _cache_bytes(self, link: Link) -> int:
-        """The server's buffer cache; raises ``ScenarioError`` without the right to read it."""
+        """Return the buffer cache of the server in bytes.
+
+        Raises ``ScenarioError`` without the right to read it.
+        """
         try:
             result = link.execute(self._sql.cache_bytes).fetchone()
         except self._access.error as error:
@@ -129,7 +140,7 @@ class MixServer:
         return int(result[0]) if result else 0
 
     def _enough_to_scan(self, rows: int) -> None:
-        """Raise ``ScenarioError`` if a ``range_scan`` could never find its rows."""
+        """Raises ``ScenarioError`` if a ``range_scan`` could never find its rows."""
         params = self._params
         if "range_scan" in params.weights and params.scan_rows > rows:
             raise ScenarioError(
@@ -139,5 +150,5 @@ class MixServer:
 
 
 def tables_needed(params: SqlMixParams) -> frozenset[str]:
-    """The tables of the chosen operations."""
+    """Return the tables of the chosen operations."""
     return frozenset(table for name in params.weights if (table := OPERATIONS[name].table))

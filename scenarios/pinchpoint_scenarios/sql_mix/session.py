@@ -15,16 +15,16 @@ from .dialects.contract import SqlOperation
 from .operations import OPERATIONS, Drawn, SessionState
 
 MISSING_ROW = "missing_row"
-"""The outcome of an operation that found too few rows: the data were changed during the run."""
+"""Outcome of an operation that found too few rows, because the data were changed during the run."""
 TRIED_AGAIN = frozenset({"deadlock", "serialization"})
-"""Failures of transactions that applications retry, and so does sql-mix."""
+"""Failures of transactions that applications retry. sql-mix retries them, too."""
 RETRIED = "retried"
-"""``lock_contend/retried`` is the stage of an attempt that was retried; its outcome is the reason."""
+"""``lock_contend/retried`` is the stage of an attempt that was retried. Its outcome is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An operation of this session: ``Operation`` with the plan's sizes."""
+    """An operation of this session: ``Operation`` with the sizes of the plan."""
 
     name: str
     draw: Callable[[SessionState], Drawn]
@@ -34,15 +34,15 @@ class _Step:
 
 
 class SqlMixSession:
-    """Draws operations by weight and runs them, one transaction each.
+    """Draws operations by weight and runs each as one transaction.
 
     Args:
-        connection: its own.
-        sayings: operation name -> how to perform it on this connection.
+        connection: connection of the session.
+        sayings: operation name -> its statements on this connection.
         weights: operation name -> weight.
-        state: the state of its operations.
+        state: state of the session's operations.
         retries: number of retries after a failure of ``TRIED_AGAIN``.
-        report: takes every failure.
+        report: reports every failure.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SqlMixSession:
         self._report = report
 
     def perform(self, record: Record) -> bool:
-        """Run one operation and record it. There is always one more."""
+        """Run one operation and record it. Returns True, because there is always another operation."""
         step = self._steps[bisect(self._bounds, self._state.random.random() * self._whole)]
         self._connection.wait_until_due()
         drawn = step.draw(self._state)
@@ -74,7 +74,7 @@ class SqlMixSession:
         return True
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         self._connection.close()
 
     def _attempt(self, step: _Step, drawn: Drawn) -> str:
@@ -85,7 +85,7 @@ class SqlMixSession:
             return failure.outcome
 
     def _again(self, step: _Step, drawn: Drawn, outcome: str, start_ns: int, record: Record) -> str:
-        """Retry the operation until it succeeds or no retry is left; return its last outcome."""
+        """Retry the operation until it succeeds or no retry is left. Return its last outcome."""
         for _ in range(self._retries):
             now_ns = time.perf_counter_ns()
             record(f"{step.name}/{RETRIED}", outcome, start_ns, now_ns)

@@ -1,4 +1,4 @@
-"""sql-replay: replays the sessions of a captured log on a copy of its database."""
+"""Scenario sql-replay: replays the sessions of a captured log on a copy of its database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .pglog import read_logs
 from .session import ReplaySession, Tape, verb
 from .slowlog import read_slow_logs
 
-# The parameters of sql-replay in a plan.
+# Parameters of sql-replay in a plan.
 
 
 class SqlReplayParams(FileParams):
@@ -65,7 +65,7 @@ class SqlReplayParams(FileParams):
         return self.capture
 
     def read_files(self) -> None:
-        """Check that the files exist; a log may be long, and is read when needed."""
+        """Check that the files exist. A log may be long, and is read when needed."""
         if not self.capture:
             raise ScenarioError("no capture is named; needed: capture, the log files of the server")
         for path in self.capture:
@@ -73,7 +73,7 @@ class SqlReplayParams(FileParams):
                 raise ScenarioError(f"{path}: there is no such file; check the path")
 
 
-# Detects the kind of capture files, and reads all their statements.
+# The functions below detect the kind of capture files, and read all their statements.
 
 _HEAD = 4096
 
@@ -87,11 +87,11 @@ _KINDS: Mapping[str, Callable[[Sequence[Path]], Iterator[LogEntry]]] = {
     _SLOW_LOG: read_slow_logs,
     _XE_CSV: read_events,
 }
-"""Kind of a capture's files -> how to read them."""
+"""Kind of a capture's files -> function that reads them."""
 
 
 def read_capture(paths: Sequence[Path]) -> Iterator[LogEntry]:
-    """Every statement of a capture. Raises ``ScenarioError`` with file and line for an invalid one."""
+    """Return every statement of a capture. Raises ``ScenarioError`` with file and line for an invalid one."""
     kinds = {path: _kind_of(path) for path in paths}
     for path, kind in kinds.items():
         first = paths[0]
@@ -103,7 +103,7 @@ def read_capture(paths: Sequence[Path]) -> Iterator[LogEntry]:
 
 
 def _kind_of(path: Path) -> str:
-    """The kind of a capture file, by its beginning; raises ``ScenarioError``."""
+    """Return the kind of a capture file, by its begin. Raises ``ScenarioError``."""
     with opened(path, errors="replace") as file:
         head = file.read(_HEAD)
     if "\0" in head:
@@ -129,7 +129,7 @@ _SHOWN = 60
 
 
 class SqlReplay:
-    """Replays a server's log: its sessions, statements and pauses."""
+    """Replays the log of a server: its sessions, statements and pauses."""
 
     use: ClassVar[str] = "sql-replay"
     needs: ClassVar[frozenset[str]] = frozenset({"sql"})
@@ -148,11 +148,11 @@ class SqlReplay:
 
     @property
     def blocks(self) -> bool:
-        """Whether sessions wait inside C code, as with ODBC (``contract.Blocking``)."""
+        """Return whether sessions wait inside C code, as with ODBC (``contract.Blocking``)."""
         return self._copy.blocks
 
     def check(self) -> Mapping[str, Any]:
-        """Connect to the server and read the capture; the facts describe both."""
+        """Connect to the server and read the capture. Return facts about both."""
         server = self._copy.check()
         sessions = self._sessions()
         left_out = sum((session.left_out for session in sessions), Counter[str]())
@@ -184,7 +184,7 @@ class SqlReplay:
         return {"sql": {**server, "warnings": warnings}, "capture": capture}
 
     def _unprepared(self, sessions: Iterable[CapturedSession]) -> list[str]:
-        """Distinct statements that the copy cannot prepare: their number, and the first one."""
+        """Return the number of distinct statements that the copy cannot prepare, and the first of them."""
         texts = dict.fromkeys(one.text for session in sessions for one in session.statements)
         tried = list(islice((text for text in texts if ";" not in bare(text).rstrip("; \n")), _TRIED))
         asked = ((" ".join(text.split())[:_SHOWN], [self._copy.translated(text)]) for text in tried)
@@ -195,7 +195,10 @@ class SqlReplay:
         return [f"{counts} of the capture cannot be prepared here, the first: {refused[0]}"]
 
     def intent(self) -> Intent:
-        """The capture's statements by their first words; reads the capture, contacts no server."""
+        """Return the statements of the capture by their first words.
+
+        Reads the capture, contacts no server.
+        """
         texts = [one.text for session in self._sessions() for one in session.statements]
         verbs = Counter(map(verb, texts))
         return Intent(
@@ -221,12 +224,12 @@ class SqlReplay:
         self._copy.hold()
 
     def session(self, number: int) -> ReplaySession:
-        """Open session ``number``; which captured sessions it plays depends on which users are free."""
+        """Open a session. The captured sessions that it replays depend on which users are free."""
         del number
         return ReplaySession(self._played(), self._copy, self._connection, self._params.speed, self._report)
 
     def finish(self, *, keep_data: bool) -> None:
-        """Let other runs in. Replayed changes stay: restore the copy before the next run."""
+        """Let other runs in. Replayed changes stay, so the copy must be restored before the next run."""
         del keep_data
         self._copy.release()
 
@@ -235,14 +238,14 @@ class SqlReplay:
         return _VERIFY_S
 
     def verify(self) -> None:
-        """The captured and the executed statements, and the causes of the difference."""
+        """Report the captured and the executed statements, and the causes of the difference."""
         self._context.event("replayed", **self._played().account())
 
     def _connection(self) -> TextConnection:
         return self._copy.connection(self._params.timeout_s)
 
     def _played(self) -> Tape:
-        """This process's part of the capture: every n-th session."""
+        """Return the part of the capture for this process: every n-th session."""
         context = self._context
         with self._reading:
             if self._tape is None:

@@ -1,4 +1,4 @@
-"""A capture of a server: its statements as records, its sessions, and its files as text."""
+"""Defines a capture of a server: its statements as records, its sessions, and its files as text."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class LogEntry:
     """One statement in a log.
 
     Attributes:
-        session: the session's identity in the log.
-        database: the database it ran in.
-        ended_s: its end, in seconds of any clock that all entries share.
-        duration_s: its duration on the captured server.
-        text: the statement; None if the log lacks it.
-        parameters: the values of ``$1``, ``$2``, ...; None is null. None instead of a list: no parameters.
-        left_out: why it cannot be replayed; None: it can.
-        transaction: the server's number of the transaction in which it ended; 0: none, or unknown.
+        session: identity of the session in the log.
+        database: database in which it ran.
+        ended_s: end of the statement in seconds of any clock that all entries share.
+        duration_s: duration on the captured server in seconds.
+        text: text of the statement; None if the log lacks it.
+        parameters: values of ``$1``, ``$2``, ...; None is null. None instead of a list: no parameters.
+        left_out: why it cannot be replayed; None: it can be replayed.
+        transaction: server's number of the transaction in which it ended; 0: none, or unknown.
         deduced: whether the statement is missing in the capture and was derived from others.
-        begun: whether it was logged at its begin: its end is a separate entry.
+        begun: whether the entry was logged at the begin of the statement. The end is a separate entry then.
         prepared: whether it was executed as a prepared statement.
     """
 
@@ -46,7 +46,7 @@ class LogEntry:
 
     @property
     def began_s(self) -> float:
-        """When it began."""
+        """Return the begin of the statement in seconds."""
         return self.ended_s - self.duration_s
 
 
@@ -55,9 +55,9 @@ class Captured:
     """One statement of a session.
 
     Attributes:
-        at_s: its begin, in seconds since the begin of the capture.
-        think_s: the session's pause before it; 0 for its first statement. duration_s, text, parameters,
-            prepared: as in ``LogEntry``.
+        at_s: begin of the statement in seconds since the begin of the capture.
+        think_s: pause of the session before it in seconds; 0 for the first statement. duration_s, text,
+            parameters, prepared: as in ``LogEntry``.
     """
 
     at_s: float
@@ -73,7 +73,7 @@ class CapturedSession:
     """One session.
 
     Attributes:
-        statements: its statements in order.
+        statements: statements of the session in order.
         left_out: cause -> number of its statements that cannot be replayed.
         deduced: number of statements that the capture lacks.
     """
@@ -84,18 +84,18 @@ class CapturedSession:
 
     @property
     def begins_s(self) -> float:
-        """The begin of its first statement, in seconds since the begin of the capture."""
+        """Return the begin of its first statement in seconds since the begin of the capture."""
         return self.statements[0].at_s if self.statements else 0.0
 
     @property
     def ends_s(self) -> float:
-        """The end of its last statement."""
+        """Return the end of its last statement in seconds since the begin of the capture."""
         last = self.statements[-1] if self.statements else None
         return last.at_s + last.duration_s if last else 0.0
 
 
 def sessions_of(entries: Iterable[LogEntry]) -> list[CapturedSession]:
-    """The sessions of a capture, sorted by their begin."""
+    """Return the sessions of a capture, sorted by their begin."""
     ordered = sorted(entries, key=lambda entry: entry.ended_s)
     zero_s = min((entry.began_s for entry in ordered), default=0.0)
     sessions: dict[str, CapturedSession] = {}
@@ -105,7 +105,8 @@ def sessions_of(entries: Iterable[LogEntry]) -> list[CapturedSession]:
             session.left_out[entry.left_out or "no_text"] += 1
             continue
         began_s = entry.began_s - zero_s
-        # A log's clock has a resolution of a millisecond: the next statement may seem to begin earlier.
+        # The clock of a log has a resolution of a millisecond, so the next statement may seem to begin
+        # earlier.
         think_s = max(0.0, began_s - session.ends_s) if session.statements else 0.0
         session.deduced += entry.deduced
         session.statements.append(
@@ -115,7 +116,7 @@ def sessions_of(entries: Iterable[LogEntry]) -> list[CapturedSession]:
 
 
 def at_once(sessions: Sequence[CapturedSession]) -> int:
-    """Largest number of simultaneous sessions, from their first to their last statement."""
+    """Return the largest number of simultaneous sessions, from their first to their last statement."""
     edges = [(session.begins_s, 1) for session in sessions if session.statements]
     edges += [(session.ends_s, -1) for session in sessions if session.statements]
     most = now = 0
@@ -127,27 +128,27 @@ def at_once(sessions: Sequence[CapturedSession]) -> int:
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 LOST = "\N{REPLACEMENT CHARACTER}"
-"""The replacement of an undecodable character."""
+"""Replacement of a character that cannot be decoded."""
 _LONGEST_FIELD = 2**28
-"""Largest field of a CSV file, in characters: a statement may be long."""
+"""Largest field of a CSV file in characters, because a statement may be long."""
 XEL = "Management Studio exports the events of a .xel file as CSV"
 
 
 @contextmanager
 def opened(path: Path, *, errors: str = "strict", newline: str = "") -> Iterator[TextIO]:
-    """The file as text: UTF-8, or UTF-16 if declared; line breaks unchanged. Raises ``ScenarioError``.
+    """Open the file as text: UTF-8, or UTF-16 if declared. Line breaks are kept. Raises ``ScenarioError``.
 
     Args:
-        path: the file.
-        errors: the treatment of undecodable bytes (``open``).
-        newline: the line separator, or, if empty, any.
+        path: path of the file.
+        errors: treatment of bytes that cannot be decoded (as for ``open``).
+        newline: line separator; empty: any separator.
     """
     try:
         with path.open("rb") as binary:
             head = binary.read(4)
         encoding = next((name for bom, name in _BOMS if head.startswith(bom)), "utf-8")
         if head[:1] != b"\0" == head[1:2]:
-            encoding = "utf-16-le"  # Windows' tools omit its mark
+            encoding = "utf-16-le"  # tools on Windows omit the byte order mark
         with path.open(newline=newline, encoding=encoding, errors=errors) as file:
             yield file
     except UnicodeDecodeError as error:
@@ -160,11 +161,11 @@ def opened(path: Path, *, errors: str = "strict", newline: str = "") -> Iterator
 
 
 Rows = Iterator[tuple[int, list[str]]]
-"""The rows of a file, each with the line of its end."""
+"""Rows of a file, each with the number of its last line."""
 
 
 def csv_rows(file: Iterable[str], path: Path, delimiter: str = ",") -> Rows:
-    """The rows of a CSV file; raises ``ScenarioError``."""
+    """Yield the rows of a CSV file. Raises ``ScenarioError``."""
     csv.field_size_limit(_LONGEST_FIELD)
     rows = csv.reader(file, delimiter=delimiter)
     try:
@@ -175,7 +176,7 @@ def csv_rows(file: Iterable[str], path: Path, delimiter: str = ",") -> Rows:
 
 
 def with_header(rows: Rows, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """``FILE:LINE`` and the row by column names, from the first row; raises ``ScenarioError``."""
+    """Yield ``FILE:LINE`` and each row by column names, from the first row. Raises ``ScenarioError``."""
     _, header = next(rows, (0, []))
     columns = [column.strip().lower() for column in header]
     for line, row in rows:

@@ -1,9 +1,8 @@
-"""SQL Server's Extended Events, exported as CSV, as the statements that applications sent.
+"""Reads SQL Server's Extended Events, exported as CSV, as the statements that applications sent.
 
-Management Studio writes a column for each field and action; ``name`` and ``timestamp`` are among them.
-A remote procedure call is written as T-SQL that could have made it: ``exec dbo.place_order @customer=7``;
-with output parameters ``declare @p1 int set @p1=13 exec sp_prepexec @p1 output,N'@P1 int',N'SELECT @P1',7
-select @p1``.
+Management Studio writes a column for each field and action, including ``name`` and ``timestamp``. A remote
+procedure call is written as T-SQL with the same effect: ``exec dbo.place_order @customer=7``; with output
+parameters ``declare @p1 int set @p1=13 exec sp_prepexec @p1 output,N'@P1 int',N'SELECT @P1',7 select @p1``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .capture import LOST, LogEntry, csv_rows, opened, with_header
 BEGIN, COMMIT, ROLLBACK = "BEGIN TRANSACTION", "COMMIT", "ROLLBACK"
 
 WHOLE: Mapping[str, str] = {"rpc_completed": "statement", "sql_batch_completed": "batch_text"}
-"""Events of whole requests of an application -> the field with their text."""
+"""Event of a whole request of an application -> field with the text of the request."""
 PARTS: Mapping[str, str] = {"sql_statement_completed": "statement", "sp_statement_completed": "statement"}
 """Events of single statements within an application's request."""
 MANAGED: Mapping[str, str] = {
@@ -34,8 +33,8 @@ MANAGED: Mapping[str, str] = {
 }
 """Events of transactions that a driver begins and ends by requests without a text."""
 LOGOUT = "logout"
-"""The event of a connection's end, and why its entry is not a statement; a pooled connection has no such
-event."""
+"""Name of the event for the end of a connection, and why its entry is no statement. Pooled connections have
+no such event."""
 _CACHED = ("true", "1")
 _RESULTS = ("", "0", "ok")
 _HIDDEN = "The text has been replaced with this comment for security reasons."
@@ -49,9 +48,9 @@ class ExtendedEvent:
 
     Attributes:
         place: ``FILE:LINE`` of its begin.
-        name: of the event: ``rpc_completed``.
-        time: its time, as written.
-        fields: its fields and actions, by name; for a field with a text beside its number, the text.
+        name: name of the event: ``rpc_completed``.
+        time: time of the event as written.
+        fields: fields and actions by name. If a field has a text beside its number, the text is used.
     """
 
     place: str
@@ -61,9 +60,9 @@ class ExtendedEvent:
 
 
 def entry_of(event: ExtendedEvent) -> LogEntry | None:
-    """The statement of an event; None if it is not replayed. Raises ``ScenarioError``.
+    """Return the statement of an event; None if it is not replayed. Raises ``ScenarioError``.
 
-    Of the end of a connection the entry has no text, and ``LOGOUT`` for the cause.
+    For the end of a connection, the entry has no text, and its cause is ``LOGOUT``.
     """
     session = event.fields.get("session_id", "")
     if _ends_connection(event):
@@ -103,7 +102,10 @@ def _left_out(event: ExtendedEvent, text: str) -> str | None:
 
 
 def _ended_s(event: ExtendedEvent) -> float:
-    """Its time in seconds. Without a zone it is UTC: all events of a file have the same."""
+    """Return the time of the event in seconds.
+
+    Without a zone it is UTC, because all events of a file have the same zone.
+    """
     try:
         time = datetime.fromisoformat(_OFFSET.sub("", event.time.strip()))
     except ValueError as error:
@@ -131,9 +133,11 @@ _NULL = "NULL"
 _LITERAL = r"N?'(?:[^']|'')*'"
 _SET = rf"set\s+@\w+\s*=\s*(?:{_LITERAL}|[^\s';]+)"
 _DECLARED = rf"(?:(?:declare\s+@\w+\s+[\w.]+(?:\([^)]*\))?|{_SET})\s*+(?:;\s++|(?<=\s)))*"
-"""Declarations before a call, with only one way to match: thirty lines would otherwise have 2^30."""
+"""Declarations before a call. The pattern can match in only one way; otherwise 30 lines would have 2^30
+ways."""
 _CALL = re.compile(rf"(?is)\s*{_DECLARED}exec(?:ute)?\s+(?P<name>[\w.\[\]$#]++)(?!\s*\()")
-"""Without parentheses after the name, which mean the execution of a prepared statement on other servers."""
+"""Name of a procedure. Parentheses after it are excluded, because other servers use them to execute a
+prepared statement."""
 _HANDED_OVER = re.compile(
     rf"(?is)\s*exec(?:ute)?\s+(?:sys\.)?sp_executesql\s+(?:@\w+\s*=\s*)?(?P<text>{_LITERAL})"
 )
@@ -150,33 +154,34 @@ _CURSOR = "sp_cursor"
 
 
 def called(text: str) -> str | None:
-    """The procedure of a text that consists of one call; None otherwise."""
+    """Return the procedure of a text that consists of one call; otherwise None."""
     match = _CALL.match(text)
     return match["name"].replace("[", "").replace("]", "") if match else None
 
 
 def handed_over(text: str) -> str | None:
-    """The statement that a call of ``sp_executesql`` executes; None for another call."""
+    """Return the statement that a call of ``sp_executesql`` executes; None for another call."""
     match = _HANDED_OVER.match(text)
     return _unquoted(match["text"]) if match else None
 
 
 def resets(text: str) -> bool:
-    """Whether a pool passes the connection to its next user: the session's state is reset."""
+    """Return whether a pool passes the connection to its next user, which resets the session's state."""
     return (called(text) or "").lower().rpartition(".")[2] == _RESET
 
 
 class Handles:
-    """The prepared statements of one session, whose numbers differ when they are prepared again.
+    """The prepared statements of one session. Their numbers differ when they are prepared again.
 
-    So a statement that was prepared and executed by number becomes ``sp_executesql``, which has no number.
+    A statement that was prepared and executed by number therefore becomes ``sp_executesql``, which has no
+    number.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, str]] = {}
 
     def replayable(self, entry: LogEntry) -> LogEntry:
-        """The entry in replayable form, or the reason why it cannot be replayed."""
+        """Return the entry in a form that can be replayed, or with the reason why it cannot."""
         procedure = called(entry.text or "")
         if entry.text is None or procedure is None:
             return entry
@@ -225,7 +230,7 @@ _OWN_TRANSACTION = re.compile(r"(?i)\b(?:begin\s+tran|commit|rollback|implicit_t
 
 
 def read_events(paths: Sequence[Path]) -> Iterator[LogEntry]:
-    """The statements of a capture's events, each session's in the order of their ends.
+    """Yield the statements of a capture's events, those of each session in the order of their ends.
 
     Raises ``ScenarioError`` with file and line for an invalid event.
     """
@@ -237,16 +242,16 @@ def _events(path: Path) -> Iterator[ExtendedEvent]:
         first = file.readline()
         for place, row in with_header(csv_rows(chain([first], file), path, delimiter_of(first)), path):
             fields = {column: value for column, value in row.items() if value != _NULL}
-            # The local time has an hour twice a year.
+            # Local time repeats one hour each year.
             yield ExtendedEvent(
                 place, fields.get("name", ""), fields.get(_UTC) or fields.get("timestamp", ""), fields
             )
 
 
 def _entries_of(events: Iterable[ExtendedEvent]) -> list[LogEntry]:
-    """The statements of events.
+    """Return the statements of events.
 
-    If batches and calls were captured, single statements are their parts and ignored; otherwise each is a
+    If batches and calls were captured, single statements are their parts and are ignored. Otherwise each is a
     statement.
     """
     result: list[tuple[str, LogEntry]] = []
@@ -267,7 +272,7 @@ def _entries_of(events: Iterable[ExtendedEvent]) -> list[LogEntry]:
 
 
 def _judged(entry: LogEntry, *, part: bool) -> LogEntry:
-    """The entry, with the reason if its text shows that it cannot be replayed."""
+    """Return the entry, with the reason if its text shows that it cannot be replayed."""
     text = entry.text or ""
     if entry.left_out is None and _BULK.match(text):
         return replace(entry, left_out="bulk_data_not_captured")
@@ -277,7 +282,7 @@ def _judged(entry: LogEntry, *, part: bool) -> LogEntry:
 
 
 def _as_sent(entries: list[LogEntry], *, deduce: bool) -> Iterator[LogEntry]:
-    """One session's entries in replayable form."""
+    """Return the entries of one session in a form that can be replayed."""
     handles = Handles()
     by_time = sorted(entries, key=lambda each: each.ended_s)
     ordered = [_staying(handles.replayable(each)) for each in by_time]
@@ -287,7 +292,7 @@ def _as_sent(entries: list[LogEntry], *, deduce: bool) -> Iterator[LogEntry]:
 
 
 def _staying(entry: LogEntry) -> LogEntry:
-    """The entry; left out if it, or the statement it executes, leaves the database."""
+    """Return the entry. It is left out if it, or the statement that it executes, leaves the database."""
     text = entry.text or ""
     texts = (text, handed_over(text) or "")
     if entry.left_out is None and any(find_use(each, (MSSQL,)) is not None for each in texts):
@@ -296,10 +301,10 @@ def _staying(entry: LogEntry) -> LogEntry:
 
 
 def _by_connection(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """One session per connection: the server reuses a session's number.
+    """Return one session per connection, because the server reuses the number of a session.
 
-    The same after a pool's reset of a connection with temporary tables: the reset drops them, only a driver
-    can request it, and a new connection has none either.
+    The same is done after a pool's reset of a connection with temporary tables: the reset drops them, only a
+    driver can request it, and a new connection has no temporary tables either.
     """
     number, temporary = 0, False
     for entry in entries:
@@ -315,10 +320,10 @@ def _by_connection(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
 
 
 def _with_transactions(entries: Sequence[LogEntry]) -> Iterator[LogEntry]:
-    """Adds a begin and a commit around the statements of one transaction.
+    """Add a begin and a commit around the statements of one transaction.
 
-    A driver's own requests to begin and end a transaction are separate events, which were not captured. A
-    rolled back transaction is then committed, because nothing shows the rollback.
+    The requests by which a driver begins and ends a transaction are separate events that were not captured. A
+    transaction that was rolled back is therefore committed, because nothing shows the rollback.
     """
     before_s = float("-inf")
     for number, group in groupby(entries, key=lambda each: each.transaction):

@@ -1,7 +1,7 @@
-"""PostgreSQL's own logs, as CSV or JSON lines, with the duration of every statement.
+"""Reads PostgreSQL's logs (CSV or JSON lines), which contain the duration of every statement.
 
-A server writes them with ``logging_collector = on``, ``log_destination = 'csvlog'`` (or ``jsonlog``) and
-``log_min_duration_statement = 0`` (PostgreSQL manual, "Error Reporting and Logging").
+A server writes these logs with ``logging_collector = on``, ``log_destination = 'csvlog'`` (or ``jsonlog``)
+and ``log_min_duration_statement = 0`` (PostgreSQL manual, "Error Reporting and Logging").
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COLUMNS: Mapping[str, int] = {
     "query": 19,
     "backend": 23,
 }
-"""The columns of a CSV log that are read, by their place in every version since 9.0; the last since 13."""
+"""Column of a CSV log -> its position in every version since 9.0; the last column exists since 13."""
 _KEYS: Mapping[str, str] = {
     "time": "timestamp",
     "database": "dbname",
@@ -48,9 +48,9 @@ _ANOTHER_ROW = re.compile(r"\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ")
 _SAID = r"(?P<how>statement|parse|bind|execute|fastpath)(?: (?P<name>[^:]*))?: ?(?P<text>.*)"
 _DURATION = re.compile(rf"duration: (?P<ms>\d+\.\d+) ms(?:  {_SAID})?", re.DOTALL)
 _BEGUN = re.compile(_SAID, re.DOTALL)
-"""log_statement logs a statement at its begin in this form; its duration is a later entry."""
+"""Pattern of a statement that log_statement logged at its begin. Its duration is a later entry."""
 _PARTS = ("parse", "bind")
-"""Steps before an execution, each with its own duration: they are not statements."""
+"""Names of steps before an execution. They have durations of their own, but are no statements."""
 _PARAMETERS = re.compile(r"^parameters: ", re.IGNORECASE)
 _PARAMETER = re.compile(r"\$(\d+) = (NULL|'((?:[^']|'')*)')(?:, |$)", re.DOTALL)
 _FETCH = "fetch from "
@@ -58,7 +58,7 @@ _UNNAMED = "<unnamed>"
 
 
 def read_logs(paths: Sequence[Path]) -> Iterator[LogEntry]:
-    """Every statement of a server's logs, each session's in the order of their ends.
+    """Yield every statement of a server's logs, those of each session in the order of their ends.
 
     Raises ``ScenarioError`` with file and line for an invalid row.
     """
@@ -80,13 +80,13 @@ def _entries(paths: Sequence[Path]) -> Iterator[LogEntry]:
 
 
 class _LogClock:
-    """Parses the rows' times. Their zone does not matter, because all rows have the same."""
+    """Parses the times of rows. Their zone does not matter, because all rows have the same zone."""
 
     def __init__(self) -> None:
         self._zone: str | None = None
 
     def seconds(self, written: str, place: str) -> float:
-        """A row's time; raises ``ScenarioError``."""
+        """Return the time of a row in seconds. Raises ``ScenarioError``."""
         text, _, zone = written.rpartition(" ")
         if self._zone is None:
             self._zone = zone
@@ -105,7 +105,7 @@ class _LogClock:
 
 
 _Row = Mapping[str, str]
-"""The columns by the names above, and the line in the file; empty: the log ends within a line."""
+"""Columns by the names above, and the line in the file; empty: the log ends within a line."""
 
 
 def _csv_rows(file: TextIO, path: Path) -> Iterator[_Row]:
@@ -146,18 +146,18 @@ def _json_rows(file: TextIO, path: Path) -> Iterator[_Row]:
 
 
 def _cut_off(last: LogEntry | None) -> LogEntry | None:
-    """The incomplete end of a log that was copied while it was written; None if nothing precedes it."""
+    """Return the incomplete end of a log that was copied while it was written; None if nothing is before."""
     if last is None:
         return None
     return LogEntry(last.session, last.database, last.ended_s, 0.0, None, left_out="line_cut_off")
 
 
 def _entry(row: _Row, place: str, clock: _LogClock) -> LogEntry | None:
-    """The statement of a log row, if it has one."""
+    """Return the statement of a log row, if it has one."""
     if row["backend"] != _CLIENT or not row["database"]:
         return None
     where = (row["session"], row["database"], clock.seconds(row["time"], place))
-    # An error may have no statement (log_min_error_statement); a session's end never has one.
+    # An error may have no statement (log_min_error_statement). The end of a session never has one.
     if row["severity"] == "ERROR" or (row["severity"] == "FATAL" and row["query"]):
         return LogEntry(*where, 0.0, row["query"] or None, left_out=FAILED)
     match = _DURATION.fullmatch(row["message"]) or _BEGUN.fullmatch(row["message"])
@@ -176,7 +176,7 @@ def _entry(row: _Row, place: str, clock: _LogClock) -> LogEntry | None:
 
 
 def _left_out(match: re.Match[str]) -> str | None:
-    """Why a statement cannot be replayed, by its text."""
+    """Return why a statement cannot be replayed, by its text."""
     if match["how"] is None:
         return NO_TEXT
     if match["how"] == "fastpath":
@@ -189,7 +189,7 @@ def _left_out(match: re.Match[str]) -> str | None:
 
 
 def _parameters(detail: str, text: str) -> tuple[tuple[str | None, ...] | None, str | None]:
-    """A statement's parameter values, and why it cannot be replayed."""
+    """Return the parameter values of a statement, and why it cannot be replayed."""
     answer = _PARAMETERS.sub("", detail)
     result = {
         int(match[1]): None if match[2] == "NULL" else match[3].replace("''", "'")
@@ -203,11 +203,12 @@ def _parameters(detail: str, text: str) -> tuple[tuple[str | None, ...] | None, 
 
 NO_TEXT, NO_DURATION, FAILED = "no_text", "no_duration", "failed_when_captured"
 PARAMETERS_CUT = "parameters_cut"
-"""Reasons why a statement cannot be replayed."""
+"""Reason why a statement cannot be replayed."""
 CUT = "..."
-"""The end of a value that was cut off, or that happens to end in the same way."""
+"""End of a value that was cut off, or that happens to end in the same way."""
 _LETTER_BYTES = 4
-"""A value is cut between letters: at most one letter's bytes below ``log_parameter_max_length``."""
+"""Bytes of a letter. A value is cut between letters, so it is shorter than ``log_parameter_max_length`` by up
+to this."""
 
 _COMMIT = re.compile(
     r"(?:\s|/\*(?:[^*]++|\*(?!/))*\*/|--[^\n]*+\n)*(?:commit|end)\b(?:\s+(?:work|transaction)\b)?(?!\s+prepared)",
@@ -216,7 +217,7 @@ _COMMIT = re.compile(
 
 
 def as_sent(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """The statements of a log's rows, each session's in the order of their ends."""
+    """Return the statements of the rows of a log, those of each session in the order of their ends."""
     sessions: dict[str, list[LogEntry]] = {}
     longest = 0
     for entry in entries:
@@ -228,7 +229,7 @@ def as_sent(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
 
 
 def _lengths(entry: LogEntry, *, cut: bool) -> Iterator[int]:
-    """Lengths in bytes of the values that look cut off, or of the others; at least a 0."""
+    """Return the lengths in bytes of the values that look cut off, or of the others; at least a 0."""
     yield 0
     for value in entry.parameters or ():
         if value and value.endswith(CUT) is cut:
@@ -236,7 +237,10 @@ def _lengths(entry: LogEntry, *, cut: bool) -> Iterator[int]:
 
 
 def _whole(entry: LogEntry, longest: int) -> LogEntry:
-    """With its values, where a longer one in the log is whole: then they end in dots themselves."""
+    """Return the entry with its values, if a longer value in the log is complete.
+
+    In that case the values were not cut off, but end in dots themselves.
+    """
     if (
         entry.left_out != PARAMETERS_CUT
         or max(_lengths(entry, cut=True)) - len(CUT) + _LETTER_BYTES > longest
@@ -246,7 +250,7 @@ def _whole(entry: LogEntry, longest: int) -> LogEntry:
 
 
 def _joined(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """One entry for a statement that was logged at its begin and, without its text, at its end."""
+    """Return one entry for a statement that was logged at its begin and, without its text, at its end."""
     waiting: LogEntry | None = None
     for entry in entries:
         if waiting is not None and _ends(waiting, entry):
@@ -263,7 +267,7 @@ def _joined(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
 
 
 def _ends(begun: LogEntry, entry: LogEntry) -> bool:
-    """Whether an entry describes the same statement's end."""
+    """Return whether an entry describes the end of the same statement."""
     if entry.begun:
         return False
     return entry.left_out == NO_TEXT or (entry.left_out == FAILED and entry.text == begun.text)
@@ -280,10 +284,10 @@ def _endless(begun: LogEntry) -> LogEntry:
 
 
 def _rolled_back(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """ROLLBACK if COMMIT ended a failed transaction, as the server did.
+    """Return ROLLBACK in place of a COMMIT that ended a failed transaction, as the server did.
 
     Failed statements are not replayed, so COMMIT would keep changes that the captured database never had.
-    Within such a transaction nothing else succeeds before its end.
+    Within such a transaction no other statement succeeds before its end.
     """
     failed = False
     for entry in entries:

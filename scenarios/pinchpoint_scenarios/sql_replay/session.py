@@ -1,4 +1,4 @@
-"""One user of sql-replay, and the queue that gives captured sessions to users."""
+"""Runs one user of sql-replay, and assigns captured sessions to users."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .extended_events import called, handed_over
 
 
 def verb(text: str) -> str:
-    """The operation: a statement's first word in lower case; for a procedure call with its name.
+    """Return the operation: the first word of a statement in lower case; for a procedure call with its name.
 
-    A statement passed to SQL Server's ``sp_executesql`` counts as itself.
+    A statement that is passed to SQL Server's ``sp_executesql`` counts under its own first word.
     """
     inner = handed_over(text)
     if inner is not None:
@@ -31,16 +31,16 @@ def verb(text: str) -> str:
 
 
 ENDED_BEFORE = "ended_before"
-"""Reason for statements that were not executed because the run ended, or no user was free for their
+"""Reason for statements that were not executed, because the run ended or no user was free for their
 session."""
 
 
 class Tape:
-    """Gives captured sessions to users, in any thread, in the order of their begin.
+    """Assigns captured sessions to users, in any thread, in the order of their begin.
 
     Args:
-        sessions: this process's.
-        repeat_s: see ``ScenarioContext.repeat_s``.
+        sessions: sessions of this process.
+        repeat_s: time for repetitions in seconds (see ``ScenarioContext.repeat_s``).
     """
 
     def __init__(self, sessions: Sequence[CapturedSession], repeat_s: float | None) -> None:
@@ -60,11 +60,11 @@ class Tape:
 
     @property
     def at_s(self) -> float:
-        """Seconds since the begin of this round of the capture."""
+        """Return the seconds since the begin of this round of the capture."""
         return time.monotonic() - self._begun_s
 
     def take(self) -> CapturedSession | None:
-        """The next session; None: none now, and if ``ended`` is set, none later."""
+        """Return the next session; None: none now, and if ``ended`` is set, none later."""
         with self._changing:
             now_s = time.monotonic()
             if self._first_s is None:
@@ -83,12 +83,12 @@ class Tape:
             return self._sessions[self._next - 1]
 
     def over(self) -> None:
-        """Note that a session has been replayed to its end."""
+        """Record that a session has been replayed to its end."""
         with self._changing:
             self._playing -= 1
 
     def done(self, outcome: str, *, ok: bool, late_s: float) -> None:
-        """Note an executed statement, and its delay."""
+        """Record an executed statement and its delay."""
         with self._changing:
             self.executed += 1
             self.latest_s = max(self.latest_s, late_s)
@@ -96,9 +96,9 @@ class Tape:
                 self.failed[outcome] += 1
 
     def account(self) -> dict[str, object]:
-        """The captured and the executed statements, and the reasons for the difference.
+        """Return the captured and the executed statements, and the reasons for the difference.
 
-        ``captured`` = ``executed`` + all ``differences``; ``failed`` ones were executed.
+        ``captured`` = ``executed`` + all ``differences``. Statements in ``failed`` were executed.
         """
         rounds = max(1, self.cycles)
         left_out = sum((session.left_out for session in self._sessions), Counter[str]())
@@ -125,14 +125,14 @@ _NAP_S = 0.2  # a pause consists of short sleeps, so that the end of the run nee
 
 
 class ReplaySession:
-    """Plays one captured session after the other, with the captured times and pauses.
+    """Replays one captured session after the other, with the captured times and pauses.
 
     Args:
-        tape: its source of sessions.
-        copy: the database.
-        connect: creates a connection, not opened yet.
+        tape: assigns sessions.
+        copy: copy of the database.
+        connect: returns a connection that is opened later.
         speed: speed relative to the capture.
-        report: receives every failed statement.
+        report: reports every failed statement.
     """
 
     def __init__(
@@ -154,15 +154,15 @@ class ReplaySession:
         self._ended_s = 0.0
 
     def perform(self, record: Record) -> bool:
-        """Execute one statement and record it, or wait for the next one's time.
+        """Execute one statement and record it, or wait for the time of the next statement.
 
-        A statement begins at its captured time, and not earlier after the last one than in the capture.
+        A statement begins at its captured time, and not sooner after the last statement than in the capture.
         """
         if self._playing is None and not self._take():
             if self._tape.ended:
                 return False
             with _pause(record):
-                time.sleep(_NAP_S)  # other sessions still replay; a round for all users may follow
+                time.sleep(_NAP_S)  # other sessions are still replayed, and a round for all users may follow
             return True
         session = self._playing
         assert session is not None  # noqa: S101 - taken above
@@ -183,7 +183,7 @@ class ReplaySession:
         return True
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -199,7 +199,7 @@ class ReplaySession:
         self._tape.over()
 
     def _early_s(self, statement: Captured) -> float:
-        """Seconds until a statement is due."""
+        """Return the seconds until a statement is due."""
         early_s = statement.at_s / self._speed - self._tape.at_s
         if self._at:
             early_s = max(early_s, statement.think_s / self._speed - (time.monotonic() - self._ended_s))
@@ -227,7 +227,7 @@ class ReplaySession:
 
 @contextmanager
 def _pause(record: Record) -> Iterator[None]:
-    """Pauses are not part of any operation; they are recorded so that a user's time adds up."""
+    """Record a pause. It is part of no operation, but the times of a user must add up."""
     start_ns = time.perf_counter_ns()
     yield
     record(PAUSE, OK, start_ns, time.perf_counter_ns())

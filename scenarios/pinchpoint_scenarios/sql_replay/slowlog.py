@@ -1,9 +1,9 @@
 """Reads an export of ``mysql.slow_log``, the statement log of MariaDB and MySQL.
 
 A server writes every statement there with ``log_output = TABLE``, ``slow_query_log = ON`` and
-``long_query_time = 0``; values that were sent beside a statement are in its text (MariaDB manual,
-"mysql.slow_log Table"). ``start_time`` is when a statement began (seen on MariaDB 10.11). The client's
-``--batch`` writes it with tabs and backslashes, other tools as CSV.
+``long_query_time = 0``. Values that were sent beside a statement are in its text (MariaDB manual,
+"mysql.slow_log Table"). ``start_time`` is the begin of a statement (seen on MariaDB 10.11). The client's
+``--batch`` writes tabs and backslashes; other tools write CSV.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from .capture import LogEntry, Rows, csv_rows, opened, with_header
 _NOT_SENT = "# administrator command"
 _LOCAL_DATA = re.compile(r"(?i)\s*load\s+(?:data|xml)\b.*\blocal\b")
 _NAMES = re.compile(r"(?i)\s*set\s+(?:names|character\s+set)\b")
-"""What a client writes in: MariaDB's ODBC driver says that itself, and refuses such a statement."""
+"""Statements that set the encoding of a client. MariaDB's ODBC driver sets it itself, and refuses such a
+statement."""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "0": "\0"}
 _LENGTH = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
 def read_slow_logs(paths: Sequence[Path]) -> Iterator[LogEntry]:
-    """Every statement of exports. Raises ``ScenarioError`` naming file and line of what is none."""
+    """Yield every statement of exports. Raises ``ScenarioError`` with file and line for an invalid one."""
     return chain.from_iterable(map(_read, paths))
 
 
 def _read(path: Path) -> Iterator[LogEntry]:
-    with opened(path, newline="\n") as file:  # a carriage return is part of a statement, as it was sent
+    with opened(path, newline="\n") as file:  # a carriage return is part of the statement that was sent
         first = file.readline()
         delimiter, whole = delimiter_of(first), chain([first], file)
         rows = _batch_rows(whole) if delimiter == "\t" else csv_rows(whole, path, delimiter)
@@ -46,7 +47,7 @@ def _read(path: Path) -> Iterator[LogEntry]:
 
 
 def _batch_rows(lines: Iterable[str]) -> Rows:
-    """The rows that ``mariadb --batch`` wrote, each with its line."""
+    """Yield the rows that ``mariadb --batch`` wrote, each with its line."""
     for number, line in enumerate(lines, 1):
         yield number, [_ESCAPE.sub(_unescaped, each) for each in line.rstrip("\r\n").split("\t")]
 
@@ -56,7 +57,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _entry(row: dict[str, str], place: str) -> LogEntry | None:
-    """The statement of a row; None if no client sent it, or if it concerns no database."""
+    """Return the statement of a row; None if no client sent it, or if it concerns no database."""
     text = row["sql_text"]
     if not row["db"] or text.startswith(_NOT_SENT):
         return None
@@ -82,7 +83,7 @@ def _left_out(text: str) -> str | None:
 
 
 def _seconds(text: str, place: str) -> float:
-    """A time in seconds. Its zone does not matter, because all rows have the same."""
+    """Return a time in seconds. Its zone does not matter, because all rows have the same zone."""
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
     except ValueError as error:

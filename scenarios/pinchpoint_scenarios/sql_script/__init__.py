@@ -1,4 +1,4 @@
-"""sql-script: the user's own SQL, and unchanged pgbench scripts."""
+"""Scenario sql-script: SQL of the user, and unchanged pgbench scripts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ __all__ = ["SqlScript", "SqlScriptParams"]
 
 _SEED_BITS = 63
 _ONLY_READS = {"begin", "start", "commit", "end", "rollback", "set", "show"}
-"""Statements that only read; a SELECT may call a function that writes."""
+"""First words of statements that only read. A SELECT is not among them, because it may call a function that
+writes."""
 
 
 class SqlScript:
-    """Drives the SQL tier with scripts of the user's own."""
+    """Runs scripts of the user in the SQL tier."""
 
     use: ClassVar[str] = "sql-script"
     needs: ClassVar[frozenset[str]] = frozenset({"sql"})
@@ -50,11 +51,11 @@ class SqlScript:
 
     @property
     def blocks(self) -> bool:
-        """Whether sessions wait inside C code, as with ODBC (``contract.Blocking``)."""
+        """Return whether sessions wait inside C code, as with ODBC (``contract.Blocking``)."""
         return self._copy.blocks
 
     def check(self) -> Mapping[str, Any]:
-        """Connect to the server; the facts are its version and settings, and the scripts."""
+        """Connect to the server. Return its version, its settings, and facts about the scripts."""
         scripts = {
             each.script.name: {"file": each.script.file, "weight": each.weight, "sha256": each.sha256}
             for each in self._chosen
@@ -64,9 +65,9 @@ class SqlScript:
         return {"sql": {**server, "warnings": warnings, "scripts": scripts}}
 
     def _not_there(self) -> list[str]:
-        """Statements that the server cannot prepare for lack of a table, unless a setup creates it.
+        """Return statements that the server cannot prepare for lack of a table, unless a setup creates it.
 
-        Raises ``ScenarioError`` for statements that it cannot parse.
+        Raises ``ScenarioError`` for statements that the server cannot parse.
         """
         refused = list(self._copy.refusals(_placed(self._chosen)))
         if wrong := [said for said, is_wrong in refused if is_wrong]:
@@ -74,7 +75,7 @@ class SqlScript:
         return [] if self._params.setup else [said for said, _ in refused]
 
     def intent(self) -> Intent:
-        """The user's own SQL, its statements by their first words; contacts no server."""
+        """Return the statements of the user by their first words. Contacts no server."""
         params, total = self._params, sum(each.weight for each in self._chosen)
         sent = []
         for each in self._chosen:
@@ -110,7 +111,7 @@ class SqlScript:
         self._list()
 
     def session(self, number: int) -> ScriptSession:
-        """Open session ``number``; if the server does not answer, the first operation reports it."""
+        """Open a session. If the server does not answer, the first operation reports it."""
         context, params = self._context, self._params
         seed = Random(context.seed).getrandbits(_SEED_BITS)  # noqa: S311 - workload, no secret
         random = Random(f"{context.seed}:{number}")  # noqa: S311 - workload, no secret
@@ -160,7 +161,10 @@ class SqlScript:
 
 
 def _placed(chosen: Sequence[Chosen]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Each statement's place and texts: with a text, then a number, for each variable; no joined ones."""
+    """Yield the place of each statement and its texts: with a text, and with a number, for each variable.
+
+    Joined statements are left out.
+    """
     for each in chosen:
         for sql in each.script.statements():
             if sql.joined == 1:

@@ -1,4 +1,4 @@
-"""pgbench's expressions, read once and called often (PostgreSQL manual, pgbench, "Built-In Operators")."""
+"""Parses pgbench's expressions to functions (PostgreSQL manual, pgbench, "Built-In Operators")."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .functions import FUNCTIONS, remainder
 from .scope import EvaluationError, ScriptScope, Value, as_bool, as_float, as_int, checked, is_true, spelt
 
 Expression = Callable[[ScriptScope], Value]
-"""Computes a value; raises ``EvaluationError``."""
+"""Calculates a value. Raises ``EvaluationError``."""
 
 
 class ExpressionError(Exception):
-    """The text is not an expression; the message says what is allowed."""
+    """The text is no expression; the message says what is allowed."""
 
 
 _TOKEN = re.compile(
@@ -61,7 +61,7 @@ _LEVELS = {
     **dict.fromkeys(("+", "-"), 7),
     **dict.fromkeys(("*", "/", "%"), 8),
 }
-"""Operator precedence; NOT has ``_NOT``, a sign has ``_SIGN``, ``~`` that of bit operators."""
+"""Precedence of operators. NOT has ``_NOT``, a sign has ``_SIGN``, and ``~`` has that of bit operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class _Token:
 
 
 def parsed(text: str) -> tuple[Expression, frozenset[str]]:
-    """The expression and its variables. Raises ``ExpressionError``."""
+    """Return the expression and its variables. Raises ``ExpressionError``."""
     reader = _ExpressionReader(_tokens(text))
     result = reader.expression(0)
     if reader.token.kind != "end":
@@ -95,7 +95,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 class _ExpressionReader:
-    """Parses an expression by operator precedence, one token ahead."""
+    """Parses an expression by operator precedence, with one token of lookahead."""
 
     def __init__(self, tokens: Iterator[_Token]) -> None:
         self._tokens = tokens
@@ -162,7 +162,7 @@ class _ExpressionReader:
         return _null_or(lambda value: _arithmetic("-", 0, value), self.expression(_SIGN))
 
     def _test(self, operator: str, left: Expression) -> Expression:
-        """``IS [NOT] NULL|TRUE|FALSE``, ``ISNULL``, ``NOTNULL``."""
+        """Parse ``IS [NOT] NULL|TRUE|FALSE``, ``ISNULL`` or ``NOTNULL``."""
         wanted: Value = None
         negated = operator == "notnull"
         if operator == "is":
@@ -229,7 +229,7 @@ class _ExpressionReader:
 
 
 def _whole(number: int) -> int | float:
-    """A whole number; beyond 64 bits a double, as in PostgreSQL."""
+    """Return a whole number; beyond 64 bits a double, as in PostgreSQL."""
     return number if number < 2**63 else float(number)
 
 
@@ -258,7 +258,7 @@ def _binary(operator: str, left: Expression, right: Expression) -> Expression:
 
 
 def _logical(left: Expression, right: Expression, *, decides: bool) -> Expression:
-    """AND or OR over true, false and unknown; the right side is only evaluated if needed."""
+    """Return AND or OR over true, false and unknown. The right side is only evaluated if needed."""
 
     def computed(scope: ScriptScope) -> Value:
         one = left(scope)
@@ -285,7 +285,7 @@ _BITWISE: dict[str, Callable[[int, int], int]] = {
     "|": lambda one, other: one | other,
     "#": lambda one, other: one ^ other,
     "&": lambda one, other: one & other,
-    # A bigint's shifts use the lowest six bits of the count; bits outside of the word are lost.
+    # Shifts of a bigint use the lowest six bits of the count. Bits outside of the word are lost.
     "<<": lambda one, other: ((one << (other & 63)) + 2**63) % 2**64 - 2**63,
     ">>": lambda one, other: one >> (other & 63),
 }

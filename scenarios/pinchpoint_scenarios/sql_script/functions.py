@@ -1,4 +1,4 @@
-"""The functions of pgbench's expressions (PostgreSQL manual, pgbench, "Built-In Functions")."""
+"""Defines the functions of pgbench's expressions (PostgreSQL manual, pgbench, "Built-In Functions")."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _WORD = 2**64 - 1
 _FNV_OFFSET, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 """Constants of the 64-bit FNV-1a hash (Fowler, Noll, Vo)."""
 _MURMUR = 0xC6A4A7935BD1E995
-"""The multiplier of MurmurHash2, 64-bit version A (Appleby)."""
+"""Multiplier of MurmurHash2, 64-bit version A (Appleby)."""
 _LEAST_GAUSSIAN = 2.0
 ZIPFIAN_EXPONENTS = (1.001, 1000.0)
-"""What pgbench allows."""
+"""Range of exponents that pgbench allows."""
 _ROUNDS = 4
 
 Arguments = Sequence[Value]
@@ -23,11 +23,11 @@ Arguments = Sequence[Value]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function.
+    """A function of pgbench.
 
     Attributes:
-        call: computes the function for non-null arguments. least, most: number of arguments; ``most`` is None
-            without a limit.
+        call: calculates the function for non-null arguments. least, most: smallest and largest number of
+            arguments; ``most`` is None without a limit.
     """
 
     call: Callable[[ScriptScope, Arguments], Value]
@@ -57,7 +57,7 @@ def _exponential(scope: ScriptScope, arguments: Arguments) -> int:
     decay = as_float(arguments[2])
     if not decay > 0:
         raise EvaluationError(f"random_exponential: its parameter is {decay:g}; allowed: above 0")
-    # The inverse of a distribution function truncated at the range's end.
+    # The inverse of a distribution function that is truncated at the ends of the range.
     cut = math.exp(-decay)
     share = -math.log(cut + (1.0 - cut) * (1.0 - scope.chance.random())) / decay
     return low + min(int(share * count), count - 1)
@@ -77,7 +77,7 @@ def _gaussian(scope: ScriptScope, arguments: Arguments) -> int:
 
 
 def normal(scope: ScriptScope) -> float:
-    """A normally distributed number of mean 0 and deviation 1 (Box and Muller)."""
+    """Return a normally distributed number with mean 0 and deviation 1 (Box and Muller)."""
     radius = math.sqrt(-2.0 * math.log(1.0 - scope.chance.random()))
     return radius * math.sin(2.0 * math.pi * scope.chance.random())
 
@@ -94,9 +94,9 @@ def _zipfian(scope: ScriptScope, arguments: Arguments) -> int:
 
 
 def zipfian(scope: ScriptScope, count: int, exponent: float) -> int:
-    """A rank from 1 to ``count``, k in proportion to 1/k^exponent, ``exponent`` above 1.
+    """Return a rank from 1 to ``count``, k in proportion to 1/k^exponent, with ``exponent`` above 1.
 
-    By rejection (Devroye, Non-Uniform Random Variate Generation, 1986, chapter X.6).
+    The method is rejection (Devroye, Non-Uniform Random Variate Generation, 1986, chapter X.6).
     """
     if count == 1:
         return 1
@@ -117,7 +117,7 @@ def _fnv1a(value: int, seed: int) -> int:
 
 
 def _murmur2(value: int, seed: int) -> int:
-    result = (seed ^ (8 * _MURMUR)) & _WORD  # 8: the number of hashed bytes
+    result = (seed ^ (8 * _MURMUR)) & _WORD  # 8: number of hashed bytes
     mixed = (value * _MURMUR) & _WORD
     mixed = ((mixed ^ (mixed >> 47)) * _MURMUR) & _WORD
     result = ((result ^ mixed) * _MURMUR) & _WORD
@@ -137,20 +137,20 @@ def _seed(scope: ScriptScope, arguments: Arguments, at: int) -> int:
 
 
 def _permute(scope: ScriptScope, arguments: Arguments) -> int:
-    """A permutation of 0 to size - 1; it differs from pgbench's for the same seed."""
+    """Return a permutation of 0 to size - 1. It differs from pgbench's for the same seed."""
     value, size = as_int(arguments[0]), as_int(arguments[1])
     if size <= 0:
         raise EvaluationError(f"permute: its size is {size}; allowed: above 0")
     place, seed = value % size, _seed(scope, arguments, 2)
     bits = max(1, (size - 1).bit_length())
     place = _shuffled(place, bits, seed)
-    while place >= size:  # each step permutes 2^bits places: repeating it returns into the range
+    while place >= size:  # each step permutes 2^bits places, and repeating it returns into the range
         place = _shuffled(place, bits, seed)
     return place
 
 
 def _shuffled(place: int, bits: int, seed: int) -> int:
-    """A permutation of the numbers with this many bits: each step is reversible."""
+    """Return a permutation of the numbers with a number of bits. Each step is reversible."""
     mask = (1 << bits) - 1
     for number in range(_ROUNDS):
         key = _murmur2(number, seed) & _WORD
@@ -160,7 +160,7 @@ def _shuffled(place: int, bits: int, seed: int) -> int:
 
 
 def _either(of: Callable[..., int | float]) -> Function:
-    """A function of whole numbers if all arguments are, else of doubles."""
+    """Return a function of whole numbers if all arguments are whole, else of doubles."""
 
     def call(_: ScriptScope, arguments: Arguments) -> Value:
         if any(isinstance(each, float) for each in arguments):
@@ -186,7 +186,7 @@ def _modulo(_: ScriptScope, arguments: Arguments) -> int:
 
 
 def remainder(left: int, right: int) -> int:
-    """The remainder of a division, with the sign of ``left``."""
+    """Return the remainder of a division, with the sign of ``left``."""
     if right == 0:
         raise EvaluationError("division by zero")
     return int(math.copysign(1, left)) * (abs(left) % abs(right))

@@ -1,7 +1,7 @@
-"""Splits a script into statements and commands, by psql's rules, which pgbench follows.
+"""Splits a script into statements and commands by psql's rules, which pgbench follows.
 
-A statement ends with a ``;`` outside quotes, comments and parentheses, or where a command begins; a command
-is a backslash and the rest of its line.
+A statement ends with a ``;`` outside of quotes, comments and parentheses, or where a command begins. A
+command is a backslash and the rest of its line.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Ref:
     """The place of a variable's value in a statement.
 
     Attributes:
-        name: the variable.
-        quoted: whether it is within quotes or slice bounds, where no parameter is allowed.
+        name: name of the variable.
+        quoted: whether the place is within quotes or slice bounds, where no parameter is allowed.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Ref:
 
 
 Pieces = tuple[str | Ref, ...]
-"""A statement: its text, split at variables."""
+"""The text of a statement, split at variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class ScriptStatement:
     r"""One SQL statement, or several joined by ``\;``.
 
     Attributes:
-        line: its first line, from 1.
-        pieces: its text.
+        line: number of its first line, from 1.
+        pieces: text of the statement.
         joined: number of its statements.
     """
 
@@ -51,7 +51,7 @@ class ScriptStatement:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """One backslash command: its line, its name without the backslash, the rest of its line."""
+    """One backslash command: its line, its name without the backslash, and the rest of its line."""
 
     line: int
     name: str
@@ -86,14 +86,14 @@ _BLOCK = re.compile(r"/\*|\*/")
 
 
 def cut(text: str, file: str) -> Iterator[ScriptStatement | Meta]:
-    """The statements and commands of a script, in order.
+    """Return the statements and commands of a script in order.
 
     Args:
-        text: the script.
-        file: its name for messages.
+        text: text of the script.
+        file: name of the script for messages.
 
     Raises:
-        ScriptError: quotes or a comment without an end, a backslash without a command.
+        ScriptError: quotes or a comment without an end, or a backslash without a command.
     """
     cutter = _Cutter(text, file)
     while cutter.at < len(text):
@@ -109,10 +109,10 @@ class _Cutter:
         self._forget()
 
     def step(self) -> Iterator[ScriptStatement | Meta]:
-        """Read one token; return what it completes."""
+        """Read one token. Return the statement or command that it completes."""
         match = _TOKEN.match(self._text, self.at)
         if match is None:
-            # the last alternative matches anything
+            # The last alternative matches anything.
             raise AssertionError(f"{self._file}: no token at {self.at}")
         self.at = match.end()
         kind, result = str(match.lastgroup), match[0]
@@ -139,7 +139,7 @@ class _Cutter:
                 self._add(result, match.start())
 
     def ended(self) -> Iterator[ScriptStatement]:
-        """The statement read so far, if there is one."""
+        """Return the statement read so far, if there is one."""
         pieces = tuple(_merged(self._pieces))
         if self._line and pieces:
             yield ScriptStatement(self._line, pieces, self._joined)
@@ -152,7 +152,7 @@ class _Cutter:
         self._joined = 1
 
     def _in_slice(self) -> bool:
-        """Whether a colon separates the bounds of a slice: ``array[1:n]``."""
+        """Return whether a colon separates the bounds of a slice: ``array[1:n]``."""
         before = self._pieces[-1] if self._pieces else ""
         return "[" in self._open and isinstance(before, str) and bool(_BOUND.search(before))
 
@@ -162,7 +162,7 @@ class _Cutter:
         self._pieces.append(piece)
 
     def _span(self, kind: str, value: str, start: int) -> None:
-        """A part with its own end mark: a comment, or quoted text."""
+        """Read a part with its own end mark: a comment, or quoted text."""
         match kind:
             case "block":
                 self._add(self._until_balanced(start), start)
@@ -212,7 +212,7 @@ class _Cutter:
 
 
 def _merged(pieces: list[str | Ref]) -> Iterator[str | Ref]:
-    """Adjacent texts merged; white space and separators at the ends are removed."""
+    """Return the pieces with adjacent texts merged. White space and separators at the ends are removed."""
     merged: list[str | Ref] = []
     for piece in pieces:
         if isinstance(piece, str) and merged and isinstance(merged[-1], str):

@@ -1,4 +1,4 @@
-"""Checks that a database is a marked copy before a user's own statements run in it.
+"""Checks that a database is a marked copy before statements of the user run in it.
 
 Each kind of server has its own statements for this check.
 """
@@ -35,24 +35,25 @@ from .values import ValuesParams
 class CopySql:
     """The statements for one kind of server.
 
-    ``$1`` is a parameter; truth values are those that ``access.yes`` accepts. Braces in a text are filled in
+    ``$1`` is a parameter. Truth values are those that ``access.yes`` accepts. Names in braces are replaced
     first: ``{database}``, ``{table}`` and ``{column}`` are quoted names, ``{marker}`` is the mark of a copy,
-    ``{owned}`` the mark of Pinchpoint's own objects.
+    and ``{owned}`` the mark of Pinchpoint's own objects.
 
     Attributes:
-        find: one row: the database's mark (null: none), its name (null: no database is selected).
-        tables: at most four names of tables that are not Pinchpoint's own.
-        mark: marks the database.
-        lock: ``$1``: a name; one row: whether this connection has the lock now, until its end.
-        sample: ``$1``: largest number; rows: values of the column, taken evenly in sorted order, so that
-            frequent ones stay frequent.
-        numeric: one row: whether the column has numbers, if ``sample`` returns texts; empty: the values show
-            it.
-        literal: a value as text within a statement.
-        batches: the texts in which a SQL file is sent.
-        prepare: lets the server prepare a statement without executing it; None: not possible for this one.
-        of_the_server: the server's own databases, which are never a copy.
-        begins: another server's begin of a transaction -> this server's.
+        find: query for one row: the mark of the database (null: none), and its name (null: no database is
+            selected).
+        tables: query for at most four names of tables that are not Pinchpoint's own.
+        mark: statement that marks the database.
+        lock: query with ``$1``, a name, for one row: whether this connection has the lock now, until its end.
+        sample: query with ``$1``, the largest number, for values of the column. They are taken evenly in
+            sorted order, so that frequent values stay frequent.
+        numeric: query for one row: whether the column has numbers, if ``sample`` returns texts; empty: the
+            values show it.
+        literal: returns a value as text within a statement.
+        batches: returns the texts in which a SQL file is sent.
+        prepare: lets the server prepare a statement without executing it; None: not possible for a statement.
+        of_the_server: databases of the server itself, which are never a copy.
+        begins: begin of a transaction on another server -> the same on this server.
     """
 
     find: str
@@ -89,7 +90,7 @@ _MARIADB = CopySql(
         UNION ALL SELECT EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE()
         ORDER BY 1 LIMIT 4""",
     mark=f"CREATE TABLE {{database}}.{MARK_TABLE} (nothing int) COMMENT = '{{marker}}'",
-    lock="SELECT GET_LOCK(MD5(CONCAT($1, '@', DATABASE())), 0)",  # a lock is the whole server's
+    lock="SELECT GET_LOCK(MD5(CONCAT($1, '@', DATABASE())), 0)",  # a lock applies to the whole server
     sample="""SELECT v FROM (
         SELECT {column} AS v, ROW_NUMBER() OVER (ORDER BY {column}) AS n, COUNT(*) OVER () AS total
         FROM {table} WHERE {column} IS NOT NULL) ranked
@@ -103,7 +104,8 @@ _MARIADB = CopySql(
 # ---- PostgreSQL -------------------------------------------------------------------------------------------
 
 _PREPARED = {"select", "insert", "update", "delete", "merge", "values", "with", "table"}
-"""The first words of what PREPARE takes; the protocol takes any statement, and ODBC has no way to it."""
+"""First words of statements that PREPARE accepts. The protocol accepts any statement, but ODBC has no access
+to it."""
 
 
 def _postgresql_prepare(text: str) -> str | None:
@@ -143,7 +145,7 @@ def _tsql_literal(value: Value) -> str:
 
 
 def _batches(text: str) -> list[str]:
-    """The batches between lines of GO, which is no statement but the tools'."""
+    """Return the batches between lines of GO, which is no statement but a command of tools."""
     return [each for each in _GO.split(text) if each.strip()]
 
 
@@ -174,21 +176,21 @@ DIALECTS: Mapping[str, CopySql] = {MSSQL: _TSQL, MYSQL: _MARIADB, POSTGRESQL: _P
 SYNTAX = ("42601", "42000")
 """SQLSTATEs of PostgreSQL, MariaDB and MySQL for syntax errors."""
 MARKER = "pinchpoint.copy/1: a copy for load tests, which may change and lose what it holds"
-"""The mark of a database that may be written to. Text after the version is for people."""
+"""Mark of a database that may be written to. Text after the version is for people."""
 _VERSION = MARKER.partition(":")[0]
 _SHOWN = 3
 _NATIVE = ("postgresql", "postgres")
 
 
 class MarkedCopy:
-    """The user's database: marked as a copy, or empty if that suffices.
+    """The database of the user. It is marked as a copy, or empty if that suffices.
 
-    If this machine cannot reach such a server, its use raises the reason.
+    If this machine cannot reach such a server, each use raises the reason.
 
     Args:
-        endpoint: it.
-        name: the name of our connections on the server, and of the run's lock.
-        empty_will_do: a database without any table but Pinchpoint's own needs no mark.
+        endpoint: endpoint of the server.
+        name: name of the connections on the server, and of the lock of the run.
+        empty_will_do: whether a database without tables other than Pinchpoint's needs no mark.
 
     Raises:
         ScenarioError: the URL contains something that is not allowed.
@@ -200,11 +202,11 @@ class MarkedCopy:
 
     @property
     def blocks(self) -> bool:
-        """Whether its connections wait inside C code (``contract.Blocking``)."""
+        """Return whether its connections wait inside C code (``contract.Blocking``)."""
         return self._access.installed and not self._access.native
 
     def check(self) -> dict[str, Any]:
-        """Version and settings of the server; raises if its database must not be written to."""
+        """Return version and settings of the server. Raises if its database must not be written to."""
         with self._access.inspection() as link:
             try:
                 self._access.check_writable(link)
@@ -214,14 +216,14 @@ class MarkedCopy:
                 raise self._access.refused(error) from error
 
     def refusals(self, statements: Iterable[tuple[str, Sequence[str]]]) -> Iterator[tuple[str, bool]]:
-        """The server's errors for statements that it cannot prepare; nothing is executed.
+        """Return the server's errors for statements that it cannot prepare. Nothing is executed.
 
         Args:
-            statements: the place of each for messages, and its possible texts: only an error of all texts is
-                one of the statement.
+            statements: place of each statement for messages, and its possible texts. Only an error of all
+                texts is an error of the statement.
 
         Yields:
-            Returns the message, and whether the text itself is wrong: a missing table may be created later.
+            Returns the message, and whether the text itself is wrong. A missing table may be created later.
         """
         with closing(self._access.open(pinned=False)) as link:
             for place, texts in statements:
@@ -242,7 +244,7 @@ class MarkedCopy:
         return None
 
     def hold(self) -> Link:
-        """Keep other runs with this name out until ``release``; checks the mark again."""
+        """Keep other runs with this name out until ``release``. The mark is checked again."""
         access = self._access
         if held := access.held():
             return held
@@ -260,8 +262,8 @@ class MarkedCopy:
         """Run a SQL file while the database is locked: as one text, on SQL Server batch by batch.
 
         Args:
-            file: its name for messages.
-            text: its contents.
+            file: name of the file for messages.
+            text: contents of the file.
             mark: whether a database that was allowed because it was empty is marked first, so that the next
                 run accepts its contents.
 
@@ -282,7 +284,7 @@ class MarkedCopy:
             raise self._failed(f"{file} could not be run to its end", error) from error
 
     def column(self, name: str, values: ValuesParams) -> list[Value]:
-        """At most this many values of a column, taken evenly in sorted order.
+        """Return at most a number of values of a column, taken evenly in sorted order.
 
         Raises ``ScriptError``.
         """
@@ -291,7 +293,7 @@ class MarkedCopy:
         names = {"column": column, "table": ".".join(table)}
         with nullcontext(access.holder) if access.holder else closing(access.patient()) as link:
             try:
-                access.unpin(link)  # the table's name is the user's
+                access.unpin(link)  # the user gives the name of the table
                 row = link.execute(sql.numeric.format(**names)).fetchone() if sql.numeric else None
                 rows = link.execute(sql.sample.format(**names), (values.sample,)).fetchall()
             except access.error as error:
@@ -307,11 +309,11 @@ class MarkedCopy:
         return [_value(name, values, value) for (value,) in rows]
 
     def connection(self, timeout_s: float) -> TextConnection:
-        """A session's connection, not opened yet: unchanged except for its name and time limit."""
+        """Return a session's connection, opened later. Only its name and its time limit are set."""
         return self._access.own_session(timeout_s)
 
     def encoded(self, value: Value) -> Any:
-        """A parameter value: only PostgreSQL finds a text's type by itself."""
+        """Return a parameter value. Only PostgreSQL determines the type of a text by itself."""
         if self._access.native:
             return parameter(value)
         if value is None or self._access.kind != POSTGRESQL:
@@ -319,15 +321,15 @@ class MarkedCopy:
         return spelt(value)
 
     def literal(self, value: Value) -> str:
-        """A value as text within a statement."""
+        """Return a value as text within a statement."""
         return self._sql.literal(value)
 
     def translated(self, statement: str) -> str:
-        """A SQL Server driver's begin of a transaction, in this server's words."""
+        """Return the begin of a transaction by a SQL Server driver in the words of this server."""
         return self._sql.begins.get(statement, statement)
 
     def release(self) -> None:
-        """Release the lock for other runs. Safe to call twice."""
+        """Release the lock for other runs. A second call does nothing."""
         self._access.release()
 
     @property
@@ -335,7 +337,7 @@ class MarkedCopy:
         return DIALECTS[self._access.kind]
 
     def _find(self, link: Link) -> tuple[str, bool]:
-        """The database's name, and whether it is marked as a copy."""
+        """Return the name of the database, and whether it is marked as a copy."""
         mark, database = link.execute(self._sql.find).fetchone() or (None, None)
         if database is None:
             raise ScenarioError(
@@ -384,7 +386,7 @@ def _access(endpoint: Endpoint, name: str) -> Access:
 
 
 def _value(name: str, values: ValuesParams, found: Any) -> Value:
-    """A column's value: a number, or a text that becomes a literal."""
+    """Return the value of a column: a number, or a text that becomes a literal."""
     if isinstance(found, bytes):
         raise ScriptError(
             f"values.{name}: column {values.column!r} holds bytes; allowed: numbers, text, dates and times"

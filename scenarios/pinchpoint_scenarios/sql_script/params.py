@@ -1,4 +1,4 @@
-"""The parameters of sql-script in a plan, and the user's files that they name: whether they can be used."""
+"""Defines the parameters of sql-script in a plan, and checks the user's files that they name."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class SqlScriptParams(FileParams):
 
 
 def file_and_weight(name: str) -> tuple[Path, float]:
-    """A file or folder of scripts, and the weight of each script in it: ``FILE@WEIGHT``, or a weight of 1."""
+    """Return a file or folder of scripts, and the weight of each script in it: ``FILE@WEIGHT``, default 1."""
     weighted = _WEIGHTED.fullmatch(name)
     return (Path(weighted[1]), float(weighted[2])) if weighted else (Path(name), 1.0)
 
@@ -116,9 +116,9 @@ class Chosen:
     """One script and its weight.
 
     Attributes:
-        script: itself.
-        weight: its share of all operations is its weight ÷ the sum of weights.
-        sha256: of its file.
+        script: script.
+        weight: weight. Its share of all operations is the weight ÷ the sum of weights.
+        sha256: SHA-256 of its file.
     """
 
     script: Script
@@ -127,11 +127,12 @@ class Chosen:
 
 
 def read_scripts(params: SqlScriptParams, kinds: Collection[str] = ()) -> list[Chosen]:
-    """Every script of a plan that has a weight. Raises ``ScriptError`` with all that is wrong with them.
+    """Return every script of a plan with a weight. Raises ``ScriptError`` with all problems of the scripts.
 
     Args:
-        params: which they are.
-        kinds: of servers that the endpoint's may be (``use_statements``); none as long as no farm is known.
+        params: parameters that name the scripts.
+        kinds: kinds of servers that the endpoint may have (``use_statements``); none as long as no farm is
+            known.
     """
     result, problems = [], []
     for path, weight in _named(params):
@@ -154,7 +155,7 @@ def read_scripts(params: SqlScriptParams, kinds: Collection[str] = ()) -> list[C
 
 
 def read_text(path: Path, kinds: Collection[str]) -> str:
-    """A file's text, which stays in the database that it is run in. Raises ``ScriptError``; see above."""
+    """Return the text of a file. Raises ``ScriptError``, also if the text leaves the database it runs in."""
     try:
         if path.exists() and not path.is_file():
             raise ScriptError(f"{path}: is no plain file; name a text file with SQL")
@@ -163,7 +164,7 @@ def read_text(path: Path, kinds: Collection[str]) -> str:
             raise ScriptError(
                 f"{path}: {size_bytes:,} bytes; allowed: a script of at most {_LARGEST_BYTES:,}"
             )
-        text = path.read_text(encoding="utf-8-sig")  # as Windows' editors save it
+        text = path.read_text(encoding="utf-8-sig")  # editors on Windows save it in this way
     except UnicodeDecodeError as error:
         raise ScriptError(f"{path}: not UTF-8 text; save it as UTF-8") from error
     except OSError as error:
@@ -185,7 +186,7 @@ def _named(params: SqlScriptParams) -> Iterator[tuple[Path, float]]:
 
 
 def _unfit(chosens: list[Chosen], params: SqlScriptParams) -> Iterator[str]:
-    """What is wrong with the scripts taken together."""
+    """Return the problems of the scripts taken together."""
     if not params.scripts:
         yield "no script is named; needed: scripts, a folder of .sql files, or a list of files"
     for path, _ in map(file_and_weight, params.scripts):
@@ -214,7 +215,7 @@ def _read_others(params: SqlScriptParams, kinds: Collection[str]) -> None:
 
 
 def _check_variables(script: Script, params: SqlScriptParams) -> None:
-    """Prepared statements take values beside them: never within quotes, and one statement at a time."""
+    """Raises if a prepared statement has a variable within quotes, or is several statements."""
     if params.protocol == "simple":
         return
     named = {*BUILT_IN, *params.define, *params.values}
@@ -231,7 +232,7 @@ def _check_variables(script: Script, params: SqlScriptParams) -> None:
 
 
 def _unknown_variables(scripts: list[Script], params: SqlScriptParams) -> Iterator[str]:
-    """Variables without a value; none if a query's columns become variables."""
+    """Return variables without a value; none if columns of a query become variables."""
     commands = [(script, command) for script in scripts for command in flat(script.commands)]
     if any(isinstance(command, SqlStatement) and command.prefix is not None for _, command in commands):
         return

@@ -1,4 +1,4 @@
-"""The variables of a script's session, and its repeatable random numbers."""
+"""Stores the variables of a script's session, and its repeatable random numbers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from random import Random
 
 
 class Chance:
-    """A session's random numbers, with those of the present operation stored.
+    """Random numbers of a session. Those of the current operation are stored.
 
     Args:
-        random: the session's generator, seeded from the plan's seed and the session's number.
+        random: generator of the session, seeded from the seed of the plan and the number of the session.
     """
 
     def __init__(self, random: Random) -> None:
@@ -21,7 +21,7 @@ class Chance:
         self._at = 0
 
     def random(self) -> float:
-        """A number from 0 up to, but without, 1."""
+        """Return a number from 0 up to, but not including, 1."""
         at = self._at
         self._at = at + 1
         if at < len(self._drawn):
@@ -31,12 +31,12 @@ class Chance:
         return number
 
     def begin(self) -> None:
-        """Begin a new operation: earlier numbers are forgotten."""
+        """Begin a new operation. Earlier numbers are forgotten."""
         self._drawn.clear()
         self._at = 0
 
     def again(self) -> None:
-        """The same operation is made again, with the same numbers."""
+        """Begin the same operation again, with the same numbers."""
         self._at = 0
 
 
@@ -48,7 +48,7 @@ _FALSE = ("false", "no", "off")
 
 
 class GeneratedText(str):
-    """Text from a generator of values: in SQL it is a literal with quotes.
+    """Text from a generator of values. In SQL it is a literal with quotes.
 
     Other texts (from a query or ``define``) are inserted into SQL unchanged, as in pgbench.
     """
@@ -57,7 +57,7 @@ class GeneratedText(str):
 
 
 Value = int | float | bool | str | None
-"""A variable's value: a bigint, double precision, boolean, unparsed text, or null."""
+"""Value of a variable: a bigint, double precision, boolean, unparsed text, or null."""
 
 
 class EvaluationError(Exception):
@@ -69,15 +69,18 @@ class ScriptScope:
     """The variables and random numbers of a session's scripts.
 
     Attributes:
-        chance: source of random numbers.
-        variables: name -> value. They stay from one script to the next, as in pgbench.
+        chance: random numbers.
+        variables: name -> value. They are kept from one script to the next, as in pgbench.
     """
 
     chance: Chance
     variables: dict[str, Value] = field(default_factory=dict)
 
     def value(self, name: str) -> Value:
-        """A variable in an expression: text with a number or a truth value is converted."""
+        """Return the value of a variable in an expression.
+
+        Text with a number or a truth value is converted.
+        """
         try:
             result = self.variables[name]
         except KeyError:
@@ -86,7 +89,7 @@ class ScriptScope:
 
 
 def typed(name: str, text: str) -> Value:
-    """What the text of a variable means in an expression (pgbench's rules)."""
+    """Return the meaning of a variable's text in an expression, by pgbench's rules."""
     if text.lower() == "null":
         return None
     if _INT.fullmatch(text):
@@ -104,14 +107,14 @@ def typed(name: str, text: str) -> Value:
 
 
 def checked(number: int) -> int:
-    """The number, where a bigint can hold it."""
+    """Return the number if a bigint can hold it."""
     if SMALLEST <= number <= LARGEST:
         return number
     raise EvaluationError("a whole number beyond 64 bits")
 
 
 def as_int(value: Value) -> int:
-    """A number rounded to the nearest whole one, ties to even."""
+    """Return a number rounded to the nearest whole number, ties to even."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise EvaluationError(f"{spelt(value)} stands where a number is needed")
     if isinstance(value, float) and not math.isfinite(value):
@@ -120,26 +123,26 @@ def as_int(value: Value) -> int:
 
 
 def as_float(value: Value) -> float:
-    """A number as a double."""
+    """Return a number as a double."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise EvaluationError(f"{spelt(value)} stands where a number is needed")
     return float(value)
 
 
 def as_bool(value: Value) -> bool:
-    """A truth value."""
+    """Return a truth value."""
     if isinstance(value, bool):
         return value
     raise EvaluationError(f"{spelt(value)} stands where a truth value is needed")
 
 
 def is_true(value: Value) -> bool:
-    """Whether a condition is true: a truth value, or a number other than 0; null is not."""
+    """Return whether a condition is true: a truth value, or a number other than 0. Null is not true."""
     return value is not None and value != 0
 
 
 def spelt(value: Value) -> str:
-    """The value in pgbench's form: fifteen digits of a double, true and false."""
+    """Return the value in pgbench's form: fifteen digits of a double, true and false."""
     match value:
         case None:
             return "NULL"
@@ -152,12 +155,12 @@ def spelt(value: Value) -> str:
 
 
 def literal(value: Value) -> str:
-    """The value as text within a statement."""
+    """Return the value as text within a statement."""
     if isinstance(value, GeneratedText):
         return "'" + value.replace("'", "''") + "'"
     return spelt(value)
 
 
 def parameter(value: Value) -> bytes | None:
-    """The value as a text parameter of a prepared statement."""
+    """Return the value as a text parameter of a prepared statement."""
     return None if value is None else spelt(value).encode()

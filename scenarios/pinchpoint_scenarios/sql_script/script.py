@@ -1,4 +1,4 @@
-"""A script to execute: statements and pgbench commands."""
+"""Parses a script to statements and pgbench commands that can be executed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .expression import Expression, ExpressionError, parsed
 from .lexer import Meta, Pieces, Ref, ScriptError, ScriptStatement, cut
 
 BUILT_IN = ("client_id", "default_seed", "random_seed", "scale")
-"""Variables every script has."""
+"""Variables that every script has."""
 _SLEEP_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _SLEEP = re.compile(
     r"(?::(?P<name>[^\W\d]\w*)|(?P<number>[+-]?\d+)(?P<near>us|ms|s)?)(?(near)|(?:\s+(?P<unit>us|ms|s))?)",
@@ -39,13 +39,13 @@ class SqlStatement:
     r"""A statement to be sent.
 
     Attributes:
-        line: where it begins, from 1.
-        pieces: its text.
-        joined: how many statements it is, sent together.
-        word: its first word, in lower case: ``update``.
-        prefix: its row's columns become variables with this before their names; None: they do not.
-        many: of each joined statement's rows the last is taken, where there are any (``\aset``); else of the
-            last statement's, and there must be one (``\gset``).
+        line: number of its first line, from 1.
+        pieces: text of the statement.
+        joined: number of statements that are sent together.
+        word: first word of the statement in lower case: ``update``.
+        prefix: prefix of the variables that get the columns of its row; None: no variables are set.
+        many: whether the last row of each joined statement is used, if it has rows (``\aset``). Otherwise the
+            last statement must have one row, which is used (``\gset``).
     """
 
     line: int
@@ -58,7 +58,7 @@ class SqlStatement:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    r"""``\set``: a variable is given the value of an expression."""
+    r"""``\set``: sets a variable to the value of an expression."""
 
     line: int
     name: str
@@ -68,7 +68,7 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    r"""``\sleep``: a pause, of so many units (a number, or a variable's) of ``unit_s``."""
+    r"""``\sleep``: a pause of a number of ``unit_s``. The number is a constant or a variable."""
 
     line: int
     amount: float | Ref
@@ -77,7 +77,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    r"""One way of an ``\if``: its condition (None: ``\else``) and what is done."""
+    r"""One part of an ``\if``: its condition (None: ``\else``) and its commands."""
 
     line: int
     condition: Expression | None
@@ -87,7 +87,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    r"""``\if`` to ``\endif``: the first arm whose condition holds is done."""
+    r"""``\if`` to ``\endif``: the first part whose condition is true is executed."""
 
     line: int
     arms: list[Arm] = field(default_factory=list)
@@ -98,12 +98,12 @@ Command = SqlStatement | Set | Sleep | Branch
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One script: what one operation is.
+    """One script, which is one operation.
 
     Attributes:
-        name: the operation's.
-        file: where it came from, for messages.
-        commands: what is done, in order.
+        name: name of the operation.
+        file: file of the script, for messages.
+        commands: statements and commands in order.
     """
 
     name: str
@@ -111,16 +111,16 @@ class Script:
     commands: list[Command]
 
     def statements(self) -> Iterator[SqlStatement]:
-        """Every statement, in order."""
+        """Return every statement in order."""
         return (each for each in flat(self.commands) if isinstance(each, SqlStatement))
 
     def variables(self) -> frozenset[str]:
-        """The variables it uses."""
+        """Return the variables that the script uses."""
         return frozenset(name for command in flat(self.commands) for _, name, _ in uses(command))
 
 
 def flat(commands: list[Command]) -> Iterator[Command]:
-    """Every command, those within branches too."""
+    """Yield every command, including those within branches."""
     for command in commands:
         yield command
         if isinstance(command, Branch):
@@ -129,7 +129,7 @@ def flat(commands: list[Command]) -> Iterator[Command]:
 
 
 def uses(command: Command) -> Iterator[tuple[int, str, bool]]:
-    """The variables that a command itself uses: line, name, whether within quotes."""
+    """Yield the variables that a command itself uses: line, name, and whether within quotes."""
     match command:
         case Set(line=line, reads=reads):
             yield from ((line, name, False) for name in sorted(reads))
@@ -142,7 +142,7 @@ def uses(command: Command) -> Iterator[tuple[int, str, bool]]:
 
 
 def read(name: str, file: str, text: str) -> Script:
-    """A script of its text. Raises ``ScriptError`` naming the first line that cannot be used."""
+    """Parse the text of a script. Raises ``ScriptError`` for the first line that is not valid."""
     reader = _ScriptReader(file)
     for part in cut(text, file):
         if isinstance(part, ScriptStatement):

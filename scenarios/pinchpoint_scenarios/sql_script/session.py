@@ -19,24 +19,24 @@ from .script import Branch, Command, Script, Set, Sleep, SqlStatement
 from .values import Draw
 
 TOO_MANY_ROWS = "too_many_rows"
-r"""The outcome of a script whose query gave ``\gset`` more than one row."""
+r"""Outcome of a script whose query returned more than one row for ``\gset``."""
 
 _Step = Callable[[Record], None]
-"""Hears of every statement that failed."""
+"""Runs one statement and reports a failure."""
 
 
 class ScriptSession:
     """Draws scripts by weight and runs them, each as one operation.
 
     Args:
-        connection: its own.
-        chosen: the scripts.
-        scope: its variables.
-        draws: variable -> how its values are drawn.
-        copy: the database: it knows how values are written there.
+        connection: connection of the session.
+        chosen: scripts with their weights.
+        scope: variables of the session.
+        draws: variable -> function that draws its values.
+        copy: database, which defines how values are written.
         prepared: whether statements are prepared, or sent as text.
-        retries: how often a script is made again after a failure of ``TRIED_AGAIN``.
-        report: takes every statement that failed.
+        retries: number of times a script is repeated after a failure of ``TRIED_AGAIN``.
+        report: reports every statement that failed.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class ScriptSession:
         *self._bounds, self._whole = accumulate(each.weight for each in chosen)
 
     def perform(self, record: Record) -> bool:
-        """Run one script and record it. There is always one more."""
+        """Run one script and record it. Returns True, because there is always another script."""
         scope = self._scope
         scope.chance.begin()
         script, draws, steps = self._scripts[bisect(self._bounds, scope.chance.random() * self._whole)]
         self._connection.wait_until_due()
         for name, draw in draws:
             scope.variables[name] = draw(scope)
-        scope.chance.begin()  # what comes from here on is drawn again where the script is made again
+        scope.chance.begin()  # random values from here on are the same if the script is repeated
         before = dict(scope.variables) if self._retries else {}
         start_ns = time.perf_counter_ns()
         outcome = self._attempt(script, steps, record)
@@ -89,7 +89,7 @@ class ScriptSession:
         return True
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         self._connection.close()
 
     def _attempt(self, script: Script, steps: Sequence[_Step], record: Record) -> str:
@@ -109,7 +109,7 @@ class ScriptSession:
         try:
             self._connection.roll_back()
         except DatabaseFailure:
-            self._connection.close()  # the server rolls back what a lost connection has left
+            self._connection.close()  # the server rolls back the transaction of a lost connection
 
     # ---- what a script's commands do -------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class ScriptSession:
         return run
 
     def _sending(self, sql: SqlStatement) -> Callable[[], TextResult]:
-        """The statement with the values in its text, as pgbench sends it by default."""
+        """Return a function that sends the statement with the values in its text, pgbench's default."""
         query, scope, literal = self._connection.query, self._scope, self._copy.literal
         if not any(isinstance(piece, Ref) for piece in sql.pieces):
             text = "".join(map(str, sql.pieces))
@@ -160,14 +160,14 @@ class ScriptSession:
                 return piece
             variables = scope.variables
             if piece.name not in variables:
-                return f":{piece.name}"  # no variable: as it stands, within quotes above all
+                return f":{piece.name}"  # no variable: the text is not changed, above all within quotes
             value = variables[piece.name]
             return str(value) if piece.quoted and isinstance(value, str) else literal(value)
 
         return lambda: query("".join(map(filled, sql.pieces)))
 
     def _preparing(self, sql: SqlStatement) -> Callable[[], TextResult]:
-        """The statement prepared once, the values beside it."""
+        """Return a function that prepares the statement once and sends the values as parameters."""
         names: list[str] = []
         text = ""
         for piece in sql.pieces:
@@ -187,7 +187,7 @@ class ScriptSession:
         return send
 
     def _keep(self, sql: SqlStatement, result: TextResult) -> None:
-        r"""A row's columns become variables; by ``\aset`` those of every query that was joined."""
+        r"""Set variables to the columns of a row; for ``\aset`` to those of every joined query."""
         for texts in result.every() if sql.many else [result.texts()]:
             rows = texts.rows
             if not sql.many and len(rows) != 1:
@@ -246,6 +246,6 @@ def _failed(script: Script, line: int, error: EvaluationError) -> ScenarioError:
 
 
 def _drawn(script: Script, draws: Mapping[str, Draw]) -> list[tuple[str, Draw]]:
-    """The variables a script uses that values are drawn for."""
+    """Return the variables of a script whose values are drawn."""
     used = script.variables()
     return [(name, draw) for name, draw in draws.items() if name in used]

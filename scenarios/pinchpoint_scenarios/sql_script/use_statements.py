@@ -1,7 +1,7 @@
 """Finds statements that leave the marked database (``USE other``).
 
-On PostgreSQL that is no statement. Elsewhere the word is reserved, so that outside of comments, literals and
-quoted names it is one wherever it stands: behind ``SET NOCOUNT ON`` or ``IF 1 = 1`` no ``;`` is needed.
+PostgreSQL has no such statement. On other servers the word is reserved, so outside of comments, literals and
+quoted names it is always a statement: no ``;`` is needed after ``SET NOCOUNT ON`` or ``IF 1 = 1``.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from ..databases.servers.contract import MSSQL, MYSQL, POSTGRESQL
 
 
 def _reading(*, comment: str, quoted: str, name: str, letters: str, hint: str) -> re.Pattern[str]:
-    """What reads a text piece by piece; the group ``use`` is where it leaves.
+    """Return the pattern that reads a text piece by piece. Its group ``use`` matches the statement.
 
     Args:
-        comment: what the server does not read, or the beginning of a comment that it does.
-        quoted: a literal, or a quoted name.
-        name: a word, with what belongs to it before.
-        letters: what a word goes on with.
-        hint: what stands behind the same word where it is a hint to the planner.
+        comment: pattern of a comment that the server ignores, or of the begin of a comment that it executes.
+        quoted: pattern of a literal or a quoted name.
+        name: pattern of a word, with the characters before it that belong to it.
+        letters: characters that continue a word.
+        hint: pattern of the text after the same word if it is a hint to the planner.
     """
-    # Looked at and taken as a whole, like what is possessive: Python before 3.11.5 has groups of that wrong
-    # (its issue 106052), and a part of a gap would let the name begin in it.
+    # A piece is matched as a whole by a lookahead, like a possessive group, because Python before 3.11.5
+    # handles possessive groups incorrectly (issue 106052), and otherwise a name could begin within a gap.
     gap = rf"(?=(?P<gap>(?:\s|{comment})*))(?P=gap)"
     use = rf"(?P<use>use(?![{letters}]){gap}(?!{hint})(?=[\[`\"\w$@#]))"
     return re.compile(f"{comment}|{quoted}|{use}|{name}", re.IGNORECASE | re.DOTALL)
 
 
-# Deeper nested ones are read as statements: then too much is taken for leaving, not too little.
+# Comments with deeper nesting are read as statements. Too many statements are then found, but none is missed.
 _WITHIN = r"[^/*]++|/(?!\*)|\*(?!/)"
 _NESTED = rf"/\*(?:{_WITHIN}|/\*(?:{_WITHIN})*\*/)*\*/"
 
@@ -44,7 +44,7 @@ _READINGS: Mapping[str, re.Pattern[str]] = {
         hint=r"(?:index|key|plan)\b|hint\s*\(",
     ),
     MYSQL: _reading(
-        # What stands in /*! */ and MariaDB's /*M! */ is executed.
+        # Text in /*! */ and MariaDB's /*M! */ is executed.
         comment=r"--(?=[\s\0-\x1f]|\Z)[^\n]*+|\#[^\n]*+|/\*(?!M?!).*?\*/|/\*M?!\d*+",
         quoted=r"""'(?:[^'\\]++|''|\\.)*'|"(?:[^"\\]++|""|\\.)*"|`(?:[^`]++|``)*`""",
         name=r"[.@]*+[^\W\d][\w$]*+",
@@ -52,22 +52,22 @@ _READINGS: Mapping[str, re.Pattern[str]] = {
         hint=r"(?:index|key)\b",
     ),
 }
-"""Kind of server with such a statement -> how it reads a text."""
+"""Kind of server with such a statement -> pattern that reads a text."""
 _MAYBE = re.compile(r"use(?![\w$])", re.IGNORECASE)
 
 
 def server_kinds(endpoint: Endpoint) -> Collection[str]:
-    """The kinds of servers that an endpoint's may be, as far as its URL shows."""
+    """Return the kinds of servers that an endpoint may have, as far as its URL shows."""
     kind = SCHEMES.get(endpoint.url.partition("://")[0], POSTGRESQL)
     return _READINGS.keys() if kind is None else (kind,)
 
 
 def find_use(text: str, kinds: Collection[str]) -> int | None:
-    """Where a text has the session leave the database it is in; None: nowhere.
+    """Return the place where a text leaves the database; None: it does not.
 
     Args:
-        text: one statement or several, as they are sent.
-        kinds: the server's, or those it may be: then it is enough that one of them would leave.
+        text: one or several statements as they are sent.
+        kinds: possible kinds of the server. It suffices that one of them would leave the database.
     """
     if not _MAYBE.search(text):
         return None

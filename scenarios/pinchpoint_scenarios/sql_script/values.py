@@ -1,4 +1,4 @@
-"""Values for a script's variables: ranges of numbers, values listed in a column or a CSV file."""
+"""Draws values for the variables of a script: from ranges of numbers, a column, or a CSV file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .lexer import ScriptError
 from .scope import GeneratedText, ScriptScope, Value
 
 Draw = Callable[[ScriptScope], Value]
-"""Draws a variable's next value."""
+"""Draws the next value of a variable."""
 
 _SCATTER = 2_654_435_761
-"""A prime above any number of values: multiplying by it, modulo their number, visits each once."""
+"""A prime above any number of values. Multiplying by it, modulo their number, visits each value once."""
 _WORKERS = 1_000
-"""Above any worker's number: each worker takes every n-th number of a sequence."""
+"""Number above that of any worker. Each worker takes every n-th number of a sequence."""
 
 
 class ValuesParams(Params):
@@ -94,21 +94,22 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 
 
 def counter(worker: int) -> Iterator[int]:
-    """What a sequence counts with in a worker's process, from its number on: no other worker has any of it.
+    """Return the counter of a sequence in the process of a worker. No other worker has the same numbers.
 
-    All sessions of the process share it: one that is opened again, as users move between workers, goes on.
+    All sessions of the process share it. A session that is opened again, as users move between workers,
+    continues.
     """
     return count(worker, _WORKERS)
 
 
 def drawer(values: ValuesParams, listed: Sequence[Value], session: int, numbers: Iterator[int]) -> Draw:
-    """How a variable's values are drawn in one session.
+    """Return a function that draws the values of a variable in one session.
 
     Args:
-        values: what the plan says.
-        listed: the values of its column or file; nothing where it is a range of numbers.
-        session: the session's number.
-        numbers: what the variable counts with, where it is a sequence of numbers (``counter``).
+        values: definition in the plan.
+        listed: values of its column or file; empty for a range of numbers.
+        session: number of the session.
+        numbers: counter of the variable, if it is a sequence of numbers (``counter``).
     """
     if values.distribution == "normal":
         return _normal(values)
@@ -118,7 +119,8 @@ def drawer(values: ValuesParams, listed: Sequence[Value], session: int, numbers:
     several = len(listed) or (values.high or 0) - low + 1
     exponent = values.exponent
 
-    def scattered(scope: ScriptScope) -> int:  # hot values lie apart: neighbours would be read in one go
+    # hot values are scattered, because neighbours would be read in one I/O
+    def scattered(scope: ScriptScope) -> int:
         return zipfian(scope, several, exponent) * _SCATTER % several
 
     def even(scope: ScriptScope) -> int:
@@ -149,7 +151,7 @@ def _sequence(values: ValuesParams, listed: Sequence[Value], session: int, numbe
 
 
 def read_csv(path: Path, field: str | None) -> list[Value]:
-    """One column of a CSV file with a header. Raises ``ScriptError``."""
+    """Return one column of a CSV file with a header. Raises ``ScriptError``."""
     try:
         if path.exists() and not path.is_file():
             raise ScriptError(f"{path}: is no plain file; name a CSV file")
@@ -173,11 +175,11 @@ def read_csv(path: Path, field: str | None) -> list[Value]:
 
 
 def delimiter_of(header: str) -> str:
-    """What stands between the columns of a CSV file: as often as in its header nothing else does."""
+    """Return the separator of a CSV file: the candidate that is most frequent in its header."""
     return max(",;\t", key=header.count)
 
 
 def as_values(texts: Sequence[str]) -> list[Value]:
-    """Texts as values: bare where all are numbers, else literals; an empty one is null."""
+    """Return texts as values: numbers if all are numbers, else literals. An empty text is null."""
     numbers = all(_NUMBER.fullmatch(text) for text in texts if text)
     return [None if not text else text if numbers else GeneratedText(text) for text in texts]

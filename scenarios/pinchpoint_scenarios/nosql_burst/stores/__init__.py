@@ -1,4 +1,4 @@
-"""Drivers of nosql-burst, one file per kind of store, behind one contract."""
+"""Lists the drivers of nosql-burst, one module per kind of store."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SCHEMES = {
     "mongodb": "mongodb",
     "mongodb+srv": "mongodb",
 }
-"""URL scheme -> the module of its driver, imported at its first use: no run needs all of them."""
+"""URL scheme -> module of the driver. It is imported at its first use, because no run needs all drivers."""
 
 
 def store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store:
-    """The store of an endpoint, by its URL's scheme.
+    """Return the store of an endpoint, by the scheme of its URL.
 
     Args:
-        endpoint: its endpoint.
-        name: the scenario's name in the plan, which is part of its data's names.
-        params: the scenario's.
+        endpoint: endpoint of the store.
+        name: name of the scenario in the plan, which is part of the names of its data.
+        params: parameters of the scenario.
 
     Raises:
         ScenarioError: the scheme is unknown.

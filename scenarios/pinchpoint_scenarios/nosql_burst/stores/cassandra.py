@@ -1,4 +1,4 @@
-"""Cassandra and ScyllaDB: the driver's library, and ``CqlWire`` for the operations themselves."""
+"""Accesses Cassandra and ScyllaDB: by the library of the driver, and by ``CqlWire`` for operations."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _LOAD_AT_ONCE = 64
 _LOAD_STEP = 500
 _DDL_TIMEOUT_S = 60.0
 _NUMBERS = {"ONE": 1, "LOCAL_ONE": 1, "TWO": 2, "THREE": 3}
-"""Consistency levels that are a number of replicas. The other levels need most of them, or all."""
+"""Consistency levels that are a number of replicas. All other levels need most or all replicas."""
 _HOLDERS = -1
-"""The partition of the runs with the table; records have partitions from 0 on."""
+"""Partition of the rows that name the runs with the table. Records have partitions from 0 on."""
 
 # ---- failures ---------------------------------------------------------------------------------------------
 
@@ -77,11 +77,11 @@ FAILURES = (
     *(cassandra.DriverException, messages.ErrorMessage, NoHostAvailable, CqlError),
     *(cassandra.RequestExecutionException, connection.ConnectionException, OSError),
 )
-"""All possible failures; any other exception is an internal error."""
+"""Exceptions of all possible failures. Any other exception is an internal error."""
 
 
 def outcome_of(error: BaseException) -> str:
-    """The name of a failure; ``error_<class>`` for an unknown one."""
+    """Return the name of a failure; ``error_<class>`` for an unknown one."""
     if isinstance(error, messages.ErrorMessage):
         error = error.to_exception()
     if isinstance(error, NoHostAvailable):
@@ -95,7 +95,7 @@ def outcome_of(error: BaseException) -> str:
 
 
 def outcome_of_connecting(error: BaseException) -> str:
-    """The name of a failure to connect."""
+    """Return the name of a failure to connect."""
     outcome = outcome_of(error)
     return "unreachable" if outcome in {"connection_lost", "timeout"} else outcome
 
@@ -103,21 +103,21 @@ def outcome_of_connecting(error: BaseException) -> str:
 # ---- statements, and a session's connection ---------------------------------------------------------------
 
 Values = tuple[int | bytes, ...]
-"""The values of a statement's placeholders, in order."""
+"""Values for the placeholders of a statement, in order."""
 
 
 class TableStatements:
     """The statements of one table.
 
     Args:
-        table: its name with its keyspace.
-        params: the scenario's.
+        table: name of the table with its keyspace.
+        params: parameters of the scenario.
 
     Attributes:
-        create: creates the table, without its options.
-        write: writes a record with these ``values``.
-        read: reads the record with this ``key``.
-        write_level: the consistency of writes, by the protocol's number.
+        create: statement that creates the table, without its options.
+        write: statement that writes a record with ``values``.
+        read: statement that reads the record with a ``key``.
+        write_level: consistency level of writes, as the number in the protocol.
         read_level: consistency level of reads, which cannot be ANY.
         logged: whether a batch of writes is all or nothing.
     """
@@ -139,22 +139,22 @@ class TableStatements:
         self._width = params.partition_width
 
     def key(self, item: int) -> tuple[int, int]:
-        """The values for ``read``: a record's partition, and its number."""
+        """Return the values for ``read``: the partition of a record, and its number."""
         return item // self._width, item
 
     def values(self, row: Row) -> Values:
-        """What ``write`` is given."""
+        """Return the values for ``write``."""
         item, fields = row
         return (item // self._width, item, *fields)
 
 
 def record(rows: Sequence[Sequence[bytes | None]]) -> Fields | None:
-    """The record that ``read`` found; None without one."""
+    """Return the record that ``read`` found; None if there is none."""
     return [value or b"" for value in rows[0]] if rows else None
 
 
 class CassandraConnection:
-    """Opened when needed and again, with pauses, when lost.
+    """One session's connection. It is opened when needed, and reopened after a loss, with pauses.
 
     Args:
         wire: sends a statement.
@@ -216,9 +216,11 @@ class CassandraConnection:
 
 
 class WriteClock:
-    """UTC microseconds that only rise in this process: of two writes to one record the later one must win.
+    """Returns UTC microseconds that only increase in this process.
 
-    Shared by all sessions of a process, because records are, and because a clock may be set back.
+    Of two writes to one record, the later one must win.
+
+    All sessions of a process share it, because they share records, and because a clock may be set back.
     """
 
     def __init__(self) -> None:
@@ -226,7 +228,7 @@ class WriteClock:
         self._lock = threading.Lock()
 
     def now_us(self) -> int:
-        """The time of a new write."""
+        """Return the time of a new write in UTC microseconds."""
         with self._lock:
             self._last_us = max(time.time_ns() // 1000, self._last_us + 1)
             return self._last_us
@@ -239,12 +241,12 @@ _now_us = WriteClock().now_us
 
 
 class _ClusterAddress:
-    """A cluster's nodes, our login, and the library's settings.
+    """The nodes of a cluster, the login, and the settings of the library.
 
     Args:
-        endpoint: the farm's.
-        params: the scenario's.
-        statements: for the levels of consistency.
+        endpoint: endpoint of the farm.
+        params: parameters of the scenario.
+        statements: statements with the consistency levels.
     """
 
     def __init__(self, endpoint: Endpoint, params: NosqlBurstParams, statements: TableStatements) -> None:
@@ -259,12 +261,12 @@ class _ClusterAddress:
         self._tls = ssl.create_default_context() if parse_qs(url.query).get("tls") == ["true"] else None
 
     def login(self, session: int) -> Login:
-        """A session's node: sessions use the nodes in turn."""
+        """Return the node and login for a session. Sessions use the nodes in turn."""
         host, port = self._nodes[session % len(self._nodes)]
         return Login(host, port, self._user, self._password, self._tls)
 
     def cluster(self) -> Any:
-        """A cluster of the library's, not connected yet."""
+        """Return a cluster object of the library that is not connected yet."""
         params = self._params.cassandra
         profile = ExecutionProfile(
             load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(params.local_datacenter or "")),
@@ -286,7 +288,7 @@ class _ClusterAddress:
 
 
 def _node(host: str) -> tuple[str, int]:
-    """Host and port of ``c1``, ``c1:9042``, ``[::1]:9042``."""
+    """Return host and port of ``c1``, ``c1:9042`` or ``[::1]:9042``."""
     parts = urlsplit(f"//{host}")
     return parts.hostname or "", parts.port or PORT
 
@@ -295,7 +297,7 @@ def _node(host: str) -> tuple[str, int]:
 
 
 def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store:
-    """The store of an endpoint, not reached yet."""
+    """Return the store of an endpoint without connecting to it."""
     return Cassandra(endpoint, name, params)
 
 
@@ -318,7 +320,7 @@ class Cassandra:
         self._hold = Hold(endpoint, self.what)
 
     def check(self) -> Mapping[str, Any]:
-        """Version, durability of an acknowledged write, and whether the keyspace exists."""
+        """Return version, durability of an acknowledged write, and whether the keyspace exists."""
         with self._client() as session:
             version = session.execute("SELECT release_version FROM system.local").one()[0]
             server, settings = _settings(session)
@@ -340,9 +342,9 @@ class Cassandra:
         return {"server": server, "version": version, "settings": settings, "warnings": warnings}
 
     def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
-        """Create our table anew and take its hold.
+        """Create the table anew and reserve it for this run.
 
-        Raises ``ScenarioError`` if another table has its name, or another run has the hold.
+        Raises ``ScenarioError`` if another table has the same name, or if another run has the table.
         """
 
         def hold(entry: HoldEntry) -> bool:
@@ -357,11 +359,11 @@ class Cassandra:
                 session.execute(created, timeout=_DDL_TIMEOUT_S)
             except AlreadyExists as error:
                 raise self._hold.refusal("it has just begun") from error
-            # the hold was dropped with the table; a run that entered meanwhile keeps it
+            # The reservation was dropped with the table. A run that entered meanwhile keeps its reservation.
             self._hold.take(self._entry(session))
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
-        """Write many records, some dozens at once; raises ``ScenarioError`` if one is refused."""
+        """Write many records, some dozens at a time. Raises ``ScenarioError`` if one is refused."""
         answer = self._statements
         with self._client() as session:
             statement = session.prepare(answer.write)
@@ -374,7 +376,7 @@ class Cassandra:
                 progress(loaded)
 
     def connect(self, session: int) -> CassandraConnection:
-        """A session's connection to one of the URL's nodes."""
+        """Return a session's connection to one of the nodes in the URL."""
         wire = CqlWire(
             self._access.login(session),
             CONNECT_TIMEOUT_S,
@@ -384,7 +386,7 @@ class Cassandra:
         return CassandraConnection(wire, self._statements)
 
     def remove(self) -> None:
-        """Drop our table with its hold; nothing without the mark."""
+        """Drop the table with its reservation. A table without the mark is not dropped."""
         with self._client() as session:
             self._drop(session, self._hold.have, strict=False)
             self._hold.release(self._entry(session))
@@ -399,7 +401,7 @@ class Cassandra:
 
     @contextmanager
     def _client(self) -> Iterator[Session]:
-        """The library for work outside the load; its failures become messages."""
+        """Open the library for work outside the load. Its failures become messages."""
         try:
             cluster = self._access.cluster()
             try:
@@ -423,16 +425,16 @@ class Cassandra:
         return unreachable(self._endpoint, cause, remedy)
 
     def _drop(self, session: Any, hold: Callable[[HoldEntry], bool], *, strict: bool = True) -> bool:
-        """Drop the table if it is ours and ``hold`` gets it; return whether it was.
+        """Drop the table if it has the mark and ``hold`` can reserve it. Return whether it was dropped.
 
-        ``strict``: see ``_there``.
+        ``strict`` is that of ``_there``.
         """
         if not self._there(session, strict=strict):
             return False
         try:
             held = hold(self._entry(session))
         except InvalidRequest:
-            # The run with the hold may have ended and dropped the table meanwhile.
+            # The run that has the table may have ended and dropped it meanwhile.
             session.cluster.refresh_schema_metadata()
             if self._there(session, strict=strict):
                 raise
@@ -443,7 +445,10 @@ class Cassandra:
         return held
 
     def _there(self, session: Any, *, strict: bool) -> bool:
-        """Whether the table exists and is ours. ``strict``: another table with its name is an error."""
+        """Return whether the table exists and has the mark.
+
+        ``strict``: a table without the mark is an error.
+        """
         keyspace = session.cluster.metadata.keyspaces.get(self._keyspace)
         table = keyspace.tables.get(self._short) if keyspace else None
         if table is None:
@@ -458,7 +463,7 @@ class Cassandra:
         return True
 
     def _weaker(self, settings: Mapping[str, str], replicas: int | None) -> Iterator[str]:
-        """What makes an acknowledged write less than durable on the requested replicas."""
+        """Yield what makes an acknowledged write less than durable on the requested replicas."""
         sync = settings["commitlog_sync"]
         if settings["durable_writes"] == "false":
             yield "durable_writes is off for the keyspace, so a write does not go to the commit log"
@@ -476,7 +481,7 @@ class Cassandra:
 
 
 def _settings(session: Any) -> tuple[str, dict[str, str]]:
-    """The server's name and its commit log settings; "not known" without the right to read them."""
+    """Return the server's name and its commit log settings; "not known" without the right to read them."""
     names = ("commitlog_sync", "commitlog_sync_period")
     for server, table in (("cassandra", "system_views.settings"), ("scylla", "system.config")):
         try:
@@ -490,7 +495,7 @@ def _settings(session: Any) -> tuple[str, dict[str, str]]:
 
 
 def _replicas(keyspace: Any) -> int | None:
-    """Replicas of a row over all data centers; None if the strategy does not define them."""
+    """Return the replicas of a row over all data centers; None if the strategy does not define them."""
     strategy = keyspace.replication_strategy
     factors = getattr(strategy, "dc_replication_factors", None)
     if factors:
@@ -500,11 +505,11 @@ def _replicas(keyspace: Any) -> int | None:
 
 
 class _HoldRows:
-    """An ``HoldEntry``: rows of a partition without records. Every run that enters has a row.
+    """A ``HoldEntry`` in rows of a partition without records. Every run that enters has a row.
 
-    Each run writes to most nodes before it reads from most, so of two runs at least one sees the other, and
-    if both do, both leave. A lightweight transaction would let one of them enter, but ScyllaDB up to 2025.3
-    has none in keyspaces with tablets.
+    Each run writes to most nodes before it reads from most nodes. Of two runs at least one sees the other,
+    and if both do, both leave. A lightweight transaction would let one of them enter, but ScyllaDB up to
+    2025.3 has none in keyspaces with tablets.
     """
 
     def __init__(self, table: str, session: Any) -> None:
@@ -519,7 +524,7 @@ class _HoldRows:
         elif holder not in entered and entered:
             return min(entered)
         if holder in entered:
-            return None  # the other run sees us, too, and leaves
+            return None  # the other run also sees this one, and leaves
         item = SystemRandom().getrandbits(63)
         insert = f"INSERT INTO {self._table} (partition, item, field0) VALUES (%s, %s, %s)"  # noqa: S608 - our own names
         self._run(insert, item, holder.encode())

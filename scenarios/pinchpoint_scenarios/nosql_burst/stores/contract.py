@@ -1,4 +1,4 @@
-"""The contract of a store. A module of this folder has ``open_store(endpoint, name, params)``."""
+"""Contract of a store. A module in this folder has ``open_store(endpoint, name, params)``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..params import NosqlBurstParams
 from ..records import Fields, Row
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may delete all that lies beside this"
-"""The mark of objects in a store that are ours."""
+"""Mark of objects in a store that Pinchpoint created."""
 
 
 def refuse_partitions(endpoint: Endpoint, params: NosqlBurstParams) -> None:
-    """Raise ``ScenarioError`` if wide partitions are requested in a store without partitions."""
+    """Raises ``ScenarioError`` if wide partitions are requested in a store without partitions."""
     if params.partition_width > 1:
         raise ScenarioError(
             f"{place(endpoint)}: partition_width is {params.partition_width}, but this store has no "
@@ -28,39 +28,39 @@ class StoreConnection(Protocol):
     """One session's connection to a store."""
 
     def write(self, rows: Sequence[Row]) -> str:
-        """Write whole records at once; ``ok`` when all are acknowledged, else the failure's name.
+        """Write whole records at once. Return ``ok`` if all are acknowledged, else the name of the failure.
 
-        After a failure any of them may have been written.
+        After a failure any of the records may have been written.
         """
         ...
 
     def read(self, items: Sequence[int]) -> tuple[str, list[Fields | None]]:
-        """Read records: ``ok`` and each one's fields (None: missing), or the failure's name and nothing."""
+        """Read records. Return ``ok`` and the fields of each (None: missing), or the name of the failure."""
         ...
 
     def wait_until_due(self) -> None:
-        """Wait out the pause after a failed attempt to connect: to be called before the clock is taken."""
+        """Wait for the end of the pause after a failed attempt to connect. Call it before taking the time."""
         ...
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         ...
 
 
 class Store(Protocol):
-    """One endpoint's store, and one scenario's data in it.
+    """The store of one endpoint, and the data of one scenario in it.
 
     Attributes:
-        what: the data, in words: ``the keys that start with 'pinchpoint:burst:'``.
+        what: description of the data: ``the keys that start with 'pinchpoint:burst:'``.
     """
 
     what: str
 
     def check(self) -> Mapping[str, Any]:
-        """Connect without changing anything; return facts for the manifest.
+        """Connect without changing anything. Returns facts for the manifest.
 
-        The facts are ``server``, ``version``, ``settings``, and ``warnings``: a sentence for everything that
-        makes an acknowledged write less than durable.
+        The facts are ``server``, ``version``, ``settings`` and ``warnings``. A warning is a sentence about
+        something that makes an acknowledged write less than durable.
 
         Raises:
             EndpointUnreachable: the store does not answer, or refuses the login.
@@ -69,28 +69,31 @@ class Store(Protocol):
         ...
 
     def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
-        """Empty our data, mark them, and keep other runs out until ``remove`` or ``release``.
+        """Delete the scenario's data, mark them, and keep other runs out until ``remove`` or ``release``.
 
-        Raises ``ScenarioError`` if the data are not ours, or another run is using them; with ``take_over``
-        that run has ended without releasing.
+        Raises ``ScenarioError`` if the data lack the mark, or if another run uses them. ``take_over`` means
+        that the other run has ended without releasing them.
         """
         ...
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
-        """Write many records as fast as the store accepts them; reports progress."""
+        """Write many records as fast as the store accepts them. Progress is reported."""
         ...
 
     def connect(self, session: int) -> StoreConnection:
-        """A session's connection. Never fails: an unreachable store is the first operation's outcome."""
+        """Return a session's connection. Never fails: the first operation reports an unreachable store."""
         ...
 
     def remove(self) -> None:
-        """Delete our data created since ``claim``, and let other runs in; nothing without the mark.
+        """Delete the data created since ``claim``, and let other runs in. Without the mark nothing is done.
 
-        Raises ``ScenarioError`` if another run has entered although this one had the claim.
+        Raises ``ScenarioError`` if another run has entered although this one had reserved the data.
         """
         ...
 
     def release(self) -> None:
-        """Let other runs in, which may delete our data; raises like ``remove``. Safe to call twice."""
+        """Let other runs in, which may delete the data. Raises like ``remove``.
+
+        A second call does nothing.
+        """
         ...

@@ -1,4 +1,4 @@
-"""MongoDB by its driver's library."""
+"""Accesses MongoDB by the library of its driver."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .contract import MARKER, Store, StoreConnection, refuse_partitions
 
 CONNECT_TIMEOUT_S = 5.0
 MARK = "owner"
-"""The document that marks the collection as ours; those of records have numbers."""
+"""Id of the document that marks the collection. The ids of records are numbers."""
 HOLDER = "holder"
-"""The document that names the run using the collection."""
+"""Id of the document that names the run with the collection."""
 _LOAD_STEP = 1_000
 _DATABASE = "pinchpoint"
 
@@ -47,7 +47,7 @@ _BY_CODE = {
     11000: "duplicate",
     13435: "not_primary",
 }
-"""The server's error code -> the name of the failure."""
+"""Error code of the server -> name of the failure."""
 
 
 _BY_CLASS: tuple[tuple[type[errors.PyMongoError], str], ...] = (
@@ -61,7 +61,7 @@ _BY_CLASS: tuple[tuple[type[errors.PyMongoError], str], ...] = (
 
 
 def outcome_of(error: errors.PyMongoError) -> str:
-    """The name of a failure; ``error_<code>`` or ``error_<class>`` for an unknown one."""
+    """Return the name of a failure; ``error_<code>`` or ``error_<class>`` for an unknown one."""
     for kind, outcome in _BY_CLASS:
         if isinstance(error, kind):
             return outcome
@@ -79,15 +79,15 @@ def _named(code: Any, error: Exception) -> str:
 
 
 def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store:
-    """The store of an endpoint, not reached yet."""
+    """Return the store of an endpoint without connecting to it."""
     return Mongo(endpoint, name, params)
 
 
 class Mongo:
-    """One server, replica set or sharded cluster; a scenario has its own collection.
+    """One server, replica set or sharded cluster. Each scenario has a collection of its own.
 
-    A record is a document: its number is ``_id``, its fields are binary; ``expires`` is the end of its time
-    to live.
+    A record is a document. Its number is ``_id``, its fields are binary, and ``expires`` is the end of its
+    time to live.
     """
 
     def __init__(self, endpoint: Endpoint, name: str, params: NosqlBurstParams) -> None:
@@ -101,7 +101,7 @@ class Mongo:
         self._hold = Hold(endpoint, self.what)
 
     def check(self) -> Mapping[str, Any]:
-        """Version, and the durability of an acknowledged write."""
+        """Return version and durability of an acknowledged write."""
         refuse_partitions(self._endpoint, self._params)
         with self._opened() as client:
             info = client.server_info()
@@ -117,9 +117,10 @@ class Mongo:
         return {"server": "mongodb", "version": info["version"], "settings": settings, "warnings": warnings}
 
     def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
-        """Create our collection anew and take its hold.
+        """Create the collection anew and reserve it for this run.
 
-        Raises ``ScenarioError`` if another collection has its name, or another run has the hold.
+        Raises ``ScenarioError`` if another collection has the same name, or if another run has the
+        collection.
         """
         with self._opened() as client:
             collection = self._collection(client)
@@ -135,14 +136,15 @@ class Mongo:
             if _ours(collection):
                 collection.drop()
                 progress("dropped the collection of an earlier run")
-                # the hold was dropped with the collection; a run that entered meanwhile keeps it
+                # The reservation was dropped with the collection. A run that entered meanwhile keeps its
+                # reservation.
                 self._hold.take(entry)
             collection.insert_one({"_id": MARK, "text": MARKER})
             if self._params.ttl_s is not None:
                 collection.create_index("expires", expireAfterSeconds=0)
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
-        """Write many records, a thousand at a time; raises ``ScenarioError`` if one is refused."""
+        """Write many records, a thousand at a time. Raises ``ScenarioError`` if one is refused."""
         remaining, loaded = iter(rows), 0
         with self._opened() as client:
             collection = self._collection(client)
@@ -153,12 +155,15 @@ class Mongo:
                 progress(loaded)
 
     def connect(self, session: int) -> StoreConnection:
-        """A session's connection, which shares the process's pool: the library has no single connections."""
+        """Return a session's connection.
+
+        It shares the pool of the process, because the library has no single connections.
+        """
         del session
         return MongoConnection(self)
 
     def remove(self) -> None:
-        """Drop our collection with its hold; nothing without the mark."""
+        """Drop the collection with its reservation. A collection without the mark is not dropped."""
         with self._opened() as client:
             collection = self._collection(client)
             entry = _HoldDocument(collection)
@@ -174,11 +179,11 @@ class Mongo:
 
     @property
     def params(self) -> NosqlBurstParams:
-        """The scenario's parameters."""
+        """Return the parameters of the scenario."""
         return self._params
 
     def acquire(self) -> Collection[dict[str, Any]]:
-        """The collection, from the client that all connections of this process share."""
+        """Return the collection, from the client that all connections of this process share."""
         with self._lock:
             if self._client is None:
                 self._client = self._made()
@@ -220,7 +225,7 @@ class Mongo:
 
     @contextmanager
     def _opened(self) -> Iterator[MongoClient[dict[str, Any]]]:
-        """A client for work outside the load; its failures become messages."""
+        """Open a client for work outside the load. Its failures become messages."""
         try:
             with self._made() as client:
                 yield client
@@ -240,7 +245,7 @@ class Mongo:
         return unreachable(self._endpoint, cause, remedy)
 
     def _weaker(self, journals: bool | None, members: int | None) -> Iterator[str]:
-        """What makes an acknowledged write less than durable."""
+        """Yield what makes an acknowledged write less than durable."""
         asked = self._params.mongodb
         if asked.write_concern == 0:
             yield "write_concern is 0, so a write is not acknowledged at all"
@@ -252,7 +257,7 @@ class Mongo:
             yield "whether the server keeps a journal is not known"
         wanted = asked.write_concern
         if isinstance(wanted, int) and members is not None and 0 < wanted <= members // 2:
-            # The other members may elect a primary without the write: then it is rolled back.
+            # The other members may elect a primary without the write, which is then rolled back.
             yield (
                 f"write_concern is {wanted} of {members} members, so an acknowledged write may be taken back "
                 "when another member becomes the primary; majority is safe"
@@ -260,10 +265,10 @@ class Mongo:
 
 
 class _HoldDocument:
-    """An ``Entry``: a document beside those of the records."""
+    """A ``HoldEntry`` in a document beside those of the records."""
 
     def __init__(self, collection: Collection[dict[str, Any]]) -> None:
-        # Whatever the plan's write concern: this write's answer is needed.
+        # The answer to this write is needed for any write concern of the plan.
         self._collection = collection.with_options(
             write_concern=WriteConcern(w=collection.write_concern.document.get("w") or 1),
             read_concern=ReadConcern("local"),
@@ -346,7 +351,7 @@ class MongoConnection:
 
 
 def document(item: int, fields: Fields, ttl_s: float | None) -> dict[str, Any]:
-    """A record as a MongoDB document."""
+    """Return a record as a MongoDB document."""
     made: dict[str, Any] = {"_id": item}
     for number, value in enumerate(fields):
         made[f"field{number}"] = value
@@ -356,7 +361,7 @@ def document(item: int, fields: Fields, ttl_s: float | None) -> dict[str, Any]:
 
 
 def _ours(collection: Collection[dict[str, Any]]) -> bool:
-    """Whether the collection has our mark."""
+    """Return whether the collection has the mark."""
     return collection.find_one({"_id": MARK, "text": MARKER}) is not None
 
 
@@ -368,7 +373,7 @@ def _fields(value: Mapping[str, Any] | None) -> Fields | None:
 
 
 def _journals(client: MongoClient[dict[str, Any]]) -> bool | None:
-    """Whether the server keeps a journal; None if it does not report it (perhaps for lack of rights)."""
+    """Return whether the server keeps a journal; None if it does not report it (perhaps no right to)."""
     try:
         engine = client.admin.command("serverStatus").get("storageEngine")
     except errors.OperationFailure:
@@ -379,7 +384,7 @@ def _journals(client: MongoClient[dict[str, Any]]) -> bool | None:
 
 
 def _members(client: MongoClient[dict[str, Any]]) -> int | None:
-    """Members of the replica set; None without one, or if a router hides them."""
+    """Return the members of the replica set; None without one, or if a router hides them."""
     result = client.topology_description
     if "ReplicaSet" not in result.topology_type_name:
         return None

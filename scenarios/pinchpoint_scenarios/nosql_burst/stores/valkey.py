@@ -1,4 +1,4 @@
-"""Valkey and Redis (one server, cluster, Sentinels): valkey-py, and our own wire for operations."""
+"""Accesses Valkey and Redis (server, cluster, Sentinels) by valkey-py, and by ``Wire`` for operations."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ from ..params import NosqlBurstParams
 from ..records import Fields, Row
 from .contract import MARKER, Store, refuse_partitions
 
-# Sends each command to the node of a Valkey or Redis Cluster with its key, and follows MOVED and ASK. A
-# redirected operation is one operation: the refusing node did not perform it, and the redirect counts as its
-# time. Other failures are never sent again here, because the operation may have been performed.
+# In a cluster, each command goes to the node with its key, and MOVED and ASK are followed. A redirected
+# operation is one operation: the refusing node did not perform it, and the redirect counts as its time. After
+# any other failure a command is never sent again here, because it may have been performed.
 
 _REDIRECTS = 5
-"""Largest number of redirects of a command: a slot that moves needs two, a failover one more."""
+"""Largest number of redirects of a command. A slot that moves needs two, and a failover one more."""
 _READ_AGAIN_S = 0.1
-"""The shortest time between two readings of the slots, however many sessions miss a node."""
+"""Shortest time between two readings of the slots in seconds, for any number of sessions that miss a node."""
 
 
 _FAILOVER_S = 30.0
-"""Time to wait for the data that the run created: a failover takes 15 s and some by default."""
+"""Seconds to wait for the data that the run created. By default a failover takes 15 s and more."""
 
 Answer = TypeVar("Answer")
 
 
 class NodeUnreachableError(exceptions.ConnectionError):
-    """A node does not take connections: nothing was sent."""
+    """A node does not accept connections. Nothing was sent."""
 
 
 class Redirect(NamedTuple):
-    """A node's redirect of a command.
+    """The redirect of a command by a node.
 
     Attributes:
-        slot: of its key.
-        node: the node with the slot.
-        asking: for this command alone (ASK): the slot is about to move.
+        slot: slot of the key.
+        node: node with the slot.
+        asking: whether the redirect is for this command only (ASK), because the slot is about to move.
     """
 
     slot: int
@@ -67,7 +67,7 @@ class Redirect(NamedTuple):
 
 
 def redirect(reply: object, asked: Node) -> Redirect | None:
-    """The redirect in a reply; None if it is not one."""
+    """Return the redirect in a reply; None if the reply is no redirect."""
     if not isinstance(reply, exceptions.ResponseError):
         return None
     word, _, rest = str(reply).partition(" ")
@@ -81,12 +81,12 @@ def redirect(reply: object, asked: Node) -> Redirect | None:
 
 
 class Slots:
-    """The primary of each slot: as a node reported it, corrected by later redirects.
+    """The primary of each slot, as reported by a node and corrected by redirects.
 
     The sessions of a process share it.
 
     Args:
-        seeds: the nodes in the URL.
+        seeds: nodes in the URL.
     """
 
     def __init__(self, seeds: Sequence[Node]) -> None:
@@ -97,35 +97,38 @@ class Slots:
 
     @property
     def primaries(self) -> tuple[Node, ...]:
-        """The nodes with slots."""
+        """Return the nodes with slots."""
         return tuple(dict.fromkeys(node for node in self._nodes if node is not None))
 
     @property
     def uncovered(self) -> int:
-        """Number of slots without a node."""
+        """Return the number of slots without a node."""
         return self._nodes.count(None)
 
     @property
     def due(self) -> bool:
-        """Whether the slots must be read before the next command."""
+        """Return whether the slots must be read before the next command."""
         return not self._known and monotonic() - self._read_s >= _READ_AGAIN_S
 
     def begin(self) -> None:
-        """One session begins to read them; the others use the known ones, if there are any."""
+        """Begin to read the slots in one session.
+
+        The other sessions use the known slots, if there are any.
+        """
         if any(self._nodes):
             self._read_s = monotonic()
 
     def node_of(self, key: str | bytes) -> Node:
-        """The node for this key's command; a seed if its slot is unknown."""
+        """Return the node for the command of a key; a seed if the slot of the key is unknown."""
         slot = key_slot(key.encode() if isinstance(key, str) else key)
         return self._nodes[slot] or next(filter(None, self._nodes), self.seeds[0])
 
     def doubt(self) -> None:
-        """A node was lost: another may have its slots now."""
+        """Record that a node was lost, so that another node may have its slots now."""
         self._known = False
 
     def correct(self, to: Redirect) -> None:
-        """A slot has moved; other slots may have, too."""
+        """Record that a slot has moved. Other slots may have moved, too."""
         self._nodes[to.slot] = to.node
         self._known = False
 
@@ -139,18 +142,18 @@ class Slots:
         self.taken()
 
     def taken(self) -> None:
-        """The slots were requested, with or without an answer."""
+        """Record that the slots were requested, with or without an answer."""
         self._known, self._read_s = True, monotonic()
 
 
 class ClusterWire:
-    """A ``Wire`` over one to every primary, each connected at its first use.
+    """A ``Wire`` over the wires to every primary. Each is connected at its first use.
 
-    Commands have their key as the first argument. Commands of ``ask_all`` are sent to one node after the
+    Commands have their key as the first argument. The commands of ``ask_all`` are sent to one node after the
     other.
 
     Args:
-        slots: the process's.
+        slots: slots that the process shares.
         make: creates the wire to one node.
     """
 
@@ -160,7 +163,7 @@ class ClusterWire:
         self._wires: dict[Node, Wire] = {}
 
     def connect(self) -> None:
-        """Read the node of each slot, if unknown or in doubt."""
+        """Read the node of each slot, if it is unknown or in doubt."""
         slots = self._slots
         if not slots.due:
             return
@@ -173,7 +176,7 @@ class ClusterWire:
             except exceptions.NoPermissionError:
                 slots.taken()  # redirects report it, one slot after the other
             except exceptions.ValkeyError as error:
-                # A server's own error explains more than another server's absence.
+                # The error of a server explains more than the absence of another server.
                 failure = error if failure is None or isinstance(error, exceptions.ResponseError) else failure
                 continue
             self._drop(set(self._wires) - {*slots.primaries, *slots.seeds})
@@ -204,13 +207,13 @@ class ClusterWire:
         return replies
 
     def give_up(self) -> None:
-        """The failed wire is closed already; the wires to other nodes are kept."""
+        """Do nothing: the failed wire is closed already, and the wires to other nodes are kept."""
 
     def disconnect(self) -> None:
         self._drop(set(self._wires))
 
     def _follow(self, commands: Sequence[Command], sent_on: Mapping[int, Redirect]) -> list[object]:
-        """The replies to redirected commands, in the order of ``sent_on``."""
+        """Return the replies to redirected commands, in the order of ``sent_on``."""
         replies: list[object] = [None] * len(commands)
         wanted, again = list(sent_on), dict(sent_on)
         for _ in range(_REDIRECTS):
@@ -229,7 +232,7 @@ class ClusterWire:
     def _send(
         self, commands: Sequence[Command], places: Mapping[int, tuple[Node, bool]], replies: list[object]
     ) -> dict[int, Redirect]:
-        """Send commands and note each reply; return those that another node must get."""
+        """Send commands and store each reply. Return the commands that another node must get."""
         by_node: dict[Node, list[int]] = {}
         for number, (node, _) in places.items():
             by_node.setdefault(node, []).append(number)
@@ -250,7 +253,7 @@ class ClusterWire:
         return again
 
     def _on(self, node: Node, run: Callable[[Wire], Any]) -> Any:
-        """Run a command on one node; a failed wire is closed, and the slots are in doubt."""
+        """Run a command on one node. A failed wire is closed, and the slots are in doubt."""
         wire = self._wires.get(node)
         if wire is None:
             wire = self._make(node)
@@ -270,7 +273,7 @@ class ClusterWire:
             return run(wire)
         except exceptions.ResponseError:
             raise
-        except BaseException:  # the end of the load may interrupt a command without a reply, too
+        except BaseException:  # the end of the load may also interrupt a command without a reply
             self._drop([node])
             self._slots.doubt()
             raise
@@ -282,7 +285,7 @@ class ClusterWire:
 
 
 def _named(host: str | None, asked: Node) -> str:
-    """The host that a node names; the node's own host for ("", "?"), which means unknown."""
+    """Return the host that a node names; the host of that node for ("", "?"), which means unknown."""
     return asked.host if host in (None, "", "?") else str(host)
 
 
@@ -296,17 +299,17 @@ class KeyCommands(Protocol):
     def unlink(self, *keys: str | bytes) -> Any: ...
 
     def scan_iter(self, match: str, count: int) -> Iterator[bytes]:
-        """The keys that match a pattern."""
+        """Yield the keys that match a pattern."""
         ...
 
 
 class ClusterKeys:
-    """``KeyCommands`` of all nodes of a cluster.
+    """``KeyCommands`` for all nodes of a cluster.
 
     Args:
-        wire: to the cluster.
-        slots: its.
-        opened: a client of one node.
+        wire: wire to the cluster.
+        slots: slots of the cluster.
+        opened: returns a client of one node.
     """
 
     def __init__(
@@ -319,7 +322,7 @@ class ClusterKeys:
         self._slots = slots
         self._opened = opened
 
-        slots.doubt()  # the load may have seen a failover, in other processes
+        slots.doubt()  # the load may have seen a failover in other processes
 
     def get(self, key: str) -> Any:
         return self._ask("GET", key)
@@ -342,7 +345,7 @@ class ClusterKeys:
         return self._patiently(lambda: self._wire.ask(*command))
 
     def _patiently(self, run: Callable[[], Answer]) -> Answer:
-        """Run a command on the cluster, repeated if a node was away: repeating it is harmless."""
+        """Run a command on the cluster. It is repeated if a node was away, which is harmless."""
         backoff, deadline = Backoff(), monotonic() + _FAILOVER_S
         while True:
             try:
@@ -357,12 +360,12 @@ class ClusterKeys:
 
 CONNECT_TIMEOUT_S = 5
 MARK = "owner"
-"""The key under our prefix that marks the others as ours."""
+"""Key under the prefix that marks the other keys as those of Pinchpoint."""
 HOLDER = "holder"
-"""The key under our prefix that names the run using them."""
+"""Key under the prefix that names the run with the keys."""
 
 _SETTINGS = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy")
-"""Settings that decide whether an acknowledged write is durable."""
+"""Settings that determine whether an acknowledged write is durable."""
 _NOT_KNOWN = "not known"
 _NO_INFO = (
     "this user may not use INFO: the version, and whether it is a cluster, are not known, and a collector of "
@@ -377,7 +380,7 @@ _BEFORE_REPLICAS = (
     "back after the run counts them"
 )
 _NO_CLUSTER = "cluster support disabled"
-_BATCH_KEYS = 500  # one SCAN step and one UNLINK: short enough not to block the server's main thread
+_BATCH_KEYS = 500  # one SCAN step and one UNLINK, short enough not to block the main thread of the server
 
 _BY_CLASS: tuple[tuple[type[exceptions.ValkeyError], str], ...] = (
     (exceptions.TimeoutError, "timeout"),
@@ -392,14 +395,14 @@ _BY_CLASS: tuple[tuple[type[exceptions.ValkeyError], str], ...] = (
 _BY_WORD = {
     "MISCONF": "disk_error",  # the server refuses writes because it could not persist earlier ones
     "WRONGTYPE": "wrong_type",
-    "BUSY": "busy",  # a script holds the server
+    "BUSY": "busy",  # a script blocks the server
     "CLUSTERDOWN": "cluster_down",  # no node has the slot, or a majority of the primaries is away
 }
-"""First word of the server's error -> the name of the failure, if valkey-py has no class for it."""
+"""First word of an error of the server -> name of the failure, if valkey-py has no class for it."""
 
 
 def outcome_of(error: exceptions.ValkeyError) -> str:
-    """The name of a failure; ``error_<first word>`` for an unknown one."""
+    """Return the name of a failure; ``error_<first word>`` for an unknown one."""
     text = str(error)
     if "max number of clients" in text:
         return "too_many_connections"
@@ -411,12 +414,12 @@ def outcome_of(error: exceptions.ValkeyError) -> str:
 
 
 def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store:
-    """The store of an endpoint, not reached yet."""
+    """Return the store of an endpoint without connecting to it."""
     return Valkey(endpoint, f"pinchpoint:{name}:", params)
 
 
 class Valkey:
-    """A Valkey or Redis: a record of one field is a string, of several fields a hash."""
+    """A Valkey or Redis store. A record with one field is a string, with several fields a hash."""
 
     def __init__(self, endpoint: Endpoint, prefix: str, params: NosqlBurstParams) -> None:
         self._endpoint = endpoint
@@ -432,9 +435,9 @@ class Valkey:
         self._hold = Hold(endpoint, self.what)
 
     def check(self) -> Mapping[str, Any]:
-        """Version and durability settings; "not known" without the right to read them.
+        """Return version and durability settings; "not known" without the right to read them.
 
-        For a cluster, those of its first primary, and what makes a write to any primary less durable.
+        For a cluster they are those of its first primary, and what makes a write to any primary less durable.
         """
         refuse_partitions(self._endpoint, self._params)
         warnings: list[str] = []
@@ -457,7 +460,7 @@ class Valkey:
         }
 
     def _in_cluster(self) -> bool:
-        """Whether the server is part of a cluster; queried if the URL leaves it open."""
+        """Return whether the server is part of a cluster. It is queried if the URL does not say so."""
         if self._is_cluster is None:
             with self._client() as client:
                 try:
@@ -470,12 +473,12 @@ class Valkey:
         ask: Callable[..., object] = client.execute_command
         try:
             ask("CLUSTER SLOTS")
-        except exceptions.ResponseError:  # no cluster, or not for this user, whose operations will show it
+        except exceptions.ResponseError:  # no cluster, or no right to know; operations will show it
             return False
         return True
 
     def _primaries(self, warnings: list[str]) -> Sequence[Node | None]:
-        """The nodes with slots; those of the URL without the right to query."""
+        """Return the nodes with slots; without the right to query, those in the URL."""
         with self._failures():
             wire = ClusterWire(self._slots, lambda node: LibraryWire(self._library(node)))
             try:
@@ -493,7 +496,7 @@ class Valkey:
         return self._slots.primaries
 
     def _info(self, client: valkey.Valkey) -> dict[str, Any]:
-        """The server's INFO; empty without the right to query."""
+        """Return the INFO of the server; empty without the right to query."""
         try:
             return {
                 **cast("dict[str, Any]", client.info("server")),
@@ -503,7 +506,7 @@ class Valkey:
             return {}
 
     def _refuse_replica(self, info: Mapping[str, Any]) -> None:
-        """Raise ``ScenarioError`` if the only named server is a replica."""
+        """Raises ``ScenarioError`` if the only named server is a replica."""
         if info.get("role") == "slave" and not self._is_cluster:
             raise ScenarioError(
                 f"{place(self._endpoint)}: the server is a replica and takes no writes; name its primary "
@@ -511,9 +514,9 @@ class Valkey:
             )
 
     def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
-        """Empty our prefix, mark it and take its hold.
+        """Delete the keys under the prefix, mark it and reserve it for this run.
 
-        Raises ``ScenarioError`` if keys exist there without our mark, or another run has the hold.
+        Raises ``ScenarioError`` if keys exist there without the mark, or if another run has the prefix.
         """
         with self._keys() as client:
             if not self._ours(client) and (result := next(self._batches(client), None)):
@@ -528,7 +531,7 @@ class Valkey:
                 progress(f"deleted {deleted} keys of an earlier run")
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
-        """Write many records, some hundred at a time; raises ``ScenarioError`` if one is refused."""
+        """Write many records, some hundred at a time. Raises ``ScenarioError`` if one is refused."""
         remaining, loaded = iter(rows), 0
         connection = self._connection(lambda node: LibraryWire(self._library(node)))
         try:
@@ -541,13 +544,16 @@ class Valkey:
             connection.close()
 
     def connect(self, session: int) -> ValkeyConnection:
-        """A session's connection, opened now if the server answers."""
-        del session  # they all use the same servers
+        """Return a session's connection, opened now if the server answers."""
+        del session  # all sessions use the same servers
         timeout_s = self._params.timeout_s
         return self._connection(lambda node: FastWire(self._library(node), timeout_s))
 
     def remove(self) -> None:
-        """Delete our keys in bounded batches, then the mark, then the hold; nothing without the mark."""
+        """Delete the keys in batches, then the mark, then the reservation.
+
+        Without the mark nothing is done.
+        """
         with self._keys() as client:
             entry = self._entry(client)
             if self._ours(client) and self._hold.have(entry):
@@ -573,7 +579,7 @@ class Valkey:
         return self._pool(self._params.timeout_s, node).make_connection()
 
     def _pool(self, timeout_s: float, node: Node | None = None) -> ConnectionPool:
-        """Connections to a node, by default to the one from the URL or its Sentinels."""
+        """Return connections to a node, by default the one in the URL or the one from its Sentinels."""
         make: Callable[..., ConnectionPool] = ConnectionPool.from_url
         options = self._endpoint.options
         login = {"username": options.get("user"), "password": options.get("password")}
@@ -581,7 +587,7 @@ class Valkey:
             "socket_timeout": timeout_s,
             "socket_connect_timeout": CONNECT_TIMEOUT_S,
             "socket_keepalive": True,
-            "retry": Retry(NoBackoff(), 0),  # a failure is an outcome: nothing tries again behind our back
+            "retry": Retry(NoBackoff(), 0),  # a failure is an outcome, so that the library must not retry
             "lib_name": None,
             "lib_version": None,
         }
@@ -601,7 +607,7 @@ class Valkey:
         return by_sentinel(self._url.master, asked, **of_master)
 
     def _sentinel_options(self) -> dict[str, Any]:
-        """How to connect to a Sentinel; it has its own login."""
+        """Return the options for a connection to a Sentinel, which has a login of its own."""
         options = self._endpoint.options
         login = {"username": options.get("sentinel_user"), "password": options.get("sentinel_password")}
         waits = {"socket_timeout": CONNECT_TIMEOUT_S, "socket_connect_timeout": CONNECT_TIMEOUT_S}
@@ -615,16 +621,16 @@ class Valkey:
 
     @contextmanager
     def _client(self, node: Node | None = None) -> Iterator[valkey.Valkey]:
-        """A client of one server for work outside the load; its failures become messages."""
+        """Open a client of one server for work outside the load. Its failures become messages."""
         with self._failures(node), valkey.Valkey.from_pool(self._pool(30, node)) as client:
             yield client
 
     @contextmanager
     def _keys(self) -> Iterator[KeyCommands]:
-        """The keys of the server, or of all nodes of a cluster; failures become messages."""
+        """Return the keys of the server or of all nodes of a cluster. Failures become messages."""
         if not self._in_cluster():
             with self._client() as client:
-                yield cast("KeyCommands", client)  # its types are incomplete
+                yield cast("KeyCommands", client)  # its type hints are incomplete
             return
         with self._failures():
             wire = ClusterWire(self._slots, lambda node: LibraryWire(self._pool(30, node).make_connection()))
@@ -662,7 +668,7 @@ class Valkey:
         return unreachable(self._endpoint, cause, remedy)
 
     def _without_master(self) -> EndpointUnreachable:
-        """Why the Sentinels named no master."""
+        """Return why the Sentinels named no master."""
         master, known, answer = self._url.master, set[str](), ""
         for node in self._url.nodes:
             client = valkey.Valkey(**node._asdict(), **self._sentinel_options())
@@ -685,14 +691,14 @@ class Valkey:
         )
 
     def _settings(self, client: valkey.Valkey) -> dict[str, str]:
-        try:  # one by one: several in one command need Redis 7
+        try:  # one by one, because several in one command need Redis 7
             result = [cast("dict[str, str]", client.config_get(name)).get(name) for name in _SETTINGS]
         except exceptions.ResponseError:  # renamed, or denied to this user, as on many hosted servers
             result = [None] * len(_SETTINGS)
         return {name: value or _NOT_KNOWN for name, value in zip(_SETTINGS, result, strict=True)}
 
     def _weaker(self, settings: Mapping[str, str]) -> Iterator[str]:
-        """What makes an acknowledged write less than durable, or may lose it later."""
+        """Yield what makes an acknowledged write less than durable, or may lose it later."""
         if settings["appendonly"] == _NOT_KNOWN:
             yield "whether a write waits for the disk is not known"
         elif settings["appendonly"] == "no":
@@ -716,7 +722,7 @@ class Valkey:
         return bool(client.get(self._prefix + MARK) == MARKER.encode())
 
     def _batches(self, client: KeyCommands) -> Iterator[list[bytes]]:
-        """The keys under our prefix but the mark and the hold."""
+        """Yield batches of the keys under the prefix, except the mark and the reservation."""
         escaped = re.sub(r"([*?\[\]\\])", r"\\\1", self._prefix)
         own = {(self._prefix + name).encode() for name in (MARK, HOLDER)}
         result = client.scan_iter(match=escaped + "*", count=_BATCH_KEYS)
@@ -725,7 +731,7 @@ class Valkey:
             yield batch
 
     def _delete(self, client: KeyCommands) -> Iterator[int]:
-        """Delete the keys under our prefix except these two, a batch per step; yields their number so far."""
+        """Delete the keys under the prefix except these two, a batch per step. Yields their number so far."""
         deleted = 0
         for batch in self._batches(client):
             client.unlink(*batch)
@@ -734,7 +740,7 @@ class Valkey:
 
 
 class _HoldKey:
-    """An ``HoldEntry``: a key."""
+    """A ``HoldEntry`` in a key."""
 
     def __init__(self, key: str, client: KeyCommands) -> None:
         self._key = key
@@ -759,15 +765,15 @@ class _HoldKey:
 
 
 class ValkeyConnection:
-    """One session's connection, opened when needed, and reopened with pauses after a loss.
+    """One session's connection. It is opened when needed, and reopened after a loss, with pauses.
 
     Args:
-        wire: sends a command to one server and gets its reply.
+        wire: sends a command to one server and returns its reply.
         cluster: creates the wire to a cluster, if a server is part of one.
-        prefix: the prefix of every key.
-        fields: of a record.
-        ttl_s: time to live of a record; None: unlimited.
-        in_cluster: whether it is part of one.
+        prefix: prefix of every key.
+        fields: number of fields of a record.
+        ttl_s: time to live of a record in seconds; None: unlimited.
+        in_cluster: whether the server is part of a cluster.
     """
 
     def __init__(
@@ -788,12 +794,12 @@ class ValkeyConnection:
         self._connected = False
 
     def wait_until_due(self) -> None:
-        """Wait out the pause after a failed attempt to connect."""
+        """Wait for the end of the pause after a failed attempt to connect."""
         if not self._connected:
             self._backoff.wait()
 
     def write(self, rows: Sequence[Row]) -> str:
-        """SET a record of one field, HSET one of several; several records at once, each with a reply."""
+        """Write a record with SET (one field) or HSET (several). Several records are sent at once."""
         if len(rows) > 1 or self._expiry:
             return self._exchange([command for row in rows for command in self._commands(*row)])[0]
         if not self._connected and (failure := self._connect()):
@@ -809,22 +815,22 @@ class ValkeyConnection:
         return OK
 
     def read(self, items: Sequence[int]) -> tuple[str, list[Fields | None]]:
-        """GET a record of one field, HGETALL one of several."""
+        """Read a record with GET (one field) or HGETALL (several)."""
         verb = "GET" if self._fields == 1 else "HGETALL"
         outcome, replies = self._exchange([(verb, f"{self._prefix}{item}") for item in items])
         return outcome, [_record(reply) for reply in replies] if outcome == OK else []
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         self._connected = False
         self._wire.disconnect()
 
     def _failed(self, error: exceptions.ValkeyError) -> str:
-        """The name of a failure, after which a connection of no more use is given up."""
+        """Return the name of a failure. A connection that is no longer usable is closed."""
         if not isinstance(error, exceptions.ResponseError) or isinstance(error, exceptions.ReadOnlyError):
             self._connected = False
-            # A late answer must not be mistaken for the next one; and after a failover, a name or Sentinels
-            # lead to another server. A cluster's other nodes are kept.
+            # A late answer must not be mistaken for the next one. After a failover, a name or the Sentinels
+            # lead to another server. The connections to other nodes of a cluster are kept.
             wire = self._wire
             wire.give_up() if isinstance(wire, ClusterWire) else wire.disconnect()
         if isinstance(error, NodeUnreachableError):
@@ -833,7 +839,7 @@ class ValkeyConnection:
         return outcome_of(error)
 
     def _is_sent_on(self, error: object) -> bool:
-        """Whether a server refused because it is part of a cluster, which is used from now on."""
+        """Return whether a server refused because it is part of a cluster, which is used from now on."""
         if isinstance(self._wire, ClusterWire) or not str(error).startswith(("MOVED ", "ASK ")):
             return False
         self._wire.disconnect()
@@ -858,7 +864,10 @@ class ValkeyConnection:
             yield ("PEXPIRE", command[1], self._expiry)
 
     def _exchange(self, commands: Sequence[Command]) -> tuple[str, list[Any]]:
-        """Send commands, wait for every reply: ``ok`` and the replies, or the first failure's name."""
+        """Send commands and wait for every reply.
+
+        Return ``ok`` and the replies, or the first failure's name.
+        """
         if not self._connected and (failure := self._connect()):
             return failure, []
         try:
@@ -871,7 +880,7 @@ class ValkeyConnection:
         return self._exchange(commands) if self._is_sent_on(refused) else (self._failed(refused), [])
 
     def _connect(self) -> str:
-        """Connect and log in, unless connected; the name of the failure, or ""."""
+        """Connect and log in, unless connected. Return the name of the failure, or ""."""
         try:
             self._wire.connect()
         except exceptions.ValkeyError as error:
@@ -883,13 +892,13 @@ class ValkeyConnection:
 
 
 def _not_connected(error: exceptions.ValkeyError) -> str:
-    """The name of a failure to connect."""
+    """Return the name of a failure to connect."""
     outcome = outcome_of(error)
     return "unreachable" if outcome in {"connection_lost", "timeout"} else outcome
 
 
 def _record(reply: Any) -> Fields | None:
-    """A record from GET's reply, or from HGETALL's alternating names and values."""
+    """Return a record from the reply to GET, or from the names and values in the reply to HGETALL."""
     if reply is None or reply == []:
         return None
     if isinstance(reply, bytes):

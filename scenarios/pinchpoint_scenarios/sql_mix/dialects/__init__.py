@@ -1,4 +1,4 @@
-"""The SQL dialects of sql-mix, one file for each kind of server."""
+"""Lists the SQL dialects of sql-mix, one module per kind of server."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from .contract import MixSql
 
 
 def mix_sql(kind: str, schema: str, *, native: bool) -> MixSql:
-    """The statements for a kind of server.
+    """Return the statements for a kind of server.
 
     Args:
-        kind: it.
-        schema: the quoted name of the schema.
-        native: whether it is reached by its own library.
+        kind: kind of the server.
+        schema: quoted name of the schema.
+        native: whether the server is accessed by its own library.
     """
     if kind == MSSQL:
         return tsql.mix_sql(schema)

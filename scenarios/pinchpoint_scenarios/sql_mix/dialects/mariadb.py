@@ -1,7 +1,7 @@
-"""sql-mix on MariaDB and MySQL (InnoDB). MariaDB was driven for real; MySQL's own server never was.
+"""Statements of sql-mix for MariaDB and MySQL (InnoDB). Tests use MariaDB; MySQL has not been tested.
 
-Rows of the data table are clustered by id. They have two thousand bytes, so that the table is as large as on
-other servers for the same rows; eight of them fill a page of 16 KiB, which an operation reads or dirties.
+Rows of the data table are clustered by id. They have 2,000 bytes, so that the table is as large as on other
+servers with the same rows. Eight rows fill a page of 16 KiB, which an operation reads or dirties.
 """
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
@@ -15,11 +15,13 @@ from .contract import MixSql, SqlOperation, as_rows, counting, lock_contend, num
 
 _FILLER_BYTES = 944
 _DIGEST_BYTES = 64
-_SPILL_FACTOR = 8  # the smallest sort buffer is 1 KiB; a session that spills has an eighth of what it sorts
-_ROW_OVERHEAD_BYTES = 40  # a bulk row's header, key, two numbers and its share of a page
+# the smallest sort buffer is 1 KiB; a session that spills has an eighth of the size that it sorts
+_SPILL_FACTOR = 8
+_ROW_OVERHEAD_BYTES = 40  # header, key and two numbers of a bulk row, and its share of a page
 
 _DIGITS = " UNION ALL SELECT ".join(["SELECT 0 AS digit", *map(str, range(1, 10))])
-# Numbers from 0, in blocks of a hundred: no server table is needed, and recursion is short.
+# Numbers from 0 are generated in blocks of a hundred: no table of the server is needed, and recursion is
+# short.
 _NUMBERS = f"""(WITH RECURSIVE block (number) AS (
         SELECT 0 UNION ALL
         SELECT number + 1 FROM block WHERE (number + 1) * 100 < CAST($count AS SIGNED))
@@ -33,7 +35,7 @@ def _numbers(count: str) -> str:
 
 
 def _digests(length: int, part: str) -> str:
-    """This many incompressible bytes, by ``id``. RANDOM_BYTES is new in MariaDB 10.10."""
+    """Return SQL for a number of incompressible bytes by ``id``. RANDOM_BYTES is new in MariaDB 10.10."""
     hashed = ", ".join(
         f"SHA2(CONCAT(id, '{part}{number}'), 512)" for number in range(-(-length // _DIGEST_BYTES))
     )
@@ -57,7 +59,7 @@ _TABLES = {
         ENGINE = InnoDB""",
 }
 
-# The pause is part of the row's expression, so that the row is locked by then.
+# The pause is part of the expression of the row, so that the row is already locked.
 _HOLD = """UPDATE hot SET version = version + 1 + SLEEP(CAST($2 AS DOUBLE)), changed = NOW(6)
     WHERE id = CAST($1 AS SIGNED)"""
 _LAST_KEY = "SELECT COALESCE(MAX(id), 0) FROM bulk"
@@ -66,12 +68,12 @@ _BULK_LOAD = "INSERT INTO bulk (session, `load`, payload) VALUES ($1, $2, $3)"
 
 def _bulk_load(connection: LoadingConnection, drawn: Drawn) -> int:
     bound_bytes, rows = drawn
-    # The server's table sizes are estimates, up to a day old: rows are counted by their keys.
+    # The table sizes of the server are estimates, up to a day old, so rows are counted by their keys.
     most = bound_bytes // (len(rows[0][2]) + _ROW_OVERHEAD_BYTES)
     if number(connection, _LAST_KEY) > most:
         connection.execute("SELECT GET_LOCK(CONCAT(DATABASE(), '.bulk'), 30)")
         try:
-            # Another session that saw the size, and got the lock first, has emptied it.
+            # Another session that saw the size and got the lock first has emptied the table.
             if number(connection, _LAST_KEY) > most:
                 connection.execute("TRUNCATE TABLE bulk")
         finally:
@@ -135,10 +137,10 @@ _SQL = MixSql(
 
 
 def mix_sql(schema: str) -> MixSql:
-    """The statements; names are resolved in the current database.
+    """Return the statements. Names are resolved in the current database.
 
     Args:
-        schema: the quoted name of the schema.
+        schema: quoted name of the schema.
     """
     del schema
     return _SQL

@@ -1,4 +1,4 @@
-"""sql-mix on PostgreSQL, by its own library and by ODBC; names are resolved in the scenario's own schema."""
+"""Statements of sql-mix for PostgreSQL, by its own library and by ODBC, in the scenario's own schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...databases.contract import CopyingConnection, LoadingConnection, SqlConne
 from ..operations import BULK, DATA, HOT, LOG, Drawn
 from .contract import MixSql, SqlOperation, as_rows, counting, keep_below, lock_contend, statement
 
-# Payloads are random: compressing them would take all of a large row's CPU time. Storage is altered
+# Payloads are random, because compressing them would take all of a large row's CPU time. Storage is altered
 # afterwards, because CREATE TABLE accepts it only from PostgreSQL 16 on.
 _MAKE = {
     LOG: """CREATE TABLE log (
@@ -21,14 +21,14 @@ _MAKE = {
     BULK: """CREATE TABLE bulk (session int NOT NULL, load int NOT NULL, payload bytea NOT NULL);
     ALTER TABLE bulk ALTER COLUMN payload SET STORAGE EXTERNAL""",
     HOT: "CREATE TABLE hot (id int PRIMARY KEY, version bigint NOT NULL, changed timestamptz NOT NULL)",
-    # Half of each page stays free, so that an updated row stays in its page: one update dirties one page.
+    # Half of each page stays free, so that an updated row stays in its page and one update dirties one page.
     DATA: """CREATE TABLE data (
     id bigint NOT NULL, version int NOT NULL, changed timestamptz NOT NULL,
     payload bytea NOT NULL) WITH (fillfactor = 50);
     ALTER TABLE data ALTER COLUMN payload SET STORAGE PLAIN""",
 }
 
-# Digests, because storage with compression or deduplication would reduce repeated bytes to nothing.
+# Digests are used, because compression or deduplication of the storage would remove repeated bytes.
 _FILL = """INSERT INTO data SELECT id, 0, now(), (
     SELECT string_agg(sha512(convert_to(id || ':' || part, 'UTF8')), ''::bytea)
     FROM generate_series(1, 14) part)
@@ -45,7 +45,7 @@ _BULK = (
     "LOCK TABLE bulk IN ACCESS EXCLUSIVE MODE",
     "TRUNCATE bulk",
 )
-"""The statements for its size, its lock and for emptying it."""
+"""Statements for the size and the lock of the bulk table, and for emptying it."""
 
 
 def _copy(connection: CopyingConnection, drawn: Drawn) -> int:
@@ -62,16 +62,16 @@ def _insert(connection: LoadingConnection, drawn: Drawn) -> int:
 
 
 def _as_binary_copy(drawn: Drawn) -> Drawn:
-    """The rows in COPY's binary format (PostgreSQL manual, COPY, "Binary Format"): three fields each."""
+    """Return the rows in COPY's binary format, with three fields each (PostgreSQL manual, COPY)."""
     bound_bytes, session, load, payloads = drawn
     head = struct.pack(">hiiiii", 3, 4, session, 4, load, len(payloads[0]))
     rows = b"".join([head + payload for payload in payloads])
     return bound_bytes, b"PGCOPY\n\xff\r\n\0" + bytes(8) + rows + b"\xff\xff"
 
 
-# The application's think time is a sleep on the server, after the row is locked (RETURNING follows the
-# change): no CPU, exact, and independent of how soon a busy client continues, which would make the generator
-# part of the measurement.
+# The think time of the application is a sleep on the server after the row is locked (RETURNING follows the
+# change). It costs no CPU, is exact, and does not depend on how soon a busy client continues, which would
+# make the generator part of the measurement.
 _HOLD: LiteralString = """UPDATE hot SET version = version + 1, changed = now() WHERE id = $1::int4
     RETURNING pg_sleep($2::float8)"""
 
@@ -79,7 +79,7 @@ _COMMON: Mapping[str, SqlOperation[SqlConnection]] = {
     "log_append": SqlOperation(
         statement("INSERT INTO log (session, sequence, payload) VALUES ($1::int4, $2::int4, $3::bytea)")
     ),
-    # All payloads as one value, split on the server: drivers need no arrays.
+    # All payloads are sent as one value and split on the server, so that drivers need no arrays.
     "log_batch": SqlOperation(
         statement("""INSERT INTO log (session, sequence, payload)
             SELECT $1::int4, $2::int4 + n, substring($5::bytea FROM n * $4::int4 + 1 FOR $4::int4)
@@ -89,13 +89,14 @@ _COMMON: Mapping[str, SqlOperation[SqlConnection]] = {
         statement("UPDATE data SET version = version + 1, changed = now() WHERE id = $1::int8")
     ),
     "point_read": SqlOperation(statement("SELECT version, payload FROM data WHERE id = $1::int8")),
-    # The sum makes the server read the rows, not the index alone. Like a report's rows, they stay on the
-    # server.
+    # The sum makes the server read the rows and not only the index. Like the rows of a report, they stay on
+    # the server.
     "range_scan": SqlOperation(
         counting("SELECT count(*), sum(version) FROM data WHERE id BETWEEN $1::int8 AND $2::int8")
     ),
-    # Sorted by all bytes of each row: the sort must keep the rows, and write them out. Two columns:
-    # PostgreSQL 18 does not count the memory of single sorted values (4 MiB passed for 193 kB).
+    # The rows are sorted by all of their bytes, so that the sort must keep the rows and write them out. There
+    # are two columns, because PostgreSQL 18 does not count the memory of single sorted values (4 MiB counted
+    # as 193 kB).
     "spill": SqlOperation(
         counting("""SELECT count(*), sum(n) FROM (
             SELECT n, repeat(md5(($1::int8 + n)::text), 32) COLLATE "C" AS row
@@ -103,14 +104,14 @@ _COMMON: Mapping[str, SqlOperation[SqlConnection]] = {
     ),
     "lock_contend": SqlOperation(lock_contend(_HOLD)),
 }
-"""Operation -> how to perform it with any library."""
+"""Operation -> its statements with any library."""
 
 
 def mix_sql(schema: str, *, copies: bool = False) -> MixSql:
-    """The statements.
+    """Return the statements.
 
     Args:
-        schema: the quoted name of the schema.
+        schema: quoted name of the schema.
         copies: whether the library sends rows as one stream (COPY); otherwise as parameter arrays.
     """
     del schema

@@ -1,4 +1,4 @@
-"""sql-mix on SQL Server (2016 and later). No server has run these statements yet: the tests parse them."""
+"""Statements of sql-mix for SQL Server (2016 and later). No server has run them yet; tests parse them."""
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
 
@@ -10,11 +10,11 @@ from .contract import MixSql, SqlOperation, as_rows, counting, keep_below, numbe
 
 _PAGE_BYTES = 8192
 _DIGITS = f"(VALUES {', '.join(f'({digit})' for digit in range(16))})"
-_LENGTH = 8  # sixteen to the power of this many numbers
+_LENGTH = 8  # sixteen to the power of this number
 
 
 def _numbers(count: str) -> str:
-    """``numbers.n`` from 0 to a limit; the server stops multiplying at the limit."""
+    """Return SQL for ``numbers.n`` from 0 to a limit. The server stops multiplying at the limit."""
     digits = " CROSS JOIN ".join(f"{_DIGITS} AS d{place}(digit)" for place in range(_LENGTH))
     return f"""(SELECT TOP (CAST({count} AS int)) ROW_NUMBER() OVER (ORDER BY (SELECT NULL)) - 1 AS n
         FROM {digits}) AS numbers"""
@@ -25,7 +25,7 @@ def _tables(schema: str) -> dict[str, str]:
         LOG: f"""CREATE TABLE {schema}.log (
             id bigint IDENTITY PRIMARY KEY, session int NOT NULL, sequence int NOT NULL,
             at datetime2 NOT NULL DEFAULT SYSUTCDATETIME(), payload varbinary(max) NOT NULL)""",
-        # A heap: loaded rows are appended. BULK and LOAD are keywords here.
+        # A heap, so that loaded rows are appended. BULK and LOAD are keywords here.
         BULK: f"""CREATE TABLE {schema}.[bulk] (
             session int NOT NULL, [load] int NOT NULL, payload varbinary(max) NOT NULL)""",
         HOT: f"""CREATE TABLE {schema}.hot (
@@ -43,7 +43,7 @@ def _lock_contend(hold: str, connection: SqlConnection, drawn: Drawn) -> int:
 
 
 def _as_delay(drawn: Drawn) -> Drawn:
-    """The pause as WAITFOR needs it: ``hh:mm:ss.mmm``."""
+    """Return the pause in the form of WAITFOR: ``hh:mm:ss.mmm``."""
     *rows, hold_s = drawn
     seconds, milliseconds = divmod(round(hold_s * 1000), 1000)
     minutes, seconds = divmod(seconds, 60)
@@ -52,7 +52,7 @@ def _as_delay(drawn: Drawn) -> Drawn:
 
 
 def _sayings(schema: str) -> dict[str, SqlOperation[LoadingConnection]]:
-    # The row is locked, then the application's thinking is waited for on the server; the client commits.
+    # The row is locked, then the server waits for the think time of the application, and the client commits.
     hold = f"""SET NOCOUNT ON;
         DECLARE @rows int, @hold varchar(16) = $2;
         UPDATE {schema}.hot WITH (ROWLOCK) SET version = version + 1, changed = SYSUTCDATETIME()
@@ -65,7 +65,7 @@ def _sayings(schema: str) -> dict[str, SqlOperation[LoadingConnection]]:
         WHERE p.object_id = OBJECT_ID('{schema.replace("'", "''")}.[bulk]')"""
     bulk_load = f"INSERT INTO {schema}.[bulk] (session, [load], payload) VALUES ($1, $2, $3)"
 
-    # One of its rows: SQL Server takes no lock on a table that the plan does not read.
+    # One row is read, because SQL Server takes no lock on a table that the plan does not read.
     lock = f"SELECT TOP (1) 1 FROM {schema}.[bulk] WITH (TABLOCKX, HOLDLOCK)"
 
     def load(connection: LoadingConnection, drawn: Drawn) -> int:
@@ -93,7 +93,7 @@ def _sayings(schema: str) -> dict[str, SqlOperation[LoadingConnection]]:
             counting(f"""SELECT COUNT_BIG(*), SUM(CAST(version AS bigint)) FROM {schema}.data
                 WHERE id BETWEEN $1 AND $2""")
         ),
-        # Without TOP an inner ORDER BY is invalid SQL; with the smallest memory grant it sorts in tempdb.
+        # Without TOP an inner ORDER BY is invalid SQL. With the smallest memory grant it sorts in tempdb.
         "spill": SqlOperation(
             counting(f"""SELECT COUNT_BIG(*), CHECKSUM_AGG(CHECKSUM(content)) FROM (
                 SELECT TOP (CAST($2 AS int)) n, REPLICATE(CONVERT(varchar(64), HASHBYTES('SHA2_256',
@@ -108,10 +108,10 @@ def _sayings(schema: str) -> dict[str, SqlOperation[LoadingConnection]]:
 
 
 def mix_sql(schema: str) -> MixSql:
-    """The statements; every name is qualified, because a session has no schema of its own here.
+    """Return the statements. Every name is qualified, because a session has no schema of its own here.
 
     Args:
-        schema: the quoted name of the schema.
+        schema: quoted name of the schema.
     """
     label = "@name = N'pinchpoint', @value = N'{label}', @level0type = N'SCHEMA', @level0name = N'"
     name = schema[1:-1].replace("]]", "]").replace("'", "''")
